@@ -4,8 +4,8 @@
 //! cluster is touched. Each step is looked up in the cluster before it counts, and one that is not
 //! seen there ends the demo with exit code 1. `-- --keep` leaves everything running until Ctrl-C.
 
-#[path = "demo/eyes.rs"]
-mod eyes;
+#[path = "demo/cluster_view.rs"]
+mod cluster_view;
 #[path = "demo/program.rs"]
 mod program;
 #[path = "demo/rollouts.rs"]
@@ -27,7 +27,7 @@ use kube::Api;
 use kube::api::ListParams;
 use tokio::signal::unix::{SignalKind, signal};
 
-use eyes::{Eyes, Kind, SHOP, Watch, until};
+use cluster_view::{ClusterView, Kind, SHOP, Watch, until};
 use program::{Daemon, Program};
 use shop::Shop;
 use stage::{Expected as _, Failure, Outcome, Stage, print, time};
@@ -106,18 +106,18 @@ async fn play(stage: &mut Stage, end: End) -> ExitCode {
 }
 
 /// Everything that runs. Dropping it ends all of it, in this order.
-struct World {
+struct DemoProcesses {
     daemon: Option<Daemon>,
     rhumb: Program,
     shop: Shop,
-    eyes: Eyes,
+    eyes: ClusterView,
     cluster: Cluster,
     place: tempfile::TempDir,
     begun: Instant,
 }
 
-async fn story(stage: &mut Stage, kept: &mut Option<World>) -> Outcome {
-    let world = kept.insert(World::begin(stage).await?);
+async fn story(stage: &mut Stage, kept: &mut Option<DemoProcesses>) -> Outcome {
+    let world = kept.insert(DemoProcesses::begin(stage).await?);
     world.diff(stage).await?;
     world.run(stage).await?;
     world.new_image(stage).await?;
@@ -129,7 +129,7 @@ async fn story(stage: &mut Stage, kept: &mut Option<World>) -> Outcome {
     world.undo(stage).await
 }
 
-impl World {
+impl DemoProcesses {
     async fn begin(stage: &mut Stage) -> Outcome<Self> {
         stage.command("cargo build --bin rhumb");
         let binary = blocking(program::build).await?;
@@ -142,7 +142,7 @@ impl World {
         let begun = Instant::now();
         let cluster = blocking(|| Cluster::start().expected("a control plane")).await?;
         let user = |name| cluster.kubeconfig_for(name).expected("a kubeconfig");
-        let eyes = Eyes::open(&user("observer")?).await?;
+        let eyes = ClusterView::open(&user("observer")?).await?;
         let version = eyes.version().await?;
         stage.seen(&format!("Kubernetes {version} is ready after {}", time(begun.elapsed())));
         let place = tempfile::Builder::new().prefix("rhumb-demo-").tempdir();

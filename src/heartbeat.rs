@@ -64,11 +64,11 @@ impl Default for Heartbeats {
 
 impl Heartbeats {
     /// Expects signs of life of one more part, the first within this time.
-    pub fn expect(&self, name: &str, within: Duration) -> Heartbeat {
+    pub fn expect_part(&self, name: &str, within: Duration) -> Heartbeat {
         let part =
             Arc::new(HeartbeatPart { name: name.into(), last: AtomicU64::new(0), due: AtomicU64::new(0) });
         let heartbeat = Heartbeat { began: self.inner.began, part };
-        heartbeat.beat(within);
+        heartbeat.record(within);
         let mut parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
         parts.retain(|part| part.strong_count() > 0);
         parts.push(Arc::downgrade(&heartbeat.part));
@@ -76,7 +76,7 @@ impl Heartbeats {
     }
 
     /// Returns the status of each part, by name.
-    pub fn signs(&self) -> Vec<HeartbeatStatus> {
+    pub fn statuses(&self) -> Vec<HeartbeatStatus> {
         let parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let at = |time: &AtomicU64| self.inner.began + Duration::from_millis(time.load(Ordering::Relaxed));
         let sign = |part: Arc<HeartbeatPart>| HeartbeatStatus {
@@ -90,8 +90,8 @@ impl Heartbeats {
     }
 
     /// Returns the parts of which a sign of life is overdue.
-    pub fn late(&self, now: Instant) -> Vec<HeartbeatStatus> {
-        let mut signs = self.signs();
+    pub fn overdue_parts(&self, now: Instant) -> Vec<HeartbeatStatus> {
+        let mut signs = self.statuses();
         signs.retain(|sign| sign.is_late(now));
         signs
     }
@@ -99,12 +99,12 @@ impl Heartbeats {
 
 impl Heartbeat {
     /// Gives a sign of life; the next follows within this time.
-    pub fn beat(&self, within: Duration) {
+    pub fn record(&self, within: Duration) {
         let now = self.began.elapsed();
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 2);
         self.part.last.store(millis(now), Ordering::Relaxed);
         // A wait without an end is one of a century.
-        self.part.due.store(millis(now.saturating_add(within)).min(CENTURY), Ordering::Relaxed);
+        self.part.due.store(millis(now.saturating_add(within)).min(CENTURY_MILLIS), Ordering::Relaxed);
     }
 
     /// Makes the part as late as one that hangs.
@@ -115,7 +115,7 @@ impl Heartbeat {
 }
 
 /// In milliseconds.
-const CENTURY: u64 = 100 * 365 * 24 * 3600 * 1000;
+const CENTURY_MILLIS: u64 = 100 * 365 * 24 * 3600 * 1000;
 
 #[cfg(test)]
 mod tests {
@@ -129,27 +129,28 @@ mod tests {
     fn who_gives_no_sign_of_life_in_time_is_named() {
         let heartbeats = Heartbeats::default();
         let second = Duration::from_secs(1);
-        let (lively, dull) = (heartbeats.expect("b", second * 60), heartbeats.expect("a", second * 10));
+        let (lively, dull) =
+            (heartbeats.expect_part("b", second * 60), heartbeats.expect_part("a", second * 10));
         let begun = Instant::now();
-        assert_eq!(names(&heartbeats.signs()), ["a", "b"]);
-        assert_eq!(names(&heartbeats.late(begun + second * 9)), [""; 0]);
-        assert_eq!(names(&heartbeats.late(begun + second * 11)), ["a"]);
-        assert_eq!(names(&heartbeats.clone().late(begun + second * 61)), ["a", "b"]);
-        dull.beat(second * 100);
-        assert_eq!(names(&heartbeats.late(begun + second * 61)), ["b"]);
-        lively.beat(Duration::MAX);
+        assert_eq!(names(&heartbeats.statuses()), ["a", "b"]);
+        assert_eq!(names(&heartbeats.overdue_parts(begun + second * 9)), [""; 0]);
+        assert_eq!(names(&heartbeats.overdue_parts(begun + second * 11)), ["a"]);
+        assert_eq!(names(&heartbeats.clone().overdue_parts(begun + second * 61)), ["a", "b"]);
+        dull.record(second * 100);
+        assert_eq!(names(&heartbeats.overdue_parts(begun + second * 61)), ["b"]);
+        lively.record(Duration::MAX);
         drop(dull);
-        assert_eq!(names(&heartbeats.late(begun + second * 1_000_000)), [""; 0]);
-        assert_eq!(names(&heartbeats.signs()), ["b"]);
+        assert_eq!(names(&heartbeats.overdue_parts(begun + second * 1_000_000)), [""; 0]);
+        assert_eq!(names(&heartbeats.statuses()), ["b"]);
     }
 
     #[test]
     fn the_age_of_a_sign_is_told() {
         let heartbeats = Heartbeats::default();
-        let heartbeat = heartbeats.expect("a", Duration::ZERO);
+        let heartbeat = heartbeats.expect_part("a", Duration::ZERO);
         let before = Instant::now();
-        heartbeat.beat(Duration::from_secs(5));
-        let sign = heartbeats.signs().remove(0);
+        heartbeat.record(Duration::from_secs(5));
+        let sign = heartbeats.statuses().remove(0);
         let millisecond = Duration::from_millis(1);
         assert!(sign.last + millisecond >= before && sign.last <= Instant::now(), "{sign:?}");
         assert_eq!(sign.due - sign.last, Duration::from_secs(5));

@@ -22,7 +22,7 @@
 //! | [`queue`] | the workqueue |
 //! | [`report`] | outgoing reports: log lines, status, metrics, events, the service manager |
 //! | [`announce`] | notifications: webhooks and commit statuses |
-//! | [`daemon`] | the loop over one closed set of events |
+//! | [`daemon`] | the loop, and the tasks that feed it |
 //! | [`serve`] | the HTTP API: status, events, metrics |
 //! | [`cli`] | subcommands and exit codes |
 //!

@@ -14,13 +14,13 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use rustix::fs::OFlags;
 use sha2::Sha256;
 
-use crate::fields::blurred;
+use crate::fields::blur;
 
 /// A shorter one is guessed sooner or later, and an empty one is no secret at all.
-const SHORTEST: usize = 16;
+const MIN_SECRET_BYTES: usize = 16;
 
 /// No secret is longer, and a file that is belongs to somebody else.
-const LONGEST: u64 = 4096;
+const MAX_SECRET_BYTES: u64 = 4096;
 
 /// Returns whether anything has this name, usable or not. A path that cannot be looked at counts as
 /// present: nobody goes on as if nothing had been configured.
@@ -34,11 +34,11 @@ pub fn is_there(path: &Path) -> bool {
 /// ever.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Before it is opened, which does something to some devices.
-    regular(&fs::metadata(path)?)?;
+    require_regular(&fs::metadata(path)?)?;
     // It may have been replaced meanwhile, and to open a pipe is to wait already.
     let file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    regular(&file.metadata()?)?;
+    require_regular(&file.metadata()?)?;
     Ok(file)
 }
 
@@ -49,7 +49,7 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn regular(found: &Metadata) -> io::Result<()> {
+fn require_regular(found: &Metadata) -> io::Result<()> {
     if found.is_file() {
         Ok(())
     } else if found.is_dir() {
@@ -74,24 +74,24 @@ impl Secret {
     ///
     /// Who wrote the secret itself in place of its file's name does not read it in the complaint.
     pub fn read(path: &Path) -> Result<Self, String> {
-        let shown = blurred(&path.display().to_string());
+        let shown = blur(&path.display().to_string());
         let failed = |error: io::Error| format!("{shown}: {error}");
-        let mut bytes = read_regular(path, LONGEST + 1).map_err(failed)?;
-        if bytes.len() as u64 > LONGEST {
-            return Err(format!("{shown}: longer than {LONGEST} bytes, so it is no secret"));
+        let mut bytes = read_regular(path, MAX_SECRET_BYTES + 1).map_err(failed)?;
+        if bytes.len() as u64 > MAX_SECRET_BYTES {
+            return Err(format!("{shown}: longer than {MAX_SECRET_BYTES} bytes, so it is no secret"));
         }
         while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
             bytes.pop();
         }
         // Blanks are guessed, and whoever left them there meant no secret.
-        if bytes.trim_ascii().len() < SHORTEST {
-            return Err(format!("{shown}: shorter than {SHORTEST} characters"));
+        if bytes.trim_ascii().len() < MIN_SECRET_BYTES {
+            return Err(format!("{shown}: shorter than {MIN_SECRET_BYTES} characters"));
         }
         Ok(Self(bytes))
     }
 
     /// One that nobody knows, and so nothing is held against successfully.
-    pub fn unmatchable() -> Self {
+    pub fn new_unmatchable() -> Self {
         let mut bytes = vec![0; 32];
         let got = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty());
         if got != Ok(bytes.len()) {

@@ -3,12 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it did not expect")]
 
-#[path = "cli/bed.rs"]
-mod bed;
 #[path = "cli/configured.rs"]
 mod configured;
 #[path = "cli/dist.rs"]
 mod dist;
+#[path = "cli/fixture.rs"]
+mod fixture;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/pipes.rs"]
@@ -26,7 +26,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use bed::Bed;
+use fixture::Fixture;
 
 const SHOP: &[(&str, &str)] = &[
     (
@@ -57,7 +57,7 @@ const BROKEN: &[(&str, &str)] = &[
 
 #[test]
 fn help_is_a_page_for_each_command() {
-    let bed = Bed::new(&[]);
+    let fixture = Fixture::new(&[]);
     let pages = [
         "",
         "run",
@@ -95,7 +95,7 @@ fn help_is_a_page_for_each_command() {
     settings.set_omit_expression(true);
     for page in pages {
         let name = format!("help {page}").trim().replace(' ', "-");
-        let text = bed.run(format!("{page} --help").trim());
+        let text = fixture.run(format!("{page} --help").trim());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "a line is too wide in {name}");
         settings.bind(|| assert_snapshot!(name, text));
     }
@@ -105,14 +105,14 @@ fn help_is_a_page_for_each_command() {
 fn the_version_is_one_line() {
     for line in ["version", "--version"] {
         let expected = format!("$ rhumb {line}\nrhumb {}\n--- exit code 0", env!("CARGO_PKG_VERSION"));
-        assert_eq!(Bed::new(&[]).run(line), expected);
+        assert_eq!(Fixture::new(&[]).run(line), expected);
     }
 }
 
 #[test]
 fn rendering_shows_objects_as_kubernetes_reads_them() {
-    let bed = Bed::new(SHOP);
-    assert_snapshot!(bed.run("render shop"), @r#"
+    let fixture = Fixture::new(SHOP);
+    assert_snapshot!(fixture.run("render shop"), @r#"
     $ rhumb render shop
     apiVersion: v1
     data:
@@ -148,7 +148,7 @@ fn rendering_shows_objects_as_kubernetes_reads_them() {
       hint: put it in quotes
     --- exit code 1
     "#);
-    assert_snapshot!(bed.run("render shop/web.json -o json"), @r#"
+    assert_snapshot!(fixture.run("render shop/web.json -o json"), @r#"
     $ rhumb render shop/web.json -o json
     {
       "objects": [
@@ -167,7 +167,7 @@ fn rendering_shows_objects_as_kubernetes_reads_them() {
     }
     --- exit code 0
     "#);
-    assert_snapshot!(bed.run_with_input("render -", "{apiVersion: v1, kind: Pod, metadata: {name: a}}"), @r"
+    assert_snapshot!(fixture.run_with_input("render -", "{apiVersion: v1, kind: Pod, metadata: {name: a}}"), @r"
     $ rhumb render -
     apiVersion: v1
     kind: Pod
@@ -179,8 +179,8 @@ fn rendering_shows_objects_as_kubernetes_reads_them() {
 
 #[test]
 fn rendering_tells_what_it_could_not_read() {
-    let bed = Bed::new(BROKEN);
-    assert_snapshot!(bed.run("render shop"), @r#"
+    let fixture = Fixture::new(BROKEN);
+    assert_snapshot!(fixture.run("render shop"), @r#"
     $ rhumb render shop
     apiVersion: v1
     kind: ConfigMap
@@ -215,7 +215,7 @@ fn rendering_tells_what_it_could_not_read() {
       hint: commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore
     --- exit code 1
     "#);
-    assert_snapshot!(bed.run("render shop/c.yaml -o json"), @r#"
+    assert_snapshot!(fixture.run("render shop/c.yaml -o json"), @r#"
     $ rhumb render shop/c.yaml -o json
     {
       "objects": [],
@@ -237,7 +237,7 @@ fn rendering_tells_what_it_could_not_read() {
 
 #[test]
 fn validation_finds_everything_at_once() {
-    assert_snapshot!(Bed::new(BROKEN).run("validate shop"), @r#"
+    assert_snapshot!(Fixture::new(BROKEN).run("validate shop"), @r#"
     $ rhumb validate shop
     shop/a.yaml:1:1: error: ConfigMap default/a stands twice: here and at shop/d.yaml:1
       hint: remove one of the two: neither is applied
@@ -258,7 +258,7 @@ fn validation_finds_everything_at_once() {
     4 objects in 5 files: 5 errors, 1 warning
     --- exit code 1
     "#);
-    assert_snapshot!(Bed::new(SHOP).run("validate shop"), @r#"
+    assert_snapshot!(Fixture::new(SHOP).run("validate shop"), @r#"
     $ rhumb validate shop
     shop/rights.yml:5:70: warning: an unquoted yes, no, on, off, y or n is a boolean here
       hint: write true or false, or quote it: other readers, kustomize among them, take it for text
@@ -268,13 +268,13 @@ fn validation_finds_everything_at_once() {
     4 objects in 3 files: 1 error, 1 warning
     --- exit code 1
     "#);
-    assert_snapshot!(Bed::new(SHOP).run("validate ./shop/web.json"), @r"
+    assert_snapshot!(Fixture::new(SHOP).run("validate ./shop/web.json"), @r"
     $ rhumb validate ./shop/web.json
     --- standard error
-    1 object in 1 file: nothing wrong
+    1 object in 1 file: no errors
     --- exit code 0
     ");
-    assert_snapshot!(Bed::new(&[]).run_with_input("validate -", "kind: Pod\n"), @r"
+    assert_snapshot!(Fixture::new(&[]).run_with_input("validate -", "kind: Pod\n"), @r"
     $ rhumb validate -
     <stdin>:1:1: error: apiVersion is missing: this is no Kubernetes object
         kind: Pod
@@ -288,8 +288,8 @@ fn validation_finds_everything_at_once() {
 
 #[test]
 fn warnings_are_no_errors() {
-    let bed = Bed::new(&BROKEN[4..5]);
-    assert_snapshot!(bed.run("validate ."), @r#"
+    let fixture = Fixture::new(&BROKEN[4..5]);
+    assert_snapshot!(fixture.run("validate ."), @r#"
     $ rhumb validate .
     shop/e.yaml:1:1: warning: Namespace shop lives in no namespace: "shop" is left out
       hint: remove metadata.namespace
@@ -301,48 +301,48 @@ fn warnings_are_no_errors() {
 
 #[test]
 fn what_is_not_there_cannot_be_read() {
-    let bed = Bed::new(&[("empty/readme.md", "")]);
-    assert_snapshot!(bed.run("validate nowhere"), @r"
+    let fixture = Fixture::new(&[("empty/readme.md", "")]);
+    assert_snapshot!(fixture.run("validate nowhere"), @r"
     $ rhumb validate nowhere
     --- standard error
     error: nowhere: no such file or directory
     hint: a path or a git URL is wanted here, not the name of a source
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("render empty"), @r"
+    assert_snapshot!(fixture.run("render empty"), @r"
     $ rhumb render empty
     --- standard error
     error: empty: no *.yaml, *.yml or *.json file in it
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("diff nowhere"), @r"
+    assert_snapshot!(fixture.run("diff nowhere"), @r"
     $ rhumb diff nowhere
     --- standard error
     error: nowhere: no such file or directory
     hint: a path or a git URL is wanted here, not the name of a source
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("run empty/readme.md"), @r"
+    assert_snapshot!(fixture.run("run empty/readme.md"), @r"
     $ rhumb run empty/readme.md
     --- standard error
     error: empty/readme.md is a file, and a source is a directory
     hint: name its directory; `rhumb diff`, `rhumb apply` and `rhumb validate` take single files
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("apply empty/readme.md --prune"), @r"
+    assert_snapshot!(fixture.run("apply empty/readme.md --prune"), @r"
     $ rhumb apply empty/readme.md --prune
     --- standard error
     error: --prune needs a whole source, and single files are a part of one
     hint: name the directory of all files, or leave --prune out
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("apply -f empty/none.yaml"), @r"
+    assert_snapshot!(fixture.run("apply -f empty/none.yaml"), @r"
     $ rhumb apply -f empty/none.yaml
     --- standard error
     error: empty/none.yaml: no such file or directory
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("run gopher://host/shop"), @r"
+    assert_snapshot!(fixture.run("run gopher://host/shop"), @r"
     $ rhumb run gopher://host/shop
     --- standard error
     error: gopher://host/shop: not a source: its scheme is not known: use https://, ssh://, git@host:path or a path
@@ -352,8 +352,8 @@ fn what_is_not_there_cannot_be_read() {
 
 #[test]
 fn wrong_usage_is_explained() {
-    let bed = Bed::new(SHOP);
-    assert_snapshot!(bed.run("dif shop"), @r"
+    let fixture = Fixture::new(SHOP);
+    assert_snapshot!(fixture.run("dif shop"), @r"
     $ rhumb dif shop
     --- standard error
     error: unrecognized subcommand 'dif'
@@ -365,7 +365,7 @@ fn wrong_usage_is_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("diff"), @r"
+    assert_snapshot!(fixture.run("diff"), @r"
     $ rhumb diff
     --- standard error
     error: the following required arguments were not provided:
@@ -378,7 +378,7 @@ fn wrong_usage_is_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("diff shop -o jsn"), @r"
+    assert_snapshot!(fixture.run("diff shop -o jsn"), @r"
     $ rhumb diff shop -o jsn
     --- standard error
     error: invalid value 'jsn' for '--output <FORM>'
@@ -389,7 +389,7 @@ fn wrong_usage_is_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("diff shop --ref main"), @r"
+    assert_snapshot!(fixture.run("diff shop --ref main"), @r"
     $ rhumb diff shop --ref main
     --- standard error
     error: shop is in no git repository, so --ref means nothing
@@ -400,9 +400,9 @@ fn wrong_usage_is_explained() {
 
 #[test]
 fn commands_of_other_tools_are_translated() {
-    let tip = |word: &str| Bed::new(&[]).run(word);
+    let tip = |word: &str| Fixture::new(&[]).run(word);
     let delete = tip("delete");
-    assert!(delete.contains("tip: `rhumb apply --prune` deletes what a source no longer names"), "{delete}");
+    assert!(delete.contains("tip: `rhumb apply --prune` deletes objects that left a source"), "{delete}");
     for word in ["delete", "generat", "get", "sync"] {
         let told = tip(word);
         assert!(!told.contains("'generate'"), "a hidden command is no tip: {told}");
@@ -411,8 +411,8 @@ fn commands_of_other_tools_are_translated() {
 
 #[test]
 fn wrong_values_are_explained() {
-    let bed = Bed::new(SHOP);
-    assert_snapshot!(bed.run("diff shop --path ../secret"), @r"
+    let fixture = Fixture::new(SHOP);
+    assert_snapshot!(fixture.run("diff shop --path ../secret"), @r"
     $ rhumb diff shop --path ../secret
     --- standard error
     error: invalid value '../secret' for '--path <PATH>': not a relative path that stays inside the repository
@@ -420,7 +420,7 @@ fn wrong_values_are_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("apply shop --wait=never"), @r"
+    assert_snapshot!(fixture.run("apply shop --wait=never"), @r"
     $ rhumb apply shop --wait=never
     --- standard error
     error: invalid value 'never' for '--wait[=<TIMEOUT>]': not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms
@@ -428,7 +428,7 @@ fn wrong_values_are_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("apply shop --adopt sometimes"), @r"
+    assert_snapshot!(fixture.run("apply shop --adopt sometimes"), @r"
     $ rhumb apply shop --adopt sometimes
     --- standard error
     error: invalid value 'sometimes' for '--adopt <POLICY>': none of never, if-unowned, always
@@ -436,7 +436,7 @@ fn wrong_values_are_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("apply shop --blast-radius 200% -n Shop"), @r"
+    assert_snapshot!(fixture.run("apply shop --blast-radius 200% -n Shop"), @r"
     $ rhumb apply shop --blast-radius 200% -n Shop
     --- standard error
     error: invalid value '200%' for '--blast-radius <BOUND>': not a count (10) or a percentage from 0% to 100% (10%)
@@ -444,14 +444,14 @@ fn wrong_values_are_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("run shop --interval 5m"), @r"
+    assert_snapshot!(fixture.run("run shop --interval 5m"), @r"
     $ rhumb run shop --interval 5m
     --- standard error
     error: shop is a directory: it is watched, not asked
     hint: leave --interval out
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("prune confirm web"), @r"
+    assert_snapshot!(fixture.run("prune confirm web"), @r"
     $ rhumb prune confirm web
     --- standard error
     error: invalid value 'web' for '[OBJECT]...': not an object's name, as shop/deployment.apps/web or namespace/shop
@@ -459,7 +459,7 @@ fn wrong_values_are_explained() {
     For more information, try '--help'.
     --- exit code 2
     ");
-    assert_snapshot!(bed.run("version --log-level loud=very"), @r#"
+    assert_snapshot!(fixture.run("version --log-level loud=very"), @r#"
     $ rhumb version --log-level loud=very
     --- standard error
     error: wrong log level `loud=very`: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
@@ -486,8 +486,8 @@ spec:
     intervall: 1 minute
   directory: 12
 ";
-    let bed = Bed::new(&[("rhumb.yaml", text)]);
-    assert_snapshot!(bed.run("run --config rhumb.yaml"), @r#"
+    let fixture = Fixture::new(&[("rhumb.yaml", text)]);
+    assert_snapshot!(fixture.run("run --config rhumb.yaml"), @r#"
     $ rhumb run --config rhumb.yaml
     --- standard error
     rhumb.yaml:3:1: error: unknown key `resnyc`
@@ -516,21 +516,21 @@ spec:
 /// Each line of the daemon is for programs then, to its last word.
 #[test]
 fn flags_stand_before_and_after_the_command() {
-    let bed = Bed::new(&[("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]);
+    let fixture = Fixture::new(&[("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")]);
     for line in [
         "--kubeconfig k --context c -n shop --name shop -v validate a.yaml",
         "validate --kubeconfig k --context c -n shop --name shop -v a.yaml",
         "validate --kubeconfig k a.yaml --state-directory s --system-namespace x",
     ] {
-        let shown = bed.run(line);
-        assert!(shown.ends_with("1 object in 1 file: nothing wrong\n--- exit code 0"), "{shown}");
+        let shown = fixture.run(line);
+        assert!(shown.ends_with("1 object in 1 file: no errors\n--- exit code 0"), "{shown}");
     }
 }
 
 #[test]
 fn colours_are_for_terminals_and_for_those_who_ask() {
-    let bed = Bed::new(BROKEN);
-    let escapes = |line: &str| bed.run(line).contains('\u{1b}');
+    let fixture = Fixture::new(BROKEN);
+    let escapes = |line: &str| fixture.run(line).contains('\u{1b}');
     assert!(!escapes("validate shop"));
     assert!(!escapes("validate shop --color never"));
     assert!(escapes("validate shop --color always"));
@@ -539,9 +539,10 @@ fn colours_are_for_terminals_and_for_those_who_ask() {
 
 #[test]
 fn nothing_is_left_behind() {
-    let bed = Bed::new(SHOP);
-    bed.run("validate shop");
-    bed.run("render shop");
-    let left: Vec<_> = fs::read_dir(bed.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let fixture = Fixture::new(SHOP);
+    fixture.run("validate shop");
+    fixture.run("render shop");
+    let left: Vec<_> =
+        fs::read_dir(fixture.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["shop"]);
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rhumb::health::{self, SPEC_KEYS};
+use rhumb::health::{self, HEALTH_SPEC_KEYS};
 use serde_json::Value;
 
 fn fixtures() -> BTreeMap<String, String> {
@@ -24,7 +24,7 @@ fn fixtures() -> BTreeMap<String, String> {
 fn skimmed(object: &Value) -> Value {
     let mut skimmed = object.clone();
     if let Some(spec) = skimmed.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.retain(|key, _| SPEC_KEYS.contains(&key.as_str()));
+        spec.retain(|key, _| HEALTH_SPEC_KEYS.contains(&key.as_str()));
     }
     if let Some(metadata) = skimmed.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|key, _| {

@@ -4,6 +4,8 @@
 
 #[path = "tidy/documents.rs"]
 mod documents;
+#[path = "tidy/names.rs"]
+mod names;
 #[path = "tidy/rust.rs"]
 mod rust;
 #[path = "tidy/tree.rs"]

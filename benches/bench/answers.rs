@@ -9,22 +9,22 @@ use controlplane::Cluster;
 use tempfile::TempDir;
 
 use crate::api::Api;
-use crate::corpus::{Corpus, Mix};
+use crate::corpus::{Corpus, KindMix};
 use crate::numbers::{Times, ms};
 use crate::options::Options;
 use crate::program::Program;
 use crate::repository::Repository;
-use crate::table::{Aim, Table};
+use crate::table::{AimComparison, Table};
 use crate::{Outcome, block_on};
 
 /// The slowest answer that nobody waits for.
-const MOST: Duration = Duration::from_millis(50);
+const MAX_ANSWER_TIME: Duration = Duration::from_millis(50);
 
 /// Measures S8. Nobody makes pods there, so that each Deployment is told of as one that is not
 /// healthy: the longest answer that there is.
 pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let cluster = Cluster::builder().bare().start()?;
-    let corpus = Corpus::new("fleet", Mix::Deployments, options.many);
+    let corpus = Corpus::new("fleet", KindMix::Deployments, options.many);
     block_on(async {
         Api::connect(cluster.kubeconfig()).await?.make_namespaces(&corpus.namespaces()).await
     })?;
@@ -44,7 +44,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     daemon.says("created", options.many, Duration::from_mins(15))?;
     daemon.rests()?;
     for (page, aim) in [
-        ("/v1/status", Some(MOST)),
+        ("/v1/status", Some(MAX_ANSWER_TIME)),
         ("/metrics", None),
         ("/v1/objects?phase=Failed", None),
         ("/v1/objects", None),
@@ -63,7 +63,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
             Some(most) => {
                 let slowest = times.percentile(100);
                 let measured = format!("{measured}, slowest {:.1} ms", ms(slowest));
-                table.judge(&what, measured, Aim::of("< 50 ms", slowest < most));
+                table.judge(&what, measured, AimComparison::of("< 50 ms", slowest < most));
             }
             None => table.tell(&what, measured),
         }

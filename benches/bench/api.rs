@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::Outcome;
 
 /// The time limit of waits.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Resources that nobody but the measured program touches in a bare cluster.
 const MEASURED: [&str; 4] = ["configmaps", "deployments", "namespaces", "horizontalpodautoscalers"];
@@ -136,7 +136,7 @@ pub(crate) struct Watch {
 }
 
 /// One ConfigMap as an event shows it.
-pub(crate) struct Seen {
+pub(crate) struct ObservedConfigMap {
     /// Its name.
     pub(crate) name: String,
     /// The value of `version` in its data.
@@ -147,7 +147,10 @@ pub(crate) struct Seen {
 
 impl Watch {
     /// Waits for the ConfigMap that is asked for.
-    pub(crate) async fn until(&mut self, wanted: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
+    pub(crate) async fn until(
+        &mut self,
+        wanted: impl Fn(&ObservedConfigMap) -> bool,
+    ) -> Outcome<ObservedConfigMap> {
         let found = async {
             loop {
                 let seen = self.next().await?;
@@ -156,13 +159,13 @@ impl Watch {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, found).await.map_err(|_| "what was waited for did not come")?
+        tokio::time::timeout(WAIT_TIMEOUT, found).await.map_err(|_| "what was waited for did not come")?
     }
 
-    async fn next(&mut self) -> Outcome<Seen> {
+    async fn next(&mut self) -> Outcome<ObservedConfigMap> {
         let object = self.read().await?;
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        Ok(Seen {
+        Ok(ObservedConfigMap {
             name: text("/metadata/name").to_owned(),
             version: text("/data/version").to_owned(),
             rv: version(text("/metadata/resourceVersion")),
@@ -171,7 +174,7 @@ impl Watch {
 
     /// The object of the next event.
     pub(crate) async fn object(&mut self) -> Outcome<Value> {
-        tokio::time::timeout(PATIENCE, self.read()).await.map_err(|_| "nothing more happens")?
+        tokio::time::timeout(WAIT_TIMEOUT, self.read()).await.map_err(|_| "nothing more happens")?
     }
 
     async fn read(&mut self) -> Outcome<Value> {

@@ -11,7 +11,7 @@ const TEAMS: usize = 10;
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mix {
+pub(crate) enum KindMix {
     /// A ConfigMap of about 350 bytes and a Deployment of about 1.6 kB for each app.
     Apps,
     /// Deployments alone.
@@ -22,7 +22,7 @@ pub(crate) enum Mix {
 #[derive(Clone, Debug)]
 pub(crate) struct Corpus {
     prefix: String,
-    mix: Mix,
+    mix: KindMix,
     count: usize,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Manifest {
 
 impl Corpus {
     /// Returns so many objects in namespaces with this prefix.
-    pub(crate) fn new(prefix: &str, mix: Mix, count: usize) -> Self {
+    pub(crate) fn new(prefix: &str, mix: KindMix, count: usize) -> Self {
         Self { prefix: prefix.to_owned(), mix, count }
     }
 
@@ -67,8 +67,8 @@ impl Corpus {
     /// One object as it is at first.
     fn manifest(&self, number: usize) -> Manifest {
         match self.mix {
-            Mix::Apps if number.is_multiple_of(2) => self.config_map(number, "1"),
-            Mix::Apps | Mix::Deployments => self.deployment(number),
+            KindMix::Apps if number.is_multiple_of(2) => self.config_map(number, "1"),
+            KindMix::Apps | KindMix::Deployments => self.deployment(number),
         }
     }
 
@@ -93,7 +93,7 @@ impl Corpus {
     }
 
     fn place(&self, number: usize) -> (String, String, String) {
-        let app = if self.mix == Mix::Apps { number / 2 } else { number };
+        let app = if self.mix == KindMix::Apps { number / 2 } else { number };
         let team = app % TEAMS;
         let name = format!("app-{app:05}");
         (format!("team-{team}/{name}"), format!("{}-{team}", self.prefix), name)

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use controlplane::Cluster;
 
 use crate::Outcome;
-use crate::first_apply::Place;
+use crate::first_apply::AppliedDirectory;
 use crate::numbers::{Times, ratio};
 use crate::program::run;
-use crate::table::{Aim, Table, progress};
+use crate::table::{AimComparison, Table, progress};
 
 /// The number of runs of the quick one of the two.
 const RUNS: usize = 3;
 
 /// Measures S6 on what was applied.
-pub(crate) fn measure(cluster: &Cluster, place: &Place, table: &mut Table) -> Outcome<()> {
+pub(crate) fn measure(cluster: &Cluster, place: &AppliedDirectory, table: &mut Table) -> Outcome<()> {
     let count = place.corpus.count();
     let changed: Vec<usize> = place.corpus.config_maps(count / 100).collect();
     for number in &changed {
@@ -59,7 +59,7 @@ pub(crate) fn measure(cluster: &Cluster, place: &Place, table: &mut Table) -> Ou
     table.tell(&format!("S6 diff of {count}, {} changed, whole process", changed.len()), measured);
     let times = ratio(other[0], ours);
     let measured = format!("{times:.1} × faster ({:.2} s)", other[0].as_secs_f64());
-    table.judge("S6 beside kubectl diff --server-side", measured, Aim::of("≥ 10 ×", times >= 10.0));
+    table.judge("S6 beside kubectl diff --server-side", measured, AimComparison::of("≥ 10 ×", times >= 10.0));
     let measured = format!("{:.1} × faster ({:.2} s)", ratio(other[1], ours), other[1].as_secs_f64());
     table.tell("S6 beside the same with --concurrency=16", measured);
     Ok(())

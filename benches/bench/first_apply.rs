@@ -7,22 +7,26 @@ use futures::{StreamExt as _, stream};
 use tempfile::TempDir;
 
 use crate::api::{Api, Write, since};
-use crate::corpus::{Corpus, Mix};
+use crate::corpus::{Corpus, KindMix};
 use crate::numbers::{Times, ratio};
 use crate::options::{Options, Scenario};
 use crate::program::{Program, run};
-use crate::table::{Aim, Table, progress};
+use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
 
 /// Writes in flight at once, as many as the program has by default.
 const CONNECTIONS: usize = 8;
 
 /// Measures the floor and S1, and leaves what was applied last.
-pub(crate) fn measure(cluster: &Cluster, options: &Options, table: &mut Table) -> Outcome<Option<Place>> {
+pub(crate) fn measure(
+    cluster: &Cluster,
+    options: &Options,
+    table: &mut Table,
+) -> Outcome<Option<AppliedDirectory>> {
     let api = block_on(Api::connect(cluster.kubeconfig()))?;
     let count = options.few;
     // The first writes of a server are slower than all that follow.
-    floor(&api, &Corpus::new("warm", Mix::Apps, count / 4))?;
+    floor(&api, &Corpus::new("warm", KindMix::Apps, count / 4))?;
     let needed = options.wants(Scenario::FirstApply) || options.wants(Scenario::Diff);
     let (mut floors, mut firsts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
@@ -30,7 +34,7 @@ pub(crate) fn measure(cluster: &Cluster, options: &Options, table: &mut Table) -
         // In turn, and each first as often as the other.
         for turn in 0..2 {
             if (turn + round) % 2 == 0 {
-                floors.push(floor(&api, &Corpus::new(&format!("floor{round}"), Mix::Apps, count))?);
+                floors.push(floor(&api, &Corpus::new(&format!("floor{round}"), KindMix::Apps, count))?);
                 progress(&format!("floor: {:.2} s", floors[floors.len() - 1].as_secs_f64()));
             } else if needed {
                 let applied = apply(cluster, &api, &round.to_string(), count)?;
@@ -66,7 +70,7 @@ fn growth(cluster: &Cluster, api: &Api, options: &Options, table: &mut Table) ->
     table.judge(
         "S1 time for each object, many beside few",
         format!("{grows:.2}"),
-        Aim::of("≤ 1.3", grows <= 1.3),
+        AimComparison::of("≤ 1.3", grows <= 1.3),
     );
     Ok(())
 }
@@ -81,9 +85,13 @@ fn report(options: &Options, table: &mut Table, floors: &Times, firsts: Times, c
         let first = firsts.median();
         table.tell(&format!("S1 first apply of {count}, whole process"), pace(first));
         let share = 100.0 / ratio(first, floor);
-        table.judge("S1 share of the floor", format!("{share:.0} %"), Aim::of("≥ 90 %", share >= 90.0));
+        table.judge(
+            "S1 share of the floor",
+            format!("{share:.0} %"),
+            AimComparison::of("≥ 90 %", share >= 90.0),
+        );
         let most = calls.iter().copied().fold(0.0, f64::max);
-        let aim = Aim::of("1.0", format!("{most:.1}") == "1.0");
+        let aim = AimComparison::of("1.0", format!("{most:.1}") == "1.0");
         table.judge("S1 calls for each object, lists and the parent included", format!("{most:.3}"), aim);
     }
 }
@@ -106,7 +114,7 @@ fn floor(api: &Api, corpus: &Corpus) -> Outcome<Duration> {
 }
 
 /// A directory that was applied.
-pub(crate) struct Place {
+pub(crate) struct AppliedDirectory {
     /// Its manifests.
     pub(crate) corpus: Corpus,
     /// The folder of the objects.
@@ -117,16 +125,16 @@ pub(crate) struct Place {
     pub(crate) program: Program,
 }
 
-struct Applied {
+struct Applier {
     time: Duration,
     cpu: Duration,
     calls: std::collections::BTreeMap<String, u64>,
-    place: Place,
+    place: AppliedDirectory,
 }
 
-fn apply(cluster: &Cluster, api: &Api, name: &str, count: usize) -> Outcome<Applied> {
+fn apply(cluster: &Cluster, api: &Api, name: &str, count: usize) -> Outcome<Applier> {
     let name = format!("apply-{name}");
-    let corpus = Corpus::new(&name, Mix::Apps, count);
+    let corpus = Corpus::new(&name, KindMix::Apps, count);
     let folder = TempDir::new()?;
     corpus.write(folder.path())?;
     block_on(api.make_namespaces(&corpus.namespaces()))?;
@@ -140,10 +148,10 @@ fn apply(cluster: &Cluster, api: &Api, name: &str, count: usize) -> Outcome<Appl
     if created < count {
         return Err(format!("{created} of {count} objects were created").into());
     }
-    Ok(Applied {
+    Ok(Applier {
         time: applied.time,
         cpu: applied.cpu,
         calls,
-        place: Place { corpus, folder, name, program },
+        place: AppliedDirectory { corpus, folder, name, program },
     })
 }

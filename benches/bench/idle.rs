@@ -7,12 +7,12 @@ use controlplane::Cluster;
 use tempfile::TempDir;
 
 use crate::api::Api;
-use crate::corpus::{Corpus, Mix};
+use crate::corpus::{Corpus, KindMix};
 use crate::numbers::{Times, ms};
 use crate::options::{Options, Scenario};
 use crate::program::{Daemon, Memory, Program};
 use crate::repository::Repository;
-use crate::table::{Aim, Table, progress};
+use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
 
 /// The user that the daemon is to the server.
@@ -25,14 +25,14 @@ const RESYNCED: &str = "looked at everything";
 const RESYNC: Duration = Duration::from_secs(15);
 
 /// The number of timed resyncs.
-const LOOKS: usize = 3;
+const RESYNC_COUNT: usize = 3;
 /// The source, by a command or a configuration: what one process made is found by the next.
 const NAME: &str = "default";
 
 /// Measures S4 and S5 on one cluster with an audit log.
 pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let cluster = Cluster::builder().bare().audit().start()?;
-    let corpus = Corpus::new("fleet", Mix::Deployments, options.many);
+    let corpus = Corpus::new("fleet", KindMix::Deployments, options.many);
     block_on(async {
         Api::connect(cluster.kubeconfig()).await?.make_namespaces(&corpus.namespaces()).await
     })?;
@@ -74,7 +74,7 @@ fn idle(
     daemon.rests()?;
     let after_start = daemon.memory()?;
     let what = |when: &str| format!("S4 memory at {} Deployments, {when}", options.many);
-    let aim = |memory: Memory| Aim::of("≤ 32 MiB", memory.rss <= 32.0);
+    let aim = |memory: Memory| AimComparison::of("≤ 32 MiB", memory.rss <= 32.0);
     table.judge(&what("having made them"), after_apply.to_string(), aim(after_apply));
     table.judge(&what("having found them"), after_start.to_string(), aim(after_start));
     let (watches, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -82,7 +82,7 @@ fn idle(
     let renewed: usize = watches.values().sum();
     let measured = format!("{} {others:?} ({renewed} watches renewed)", others.values().sum::<usize>());
     let what = format!("S4 calls in {} s but watch renewals", options.idle.as_secs());
-    table.judge(&what, measured, Aim::of("0", others.is_empty()));
+    table.judge(&what, measured, AimComparison::of("0", others.is_empty()));
     let share = 100.0 * spent.as_secs_f64() / options.idle.as_secs_f64().max(1.0);
     table.tell("S4 processor time, of one core", format!("{share:.3} %"));
     Ok(())
@@ -114,7 +114,7 @@ fn resync(
     let seen = daemon.says(RESYNCED, 0, RESYNC)?.len();
     daemon.says(RESYNCED, seen + 1, RESYNC * 2)?;
     let made = new_calls(&before, &calls(cluster)?);
-    let lines = daemon.says(RESYNCED, LOOKS, RESYNC * 2 * LOOKS as u32)?;
+    let lines = daemon.says(RESYNCED, RESYNC_COUNT, RESYNC * 2 * RESYNC_COUNT as u32)?;
     let mut times = Vec::new();
     for line in &lines {
         let number = line.split("ms=").nth(1).and_then(|rest| rest.split_whitespace().next());
@@ -124,7 +124,7 @@ fn resync(
     let measured = format!("{:.1} ms", ms(Times::new(times).median()));
     table.tell(&format!("S5 resync of {} objects, nothing to do", options.many), measured);
     let others: usize = made.values().sum();
-    table.judge("S5 calls of a resync", format!("{others} {made:?}"), Aim::of("0", others == 0));
+    table.judge("S5 calls of a resync", format!("{others} {made:?}"), AimComparison::of("0", others == 0));
     Ok(())
 }
 

@@ -6,12 +6,12 @@ use controlplane::Cluster;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Watch, Write, version};
-use crate::corpus::{Corpus, Mix};
+use crate::corpus::{Corpus, KindMix};
 use crate::numbers::{Times, ms, ratio};
 use crate::options::{Options, Scenario};
 use crate::program::{Daemon, Program};
 use crate::repository::Repository;
-use crate::table::{Aim, Table, progress};
+use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
 
 /// Between two samples, so that each is a commit of its own and not part of a burst.
@@ -22,32 +22,36 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let few = follow(options, options.few)?;
     let many = follow(options, options.many)?;
     if let (Some(few_times), Some(many_times)) = (&few.commits, &many.commits) {
-        let aim = |times: &Times| Aim::of("p50 ≤ 15 ms", ms(times.median()) <= 15.0);
+        let aim = |times: &Times| AimComparison::of("p50 ≤ 15 ms", ms(times.median()) <= 15.0);
         let what = |count: usize| format!("S2 commit → write answered, {count} objects");
         table.judge(&what(options.few), few_times.spread(), aim(few_times));
         table.judge(&what(options.many), many_times.spread(), aim(many_times));
         let growth = ratio(many_times.median(), few_times.median());
         let measured = format!("{growth:.2}");
-        table.judge("S2 ratio of many to few objects, p50", measured, Aim::of("≤ 1.2", growth <= 1.2));
+        table.judge(
+            "S2 ratio of many to few objects, p50",
+            measured,
+            AimComparison::of("≤ 1.2", growth <= 1.2),
+        );
     }
     for (count, times) in [(options.few, few.repairs), (options.many, many.repairs)] {
         if let Some(times) = times {
-            let aim = Aim::of("p50 ≤ 10 ms", ms(times.median()) <= 10.0);
+            let aim = AimComparison::of("p50 ≤ 10 ms", ms(times.median()) <= 10.0);
             table.judge(&format!("S3 foreign write → repaired, {count} objects"), times.spread(), aim);
         }
     }
     Ok(())
 }
 
-struct Measured {
+struct LatencySamples {
     commits: Option<Times>,
     repairs: Option<Times>,
 }
 
-fn follow(options: &Options, count: usize) -> Outcome<Measured> {
+fn follow(options: &Options, count: usize) -> Outcome<LatencySamples> {
     let cluster = Cluster::builder().bare().start()?;
     let api = block_on(Api::connect(cluster.kubeconfig()))?;
-    let corpus = Corpus::new("shop", Mix::Apps, count);
+    let corpus = Corpus::new("shop", KindMix::Apps, count);
     block_on(api.make_namespaces(&corpus.namespaces()))?;
     let mut repository = Repository::new(corpus.manifests())?;
     let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
@@ -57,7 +61,7 @@ fn follow(options: &Options, count: usize) -> Outcome<Measured> {
     progress(&format!("{count} objects were made in {:.1} s", start.elapsed().as_secs_f64()));
     daemon.rests()?;
     let mut watch = block_on(api.watch_config_maps())?;
-    let mut measured = Measured { commits: None, repairs: None };
+    let mut measured = LatencySamples { commits: None, repairs: None };
     if options.wants(Scenario::Commit) {
         let times = commits(&corpus, &mut repository, &mut watch, &daemon, options.samples)?;
         progress(&format!("commit → write, {count} objects: {}", times.spread()));

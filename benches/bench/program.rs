@@ -76,18 +76,18 @@ fn ended_children() -> Outcome<Duration> {
 /// A running daemon, which is killed when this is dropped, or when this process ends.
 pub(crate) struct Daemon {
     child: Child,
-    said: Arc<Said>,
+    said: Arc<OutputLines>,
     watchdog: Child,
     _lifeline: Option<ChildStdin>,
 }
 
 #[derive(Default)]
-struct Said {
+struct OutputLines {
     lines: Mutex<Vec<String>>,
     more: Condvar,
 }
 
-impl Said {
+impl OutputLines {
     fn lines(&self) -> MutexGuard<'_, Vec<String>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,7 +103,7 @@ impl Daemon {
             .stderr(Stdio::null())
             .spawn()?;
         let lifeline = watchdog.stdin.take();
-        let said = Arc::new(Said::default());
+        let said = Arc::new(OutputLines::default());
         if let Some(stderr) = child.stderr.take() {
             let said = said.clone();
             thread::spawn(move || {

@@ -16,32 +16,32 @@ use crate::numbers::{Times, ratio};
 use crate::options::Options;
 use crate::program::{Daemon, Program, run};
 use crate::repository::Repository;
-use crate::table::{Aim, Table, progress};
+use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
 
 const NAMESPACE: &str = "fleet";
 /// Workloads in flight at once.
-const MOST: usize = 10;
+const MAX_IN_FLIGHT: usize = 10;
 /// The number of timed rollouts of one workload alone.
 const ALONE: usize = 5;
 
 /// Measures S7: a hundred workloads of three pods, beside kubectl, and many of one pod.
 pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
-    let fleet = Fleet { count: options.rollouts, replicas: 3 };
+    let fleet = RolloutBench { count: options.rollouts, replicas: 3 };
     let (cluster, mut repository, program) = prepared(fleet)?;
     let daemon = daemon(&program, &repository)?;
-    let what = format!("S7 {} Deployments of 3 pods, {MOST} at once", fleet.count);
+    let what = format!("S7 {} Deployments of 3 pods, {MAX_IN_FLIGHT} at once", fleet.count);
     let alone = alone(fleet, &mut repository, &cluster, &daemon)?;
     let before = calls(&cluster)?;
     let rolled = rolled_out(&cluster, fleet, "all", |manifests| repository.push_all(manifests))?;
     daemon.rests()?;
     let mut made = new_calls(&before, &calls(&cluster)?);
     made.retain(|call, _| !call.starts_with("watch "));
-    let ideal = ideal(fleet.count, MOST, alone);
+    let ideal = ideal(fleet.count, MAX_IN_FLIGHT, alone);
     table.tell(&format!("{what}: one alone"), seconds(alone));
     judge(table, &what, &rolled, ideal);
     let slots = rolled.lags(SlowStart::Yes);
-    let lag = Aim::of("p50 ≤ 20 ms", slots.median() <= Duration::from_millis(20));
+    let lag = AimComparison::of("p50 ≤ 20 ms", slots.median() <= Duration::from_millis(20));
     table.judge(&format!("{what}: last pod ready → next start"), slots.spread(), lag);
     let each = made.values().sum::<usize>() as f64 / fleet.count as f64;
     table.tell(&format!("{what}: calls for each, but watches"), format!("{each:.1} {made:?}"));
@@ -49,7 +49,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let loops = rolled_out(&cluster, fleet, "by-hand", |manifests| by_kubectl(&cluster, manifests))?;
     let lag = loops.lags(SlowStart::No);
     table.tell(
-        &format!("{what}: kubectl apply and rollout status, {MOST} at a time"),
+        &format!("{what}: kubectl apply and rollout status, {MAX_IN_FLIGHT} at a time"),
         format!("{}; {}", seconds(loops.makespan()), lag.spread()),
     );
     let times = ratio(loops.makespan(), rolled.makespan());
@@ -59,13 +59,13 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
 }
 
 fn many(options: &Options, table: &mut Table) -> Outcome<()> {
-    let fleet = Fleet { count: options.rollouts * 10, replicas: 1 };
+    let fleet = RolloutBench { count: options.rollouts * 10, replicas: 1 };
     let (cluster, mut repository, program) = prepared(fleet)?;
     let daemon = daemon(&program, &repository)?;
     let alone = alone(fleet, &mut repository, &cluster, &daemon)?;
     let rolled = rolled_out(&cluster, fleet, "all", |manifests| repository.push_all(manifests))?;
-    let what = format!("S7 {} Deployments of 1 pod, {MOST} at once", fleet.count);
-    let bound = ideal(fleet.count, MOST, alone);
+    let what = format!("S7 {} Deployments of 1 pod, {MAX_IN_FLIGHT} at once", fleet.count);
+    let bound = ideal(fleet.count, MAX_IN_FLIGHT, alone);
     let share = ratio(rolled.makespan(), bound);
     let told =
         format!("{}: {share:.2} × the budget's own bound {}", seconds(rolled.makespan()), seconds(bound));
@@ -74,19 +74,23 @@ fn many(options: &Options, table: &mut Table) -> Outcome<()> {
     Ok(())
 }
 
-fn judge(table: &mut Table, what: &str, rolled: &Rolled, ideal: Duration) {
+fn judge(table: &mut Table, what: &str, rolled: &ObservedRollouts, ideal: Duration) {
     let share = ratio(rolled.makespan(), ideal);
     let told = format!("{}: {share:.2} × the ideal {}", seconds(rolled.makespan()), seconds(ideal));
-    table.judge(&format!("{what}: from the commit to the last"), told, Aim::of("≤ 1.10 ×", share <= 1.10));
+    table.judge(
+        &format!("{what}: from the commit to the last"),
+        told,
+        AimComparison::of("≤ 1.10 ×", share <= 1.10),
+    );
     judge_most(table, what, rolled);
 }
 
-fn judge_most(table: &mut Table, what: &str, rolled: &Rolled) {
+fn judge_most(table: &mut Table, what: &str, rolled: &ObservedRollouts) {
     let most = rolled.most();
     table.judge(
         &format!("{what}: most that were seen at once"),
         most.to_string(),
-        Aim::of("≤ 10", most <= MOST),
+        AimComparison::of("≤ 10", most <= MAX_IN_FLIGHT),
     );
 }
 
@@ -96,12 +100,12 @@ fn seconds(time: Duration) -> String {
 
 /// Workloads that are alike.
 #[derive(Clone, Copy)]
-struct Fleet {
+struct RolloutBench {
     count: usize,
     replicas: u32,
 }
 
-impl Fleet {
+impl RolloutBench {
     fn manifests(self, version: &str) -> Vec<Manifest> {
         (0..self.count).map(|number| self.manifest(number, version)).collect()
     }
@@ -120,7 +124,7 @@ impl Fleet {
 }
 
 /// A cluster in which all is rolled out once.
-fn prepared(fleet: Fleet) -> Outcome<(Cluster, Repository, Program)> {
+fn prepared(fleet: RolloutBench) -> Outcome<(Cluster, Repository, Program)> {
     let cluster = Cluster::builder().nodes(5).audit().start()?;
     block_on(async {
         Api::connect(cluster.kubeconfig()).await?.make_namespaces(&[NAMESPACE.to_owned()]).await
@@ -132,7 +136,8 @@ fn prepared(fleet: Fleet) -> Outcome<(Cluster, Repository, Program)> {
 
 fn daemon(program: &Program, repository: &Repository) -> Outcome<Daemon> {
     let version = "apiVersion: rhumb.dev/v1alpha1";
-    let budget = format!("{{maxWorkloads: {MOST}, maxUnavailable: 100%, startsPerMinute: 6000, soak: 0s}}");
+    let budget =
+        format!("{{maxWorkloads: {MAX_IN_FLIGHT}, maxUnavailable: 100%, startsPerMinute: 6000, soak: 0s}}");
     let text = format!(
         "{version}\nkind: Configuration\nbudget: {budget}\n---\n{version}\nkind: Source\nmetadata: {{name: default}}\nspec:\n  git: {{url: {}}}\n",
         repository.path().display()
@@ -144,7 +149,12 @@ fn daemon(program: &Program, repository: &Repository) -> Outcome<Daemon> {
 
 /// Returns the duration of one workload's rollout, from its first to its last event: the median of
 /// some.
-fn alone(fleet: Fleet, repository: &mut Repository, cluster: &Cluster, daemon: &Daemon) -> Outcome<Duration> {
+fn alone(
+    fleet: RolloutBench,
+    repository: &mut Repository,
+    cluster: &Cluster,
+    daemon: &Daemon,
+) -> Outcome<Duration> {
     daemon.says("created", fleet.count, Duration::from_mins(10))?;
     daemon.rests()?;
     let mut times = Vec::new();
@@ -163,17 +173,17 @@ fn alone(fleet: Fleet, repository: &mut Repository, cluster: &Cluster, daemon: &
 
 fn rolled_out(
     cluster: &Cluster,
-    fleet: Fleet,
+    fleet: RolloutBench,
     version: &str,
     release: impl FnOnce(&[Manifest]) -> Outcome<Instant>,
-) -> Outcome<Rolled> {
+) -> Outcome<ObservedRollouts> {
     let rolled = watched(cluster, fleet, fleet.count, version, release)?;
     progress(&format!("{} Deployments of {}: {}", fleet.count, fleet.replicas, seconds(rolled.makespan())));
     Ok(rolled)
 }
 
 /// The rollouts that an observer saw.
-struct Rolled {
+struct ObservedRollouts {
     released: Instant,
     /// In the order in which they began, and came to be whole.
     begun: Vec<(String, Instant)>,
@@ -187,7 +197,7 @@ enum SlowStart {
     No,
 }
 
-impl Rolled {
+impl ObservedRollouts {
     fn makespan(&self) -> Duration {
         self.whole.last().map_or(Duration::ZERO, |(_, last)| last.duration_since(self.released))
     }
@@ -207,16 +217,16 @@ impl Rolled {
     }
 
     /// Returns the times from the end of each rollout to the start of the next one that it makes
-    /// room for: one, and while a rollout begins slowly a second one.
+    /// room for: one, and during a slow start a second one.
     fn lags(&self, slow: SlowStart) -> Times {
         let mut free: VecDeque<Instant> = VecDeque::new();
-        let mut window = if slow == SlowStart::Yes { 1 } else { MOST };
+        let mut window = if slow == SlowStart::Yes { 1 } else { MAX_IN_FLIGHT };
         let mut ends = self.whole.iter().map(|(_, at)| *at).peekable();
         let mut lags = Vec::new();
         for (_, start) in self.begun.iter().skip(window) {
             while let Some(end) = ends.next_if(|end| end <= start) {
                 free.push_back(end);
-                if window < MOST {
+                if window < MAX_IN_FLIGHT {
                     window += 1;
                     free.push_back(end);
                 }
@@ -230,17 +240,17 @@ impl Rolled {
 /// Watches the workloads from before a release until all have the new version and are whole.
 fn watched(
     cluster: &Cluster,
-    fleet: Fleet,
+    fleet: RolloutBench,
     count: usize,
     version: &str,
     release: impl FnOnce(&[Manifest]) -> Outcome<Instant>,
-) -> Outcome<Rolled> {
+) -> Outcome<ObservedRollouts> {
     let image = format!("registry.example.org/app:{version}");
     let api = block_on(Api::connect(cluster.kubeconfig()))?;
     let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments");
     let mut watch = block_on(api.watch(&path))?;
     let released = release(&fleet.manifests(version))?;
-    let mut rolled = Rolled { released, begun: Vec::new(), whole: Vec::new() };
+    let mut rolled = ObservedRollouts { released, begun: Vec::new(), whole: Vec::new() };
     let mut states: BTreeMap<String, bool> = BTreeMap::new();
     while rolled.whole.len() < count {
         let object = block_on(watch.object())?;
@@ -286,7 +296,7 @@ fn by_kubectl(cluster: &Cluster, manifests: &[Manifest]) -> Outcome<Instant> {
     manifests.iter().try_for_each(|manifest| manifest.write(folder.path()))?;
     let kubectl = cluster.programs().join("kubectl");
     let script = format!(
-        "ls | xargs -P {MOST} -I{{}} sh -c '\"$0\" apply --server-side --force-conflicts -f {{}} && \
+        "ls | xargs -P {MAX_IN_FLIGHT} -I{{}} sh -c '\"$0\" apply --server-side --force-conflicts -f {{}} && \
          \"$0\" -n {NAMESPACE} rollout status -f {{}}' \"$KUBECTL\""
     );
     let mut command = std::process::Command::new("/bin/sh");

@@ -10,12 +10,12 @@ pub(crate) struct Table {
 
 /// The comparison of a result with its aim.
 #[derive(Clone, Copy)]
-pub(crate) struct Aim<'a> {
+pub(crate) struct AimComparison<'a> {
     words: &'a str,
     met: bool,
 }
 
-impl<'a> Aim<'a> {
+impl<'a> AimComparison<'a> {
     /// An aim in words, and whether the number beside it reaches it.
     pub(crate) const fn of(words: &'a str, met: bool) -> Self {
         Self { words, met }
@@ -29,7 +29,7 @@ impl Table {
     }
 
     /// A number beside its aim.
-    pub(crate) fn judge(&mut self, what: &str, measured: impl Into<String>, aim: Aim<'_>) {
+    pub(crate) fn judge(&mut self, what: &str, measured: impl Into<String>, aim: AimComparison<'_>) {
         let verdict = if aim.met { "met" } else { "missed" };
         self.rows.push([what.to_owned(), measured.into(), aim.words.to_owned(), verdict.to_owned()]);
     }

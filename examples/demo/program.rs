@@ -17,7 +17,7 @@ const GUARD: &str =
     "exec 3<&0; { cat <&3; kill -KILL 0; } >/dev/null 2>&1 & exec 3<&- \"$0\" \"$@\" </dev/null";
 
 /// So long a daemon may take to stop.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A command under the guard.
 fn guarded(program: &Path) -> Command {
@@ -152,7 +152,7 @@ impl Daemon {
         let expected = "rhumb to end by itself after SIGTERM";
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).expected(expected)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STOP_TIMEOUT;
         loop {
             match self.child.try_wait().expected(expected)? {
                 Some(status) => {

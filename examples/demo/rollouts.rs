@@ -6,9 +6,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
-use super::eyes::until;
+use super::cluster_view::until;
 use super::stage::{Expected as _, Failure, Outcome, Stage, time};
-use super::{LIMIT, World, after, image};
+use super::{DemoProcesses, LIMIT, after, image};
 
 /// The annotations of a canary, under the name of the Deployment.
 const CANARY: (&str, &str) = (
@@ -16,7 +16,7 @@ const CANARY: (&str, &str) = (
     "  name: web\n  namespace: shop\n  annotations: {rhumb.dev/steps: \"1\", rhumb.dev/step-soak: 3s}\n",
 );
 
-impl World {
+impl DemoProcesses {
     pub(super) async fn broken_image(&self, stage: &mut Stage) -> Outcome {
         stage.step("Push an image that cannot be pulled, with a configuration that belongs to it");
         self.soaked(stage).await?;

@@ -19,10 +19,10 @@ use crate::config::{UrlSource, is_sound};
 use crate::secret::Secret;
 
 /// One try takes no longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server that asks for a longer rest has this one.
-const LONGEST_REST: Duration = Duration::from_mins(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 
 /// The reason for a failed delivery.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,14 +71,16 @@ impl NotificationClient {
         // A panic message may hold file contents.
         let request = request.map_err(|_| DeliveryError::for_now("its files could not be read"))?;
         let request = request.map_err(DeliveryError::for_now)?;
-        match tokio::time::timeout(PATIENCE, client.request(request)).await {
+        match tokio::time::timeout(REQUEST_TIMEOUT, client.request(request)).await {
             Ok(Ok(response)) => delivery_result(response.status(), response.headers(), Timestamp::now()),
             // Its words may hold the URL, which may be a secret.
             Ok(Err(error)) if error.is_connect() => {
                 Err(DeliveryError::for_now(format!("it cannot be reached{}", cause(&error))))
             }
             Ok(Err(_)) => Err(DeliveryError::for_now("the connection broke")),
-            Err(_) => Err(DeliveryError::for_now(format!("no answer within {} s", PATIENCE.as_secs()))),
+            Err(_) => {
+                Err(DeliveryError::for_now(format!("no answer within {} s", REQUEST_TIMEOUT.as_secs())))
+            }
         }
     }
 }
@@ -93,7 +95,7 @@ fn cause(error: &(dyn Error + 'static)) -> String {
 
 fn delivery_result(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
     let why = format!("it answers {status}");
-    let after = asked_rest(headers, now).map(|rest| rest.min(LONGEST_REST));
+    let after = asked_rest(headers, now).map(|rest| rest.min(MAX_RETRY_DELAY));
     let is_limit = status == StatusCode::FORBIDDEN && (after.is_some() || is_used_up(headers));
     match status {
         _ if status.is_success() => Ok(()),

@@ -24,12 +24,12 @@ use crate::report::{EventRecord, EventRecorder, LosslessSubscription};
 
 /// The rests between the tries, in seconds: some ten minutes altogether. Who asks for a longer one
 /// has it.
-const RESTS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
+const RETRY_DELAYS_SECONDS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
 /// Sends each recorded event to these recipients from now on. A recipient that stays in the
 /// configuration keeps its outbox; the outbox of any other is dropped.
 pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: EventRecorder) {
-    announce_with(recipients, &recorder, &RESTS.map(Duration::from_secs)).await;
+    announce_with(recipients, &recorder, &RETRY_DELAYS_SECONDS.map(Duration::from_secs)).await;
 }
 
 /// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or
@@ -37,7 +37,7 @@ pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: 
 pub fn unusable(to: &Recipient) -> Option<String> {
     client::checked(&addressed(to))
         .err()
-        .map(|why| format!("{} cannot be told: {why}", notification::name(to)))
+        .map(|why| format!("{} cannot be notified: {why}", notification::name(to)))
 }
 
 async fn announce_with(
@@ -50,7 +50,7 @@ async fn announce_with(
     let mut workers = Vec::new();
     loop {
         let now = recipients.borrow_and_update().clone();
-        workers = hired(now, workers, rests);
+        workers = assign_workers(now, workers, rests);
         loop {
             tokio::select! {
                 biased;
@@ -79,7 +79,7 @@ struct NotificationWorker {
 }
 
 /// Returns a carrier for each: the one that it has, where it has one.
-fn hired(
+fn assign_workers(
     recipients: Vec<NotifyConfig>,
     mut known: Vec<NotificationWorker>,
     rests: &[Duration],
@@ -132,10 +132,7 @@ fn hand_out(
         }
     }
     for (NotificationWorker { name, .. }, lost) in workers.iter().zip(lost).filter(|(_, lost)| *lost > 0) {
-        tracing::warn!(
-            lost,
-            "{name} is not told of all that happened: too much waits for it, the oldest goes"
-        );
+        tracing::warn!(lost, "{name}: too many notifications are waiting, the oldest are dropped");
     }
 }
 
@@ -161,7 +158,7 @@ impl Drop for PendingDeliveries {
             let name = &self.name;
             tracing::warn!(
                 left,
-                "{name} was not told of what happened: it ended before that, or others are told now"
+                "{name}: a notification was not delivered before rhumb stopped or the recipients changed"
             );
         }
     }
@@ -193,7 +190,7 @@ async fn bring(
                 tokio::time::sleep(rest).await;
             }
             (Err(DeliveryError::Temporary { why, .. } | DeliveryError::Permanent(why)), _) => {
-                return tracing::warn!("{name} was not told of what happened: {why}");
+                return tracing::warn!("{name}: a notification was not delivered: {why}");
             }
         }
     }

@@ -8,15 +8,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::config::{Forge, NotificationEvent, Recipient, UrlSource};
-use crate::fields::blurred;
-use crate::render::harmless;
+use crate::fields::blur;
+use crate::render::sanitize;
 use crate::report::{EventReason, EventRecord};
 
 /// The version of a notice in JSON.
-const VERSION: &str = "notice.rhumb.dev/v1";
+const NOTIFICATION_VERSION: &str = "notice.rhumb.dev/v1";
 
 /// The longest description of a status that GitHub takes, in characters.
-const LONGEST: usize = 140;
+const MAX_DESCRIPTION_CHARS: usize = 140;
 
 /// One request to a recipient.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +69,7 @@ pub(super) fn name(to: &Recipient) -> String {
         rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
     };
     // Somebody may have written the URL in place of its file's name.
-    let shown = |file: &Path| blurred(&file.display().to_string());
+    let shown = |file: &Path| blur(&file.display().to_string());
     match to {
         Recipient::Webhook { url: UrlSource::Url(url), .. } => format!("the webhook at {}", host(url)),
         Recipient::Webhook { url: UrlSource::File(file), .. } => format!("the webhook of {}", shown(file)),
@@ -106,7 +106,7 @@ pub(super) fn notification(
     match to {
         Recipient::Webhook { .. } => {
             let told = WebhookBody {
-                api_version: VERSION,
+                api_version: NOTIFICATION_VERSION,
                 kind: "Notice",
                 occasion: event_word(occasion),
                 text: text(notice),
@@ -117,7 +117,7 @@ pub(super) fn notification(
         Recipient::Slack { .. } => {
             let mark =
                 if occasion == NotificationEvent::Succeeded { ":white_check_mark:" } else { ":warning:" };
-            let body = json!({ "text": format!("{mark} {}", escaped(&harmless(&text(notice)))) });
+            let body = json!({ "text": format!("{mark} {}", escaped(&sanitize(&text(notice)))) });
             Some(Notification { body, ..addressed(to) })
         }
         Recipient::Forge { forge, repository, context, .. } => {
@@ -175,7 +175,7 @@ fn status(
     // The way back names it.
     let about = about.filter(|about| !notice.message.contains(&**about)).unwrap_or_default();
     let words = format!("{about}{}", notice.message);
-    let description: String = harmless(&words).chars().take(LONGEST).collect();
+    let description: String = sanitize(&words).chars().take(MAX_DESCRIPTION_CHARS).collect();
     let state = match (succeeded, forge) {
         (true, _) => "success",
         (false, Forge::GitLab) => "failed",

@@ -9,7 +9,7 @@ use super::notification::Notification;
 
 /// The maximum number of notifications that wait for a recipient that does not answer. Beyond it
 /// the oldest is dropped.
-const WAITING: usize = 64;
+const MAX_PENDING_NOTIFICATIONS: usize = 64;
 
 /// Letters, the oldest first.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Outbox {
     pub(super) fn put(&self, notification: Notification) -> usize {
         let mut notifications = self.notifications();
         notifications.retain(|old| !notification.voids(old));
-        let lost = usize::from(notifications.len() >= WAITING);
+        let lost = usize::from(notifications.len() >= MAX_PENDING_NOTIFICATIONS);
         notifications.drain(..lost);
         notifications.push_back(notification);
         self.arrived.notify_one();
@@ -81,9 +81,13 @@ mod tests {
     #[test]
     fn a_full_bag_lets_the_oldest_go() {
         let outbox = Outbox::default();
-        let lost: usize = (0..WAITING + 2).map(|number| outbox.put(notification(None, number))).sum();
+        let lost: usize =
+            (0..MAX_PENDING_NOTIFICATIONS + 2).map(|number| outbox.put(notification(None, number))).sum();
         let left = numbers(&outbox);
-        assert_eq!((lost, left.len(), left[0], *left.last().unwrap()), (2, WAITING, 2, WAITING as u64 + 1));
+        assert_eq!(
+            (lost, left.len(), left[0], *left.last().unwrap()),
+            (2, MAX_PENDING_NOTIFICATIONS, 2, MAX_PENDING_NOTIFICATIONS as u64 + 1)
+        );
     }
 
     #[test]

@@ -238,7 +238,7 @@ async fn what_is_left_at_the_end_is_said() {
     };
     tokio::time::timeout(Duration::from_secs(30), come).await.unwrap();
     let said = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
-    let expected = format!("the webhook at {} was not told of what happened: ", server.address);
+    let expected = format!("the webhook at {}: a notification was not delivered", server.address);
     assert!(said.contains(&expected) && said.contains("left=3"), "{said}");
 }
 
@@ -341,7 +341,7 @@ fn files_are_looked_at_before_they_are_needed() {
     let dir = TempDir::new().unwrap();
     let to = forge(Forge::GitHub, "https://api.github.com", &dir.path().join("none"));
     let said = unusable(&to).unwrap();
-    assert!(said.starts_with("acme/shop at api.github.com cannot be told: "), "{said}");
+    assert!(said.starts_with("acme/shop at api.github.com cannot be notified: "), "{said}");
     assert!(said.contains("none: ") && said.ends_with("No such file or directory (os error 2)"), "{said}");
     let slack = |text: &str| Recipient::Slack { url: secret(&dir, text) };
     assert!(unusable(&slack(&format!("http://example.org/{SECRET}"))).unwrap().ends_with("this machine"));

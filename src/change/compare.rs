@@ -10,10 +10,11 @@ use crate::fields::{self, FieldPath, PathElement};
 
 /// Maps without defaults, to which nobody else adds: a key that only the cluster has was taken
 /// away.
-const CLOSED: [&str; 6] = ["binaryData", "data", "matchLabels", "nodeSelector", "parameters", "roleRef"];
+const UNDEFAULTED_MAPS: [&str; 6] =
+    ["binaryData", "data", "matchLabels", "nodeSelector", "parameters", "roleRef"];
 
 /// Maps whose values are quantities.
-const QUANTITIES: [&str; 4] = ["capacity", "hard", "limits", "requests"];
+const QUANTITY_MAPS: [&str; 4] = ["capacity", "hard", "limits", "requests"];
 
 /// Indicates whether the cluster may show more items in a list than the manifest names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +27,13 @@ pub(super) enum ListComparison {
 
 /// Returns whether a manifest's value of this field differs from the cluster's where the manifest
 /// says something.
-pub(super) fn asks_other(field: &str, live: Option<&Value>, wanted: &Value, lists: ListComparison) -> bool {
+pub(super) fn is_different(field: &str, live: Option<&Value>, wanted: &Value, lists: ListComparison) -> bool {
     match (live, wanted) {
         (_, Value::Null) => false,
         // The server leaves zero values out.
         (None | Some(Value::Null), wanted) => !is_zero(wanted),
-        (Some(Value::Object(live)), Value::Object(wanted)) => maps_differ(field, live, wanted, lists),
-        (Some(Value::Array(live)), Value::Array(wanted)) => lists_differ(field, live, wanted, lists),
+        (Some(Value::Object(live)), Value::Object(wanted)) => are_maps_different(field, live, wanted, lists),
+        (Some(Value::Array(live)), Value::Array(wanted)) => are_lists_different(field, live, wanted, lists),
         (Some(live), wanted) => live != wanted && !(is_zero(live) && is_zero(wanted)),
     }
 }
@@ -47,11 +48,11 @@ pub fn is_other_at(path: &FieldPath, live: &Value, content: &Value) -> bool {
     match (path.find(live), path.find(content)) {
         (None, None) => false,
         (Some(_), None) => true,
-        (live, Some(wanted)) => asks_other(field.unwrap_or_default(), live, wanted, ListComparison::Exact),
+        (live, Some(wanted)) => is_different(field.unwrap_or_default(), live, wanted, ListComparison::Exact),
     }
 }
 
-fn maps_differ(
+fn are_maps_different(
     field: &str,
     live: &Map<String, Value>,
     wanted: &Map<String, Value>,
@@ -59,27 +60,28 @@ fn maps_differ(
 ) -> bool {
     let said = wanted.iter().any(|(key, value)| {
         let own = live.get(key);
-        let is_same = QUANTITIES.contains(&field)
+        let is_same = QUANTITY_MAPS.contains(&field)
             && own.is_some_and(|own| compare_quantities(own, value) == Some(Ordering::Equal));
-        !is_same && asks_other(key, own, value, lists)
+        !is_same && is_different(key, own, value, lists)
     });
-    said || CLOSED.contains(&field) && live.keys().any(|key| wanted.get(key).is_none_or(Value::is_null))
+    said || UNDEFAULTED_MAPS.contains(&field)
+        && live.keys().any(|key| wanted.get(key).is_none_or(Value::is_null))
 }
 
-fn lists_differ(field: &str, live: &[Value], wanted: &[Value], lists: ListComparison) -> bool {
+fn are_lists_different(field: &str, live: &[Value], wanted: &[Value], lists: ListComparison) -> bool {
     if lists == ListComparison::Exact && live.len() != wanted.len() {
         return true;
     }
-    match lists::pair(field, live, wanted) {
+    match lists::pair_items(field, live, wanted) {
         Some(pairs) => {
             pairs.items.iter().any(|(_, live, wanted)| {
-                wanted.is_some_and(|wanted| live.is_none() || asks_other("", *live, wanted, lists))
+                wanted.is_some_and(|wanted| live.is_none() || is_different("", *live, wanted, lists))
             }) || lists == ListComparison::Exact && !pairs.same_order
         }
         None if lists == ListComparison::MayGrow => {
-            wanted.iter().any(|item| !live.iter().any(|own| !asks_other("", Some(own), item, lists)))
+            wanted.iter().any(|item| !live.iter().any(|own| !is_different("", Some(own), item, lists)))
         }
-        None => live.iter().zip(wanted).any(|(own, item)| asks_other("", Some(own), item, lists)),
+        None => live.iter().zip(wanted).any(|(own, item)| is_different("", Some(own), item, lists)),
     }
 }
 
@@ -104,7 +106,7 @@ pub(super) fn compare_quantities(a: &Value, b: &Value) -> Option<Ordering> {
 fn quantity(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
-        Value::String(text) => fields::quantity(text),
+        Value::String(text) => fields::parse_quantity(text),
         _ => None,
     }
 }

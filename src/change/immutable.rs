@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value, json};
 
-use super::compare::{ListComparison, asks_other, compare_quantities};
-use crate::object::{GroupKind, at, text_at};
+use super::compare::{ListComparison, compare_quantities, is_different};
+use crate::object::{GroupKind, text_at, value_at};
 
 /// A field that the API server does not let change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct ImmutableField {
     pub text: &'static str,
 }
 
-const FIXED: &str = "field is immutable";
+const IMMUTABLE_TEXT: &str = "field is immutable";
 
 /// Names the fields of a wanted content that the API server would refuse to change on this live
 /// object.
@@ -25,11 +25,11 @@ const FIXED: &str = "field is immutable";
 /// Conservative: what it names is refused, but the server may refuse more. A value that only the
 /// cluster shows is taken as a default, not as a change. A field that only leaves the manifest is
 /// therefore named only in maps without defaults (`data`, `parameters`, `matchLabels`).
-pub fn immutable(kind: &GroupKind, live: &Value, wanted: &Value) -> Vec<ImmutableField> {
+pub fn immutable_fields(kind: &GroupKind, live: &Value, wanted: &Value) -> Vec<ImmutableField> {
     let check = ImmutabilityCheck { live, wanted };
     match (&*kind.group, &*kind.kind) {
-        ("", "ConfigMap") => check.frozen(&["data", "binaryData"]),
-        ("", "Secret") => [check.frozen(&["data"]), check.fields(&[&["type"]])].concat(),
+        ("", "ConfigMap") => check.frozen_fields(&["data", "binaryData"]),
+        ("", "Secret") => [check.frozen_fields(&["data"]), check.fields(&[&["type"]])].concat(),
         ("", "PersistentVolume") => check.volume(),
         ("", "PersistentVolumeClaim") => check.claim(),
         ("", "Pod") => check.pod(),
@@ -80,7 +80,7 @@ const STATEFUL_SET_TEXT: &str = "updates to statefulset spec for fields other th
      'minReadySeconds' are forbidden";
 const STORAGE_CLASS: [&[&str]; 4] =
     [&["parameters"], &["provisioner"], &["reclaimPolicy"], &["volumeBindingMode"]];
-const JOB: [&[&str]; 6] = [
+const JOB_FIELDS: [&[&str]; 6] = [
     &["spec", "backoffLimitPerIndex"],
     &["spec", "completionMode"],
     &["spec", "managedBy"],
@@ -121,12 +121,12 @@ impl ImmutabilityCheck<'_> {
     /// Returns the rule for a field, if the manifest asks for another value.
     fn field(&self, path: &[&str], text: &'static str) -> Option<ImmutableField> {
         let name = path.last()?;
-        asks_other(name, at(self.live, path), at(self.wanted, path)?, ListComparison::Exact)
+        is_different(name, value_at(self.live, path), value_at(self.wanted, path)?, ListComparison::Exact)
             .then(|| rule(path, text))
     }
 
     fn fields(&self, paths: &[&[&str]]) -> Vec<ImmutableField> {
-        self.fields_because(paths, FIXED)
+        self.fields_because(paths, IMMUTABLE_TEXT)
     }
 
     fn fields_because(&self, paths: &[&[&str]], text: &'static str) -> Vec<ImmutableField> {
@@ -138,13 +138,13 @@ impl ImmutabilityCheck<'_> {
         let Some(wanted) = self.wanted.get("spec").and_then(Value::as_object) else { return Vec::new() };
         let fixed = wanted.iter().filter(|(key, _)| !mutable.contains(&key.as_str()));
         fixed
-            .filter(|(key, value)| asks_other(key, at(self.live, &["spec", key]), value, lists))
+            .filter(|(key, value)| is_different(key, value_at(self.live, &["spec", key]), value, lists))
             .map(|(key, _)| rule(&["spec", key], text))
             .collect()
     }
 
     /// Returns a ConfigMap or Secret that was made immutable.
-    fn frozen(&self, fields: &[&str]) -> Vec<ImmutableField> {
+    fn frozen_fields(&self, fields: &[&str]) -> Vec<ImmutableField> {
         const TEXT: &str = "field is immutable when `immutable` is set";
         if self.live.get("immutable") != Some(&Value::Bool(true)) {
             return Vec::new();
@@ -157,7 +157,7 @@ impl ImmutabilityCheck<'_> {
         for field in fields {
             let wanted = self.wanted.get(*field).filter(|value| !value.is_null()).unwrap_or(&none);
             let live = self.live.get(*field).unwrap_or(&none);
-            if asks_other(field, Some(live), wanted, ListComparison::Exact) {
+            if is_different(field, Some(live), wanted, ListComparison::Exact) {
                 rules.push(rule(&[field], TEXT));
             }
         }
@@ -165,14 +165,14 @@ impl ImmutabilityCheck<'_> {
     }
 
     fn job(&self) -> Vec<ImmutableField> {
-        let mut rules = self.fields(&JOB);
+        let mut rules = self.fields(&JOB_FIELDS);
         let is_indexed = text_at(self.live, &["spec", "completionMode"]) == "Indexed";
         if !is_indexed {
-            rules.extend(self.field(&["spec", "completions"], FIXED));
+            rules.extend(self.field(&["spec", "completions"], IMMUTABLE_TEXT));
         }
         // Of a suspended Job, some of the template may change: the server decides.
-        if at(self.live, &["spec", "suspend"]) != Some(&Value::Bool(true)) {
-            rules.extend(self.field(&["spec", "template"], FIXED));
+        if value_at(self.live, &["spec", "suspend"]) != Some(&Value::Bool(true)) {
+            rules.extend(self.field(&["spec", "template"], IMMUTABLE_TEXT));
         }
         rules
     }
@@ -193,7 +193,8 @@ impl ImmutabilityCheck<'_> {
         if !address.is_empty() && !wanted.is_empty() && address != wanted {
             rules.push(rule(&["spec", "clusterIP"], TEXT));
         }
-        let first = |object: &Value, key| at(object, &["spec", key]).and_then(|list| list.get(0)).cloned();
+        let first =
+            |object: &Value, key| value_at(object, &["spec", key]).and_then(|list| list.get(0)).cloned();
         for key in ["clusterIPs", "ipFamilies"] {
             let (live, wanted) = (first(self.live, key), first(self.wanted, key));
             let is_headless = address == "None";
@@ -216,7 +217,7 @@ impl ImmutabilityCheck<'_> {
         for (may_change, key) in [
             (is_bound, "volumeAttributesClassName"),
             (text_at(self.live, &["spec", "volumeName"]).is_empty(), "volumeName"),
-            (at(self.live, &["spec", "storageClassName"]).is_none(), "storageClassName"),
+            (value_at(self.live, &["spec", "storageClassName"]).is_none(), "storageClassName"),
         ] {
             if may_change {
                 mutable.push(key);
@@ -231,13 +232,13 @@ impl ImmutabilityCheck<'_> {
     /// volume's.
     fn claim_size(&self, is_bound: bool) -> Option<ImmutableField> {
         const PATH: [&str; 4] = ["spec", "resources", "requests", "storage"];
-        let order = compare_quantities(at(self.wanted, &PATH)?, at(self.live, &PATH)?)?;
-        let capacity = at(self.live, &["status", "capacity", "storage"]);
+        let order = compare_quantities(value_at(self.wanted, &PATH)?, value_at(self.live, &PATH)?)?;
+        let capacity = value_at(self.live, &["status", "capacity", "storage"]);
         match (is_bound, order) {
             (_, Ordering::Equal) | (true, Ordering::Greater) => None,
             (false, _) => Some(rule(&PATH, CLAIM_TEXT)),
             (true, Ordering::Less) => {
-                let order = compare_quantities(at(self.wanted, &PATH)?, capacity?)?;
+                let order = compare_quantities(value_at(self.wanted, &PATH)?, capacity?)?;
                 (order != Ordering::Greater)
                     .then(|| rule(&PATH, "field can not be less than status.capacity"))
             }
@@ -246,7 +247,7 @@ impl ImmutabilityCheck<'_> {
 
     fn volume(&self) -> Vec<ImmutableField> {
         const TEXT: &str = "spec.persistentvolumesource is immutable after creation";
-        let has_affinity = at(self.live, &["spec", "nodeAffinity"]).is_some();
+        let has_affinity = value_at(self.live, &["spec", "nodeAffinity"]).is_some();
         let mut rules = self.spec_but(
             &[&VOLUME_MUTABLE[..], &["nodeAffinity", "volumeMode"]].concat(),
             TEXT,
@@ -255,9 +256,9 @@ impl ImmutabilityCheck<'_> {
         if rules.iter().any(|rule| rule.path == ".spec.csi") && self.only_adds_expand_secret() {
             rules.retain(|rule| rule.path != ".spec.csi");
         }
-        rules.extend(self.field(&["spec", "volumeMode"], FIXED));
+        rules.extend(self.field(&["spec", "volumeMode"], IMMUTABLE_TEXT));
         if has_affinity {
-            rules.extend(self.field(&["spec", "nodeAffinity"], FIXED));
+            rules.extend(self.field(&["spec", "nodeAffinity"], IMMUTABLE_TEXT));
         }
         rules
     }
@@ -265,7 +266,8 @@ impl ImmutabilityCheck<'_> {
     /// A CSI volume may be given the secret for its expansion later.
     fn only_adds_expand_secret(&self) -> bool {
         const KEY: &str = "controllerExpandSecretRef";
-        let (Some(live), Some(wanted)) = (at(self.live, &["spec", "csi"]), at(self.wanted, &["spec", "csi"]))
+        let (Some(live), Some(wanted)) =
+            (value_at(self.live, &["spec", "csi"]), value_at(self.wanted, &["spec", "csi"]))
         else {
             return false;
         };
@@ -273,17 +275,17 @@ impl ImmutabilityCheck<'_> {
         if let Some(without) = without.as_object_mut() {
             without.remove(KEY);
         }
-        live.get(KEY).is_none() && !asks_other("csi", Some(live), &without, ListComparison::Exact)
+        live.get(KEY).is_none() && !is_different("csi", Some(live), &without, ListComparison::Exact)
     }
 
     fn pod(&self) -> Vec<ImmutableField> {
         let mut rules = self.spec_but(&POD_MUTABLE, POD_TEXT, ListComparison::MayGrow);
         for list in ["containers", "initContainers"] {
-            let Some(Value::Array(wanted)) = at(self.wanted, &["spec", list]) else { continue };
+            let Some(Value::Array(wanted)) = value_at(self.wanted, &["spec", list]) else { continue };
             let imageless: Value = wanted.iter().map(without_image).collect();
-            let live = at(self.live, &["spec", list]);
+            let live = value_at(self.live, &["spec", list]);
             let is_longer = live.and_then(Value::as_array).map(Vec::len) != Some(wanted.len());
-            if is_longer || asks_other(list, live, &imageless, ListComparison::MayGrow) {
+            if is_longer || is_different(list, live, &imageless, ListComparison::MayGrow) {
                 rules.push(rule(&["spec", list], POD_TEXT));
             }
         }
@@ -292,7 +294,7 @@ impl ImmutabilityCheck<'_> {
 
     fn definition(&self) -> Vec<ImmutableField> {
         let mut rules = self.fields(&[&["spec", "group"], &["spec", "names", "plural"]]);
-        let conditions = at(self.live, &["status", "conditions"]).and_then(Value::as_array);
+        let conditions = value_at(self.live, &["status", "conditions"]).and_then(Value::as_array);
         let is_established = conditions.into_iter().flatten().any(|condition| {
             text_at(condition, &["type"]) == "Established" && text_at(condition, &["status"]) == "True"
         });
@@ -305,11 +307,11 @@ impl ImmutabilityCheck<'_> {
     fn cidrs(&self) -> Vec<ImmutableField> {
         const PATH: [&str; 2] = ["spec", "cidrs"];
         let none = json!([]);
-        let list = |object| at(object, &PATH).unwrap_or(&none).as_array().cloned().unwrap_or_default();
+        let list = |object| value_at(object, &PATH).unwrap_or(&none).as_array().cloned().unwrap_or_default();
         let (live, wanted) = (list(self.live), list(self.wanted));
         let adds_second = live.len() == 1 && wanted.len() == 2 && live.first() == wanted.first();
         let is_fixed = !wanted.is_empty() && live != wanted && !adds_second;
-        is_fixed.then(|| rule(&PATH, FIXED)).into_iter().collect()
+        is_fixed.then(|| rule(&PATH, IMMUTABLE_TEXT)).into_iter().collect()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::immutable;
+use super::immutable_fields;
 use crate::object::GroupKind;
 
 fn check(kind: &str, live: Value, wanted: Value, expected: &[&str]) {
-    let rules = immutable(&GroupKind::parse(kind), &live, &wanted);
+    let rules = immutable_fields(&GroupKind::parse(kind), &live, &wanted);
     let paths: Vec<_> = rules.iter().map(|rule| rule.path.as_str()).collect();
     assert_eq!(paths, expected, "{kind} {live} {wanted}");
 }
@@ -289,7 +289,7 @@ fn hostile_shapes_break_no_rule() {
     ] {
         for live in &shapes {
             for wanted in &shapes {
-                let _ = immutable(&GroupKind::parse(kind), live, wanted);
+                let _ = immutable_fields(&GroupKind::parse(kind), live, wanted);
             }
         }
     }

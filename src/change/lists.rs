@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::fields::PathElement;
-use crate::object::{at, canonical_json};
+use crate::object::{canonical_json, value_at};
 
 /// One of the keys that tell the items of a list apart.
 struct MergeKey {
@@ -19,27 +19,27 @@ const fn key(path: &'static [&'static str]) -> MergeKey {
     MergeKey { path, default: None }
 }
 
-const fn or(path: &'static [&'static str], default: &'static str) -> MergeKey {
+const fn key_or_default(path: &'static [&'static str], default: &'static str) -> MergeKey {
     MergeKey { path, default: Some(default) }
 }
 
-const NAME: &[MergeKey] = &[key(&["name"])];
+const NAME_KEY: &[MergeKey] = &[key(&["name"])];
 
 /// The keys of the API's lists, by the name of the field that holds the list. There are more than
 /// the API's own merge keys: an atomic list, too, reads better item by item.
-const KEYS: &[(&str, &[MergeKey])] = &[
+const LIST_KEYS: &[(&str, &[MergeKey])] = &[
     ("conditions", &[key(&["type"])]),
     ("hostAliases", &[key(&["ip"])]),
     ("items", &[key(&["key"])]),
     ("matchExpressions", &[key(&["key"])]),
     ("ownerReferences", &[key(&["uid"])]),
-    ("paths", &[key(&["path"]), or(&["pathType"], "")]),
-    ("ports", &[key(&["containerPort"]), or(&["protocol"], "TCP")]),
-    ("ports", &[key(&["port"]), or(&["protocol"], "TCP")]),
+    ("paths", &[key(&["path"]), key_or_default(&["pathType"], "")]),
+    ("ports", &[key(&["containerPort"]), key_or_default(&["protocol"], "TCP")]),
+    ("ports", &[key(&["port"]), key_or_default(&["protocol"], "TCP")]),
     ("readinessGates", &[key(&["conditionType"])]),
     ("rules", &[key(&["host"])]),
-    ("subjects", &[key(&["kind"]), or(&["namespace"], ""), key(&["name"])]),
-    ("taints", &[key(&["key"]), or(&["effect"], "")]),
+    ("subjects", &[key(&["kind"]), key_or_default(&["namespace"], ""), key(&["name"])]),
+    ("taints", &[key(&["key"]), key_or_default(&["effect"], "")]),
     ("topologySpreadConstraints", &[key(&["topologyKey"]), key(&["whenUnsatisfiable"])]),
     ("volumeClaimTemplates", &[key(&["metadata", "name"])]),
     ("volumeDevices", &[key(&["devicePath"])]),
@@ -56,12 +56,12 @@ pub(super) struct ItemPairs<'a> {
 }
 
 /// Pairs two lists by the keys of their items; none when their items cannot be told apart.
-pub(super) fn pair<'a>(field: &str, before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
-    let known = KEYS.iter().filter(|(name, _)| *name == field).map(|(_, keys)| *keys);
-    known.chain([NAME]).find_map(|keys| paired(keys, before, after))
+pub(super) fn pair_items<'a>(field: &str, before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
+    let known = LIST_KEYS.iter().filter(|(name, _)| *name == field).map(|(_, keys)| *keys);
+    known.chain([NAME_KEY]).find_map(|keys| pair_by_keys(keys, before, after))
 }
 
-fn paired<'a>(keys: &[MergeKey], before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
+fn pair_by_keys<'a>(keys: &[MergeKey], before: &'a [Value], after: &'a [Value]) -> Option<ItemPairs<'a>> {
     let (old, new) = (named_items(keys, before)?, named_items(keys, after)?);
     let places: HashMap<&str, usize> = old.iter().enumerate().map(|(nth, item)| (&*item.text, nth)).collect();
     let kept: Vec<Option<usize>> = new.iter().map(|item| places.get(&*item.text).copied()).collect();
@@ -96,7 +96,7 @@ fn name(keys: &[MergeKey], item: &Value) -> Option<NamedItem> {
     item.as_object()?;
     let mut parts = Vec::with_capacity(keys.len());
     for key in keys {
-        let value = match at(item, key.path) {
+        let value = match value_at(item, key.path) {
             None | Some(Value::Null) => Value::from(key.default?),
             Some(Value::Object(_) | Value::Array(_)) => return None,
             Some(value) => value.clone(),

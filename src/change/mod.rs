@@ -1,8 +1,9 @@
 //! Differences between objects, and their impact on running pods.
 //!
-//! Owns the list of differing fields ([`fields`]), what a change does to pods ([`impact`],
-//! [`touches_template`]), the API's table of fields that cannot change ([`immutable()`]) and the
-//! printable forms of an object ([`presentable`], [`yaml()`], [`unified`]).
+//! Owns the list of differing fields ([`diff_fields`]), what a change does to pods
+//! ([`change_impact`], [`can_touch_template`]), the API's table of fields that cannot change
+//! ([`immutable_fields`]) and the printable forms of an object ([`present()`], [`write_yaml`],
+//! [`unified_diff`]).
 //!
 //! Everything printable that leaves this module is masked.
 //!
@@ -17,11 +18,11 @@ mod present;
 mod yaml;
 
 pub use compare::is_other_at;
-pub use diff::fields;
-pub use immutable::{ImmutableField, immutable};
-pub use pods::{impact, lets_go, touches_template};
-pub use present::{laid_over, presentable, presentable_pair, unified};
-pub use yaml::yaml;
+pub use diff::diff_fields;
+pub use immutable::{ImmutableField, immutable_fields};
+pub use pods::{can_release_pods, can_touch_template, change_impact};
+pub use present::{lay_over, present, present_pair, unified_diff};
+pub use yaml::write_yaml;
 
 use serde_json::Value;
 

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::immutable::immutable;
+use super::immutable::immutable_fields;
 use super::{Impact, ImpactKind, diff};
 use crate::fields::FieldPath;
-use crate::object::{GroupKind, ObjectId, at, text_at};
+use crate::object::{GroupKind, ObjectId, text_at, value_at};
 
 /// The way in which the controller of a kind rolls out a changed pod template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,23 +53,23 @@ fn is_built_in(group: &str) -> bool {
 /// - An immutable field that differs: `Recreate`, with all pods; nothing else could bring it about.
 /// - An object that comes: `InPlace`, with the pods that it starts. One that goes: `Scale`, with
 ///   its pods.
-pub fn impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -> Impact {
+pub fn change_impact(kind: &GroupKind, before: Option<&Value>, after: Option<&Value>) -> Impact {
     let (before, after) = match (before, after) {
         (None, None) => return Impact { kind: ImpactKind::None, pods: 0 },
         (None, Some(after)) => return Impact { kind: ImpactKind::InPlace, pods: pods(kind, after) },
         (Some(before), None) => return deletion_impact(kind, before),
         (Some(before), Some(after)) => (before, after),
     };
-    if diff::fields(&ObjectId::new(kind, None, ""), Some(before), Some(after)).is_empty() {
+    if diff::diff_fields(&ObjectId::new(kind, None, ""), Some(before), Some(after)).is_empty() {
         return Impact { kind: ImpactKind::None, pods: 0 };
     }
-    if !immutable(kind, before, after).is_empty() {
+    if !immutable_fields(kind, before, after).is_empty() {
         return Impact { kind: ImpactKind::Recreate, pods: pods(kind, before) };
     }
-    let moved = moved(kind, before, after);
-    let replaced = restarts(kind, before, after).min(moved.kept);
+    let moved = replica_change(kind, before, after);
+    let replaced = restarted_pods(kind, before, after).min(moved.kept);
     match (moved.removed + replaced, moved.added + replaced) {
-        (0, 0) if leaves_nodes(kind, before, after) => {
+        (0, 0) if is_leaving_nodes(kind, before, after) => {
             Impact { kind: ImpactKind::Scale, pods: pods(kind, before) }
         }
         (0, 0) => Impact { kind: ImpactKind::InPlace, pods: 0 },
@@ -85,7 +85,7 @@ struct ReplicaChange {
     added: u32,
 }
 
-fn moved(kind: &GroupKind, before: &Value, after: &Value) -> ReplicaChange {
+fn replica_change(kind: &GroupKind, before: &Value, after: &Value) -> ReplicaChange {
     let both = (count(before, "replicas"), count(after, "replicas"));
     let (old, new) = match both {
         (Some(old), Some(new)) => (old, new),
@@ -104,13 +104,13 @@ fn moved(kind: &GroupKind, before: &Value, after: &Value) -> ReplicaChange {
 
 /// Returns the number of a `StatefulSet`'s first pod.
 fn first_ordinal(kind: &GroupKind, object: &Value) -> u32 {
-    let start = kind.is("apps", "StatefulSet").then(|| at(object, &["spec", "ordinals", "start"]));
+    let start = kind.is("apps", "StatefulSet").then(|| value_at(object, &["spec", "ordinals", "start"]));
     start.and_then(number).unwrap_or(0)
 }
 
 /// Returns whether a held `DaemonSet` asks for other nodes.
-fn leaves_nodes(kind: &GroupKind, before: &Value, after: &Value) -> bool {
-    let place = |object, field| at(object, &["spec", "template", "spec", field]);
+fn is_leaving_nodes(kind: &GroupKind, before: &Value, after: &Value) -> bool {
+    let place = |object, field| value_at(object, &["spec", "template", "spec", field]);
     kind.is("apps", "DaemonSet")
         && is_on_delete(after)
         && ["affinity", "nodeName", "nodeSelector", "tolerations"]
@@ -126,42 +126,43 @@ fn deletion_impact(kind: &GroupKind, before: &Value) -> Impact {
 }
 
 /// Returns whether repairing these lost paths may restart pods; paths of the object's own content.
-pub fn touches_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
+pub fn can_touch_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
     let place: &[&str] = match TemplateRollout::of(kind) {
         TemplateRollout::Never if kind.is("", "Pod") => &["spec"],
         TemplateRollout::Never => return false,
         _ => &["spec", "template"],
     };
-    let ordinals = |path: &FieldPath| kind.is("apps", "StatefulSet") && path.meets(&["spec", "ordinals"]);
-    uncovered.iter().any(|path| path.meets(place) || ordinals(path))
+    let ordinals =
+        |path: &FieldPath| kind.is("apps", "StatefulSet") && path.is_prefix_related(&["spec", "ordinals"]);
+    uncovered.iter().any(|path| path.is_prefix_related(place) || ordinals(path))
 }
 
 /// Returns whether setting lost paths may free pods that keep an older template. A workload is
 /// paused, or holds its pods by a partition or by `OnDelete`, by taking such paths away.
-pub fn lets_go(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
+pub fn can_release_pods(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
     let place: &[&str] = match TemplateRollout::of(kind) {
         TemplateRollout::Never => return false,
         _ if kind.is("apps", "Deployment") => &["spec", "paused"],
         _ => &["spec", "updateStrategy"],
     };
-    uncovered.iter().any(|path| path.meets(place))
+    uncovered.iter().any(|path| path.is_prefix_related(place))
 }
 
 /// Pods that a change between two live trees restarts.
-fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
+fn restarted_pods(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
     if kind.is("", "Pod") {
         // A change in place restarts a container only where its image changes.
         return u32::from(images(before) != images(after));
     }
     let roll = TemplateRollout::of(kind);
-    if !replaces_pods(roll, after) || holds_all(roll, after) {
+    if !is_replacing_pods(roll, after) || is_holding_all(roll, after) {
         return 0;
     }
-    if templates_differ(before, after) {
+    if is_template_changed(before, after) {
         let all = pods(kind, before).max(pods(kind, after));
         return all.saturating_sub(partition(roll, after));
     }
-    if !frees(roll, before, after) {
+    if !can_free_pods(roll, before, after) {
         return 0;
     }
     // The pods that were held back: those that are not of the newest template yet.
@@ -180,18 +181,18 @@ fn restarts(kind: &GroupKind, before: &Value, after: &Value) -> u32 {
 }
 
 /// Returns whether an object's controller replaces pods when its template changes.
-fn replaces_pods(roll: TemplateRollout, object: &Value) -> bool {
+fn is_replacing_pods(roll: TemplateRollout, object: &Value) -> bool {
     match roll {
         TemplateRollout::Never => false,
         TemplateRollout::Custom => {
-            at(object, &["spec", "template", "spec", "containers"]).is_some_and(Value::is_array)
+            value_at(object, &["spec", "template", "spec", "containers"]).is_some_and(Value::is_array)
         }
         _ => true,
     }
 }
 
 /// Returns whether an object's own settings keep every pod where it is.
-fn holds_all(roll: TemplateRollout, object: &Value) -> bool {
+fn is_holding_all(roll: TemplateRollout, object: &Value) -> bool {
     match roll {
         TemplateRollout::Deployment => is_paused(object),
         TemplateRollout::StatefulSet | TemplateRollout::DaemonSet => is_on_delete(object),
@@ -200,12 +201,13 @@ fn holds_all(roll: TemplateRollout, object: &Value) -> bool {
 }
 
 /// Returns whether a change lets a rollout go on that was held.
-fn frees(roll: TemplateRollout, before: &Value, after: &Value) -> bool {
-    holds_all(roll, before) && !holds_all(roll, after) || partition(roll, after) < partition(roll, before)
+fn can_free_pods(roll: TemplateRollout, before: &Value, after: &Value) -> bool {
+    is_holding_all(roll, before) && !is_holding_all(roll, after)
+        || partition(roll, after) < partition(roll, before)
 }
 
-fn templates_differ(before: &Value, after: &Value) -> bool {
-    !is_same(at(before, &["spec", "template"]), at(after, &["spec", "template"]))
+fn is_template_changed(before: &Value, after: &Value) -> bool {
+    !is_same(value_at(before, &["spec", "template"]), value_at(after, &["spec", "template"]))
 }
 
 /// Equality that takes null as absent.
@@ -223,7 +225,7 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
 }
 
 fn is_paused(object: &Value) -> bool {
-    at(object, &["spec", "paused"]).and_then(Value::as_bool).unwrap_or_default()
+    value_at(object, &["spec", "paused"]).and_then(Value::as_bool).unwrap_or_default()
 }
 
 fn is_on_delete(object: &Value) -> bool {
@@ -234,13 +236,13 @@ fn partition(roll: TemplateRollout, object: &Value) -> u32 {
     if roll != TemplateRollout::StatefulSet {
         return 0;
     }
-    number(at(object, &["spec", "updateStrategy", "rollingUpdate", "partition"])).unwrap_or(0)
+    number(value_at(object, &["spec", "updateStrategy", "rollingUpdate", "partition"])).unwrap_or(0)
 }
 
 fn images(pod: &Value) -> Vec<&Value> {
     ["initContainers", "containers"]
         .iter()
-        .filter_map(|list| at(pod, &["spec", list])?.as_array())
+        .filter_map(|list| value_at(pod, &["spec", list])?.as_array())
         .flatten()
         .filter_map(|container| container.get("image"))
         .collect()
@@ -251,9 +253,9 @@ fn pods(kind: &GroupKind, object: &Value) -> u32 {
     match (&*kind.group, &*kind.kind) {
         ("", "Pod") => 1,
         ("apps", "DaemonSet") => status(object, "desiredNumberScheduled"),
-        ("batch", "Job") if at(object, &["spec", "suspend"]) == Some(&Value::Bool(true)) => 0,
+        ("batch", "Job") if value_at(object, &["spec", "suspend"]) == Some(&Value::Bool(true)) => 0,
         ("batch", "Job") => count(object, "parallelism").unwrap_or(1),
-        ("apps", _) | ("", "ReplicationController") if at(object, &["spec", "template"]).is_some() => {
+        ("apps", _) | ("", "ReplicationController") if value_at(object, &["spec", "template"]).is_some() => {
             count(object, "replicas").unwrap_or(1)
         }
         _ => count(object, "replicas").unwrap_or(0),
@@ -261,11 +263,11 @@ fn pods(kind: &GroupKind, object: &Value) -> u32 {
 }
 
 fn count(object: &Value, key: &str) -> Option<u32> {
-    number(at(object, &["spec", key]))
+    number(value_at(object, &["spec", key]))
 }
 
 fn status(object: &Value, key: &str) -> u32 {
-    number(at(object, &["status", key])).unwrap_or(0)
+    number(value_at(object, &["status", key])).unwrap_or(0)
 }
 
 fn number(value: Option<&Value>) -> Option<u32> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Impact, ImpactKind, impact, lets_go, touches_template};
+use super::{Impact, ImpactKind, can_release_pods, can_touch_template, change_impact};
 use crate::fields::FieldPath;
 use crate::object::GroupKind;
 
@@ -29,7 +29,7 @@ fn with_status(mut object: Value, status: Value) -> Value {
 }
 
 fn check(name: &str, before: Option<Value>, after: Option<Value>, expected: ImpactKind, pods: u32) {
-    let found = impact(&kind(name), before.as_ref(), after.as_ref());
+    let found = change_impact(&kind(name), before.as_ref(), after.as_ref());
     assert_eq!(found, Impact { kind: expected, pods }, "{name} {before:?} {after:?}");
 }
 
@@ -220,7 +220,7 @@ fn an_immutable_field_recreates_the_object_with_its_pods() {
 fn lost_paths_of_a_template_cost_pods_to_repair() {
     fn check(name: &str, path: &[&str], expected: bool) {
         let paths = [FieldPath::of_keys(&["metadata", "labels", "a"]), FieldPath::of_keys(path)];
-        assert_eq!(touches_template(&kind(name), &paths), expected, "{name} {path:?}");
+        assert_eq!(can_touch_template(&kind(name), &paths), expected, "{name} {path:?}");
     }
     check("Deployment", &["spec", "template", "spec", "containers"], true);
     check("Deployment", &["spec", "template"], true);
@@ -233,14 +233,14 @@ fn lost_paths_of_a_template_cost_pods_to_repair() {
     check("ReplicaSet", &["spec", "template", "spec"], false);
     check("ConfigMap", &["data", "a"], false);
     check("Pod", &["spec", "containers"], true);
-    assert!(!touches_template(&kind("Deployment"), &[]));
+    assert!(!can_touch_template(&kind("Deployment"), &[]));
 }
 
 #[test]
 fn lost_paths_that_hold_pods_back_let_them_go_when_they_are_set() {
     fn check(name: &str, path: &[&str], expected: bool) {
         let paths = [FieldPath::of_keys(&["metadata", "labels", "a"]), FieldPath::of_keys(path)];
-        assert_eq!(lets_go(&kind(name), &paths), expected, "{name} {path:?}");
+        assert_eq!(can_release_pods(&kind(name), &paths), expected, "{name} {path:?}");
     }
     check("Deployment", &["spec", "paused"], true);
     check("Deployment", &["spec", "strategy", "type"], false);

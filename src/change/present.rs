@@ -4,31 +4,31 @@ use crate::object::annotations;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::{lists, yaml};
-use crate::fields::{masked, masked_pair};
+use super::{lists, write_yaml};
+use crate::fields::{mask_pair, mask_value};
 use crate::object::{ObjectId, SERVER_SET};
 
 /// Lines around each change of a unified diff.
-const CONTEXT: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Returns an object as it may be shown: masked, without status and without what only the server
 /// sets.
-pub fn presentable(id: &ObjectId, value: &Value) -> Value {
-    let mut shown = masked(&id.group_kind(), value);
+pub fn present(id: &ObjectId, value: &Value) -> Value {
+    let mut shown = mask_value(&id.group_kind(), value);
     drop_noise(&mut shown);
     shown
 }
 
-/// As [`presentable`], of both sides of a difference: each value of a Secret that differs says so.
-pub fn presentable_pair(
+/// As [`present`], of both sides of a difference: each value of a Secret that differs says so.
+pub fn present_pair(
     id: &ObjectId,
     before: Option<&Value>,
     after: Option<&Value>,
 ) -> (Option<Value>, Option<Value>) {
     let (Some(before), Some(after)) = (before, after) else {
-        return (before.map(|value| presentable(id, value)), after.map(|value| presentable(id, value)));
+        return (before.map(|value| present(id, value)), after.map(|value| present(id, value)));
     };
-    let (mut before, mut after) = masked_pair(&id.group_kind(), before, after);
+    let (mut before, mut after) = mask_pair(&id.group_kind(), before, after);
     drop_noise(&mut before);
     drop_noise(&mut after);
     (Some(before), Some(after))
@@ -50,7 +50,7 @@ pub(super) fn drop_noise(object: &mut Value) {
 
 /// Returns the live object as it would be with a content laid over it. Less exact than a dry run:
 /// what leaves the content stays, and defaults are those of the live object.
-pub fn laid_over(live: &Value, content: &Value) -> Value {
+pub fn lay_over(live: &Value, content: &Value) -> Value {
     laid_over_at("", live, content)
 }
 
@@ -64,7 +64,7 @@ fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
             }
             Value::Object(whole)
         }
-        (Value::Array(below), Value::Array(above)) => match lists::pair(field, below, above) {
+        (Value::Array(below), Value::Array(above)) => match lists::pair_items(field, below, above) {
             Some(pairs) => {
                 let laid = |(old, new): (Option<&Value>, Option<&Value>)| {
                     let new = new?;
@@ -80,7 +80,7 @@ fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
 
 /// Writes the difference of two trees as a unified diff of their YAML, without file names; nothing
 /// when they are equal. Null stands for what is not there.
-pub fn unified(before: &Value, after: &Value) -> String {
-    let (old, new) = (yaml(before), yaml(after));
-    TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT).to_string()
+pub fn unified_diff(before: &Value, after: &Value) -> String {
+    let (old, new) = (write_yaml(before), write_yaml(after));
+    TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT_LINES).to_string()
 }

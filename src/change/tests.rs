@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::fields::{CHANGED, LAST_APPLIED, MASK};
+use crate::fields::{CHANGED_MASK, LAST_APPLIED, MASK};
 use crate::object::annotations::RELEASE;
 use crate::object::{GroupKind, ObjectId};
 
@@ -22,13 +22,13 @@ fn told(changes: &[FieldChange]) -> Vec<String> {
 }
 
 fn check(before: Value, after: Value, expected: &[&str]) {
-    assert_eq!(told(&fields(&id("apps", "Deployment"), Some(&before), Some(&after))), expected);
+    assert_eq!(told(&diff_fields(&id("apps", "Deployment"), Some(&before), Some(&after))), expected);
 }
 
 #[test]
 fn a_content_is_laid_over_what_is_live() {
     fn check(live: Value, content: Value, expected: Value) {
-        assert_eq!(laid_over(&live, &content), expected, "{content} over {live}");
+        assert_eq!(lay_over(&live, &content), expected, "{content} over {live}");
     }
     check(json!({"a": 1, "b": 2}), json!({"b": 3, "c": 4}), json!({"a": 1, "b": 3, "c": 4}));
     check(
@@ -144,10 +144,10 @@ fn an_object_that_comes_or_goes_is_told_by_its_top_level() {
         "metadata": {"name": "web", "namespace": "shop", "labels": {"a": "b"}}});
     let id = id("", "ConfigMap");
     let expected = [r#".data - {"a":"b"}"#, r#".metadata.labels - {"a":"b"}"#];
-    assert_eq!(told(&fields(&id, None, Some(&object))), expected);
+    assert_eq!(told(&diff_fields(&id, None, Some(&object))), expected);
     let expected = [r#".data {"a":"b"} -"#, r#".metadata.labels {"a":"b"} -"#];
-    assert_eq!(told(&fields(&id, Some(&object), None)), expected);
-    assert!(fields(&id, None, None).is_empty());
+    assert_eq!(told(&diff_fields(&id, Some(&object), None)), expected);
+    assert!(diff_fields(&id, None, None).is_empty());
 }
 
 #[test]
@@ -155,12 +155,15 @@ fn secrets_are_masked_in_every_form() {
     let id = id("", "Secret");
     let before = json!({"data": {"a": "c2VjcmV0", "b": "c2VjcmV0"}});
     let after = json!({"data": {"a": "c2VjcmV0Mg==", "b": "c2VjcmV0", "c": "c2VjcmV0"}});
-    let changes = fields(&id, Some(&before), Some(&after));
-    assert_eq!(told(&changes), [format!(".data.a {MASK:?} {CHANGED:?}"), format!(".data.c - {MASK:?}"),]);
-    for created in [fields(&id, None, Some(&after)), fields(&id, Some(&after), None)] {
+    let changes = diff_fields(&id, Some(&before), Some(&after));
+    assert_eq!(
+        told(&changes),
+        [format!(".data.a {MASK:?} {CHANGED_MASK:?}"), format!(".data.c - {MASK:?}"),]
+    );
+    for created in [diff_fields(&id, None, Some(&after)), diff_fields(&id, Some(&after), None)] {
         assert!(!format!("{created:?}").contains("c2Vj"));
     }
-    assert!(!presentable(&id, &after).to_string().contains("c2Vj"));
+    assert!(!present(&id, &after).to_string().contains("c2Vj"));
 }
 
 #[test]
@@ -169,8 +172,8 @@ fn an_object_is_shown_without_what_only_the_server_sets() {
         "annotations": {RELEASE: "x"}}, "data": {"a": "b"}, "status": {}});
     let expected =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"a": "b"}});
-    assert_eq!(presentable(&id("", "ConfigMap"), &live), expected);
-    assert_eq!(presentable(&id("", "ConfigMap"), &json!([1])), json!([1]));
+    assert_eq!(present(&id("", "ConfigMap"), &live), expected);
+    assert_eq!(present(&id("", "ConfigMap"), &json!([1])), json!([1]));
 }
 
 #[test]
@@ -189,10 +192,10 @@ fn unified_diffs_show_three_lines_around_a_change() {
    k06: 6
    k07: 7
 ";
-    assert_eq!(unified(&data(4, "old"), &data(4, "new")), expected);
-    assert_eq!(unified(&json!({"a": 1}), &json!({"a": 1})), "");
-    assert_eq!(unified(&Value::Null, &json!({"a": 1})), "@@ -0,0 +1 @@\n+a: 1\n");
-    assert_eq!(unified(&json!({"a": 1}), &Value::Null), "@@ -1 +0,0 @@\n-a: 1\n");
+    assert_eq!(unified_diff(&data(4, "old"), &data(4, "new")), expected);
+    assert_eq!(unified_diff(&json!({"a": 1}), &json!({"a": 1})), "");
+    assert_eq!(unified_diff(&Value::Null, &json!({"a": 1})), "@@ -0,0 +1 @@\n+a: 1\n");
+    assert_eq!(unified_diff(&json!({"a": 1}), &Value::Null), "@@ -1 +0,0 @@\n-a: 1\n");
 }
 
 fn tree() -> impl Strategy<Value = Value> {
@@ -213,13 +216,13 @@ fn tree() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn equal_trees_have_no_fields(tree in tree()) {
-        prop_assert!(fields(&id("", "X"), Some(&tree), Some(&tree)).is_empty());
-        prop_assert_eq!(unified(&tree, &tree), "");
+        prop_assert!(diff_fields(&id("", "X"), Some(&tree), Some(&tree)).is_empty());
+        prop_assert_eq!(unified_diff(&tree, &tree), "");
     }
 
     #[test]
     fn each_path_is_told_once_and_differs(before in tree(), after in tree()) {
-        let changes = fields(&id("", "X"), Some(&before), Some(&after));
+        let changes = diff_fields(&id("", "X"), Some(&before), Some(&after));
         let mut paths: Vec<_> = changes.iter().map(|change| &change.path).collect();
         paths.sort();
         paths.dedup();
@@ -228,14 +231,14 @@ proptest! {
             prop_assert!(change.before != change.after);
             prop_assert!(change.before != Some(Value::Null) && change.after != Some(Value::Null));
         }
-        let back = fields(&id("", "X"), Some(&after), Some(&before));
+        let back = diff_fields(&id("", "X"), Some(&after), Some(&before));
         prop_assert_eq!(back.len(), changes.len());
     }
 
     #[test]
     fn whatever_differs_below_the_top_is_told(before in tree(), after in tree()) {
         let (before, after) = (json!({"spec": before}), json!({"spec": after}));
-        let told = fields(&id("", "X"), Some(&before), Some(&after));
+        let told = diff_fields(&id("", "X"), Some(&before), Some(&after));
         let differs = without_nulls(&before) != without_nulls(&after);
         prop_assert_eq!(differs, !told.is_empty());
     }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 /// Writes a tree as block YAML, texts of several lines as blocks; nothing for null.
-pub fn yaml(value: &Value) -> String {
+pub fn write_yaml(value: &Value) -> String {
     let mut writer = YamlWriter { out: String::new() };
     match value {
         Value::Null => {}
@@ -187,11 +187,11 @@ fn is_plain(text: &str) -> bool {
 /// Returns whether some reader of YAML, 1.1 or 1.2, takes this text for null, a boolean, a number
 /// or a date.
 fn is_other(text: &str) -> bool {
-    const WORDS: [&str; 12] =
+    const YAML_1_1_WORDS: [&str; 12] =
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", ".nan", "inf"];
     let lower = text.to_lowercase();
     let bare = lower.trim_start_matches(['-', '+']).replace('_', "");
-    if WORDS.contains(&bare.as_str()) || bare.parse::<f64>().is_ok() {
+    if YAML_1_1_WORDS.contains(&bare.as_str()) || bare.parse::<f64>().is_ok() {
         return true;
     }
     let radix = ["0x", "0o", "0b"].iter().find_map(|prefix| bare.strip_prefix(prefix));

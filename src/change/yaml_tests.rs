@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::yaml;
+use super::write_yaml;
 
 #[test]
 fn trees_are_written_as_kubectl_writes_them() {
@@ -35,16 +35,16 @@ data:
   url: http://x/y?z=1
   'yes': true
 ";
-    assert_eq!(yaml(&value), expected);
-    assert_eq!(yaml(&Value::Null), "");
-    assert_eq!(yaml(&json!("x")), "x\n");
-    assert_eq!(yaml(&json!([])), "[]\n");
+    assert_eq!(write_yaml(&value), expected);
+    assert_eq!(write_yaml(&Value::Null), "");
+    assert_eq!(write_yaml(&json!("x")), "x\n");
+    assert_eq!(write_yaml(&json!([])), "[]\n");
 }
 
 #[test]
 fn texts_of_several_lines_stay_several_lines() {
     fn check(text: &str, expected: &str) {
-        assert_eq!(yaml(&json!({ "k": text })), expected);
+        assert_eq!(write_yaml(&json!({ "k": text })), expected);
     }
     check("a\nb", "k: |-\n  a\n  b\n");
     check("a \n\n b\n", "k: |\n  a \n\n   b\n");
@@ -116,7 +116,7 @@ fn texts_that_some_reader_takes_for_something_else_are_quoted() {
         "inf",
     ];
     for text in texts {
-        let written = yaml(&json!({ "k": text }));
+        let written = write_yaml(&json!({ "k": text }));
         assert!(
             written.starts_with("k: '") || written.starts_with("k: \""),
             "{text:?} is written {written:?}"
@@ -125,7 +125,7 @@ fn texts_that_some_reader_takes_for_something_else_are_quoted() {
     for text in
         ["a:b", "a#b", "v1", "1.2.3", "10.0.0.0/8", "-x", "--y=z", "5m", "100m", "1Gi", "$(A)", "(a)", "é"]
     {
-        assert_eq!(yaml(&json!({ "k": text })), format!("k: {text}\n"));
+        assert_eq!(write_yaml(&json!({ "k": text })), format!("k: {text}\n"));
     }
 }
 
@@ -160,7 +160,7 @@ proptest! {
 
     #[test]
     fn what_is_written_reads_back(tree in tree().prop_filter("null is nothing", |tree| !tree.is_null())) {
-        let written = yaml(&tree);
+        let written = write_yaml(&tree);
         prop_assert!(written.ends_with('\n'));
         let read: Value = serde_yaml::from_str(&written).map_err(|e| TestCaseError::fail(format!("{e}\n{written}")))?;
         prop_assert_eq!(read, tree, "{}", written);

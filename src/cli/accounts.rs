@@ -9,7 +9,8 @@ use crate::config::{ServiceAccountName, SourceConfig};
 use crate::object::Object;
 
 /// The comment above the roles of an account.
-pub(super) const ACTS: &str = "sources act as this service account, with these rights and no others";
+pub(super) const ACCOUNT_COMMENT: &str =
+    "sources act as this service account, with these rights and no others";
 
 /// The rights of each.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ impl AccountRights {
     /// Gives rhumb's own account what it needs for sources that act as others, and the right to act
     /// as these.
     #[must_use]
-    pub(super) fn finished(mut self, system: &str) -> Self {
+    pub(super) fn complete(mut self, system: &str) -> Self {
         let names: Vec<String> = self.accounts.keys().map(ToString::to_string).collect();
         self.own.add_accounts(system, names);
         for rights in self.accounts.values_mut() {
@@ -65,7 +66,7 @@ impl AccountRights {
     }
 
     /// Returns the accounts as the server knows them, each with its rights.
-    pub(super) fn accounts(&self, system: &str) -> impl Iterator<Item = (ServiceAccount, &Rights)> {
+    pub(super) fn service_accounts(&self, system: &str) -> impl Iterator<Item = (ServiceAccount, &Rights)> {
         self.accounts.iter().map(move |(name, rights)| (ServiceAccount::new(system, name.as_str()), rights))
     }
 }

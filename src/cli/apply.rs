@@ -19,13 +19,13 @@ use progress::{PROGRESS_INTERVAL, PassProgress};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::daemon::{self, PassEnding, PassResult, Reconciler, StopCondition};
-use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, precious};
+use crate::engine::{BlastRadius, Plan, PlannedAction, Reason, Uid, data_loss_reason};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{self, ApplyOutcome, Palette, SummaryTense};
-use crate::report::{ObjectEvent, Outcome, brief};
+use crate::report::{ObjectEvent, Outcome, shorten_text};
 
 /// The maximum duration of a pass in which something still moves, when health is not waited for.
-const PATIENCE: Duration = Duration::from_mins(5);
+const PASS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Carries the command out.
 pub(super) fn carry_out(
@@ -33,24 +33,24 @@ pub(super) fn carry_out(
     mut once: OneShotSource,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let runtime = session::runtime()?;
+    let runtime = session::start_runtime()?;
     let (cluster, note) = runtime.block_on(once.connect())?;
-    diff::notes(note.iter().chain(&once.note()), terminal);
+    diff::print_notes(note.iter().chain(&once.note()), terminal);
     if args.dry_run {
         let plan = runtime.block_on(diff::plan(&once, &cluster))?;
         let text = match args.output {
             ApplyOutput::Text => render::text(&plan, terminal.palette()),
-            ApplyOutput::Json => render::json(&plan),
+            ApplyOutput::Json => render::plan_json(&plan),
         };
         terminal.print(&text)?;
-        diff::notes(&plan.notes, terminal);
+        diff::print_notes(&plan.notes, terminal);
         terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
         return Ok(dry_run_exit(&plan));
     }
     runtime.block_on(apply(args, &once, &cluster, terminal))
 }
 
-/// As [`exit`], for what would be done.
+/// As [`exit_status`], for what would be done.
 fn dry_run_exit(plan: &Plan) -> ExitStatus {
     let open = plan.objects.iter().any(|p| matches!(p.verdict, PlannedAction::Wait | PlannedAction::Refuse));
     let unread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
@@ -74,20 +74,20 @@ async fn apply(
         ApplyOutput::Json => Some(diff::plan(once, cluster).await?),
     };
     let source = once.source()?;
-    let mut pass = one_pass(args, once, cluster, BTreeSet::new(), terminal).await?;
+    let mut pass = run_one_pass(args, once, cluster, BTreeSet::new(), terminal).await?;
     let confirmed = confirm_deletions(args, &once.config, &source.name, cluster, &pass, terminal).await?;
     if !confirmed.is_empty() {
         terminal.report(&format!("{} confirmed\n", count_objects(confirmed.len())));
-        pass = one_pass(args, once, cluster, confirmed, terminal).await?;
+        pass = run_one_pass(args, once, cluster, confirmed, terminal).await?;
     }
     match conclude(args, &pass, &pass.plan(&source.name, foreseen.as_ref()), terminal) {
         // A closed pipe: nobody reads, but the exit code says what was done.
         Err(error) if !error.message.is_empty() => Err(error),
-        _ => Ok(exit(args, &pass)),
+        _ => Ok(exit_status(args, &pass)),
     }
 }
 
-async fn one_pass(
+async fn run_one_pass(
     args: &ApplyArgs,
     once: &OneShotSource,
     cluster: &Cluster,
@@ -101,9 +101,9 @@ async fn one_pass(
     }
     let until = match args.wait {
         Some(wait) => StopCondition::Healthy(Instant::now() + wait.get()),
-        None => StopCondition::Settled(Instant::now() + PATIENCE),
+        None => StopCondition::Settled(Instant::now() + PASS_TIMEOUT),
     };
-    let setup = session::daemon(&once.config, cluster.clone(), vec![setup]);
+    let setup = session::daemon_setup(&once.config, cluster.clone(), vec![setup]);
     let (listener, mut told) = mpsc::unbounded_channel();
     let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
     // A pass that was begun is finished even if standard output is closed; the error is returned at
@@ -115,7 +115,7 @@ async fn one_pass(
         let next = tokio::select! {
             biased;
             next = told.recv() => next,
-            _ = pauses.tick(), if !terminal.shows_errors() => {
+            _ = pauses.tick(), if !terminal.is_error_terminal() => {
                 terminal.report(&progress.line());
                 continue;
             }
@@ -123,17 +123,17 @@ async fn one_pass(
         let Some(ObjectEvent { id, told, .. }) = next else { break };
         progress.note(&id, &told);
         if args.output == ApplyOutput::Text && printed.is_ok() {
-            terminal.progress("");
+            terminal.show_progress("");
             match told {
                 // It is cut at the edge of the terminal, where a colour would go on.
                 Outcome::Waiting(_) | Outcome::Unhealthy(_) => {
-                    terminal.progress(line(&id, &told, Palette::Plain).trim_end());
+                    terminal.show_progress(line(&id, &told, Palette::Plain).trim_end());
                 }
                 _ => printed = terminal.print(&line(&id, &told, terminal.palette())),
             }
         }
     }
-    terminal.progress("");
+    terminal.show_progress("");
     let ended = pass.await.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(stopped) => CommandError::new(ErrorClass::Internal, format!("the pass did not end: {stopped}")),
@@ -160,9 +160,11 @@ async fn confirm_deletions(
     if args.output == ApplyOutput::Json || !pass.told.values().any(Outcome::is_guarded) {
         return Ok(nothing);
     }
-    let Some(inventory) = cluster.inventory(&config.namespace, source).await? else { return Ok(nothing) };
+    let Some(inventory) = cluster.read_inventory(&config.namespace, source).await? else {
+        return Ok(nothing);
+    };
     let pending = daemon::pending_prunes(&inventory);
-    let pending: Vec<_> = pending.iter().filter(|pending| precious(&pending.id).is_none()).collect();
+    let pending: Vec<_> = pending.iter().filter(|pending| data_loss_reason(&pending.id).is_none()).collect();
     let Some(first) = pending.first() else { return Ok(nothing) };
     let names: Vec<String> = pending.iter().map(|pending| ObjectName::of(&pending.id).to_string()).collect();
     let question =
@@ -197,7 +199,7 @@ pub(super) fn line(id: &ObjectId, told: &Outcome, palette: Palette) -> String {
             if reason.is_as_asked() { ApplyOutcome::Kept(&text) } else { ApplyOutcome::Waiting(&text) }
         }
         Outcome::Refused(Reason::Rejected(why)) => {
-            text = format!("{}; `rhumb why` says all of it", brief(why));
+            text = format!("{}; `rhumb why` says all of it", shorten_text(why));
             ApplyOutcome::Failed(&text)
         }
         Outcome::Refused(reason) => {
@@ -205,7 +207,7 @@ pub(super) fn line(id: &ObjectId, told: &Outcome, palette: Palette) -> String {
             ApplyOutcome::Refused(&text)
         }
     };
-    render::progress(id, outcome, palette)
+    render::progress_line(id, outcome, palette)
 }
 
 /// Prints the open objects and the findings.
@@ -216,13 +218,13 @@ fn conclude(
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
     match args.output {
-        ApplyOutput::Json => terminal.hand_over(&render::json(plan))?,
+        ApplyOutput::Json => terminal.write_output(&render::plan_json(plan))?,
         ApplyOutput::Text => {
             for (id, told) in pass.told.iter().filter(|(_, told)| matches!(told, Outcome::Waiting(_))) {
                 terminal.print(&line(id, told, terminal.palette()))?;
             }
             terminal.print(&render::summary(plan, SummaryTense::Did))?;
-            terminal.print(&unfinished(pass))?;
+            terminal.print(&describe_unfinished(pass))?;
             terminal.report(&render::diagnostics(&pass.diagnostics, terminal.error_palette()));
         }
     }
@@ -232,7 +234,7 @@ fn conclude(
             "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"
         ));
     }
-    diff::notes(&pass.notes, terminal);
+    diff::print_notes(&pass.notes, terminal);
     for (name, why) in pass.incomplete.iter().filter(|_| !pass.readable) {
         terminal.report(&format!("error: source {name}: {why}\n"));
     }
@@ -245,17 +247,17 @@ fn conclude(
 }
 
 /// Returns the work that continues only while a process stays, or after a person's order.
-fn unfinished(pass: &PassResult) -> String {
+fn describe_unfinished(pass: &PassResult) -> String {
     let line = |(id, step): (&ObjectId, &String)| format!("unfinished: {}: {step}\n", ObjectName::of(id));
     let lines: String = pass.held.iter().map(line).collect();
     let Some((first, _)) = pass.held.first_key_value() else { return lines };
     format!(
-        "{lines}hint: `rhumb run` carries it on; `rhumb rollout promote {}`, which needs that, lets a step go by hand\n",
+        "{lines}hint: `rhumb run` continues it; `rhumb rollout promote {}` then ends a step by hand\n",
         ObjectName::of(first)
     )
 }
 
-fn exit(args: &ApplyArgs, pass: &PassResult) -> ExitStatus {
+fn exit_status(args: &ApplyArgs, pass: &PassResult) -> ExitStatus {
     if !pass.readable {
         return ExitStatus::Unreadable;
     }

@@ -52,25 +52,26 @@ pub struct GlobalArgs {
     /// Context of the kubeconfig [default: its current one]
     #[arg(long, global = true, display_order = 92, value_name = "NAME", help_heading = "Cluster")]
     pub context: Option<String>,
-    /// Namespace of the sources' parent objects [default: rhumb-system]
+    /// Namespace of rhumb's own ConfigMaps [default: rhumb-system]
     #[arg(long, global = true, display_order = 93, value_name = "NAMESPACE", help_heading = "Cluster")]
     pub system_namespace: Option<DnsLabel>,
     /// Namespace of objects that name none [default: default]
     #[arg(long, short, global = true, display_order = 94, value_name = "NAMESPACE", help_heading = "Source")]
     pub namespace: Option<DnsLabel>,
-    /// Name of the source; what one source owns, no other touches [default: that of its place]
+    /// Name of the source, which owns its objects [default: made from its location]
     #[arg(long, global = true, display_order = 95, value_name = "NAME", help_heading = "Source")]
     pub name: Option<DnsLabel>,
     /// Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG's state home]
     #[arg(long, global = true, display_order = 96, value_name = "DIR", help_heading = "Source")]
     pub state_directory: Option<PathBuf>,
-    /// Say more on standard error; -vv says each call
+    /// Log more; -vv logs each API call
     #[arg(long, short, global = true, display_order = 97, action = clap::ArgAction::Count, help_heading = "Output")]
     pub verbose: u8,
-    /// error, warn, info, debug, trace, or RUST_LOG's directives [default: $RUST_LOG]
+    /// Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default:
+    /// $RUST_LOG]
     #[arg(long, global = true, display_order = 98, value_name = "LEVEL", help_heading = "Output")]
     pub log_level: Option<String>,
-    /// Form of the log lines: auto, text or json
+    /// Format of the log: auto, text or json
     #[arg(
         long,
         global = true,
@@ -83,7 +84,7 @@ pub struct GlobalArgs {
         help_heading = "Output"
     )]
     pub log_format: LogFormat,
-    /// When to colour: auto (not with NO_COLOR), always or never
+    /// Use colors: auto (not with NO_COLOR), always or never
     #[arg(
         long,
         global = true,
@@ -125,7 +126,7 @@ pub enum Color {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Follow a source, or those of a configuration, until told to stop
+    /// Follow a source, or those of a configuration, until stopped
     #[command(override_usage = help::RUN_USAGE, after_help = help::RUN)]
     Run(RunArgs),
     /// Show what would change in the cluster, and write nothing
@@ -140,44 +141,44 @@ pub enum Command {
     /// Print manifests as Kubernetes reads them, without a cluster
     #[command(after_help = help::RENDER)]
     Render(RenderArgs),
-    /// See and confirm deletions that wait for a person
+    /// List and confirm pending deletions
     #[command(after_help = help::PRUNE, subcommand_required = true)]
     Prune {
         /// The subcommand.
         #[command(subcommand)]
         command: PruneCommand,
     },
-    /// See rollouts, and order what becomes of them
+    /// Show and steer rollouts
     #[command(after_help = help::ROLLOUT, subcommand_required = true)]
     Rollout {
         /// The subcommand.
         #[command(subcommand)]
         command: RolloutCommand,
     },
-    /// Show what runs, from which revision, and what is not as it should be
+    /// Show sources, their revisions, and what needs attention
     #[command(after_help = help::OVERVIEW)]
     Status(StatusArgs),
-    /// Watch sources, rollouts, the budget and the queue on a full screen
+    /// Watch sources, rollouts, the budget and the queue on one screen
     #[command(after_help = help::TOP)]
     Top(TopArgs),
-    /// Show what happened, and what happens
+    /// Show events
     #[command(after_help = help::EVENTS)]
     Events(EventsArgs),
-    /// Say what an object waits for, and which revision brought what it shows
+    /// Explain the state of an object: its revision, health, and what it waits for
     #[command(after_help = help::WHY)]
     Why(WhyArgs),
-    /// Keep an object as it is for a time: what differs is shown, and nothing is written
+    /// Keep an object as it is for a time: drift is shown, and nothing is written
     #[command(after_help = help::HOLD)]
     Hold(HoldArgs),
     /// End a hold
     Release(ObjectArgs),
-    /// Look whether all is there that rhumb needs: the server, git, files, rights
+    /// Check the prerequisites: API server, git, files, rights
     #[command(after_help = help::CHECK)]
     Check(CheckArgs),
-    /// Take out of the cluster what rhumb keeps there, and what it manages if told to
+    /// Remove rhumb's own objects from the cluster, and on request those that it manages
     #[command(after_help = help::UNINSTALL)]
     Uninstall(UninstallArgs),
-    /// Print the least roles for what a source holds
+    /// Print the least roles that a source needs
     #[command(after_help = help::RBAC)]
     Rbac(RbacArgs),
     /// Write man pages or completions
@@ -193,10 +194,10 @@ pub struct OneShotArgs {
     /// Directory, git repository on this host, git URL, file, or - for standard input
     #[arg(value_name = "SOURCE", required_unless_present_any = ["files", "config"])]
     pub source: Option<String>,
-    /// Only this file or directory, or - for standard input; may be repeated, and deletes nothing
+    /// Only this file or directory, or - for standard input; may be repeated; deletes nothing
     #[arg(long = "filename", short = 'f', value_name = "FILE", conflicts_with_all = ["source", "reference", "path"])]
     pub files: Vec<PathBuf>,
-    /// Configuration file: its sources with their settings, as `rhumb run` has them
+    /// Configuration file, whose sources are taken with their settings
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["reference", "path", "adopt", "blast_radius"])]
     pub config: Option<PathBuf>,
     /// Name of a source of the configuration file
@@ -216,11 +217,11 @@ pub struct LocationArgs {
     /// Folder inside the source
     #[arg(long, value_name = "PATH", help_heading = "Source")]
     pub path: Option<TreePath>,
-    /// Whether to take over objects that exist already: never, if-unowned or always
+    /// Take over objects that exist already: never, if-unowned or always
     #[arg(long, value_name = "POLICY", default_value_t, value_parser = adopt, hide_possible_values = true, help_heading = "Source")]
     pub adopt: AdoptPolicy,
-    /// Deletions that need no confirmation: a count, or a share as 10% [default: 10, and at most
-    /// 10%]
+    /// Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at
+    /// most 10%]
     #[arg(long, value_name = "BOUND", help_heading = "Source")]
     pub blast_radius: Option<BlastRadius>,
 }
@@ -237,13 +238,13 @@ pub struct RunArgs {
     /// The location within the source.
     #[command(flatten)]
     pub location: LocationArgs,
-    /// How often a remote repository is asked [default: 1m]
-    #[arg(long, value_name = "DURATION", help_heading = "Source", value_parser = PositiveDuration::regular)]
+    /// How often a remote repository is polled [default: 1m]
+    #[arg(long, value_name = "DURATION", help_heading = "Source", value_parser = PositiveDuration::parse_interval)]
     pub interval: Option<PositiveDuration>,
-    /// Delete nothing that the source no longer names
+    /// Delete no objects that leave the source
     #[arg(long, help_heading = "Source")]
     pub no_prune: bool,
-    /// Do everything but the writes
+    /// Decide everything, and write nothing
     #[arg(long, help_heading = "Source")]
     pub observe: bool,
 }
@@ -254,7 +255,7 @@ pub struct DiffArgs {
     /// The input.
     #[command(flatten)]
     pub source: OneShotArgs,
-    /// Form of the output: text, unified, json or name
+    /// Output format: text, unified, json or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: DiffOutput,
 }
@@ -279,19 +280,19 @@ pub struct ApplyArgs {
     /// The input.
     #[command(flatten)]
     pub source: OneShotArgs,
-    /// Delete what the source no longer names
+    /// Delete objects that left the source
     #[arg(long, conflicts_with_all = ["files", "config"])]
     pub prune: bool,
-    /// Wait until all is healthy, at most so long [default: 10m]
+    /// Wait until everything is healthy, at most this long [default: 10m]
     #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, require_equals = true, default_missing_value = "10m")]
     pub wait: Option<PositiveDuration>,
-    /// Ask the server, and write nothing
+    /// Let the API server check it, and write nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Do not ask before deleting
     #[arg(long, short)]
     pub yes: bool,
-    /// Form of the output: text or json
+    /// Output format: text or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: ApplyOutput,
 }
@@ -312,7 +313,7 @@ pub struct ValidateArgs {
     /// Directory or file, or - for standard input
     #[arg(value_name = "PATH", required_unless_present = "config")]
     pub path: Option<PathBuf>,
-    /// Configuration file: what its sources hold, by what each may have
+    /// Configuration file, whose sources are checked against what each may have
     #[arg(long, short, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Name of a source of the configuration file
@@ -326,7 +327,7 @@ pub struct RenderArgs {
     /// Directory or file, or - for standard input
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
-    /// Form of the output: yaml or json
+    /// Output format: yaml or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: RenderOutput,
 }
@@ -344,7 +345,7 @@ pub enum RenderOutput {
 /// The subcommands of `rhumb prune`.
 #[derive(Debug, Subcommand)]
 pub enum PruneCommand {
-    /// List the deletions that wait, each with its reason
+    /// List pending deletions with their reasons
     List(PruneListArgs),
     /// Confirm deletions by name
     #[command(after_help = help::PRUNE)]
@@ -357,7 +358,7 @@ pub struct PruneListArgs {
     /// Name of the source, as --name [default: all sources]
     #[arg(long, value_name = "NAME")]
     pub source: Option<DnsLabel>,
-    /// Form of the output: text or name
+    /// Output format: text or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: PruneListOutput,
 }
@@ -381,7 +382,7 @@ pub struct PruneConfirmArgs {
     /// Name of the source, as --name [default: all sources]
     #[arg(long, value_name = "NAME")]
     pub source: Option<DnsLabel>,
-    /// Confirm all that the source's list shows, if exactly so many wait
+    /// Confirm all pending deletions of the source, if there are exactly this many
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
 }
@@ -392,13 +393,13 @@ pub struct UninstallArgs {
     /// Name of the source [default: all of them, and what they share]
     #[arg(value_name = "SOURCE")]
     pub source: Option<DnsLabel>,
-    /// Delete the objects of the source too, past all but what their annotations keep
+    /// Also delete the objects of the source, except those that annotations keep
     #[arg(long)]
     pub delete_objects: bool,
-    /// Say that exactly so many objects are to be deleted, instead of being asked
+    /// Delete without asking, if there are exactly this many objects
     #[arg(long, value_name = "N", requires = "delete_objects")]
     pub count: Option<usize>,
-    /// Only list what would go
+    /// Only list what would be deleted
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -417,21 +418,22 @@ fn adopt(word: &str) -> Result<AdoptPolicy, String> {
 
 /// Reads a command line; help and version are "errors" too, as clap has it.
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
-    let mut command = command();
+    let mut command = command_line();
     let words: Vec<OsString> = words.into_iter().collect();
     let matches = command.try_get_matches_from_mut(&words);
-    let mut matches = matches.map_err(|error| suggestion::with_known_tips(error, &command, &words))?;
+    let mut matches = matches.map_err(|error| suggestion::add_known_tips(error, &command, &words))?;
     CommandLine::from_arg_matches_mut(&mut matches)
 }
 
 /// Returns the command line. Commands that read files alone accept the flags of clusters and
 /// sources, but do not list them.
-pub(super) fn command() -> clap::Command {
+pub(super) fn command_line() -> clap::Command {
     let whole = CommandLine::command();
-    let under = |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
+    let flags_under =
+        |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
     let needless = |flag: &clap::Arg| flag.clone().hide(true);
-    let cluster: Vec<clap::Arg> = under("Cluster").map(needless).collect();
-    let source: Vec<clap::Arg> = under("Source").map(needless).collect();
+    let cluster: Vec<clap::Arg> = flags_under("Cluster").map(needless).collect();
+    let source: Vec<clap::Arg> = flags_under("Source").map(needless).collect();
     let beside_namespace =
         source.iter().filter(|flag| flag.get_id() != "namespace").cloned().collect::<Vec<_>>();
     let own_namespace = |help: &'static str| {

@@ -9,13 +9,13 @@ use std::process::Command;
 
 use serde_json::json;
 
-use self::granted::{DeniedAccess, permissions};
+use self::granted::{DeniedAccess, check_permissions};
 use super::accounts::AccountRights;
 use super::args::{CheckArgs, CheckOutput, GlobalArgs};
 use super::derived_name::{self, NameOrigin};
 use super::rbac;
-use super::rights::{Rights, SourceAccess, own_plurals};
-use super::session::patiently;
+use super::rights::{Rights, SourceAccess, defined_plurals};
+use super::session::retry_when_throttled;
 use super::{
     CommandError, ExitStatus, Terminal, process_sources, session, settings, source_contents, unwanted_objects,
 };
@@ -32,13 +32,13 @@ use crate::render::{Palette, TextStyle};
 use crate::source::{GitVersion, unusable_keys};
 
 /// The form of the JSON.
-const FORM: &str = "check.rhumb.dev/v1";
+const CHECK_SCHEMA: &str = "check.rhumb.dev/v1";
 
 /// The oldest Kubernetes with aggregated discovery.
-const KUBERNETES: (u32, u32) = (1, 27);
+const MIN_KUBERNETES: (u32, u32) = (1, 27);
 
 /// Questions to the server at a time.
-const CONCURRENCY: usize = 8;
+const CONCURRENT_REVIEWS: usize = 8;
 
 /// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ struct CheckFinding {
 
 impl CheckFinding {
     fn new(level: CheckLevel, text: impl Into<String>) -> Self {
-        Self { level, text: super::overview::clean(&text.into()) }
+        Self { level, text: super::overview::clean_text(&text.into()) }
     }
 
     fn label(&self) -> &'static str {
@@ -118,12 +118,12 @@ pub(super) fn carry_out(
     for source in &config.sources {
         report.add(CheckLevel::Ok, format!("source {} is configured", source.name));
     }
-    git(&mut report);
-    secret_files(&config, &mut report);
+    check_git(&mut report);
+    check_secret_files(&config, &mut report);
     keys(&config, &mut report);
-    notifications(&config, &mut report);
+    check_notifications(&config, &mut report);
     let naming = if args.sources.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(global) };
-    session::runtime()?.block_on(in_cluster(config, naming, &mut report));
+    session::start_runtime()?.block_on(check_sources_in_cluster(config, naming, &mut report));
     match args.output {
         CheckOutput::Text => {
             for finding in &report.findings {
@@ -133,24 +133,24 @@ pub(super) fn carry_out(
                 terminal.print(&format!("# Grants what is missing:\n{}", report.roles))?;
             }
         }
-        CheckOutput::Json => terminal.hand_over(&format!("{}\n", form(&report)))?,
+        CheckOutput::Json => terminal.write_output(&format!("{}\n", report_json(&report)))?,
     }
     Ok(if report.is_whole() { ExitStatus::Done } else { ExitStatus::Differs })
 }
 
-fn form(report: &CheckReport) -> serde_json::Value {
+fn report_json(report: &CheckReport) -> serde_json::Value {
     let findings = report.findings.iter();
     let findings: Vec<_> =
         findings.map(|finding| json!({"level": finding.label(), "message": finding.text})).collect();
     let denied = report.denied.iter().map(|denied| {
-        let mut told = lacking(denied);
+        let mut told = denied_json(denied);
         if let Some(account) = &denied.account {
             told["account"] = json!(account.to_string());
         }
         told
     });
     json!({
-        "apiVersion": FORM,
+        "apiVersion": CHECK_SCHEMA,
         "kind": "Check",
         "ok": report.is_whole(),
         "findings": findings,
@@ -159,7 +159,7 @@ fn form(report: &CheckReport) -> serde_json::Value {
     })
 }
 
-fn lacking(denied: &DeniedAccess) -> serde_json::Value {
+fn denied_json(denied: &DeniedAccess) -> serde_json::Value {
     match &denied.access {
         AccessRequest::Path { verb, path } => {
             json!({"verb": verb, "path": path, "reason": denied.why, "said": denied.server_reason()})
@@ -171,7 +171,7 @@ fn lacking(denied: &DeniedAccess) -> serde_json::Value {
     }
 }
 
-fn git(report: &mut CheckReport) {
+fn check_git(report: &mut CheckReport) {
     let said = Command::new("git").arg("--version").output().ok().filter(|said| said.status.success());
     let text = said.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
     match text.as_deref().map(|text| (text, GitVersion::read(text))) {
@@ -222,7 +222,7 @@ fn keys(config: &Config, report: &mut CheckReport) {
 }
 
 /// Checks that recipients of notifications can be reached: reads their files. Sends nothing.
-fn notifications(config: &Config, report: &mut CheckReport) {
+fn check_notifications(config: &Config, report: &mut CheckReport) {
     for recipient in &config.notify {
         if let Some(why) = unusable(&recipient.to) {
             report.add(CheckLevel::Missing, why);
@@ -234,7 +234,7 @@ fn notifications(config: &Config, report: &mut CheckReport) {
 }
 
 /// Files with keys and tokens that others may read.
-fn secret_files(config: &Config, report: &mut CheckReport) {
+fn check_secret_files(config: &Config, report: &mut CheckReport) {
     let mut files: Vec<_> = config.connection.kubeconfig.clone().into_iter().collect();
     let folder = settings::credentials_directory();
     let listed = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -252,21 +252,23 @@ fn secret_files(config: &Config, report: &mut CheckReport) {
                 report.add(CheckLevel::Warning, text);
             }
             Err(error) => {
-                report
-                    .add(CheckLevel::Missing, format!("{}: {}", file.display(), super::exit::plain(&error)));
+                report.add(
+                    CheckLevel::Missing,
+                    format!("{}: {}", file.display(), super::exit::os_message(&error)),
+                );
             }
         }
     }
 }
 
-async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckReport) {
+async fn check_sources_in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckReport) {
     let Some(cluster) = report.record(session::connect(&config).await, "the cluster") else { return };
     let answered = cluster.server_version().await.map_err(CommandError::from);
     let Some(told) = report.record(answered, "the API server") else { return };
-    if version(&told).is_some_and(|version| version >= KUBERNETES) {
+    if version(&told).is_some_and(|version| version >= MIN_KUBERNETES) {
         report.add(
             CheckLevel::Ok,
-            format!("the API server answers: Kubernetes {told}, context {}", cluster.context()),
+            format!("the API server answers: Kubernetes {told}, context {}", cluster.context_name()),
         );
     } else {
         report.add(CheckLevel::Missing, format!("Kubernetes {told}: 1.27 or newer is needed"));
@@ -275,15 +277,15 @@ async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckRe
     if let Some(Some(note)) = report.record(settled, "the name of the source") {
         report.add(CheckLevel::Ok, note);
     }
-    let kinds = match patiently(|| cluster.discover()).await {
+    let kinds = match retry_when_throttled(|| cluster.discover()).await {
         Ok(kinds) => kinds,
         Err(error) => {
             let role = "system:discovery";
             return report.add(
                 CheckLevel::Missing,
                 format!(
-                    "which kinds the server has is not known, and nothing else was asked: {}",
-                    untold(&error, role)
+                    "which kinds the server has is not known, and nothing else was checked: {}",
+                    hidden_refusal_text(&error, role)
                 ),
             );
         }
@@ -302,18 +304,18 @@ async fn in_cluster(mut config: Config, naming: NameOrigin, report: &mut CheckRe
         }
     }
     if let Some(folder) = report.record(session::state(&config, &cluster).await, "the state directory") {
-        writable(&folder, report);
+        check_writable(&folder, report);
     }
-    budget(&cluster, &config.namespace, report).await;
-    let config = joined(&config, &cluster, &kinds, report).await;
-    if let Some(actors) = rights(&config, &cluster, &kinds, report).await {
-        permissions(&cluster, &actors, &config, report).await;
+    check_ledger(&cluster, &config.namespace, report).await;
+    let config = with_cluster_sources(&config, &cluster, &kinds, report).await;
+    if let Some(actors) = check_rights(&config, &cluster, &kinds, report).await {
+        check_permissions(&cluster, &actors, &config, report).await;
     }
 }
 
 /// Returns the finding for a request that the server refused though everybody with this role may
 /// make it.
-fn untold(error: &cluster::ClusterError, role: &str) -> String {
+fn hidden_refusal_text(error: &cluster::ClusterError, role: &str) -> String {
     match error.class() {
         ErrorClass::Forbidden => format!("{error}; the ClusterRole {role} grants it"),
         _ => error.to_string(),
@@ -322,8 +324,8 @@ fn untold(error: &cluster::ClusterError, role: &str) -> String {
 
 /// Tells that what all rollouts are claimed in can be read, or what mends it. The right to that is
 /// asked about with all others.
-async fn budget(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
-    let Ok(Some(budget)) = patiently(|| cluster.budget(namespace)).await else { return };
+async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
+    let Ok(Some(budget)) = retry_when_throttled(|| cluster.read_budget(namespace)).await else { return };
     match RolloutLedger::parse(&budget.text, &HashSeals::default()) {
         Ok(ledger) if !ledger.unread.is_empty() => {
             report.add(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unread.len()));
@@ -336,23 +338,28 @@ async fn budget(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
 }
 
 /// Checks that caches can be written.
-fn writable(folder: &Path, report: &mut CheckReport) {
+fn check_writable(folder: &Path, report: &mut CheckReport) {
     let tried = std::fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
     match tried {
         Ok(_) => report.add(CheckLevel::Ok, format!("state directory {} can be written", folder.display())),
         Err(error) => {
-            let why = super::exit::plain(&error);
+            let why = super::exit::os_message(&error);
             report.add(CheckLevel::Missing, format!("state directory {}: {why}", folder.display()));
         }
     }
 }
 
-/// Returns the configuration with the sources that stand in the cluster.
-async fn joined(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &mut CheckReport) -> Config {
+/// Returns the configuration with the sources in the cluster.
+async fn with_cluster_sources(
+    config: &Config,
+    cluster: &Cluster,
+    kinds: &KindTable,
+    report: &mut CheckReport,
+) -> Config {
     if !config.custom_sources.is_open() {
         return config.clone();
     }
-    if let KindLookup::Unserved { .. } = kinds.preferred(&GroupKind::new("rhumb.dev", "Source")) {
+    if let KindLookup::Unserved { .. } = kinds.preferred_kind(&GroupKind::new("rhumb.dev", "Source")) {
         report.add(
             CheckLevel::Missing,
             "the server has no kind Source: examples/in-cluster/crd.yaml defines it",
@@ -360,27 +367,28 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &
         return config.clone();
     }
     let path = custom_path(&config.namespace);
-    let listed = match patiently(|| cluster.custom_sources(&path)).await {
+    let listed = match retry_when_throttled(|| cluster.list_custom_sources(&path)).await {
         // The right to list them is asked about, and told, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => return config.clone(),
-        listed => report.record(listed.map_err(CommandError::from), "the sources that stand in the cluster"),
+        listed => report.record(listed.map_err(CommandError::from), "the sources in the cluster"),
     };
     let read = listed.into_iter().flatten();
     let read = read.filter_map(|object| CustomSource::read(object, &config.custom_sources));
     let (deleted, customs): (Vec<CustomSource>, Vec<CustomSource>) = read.partition(|custom| custom.deleted);
     let followed =
-        deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed);
+        deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed_config);
     report.ending = followed.filter(|source| source.life == SourceLifecycle::Ends).collect();
     for custom in &customs {
         let name = &custom.name;
         match &custom.config {
             _ if config.names(name) => {
-                let text = format!("source {name} stands in the cluster too: that of the file is followed");
+                let text =
+                    format!("source {name} is defined in the cluster too: the one in the file is followed");
                 report.add(CheckLevel::Warning, text);
             }
-            Ok(_) => report.add(CheckLevel::Ok, format!("source {name} stands in the cluster")),
+            Ok(_) => report.add(CheckLevel::Ok, format!("source {name} is defined in the cluster")),
             Err(why) => {
-                let text = format!("source {name}, which stands in the cluster, cannot be followed: {why}");
+                let text = format!("source {name} of the cluster cannot be followed: {why}");
                 report.add(CheckLevel::Missing, text);
                 report.unread.insert(name.clone());
             }
@@ -398,7 +406,7 @@ async fn joined(config: &Config, cluster: &Cluster, kinds: &KindTable, report: &
     joined
 }
 
-async fn rights(
+async fn check_rights(
     config: &Config,
     cluster: &Cluster,
     kinds: &KindTable,
@@ -451,21 +459,21 @@ async fn rights(
             report.add(CheckLevel::Missing, unseen);
         }
     }
-    let actors = actors.finished(&config.namespace);
+    let actors = actors.complete(&config.namespace);
     let rights = &actors.own;
     for binding in &rights.unbound {
-        report.add(CheckLevel::Warning, format!("{binding}: {}", rbac::UNBOUND));
+        report.add(CheckLevel::Warning, format!("{binding}: {}", rbac::UNKNOWN_PARAMETER_KIND));
     }
     let all: Vec<Object> = all.into_iter().flat_map(|(_, held)| held).collect();
-    unserved(&all, kinds, report);
-    unmade(rights, &all, cluster, kinds, report).await;
+    check_kinds(&all, kinds, report);
+    check_namespaces(rights, &all, cluster, kinds, report).await;
     Some(actors)
 }
 
 /// Adds what follows from all that sources hold.
 fn add(actors: &mut AccountRights, all: &[(&SourceConfig, Vec<Object>)], kinds: &KindTable) {
-    let own = own_plurals(all.iter().flat_map(|(_, held)| held));
-    let plural = |kind: &GroupKind| match (own.get(kind), kinds.preferred(kind)) {
+    let own = defined_plurals(all.iter().flat_map(|(_, held)| held));
+    let plural = |kind: &GroupKind| match (own.get(kind), kinds.preferred_kind(kind)) {
         (Some(plural), _) => Some(plural.clone()),
         (None, KindLookup::Served(kind)) => Some(kind.plural.to_string()),
         (None, KindLookup::Unserved { .. } | KindLookup::Unknown) => None,
@@ -474,8 +482,8 @@ fn add(actors: &mut AccountRights, all: &[(&SourceConfig, Vec<Object>)], kinds: 
 }
 
 /// Kinds of objects that neither the server has nor a source defines, or of which it cannot tell.
-fn unserved(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
-    let own = own_plurals(held.iter());
+fn check_kinds(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
+    let own = defined_plurals(held.iter());
     let asked: BTreeSet<&Gvk> = held.iter().map(|object| &object.gvk).collect();
     for gvk in asked.into_iter().filter(|gvk| !own.contains_key(&gvk.group_kind())) {
         match kinds.get(gvk) {
@@ -502,26 +510,27 @@ fn unserved(held: &[Object], kinds: &KindTable, report: &mut CheckReport) {
 
 /// Finds namespaces that do not exist and that no source holds. Without the right to look, it
 /// reports nothing.
-async fn unmade(
+async fn check_namespaces(
     rights: &Rights,
     held: &[Object],
     cluster: &Cluster,
     kinds: &KindTable,
     report: &mut CheckReport,
 ) {
-    let KindLookup::Served(kind) = kinds.preferred(&GroupKind::new("", "Namespace")) else { return };
+    let KindLookup::Served(kind) = kinds.preferred_kind(&GroupKind::new("", "Namespace")) else { return };
     let comes =
         |name: &str| held.iter().any(|object| object.id.is("", "Namespace") && object.id.name() == name);
     let names = rights.namespaces.iter().filter(|name| !comes(name)).cloned().collect();
-    let Ok(there) = patiently(|| cluster.look_up(&kind, None, &names)).await else { return };
+    let Ok(there) = retry_when_throttled(|| cluster.look_up(&kind, None, &names)).await else { return };
     for name in names.iter().filter(|name| matches!(there.get(*name), Some(LiveLookup::Absent))) {
-        report.add(CheckLevel::Missing, format!("namespace {name} is not there, and no source has it"));
+        report
+            .add(CheckLevel::Missing, format!("namespace {name} does not exist, and no source contains it"));
     }
 }
 
-fn all_granted(count: usize, config: &Config, report: &mut CheckReport) {
+fn note_all_granted(count: usize, config: &Config, report: &mut CheckReport) {
     for source in &config.sources {
-        if let Some(bound) = rbac::bounds(source) {
+        if let Some(bound) = rbac::narrowing_settings(source) {
             report.add(CheckLevel::Ok, format!("source {} {bound}", source.name));
         }
     }

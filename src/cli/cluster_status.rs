@@ -42,11 +42,11 @@ struct SourceRecord {
 
 /// Returns a view of all objects, those among them that are as they should be too.
 pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, CommandError> {
-    let inventories = session.cluster.inventories(&session.system).await?;
+    let inventories = session.cluster.list_inventories(&session.system).await?;
     let mut told: Vec<SourceRecord> =
         inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory)).collect();
     told.sort_by(|one, other| one.name.cmp(&other.name));
-    let (ledger, unreadable) = facts::ledger(session).await?;
+    let (ledger, unreadable) = facts::read_ledger(session).await?;
     let members = members(session, &mut told).await;
     let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &told).await;
     let there: BTreeSet<&ObjectId> =
@@ -59,11 +59,11 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
         let ours: Vec<ObjectStatus> =
             ours.chain(bare).map(|(id, live)| object(source, &ledger, id, live)).collect();
         let others = source.last.ids().filter(|id| !there.contains(id));
-        ours.into_iter().chain(others.filter_map(|id| source.last.absent(&source.name, id)))
+        ours.into_iter().chain(others.filter_map(|id| source.last.absent_object(&source.name, id)))
     });
     let objects: Vec<ObjectStatus> = objects.collect();
     let sources = told.iter().map(|source| source_status(source, &ledger, &objects)).collect();
-    let rollout = RolloutStatus { unreadable, ..rollout(&told, &ledger, &members) };
+    let rollout = RolloutStatus { unreadable, ..rollout_status(&told, &ledger, &members) };
     Ok(StatusView { at: Timestamp::now(), process: None, sources, rollout, objects, notes })
 }
 
@@ -79,33 +79,33 @@ pub(super) struct ObjectStanding {
 }
 
 /// Returns where one object stands.
-pub(super) fn object_standing(
+pub(super) fn read_object_standing(
     session: &ClusterSession,
     target: &ManagedObject,
     ledger: &RolloutLedger,
 ) -> ObjectStanding {
     let source = SourceRecord::of(session, target.source.clone(), target.inventory.clone());
-    let Some(live) = session.cluster.view(&target.kind, &target.object) else {
+    let Some(live) = session.cluster.decode_view(&target.kind, &target.object) else {
         return ObjectStanding::default();
     };
-    let unnamed = source.last.unnamed(&queue(&source, ledger)).into_values().sum();
-    let found = obstacle(&source, ledger, &target.id, &live);
+    let unnamed = source.last.unnamed_counts(&queued_objects(&source, ledger)).into_values().sum();
+    let found = find_obstacle(&source, ledger, &target.id, &live);
     let told = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
-    let phase = facts_of(&source, ledger, &target.id, &live, found.as_ref()).phase();
+    let phase = phase_facts(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
     ObjectStanding { phase: is_known.then_some(phase), reason: told, unnamed }
 }
 
 /// Returns where an object stood, as a daemon told it last, that the cluster does not show as one
 /// of a source.
-pub(super) async fn recorded(
+pub(super) async fn recorded_status(
     session: &ClusterSession,
     id: &ObjectId,
 ) -> Result<Option<ObjectStatus>, CommandError> {
-    let inventories = session.candidates().await?;
+    let inventories = session.candidate_sources().await?;
     let mut sources =
         inventories.into_iter().map(|(name, inventory)| SourceRecord::of(session, name, inventory));
-    Ok(sources.find_map(|source| source.last.absent(&source.name, id)))
+    Ok(sources.find_map(|source| source.last.absent_object(&source.name, id)))
 }
 
 impl SourceRecord {
@@ -130,7 +130,7 @@ async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(Ob
     let selector = ListSelector::ApplySets(sets);
     let mut members = Vec::new();
     for kind in kinds {
-        let why = match session.kinds.preferred(&kind) {
+        let why = match session.kinds.preferred_kind(&kind) {
             KindLookup::Served(served) => match session.cluster.list(&served, &selector).await {
                 Ok(found) => {
                     members.extend(found);
@@ -165,14 +165,14 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
     for object in ours() {
         *counts.entry(object.phase).or_default() += 1;
     }
-    for (phase, count) in source.last.unnamed(&queue(source, ledger)) {
+    for (phase, count) in source.last.unnamed_counts(&queued_objects(source, ledger)) {
         count_unnamed(&mut counts, phase, count);
     }
     let brought: BTreeSet<&str> = ours().filter_map(|object| object.revision.as_deref()).collect();
     let only = || brought.first().filter(|_| brought.len() == 1).map(|text| (*text).to_owned());
     let paused =
         source.inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
-    let incomplete = source.unread.clone().or_else(|| source.last.incomplete());
+    let incomplete = source.unread.clone().or_else(|| source.last.incomplete_reason());
     SourceStatus {
         name: source.name.clone(),
         place: daemon::place(&source.inventory).unwrap_or_default().to_owned(),
@@ -184,7 +184,7 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
         paused: paused.map(|paused| paused.reason.to_string()),
         objects: counts,
         prune_waiting: source.pending.len() + daemon::untold_prunes(&source.inventory),
-        unlisted: daemon::unlisted(&source.inventory),
+        unlisted: daemon::unlisted_reason_of(&source.inventory),
         ..SourceStatus::default()
     }
 }
@@ -211,7 +211,7 @@ fn recorded_revision(
     ledger: &RolloutLedger,
     brought: &BTreeSet<&str>,
 ) -> Option<String> {
-    let line = source.inventory.data.get(report::STATUS)?;
+    let line = source.inventory.data.get(report::STATUS_KEY)?;
     let short = line.split([' ', ':']).next().filter(|word| word.chars().all(|c| c.is_ascii_hexdigit()))?;
     let commits = ledger.commits.iter().map(|commit| commit.revision.to_string());
     let mut known = brought.iter().map(|text| (*text).to_owned()).chain(commits);
@@ -219,16 +219,16 @@ fn recorded_revision(
 }
 
 fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> ObjectStatus {
-    let found = obstacle(source, ledger, id, live);
-    let facts = facts_of(source, ledger, id, live, found.as_ref());
+    let found = find_obstacle(source, ledger, id, live);
+    let facts = phase_facts(source, ledger, id, live, found.as_ref());
     let phase = facts.phase();
-    let paused = paused(source, live).filter(|_| phase == Phase::Paused);
+    let paused = pause_intent(source, live).filter(|_| phase == Phase::Paused);
     let reason = found.map(|found| found.reason).or_else(|| paused.map(|paused| pause_words(&paused.reason)));
     ObjectStatus {
         object: ObjectRef::of(id),
         source: source.name.clone(),
         phase,
-        reason: reason.or_else(|| unhealthy(live)),
+        reason: reason.or_else(|| unhealthy_reason(live)),
         revision: live.shown_release().map(|release| release.revision.to_string()),
         origin: None,
         wave: 0,
@@ -243,7 +243,7 @@ fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool 
 }
 
 /// Returns the objects of a source in the rollout queue.
-fn queue<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&'a QueuedObject> {
+fn queued_objects<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&'a QueuedObject> {
     ledger.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
 }
 
@@ -265,7 +265,7 @@ impl FoundObstacle {
     }
 }
 
-fn facts_of(
+fn phase_facts(
     source: &SourceRecord,
     ledger: &RolloutLedger,
     id: &ObjectId,
@@ -275,7 +275,7 @@ fn facts_of(
     PhaseFacts {
         obstacle: found.map(|found| found.obstacle),
         is_rolling: is_rolling(ledger, id, live),
-        is_paused: paused(source, live).is_some(),
+        is_paused: pause_intent(source, live).is_some(),
         status: Some(live.health.status),
     }
 }
@@ -283,7 +283,7 @@ fn facts_of(
 /// Returns what keeps an object from being as asked for. The order of the questions is that in
 /// which the engine decides; what only its record tells stands where the engine would have found
 /// it.
-fn obstacle(
+fn find_obstacle(
     source: &SourceRecord,
     ledger: &RolloutLedger,
     id: &ObjectId,
@@ -298,7 +298,7 @@ fn obstacle(
     if let Some(pending) = pending {
         return Some(FoundObstacle::recorded_elsewhere(
             Obstacle::Prune,
-            format!("its deletion waits: {}", pending.reason),
+            format!("deletion pending: {}", pending.reason),
         ));
     }
     let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));
@@ -316,14 +316,15 @@ fn obstacle(
         let rejection = rejection?;
         let obstacle = match rejection.way {
             RejectionAction::Hold => Obstacle::Quarantine,
-            RejectionAction::RollBack if shows_rejected(rejection, id, live) => return None,
+            RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
             RejectionAction::RollBack => Obstacle::Rollback,
         };
         Some(FoundObstacle::recorded_elsewhere(obstacle, rejection.cause.to_string()))
     };
-    let is_paused =
-        || source.inventory.annotations.contains_key(annotations::PAUSED) || paused(source, live).is_some();
-    let queued = || queue(source, ledger).into_iter().find(|queued| queued.id == *id);
+    let is_paused = || {
+        source.inventory.annotations.contains_key(annotations::PAUSED) || pause_intent(source, live).is_some()
+    };
+    let queued = || queued_objects(source, ledger).into_iter().find(|queued| queued.id == *id);
     set.or_else(unlabelled)
         .or_else(rejected)
         .or_else(|| hold_obstacle(source, live))
@@ -341,7 +342,7 @@ fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstac
 }
 
 /// Returns the pause on the object itself.
-fn paused<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a PauseIntent> {
+fn pause_intent<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a PauseIntent> {
     live.asked.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
 }
 
@@ -349,7 +350,7 @@ fn pause_words(reason: &str) -> String {
     pause_reason("it", reason).to_string()
 }
 
-fn unhealthy(live: &LiveObject) -> Option<String> {
+fn unhealthy_reason(live: &LiveObject) -> Option<String> {
     match &*live.health.message {
         "" if live.health.is_current() => None,
         "" => Some(live.health.status.to_string()),
@@ -358,14 +359,14 @@ fn unhealthy(live: &LiveObject) -> Option<String> {
 }
 
 /// Returns whether the content that failed is still there.
-fn shows_rejected(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
+fn is_rejected_shown(rejection: &Rejection, id: &ObjectId, live: &LiveObject) -> bool {
     let Some(member) = rejection.unit.members.get(id) else { return false };
     let data = live.started.map(|started| started.data);
     let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
-    same && facts::shows(live.shown_release(), rejection, member)
+    same && facts::is_showing(live.shown_release(), rejection, member)
 }
 
-fn rollout(
+fn rollout_status(
     told: &[SourceRecord],
     ledger: &RolloutLedger,
     members: &[(ObjectId, LiveObject)],

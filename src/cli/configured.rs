@@ -41,20 +41,20 @@ impl SelectedSources {
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         if global.name.is_some() {
-            return Err(CommandError::usage("--name cannot be used with --config")
+            return Err(CommandError::usage_error("--name cannot be used with --config")
                 .hint("--source chooses one of the sources that the file names"));
         }
         let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
         let (file, named) = (file.display().to_string(), named.map(DnsLabel::to_string));
         let configured = Self { config, file, named, source_override: None };
         if configured.config.sources.is_empty() {
-            return Err(CommandError::usage(format!("{} has no source", configured.file))
-                .hint("sources that stand in the cluster are not among those that are looked at"));
+            return Err(CommandError::usage_error(format!("{} has no source", configured.file))
+                .hint("sources that are defined in the cluster are not included"));
         }
         match &configured.named {
             Some(named) if !configured.config.sources.iter().any(|source| source.name == *named) => {
                 let message = format!("{} has no source {named}", configured.file);
-                Err(CommandError::usage(message).hint(format!("it has {}", configured.names())))
+                Err(CommandError::usage_error(message).hint(format!("it has {}", configured.names())))
             }
             _ => Ok(configured),
         }
@@ -62,7 +62,7 @@ impl SelectedSources {
 
     /// As [`SelectedSources::read`], with what stands on the command line beside it: files or a
     /// directory that are judged as if the source had them.
-    pub(super) fn compared(
+    pub(super) fn for_diff(
         global: &GlobalArgs,
         args: &OneShotArgs,
         file: &Path,
@@ -72,7 +72,7 @@ impl SelectedSources {
         configured.source_override = match &args.source {
             None if args.files.is_empty() => None,
             None => Some(SourceOverride {
-                disk: one_shot_input::named_files(&args.files)?,
+                disk: one_shot_input::read_named_files(&args.files)?,
                 prune: PrunePolicy::Partial,
             }),
             Some(text) => {
@@ -83,33 +83,33 @@ impl SelectedSources {
                     }
                     error
                 };
-                Some(substitute(text).map_err(hinted)?)
+                Some(parse_override(text).map_err(hinted)?)
             }
         };
         if configured.source_override.is_some() {
-            configured.single("what is named beside --config is judged as one source")?;
+            configured.single_source("files given beside --config are read as one source")?;
         }
         Ok(configured)
     }
 
     /// Returns the settings with the only source that is meant.
     pub(super) fn into_single(self) -> Result<Config, CommandError> {
-        let source = self.single("one source is applied at a time")?.clone();
+        let source = self.single_source("one source is applied at a time")?.clone();
         Ok(Config { sources: vec![source], ..self.config })
     }
 
     /// Returns the only source that is meant; `why` is told where several are.
-    pub(super) fn single(&self, why: &str) -> Result<&SourceConfig, CommandError> {
-        let mut chosen = self.selected();
+    pub(super) fn single_source(&self, why: &str) -> Result<&SourceConfig, CommandError> {
+        let mut chosen = self.selected_sources();
         match (chosen.next(), chosen.next()) {
             (Some(source), None) => Ok(source),
-            _ => Err(CommandError::usage(format!("{why}, and {} has several", self.file))
+            _ => Err(CommandError::usage_error(format!("{why}, and {} has several", self.file))
                 .hint(format!("choose one with --source: {}", self.names()))),
         }
     }
 
     /// Returns the sources that are meant.
-    pub(super) fn selected(&self) -> impl Iterator<Item = &SourceConfig> {
+    pub(super) fn selected_sources(&self) -> impl Iterator<Item = &SourceConfig> {
         self.config.sources.iter().filter(|source| self.is_chosen(&source.name))
     }
 
@@ -124,7 +124,7 @@ impl SelectedSources {
             Some(SourceOverride { disk, prune }) if self.is_chosen(&source.name) => {
                 let prune = if *prune == PrunePolicy::Partial { PrunePolicy::Partial } else { source.prune };
                 let source = SourceConfig { prune, ..source.clone() };
-                Ok(session::on_disk(&source, session::place(&source), disk.clone()))
+                Ok(session::disk_setup(&source, session::place(&source), disk.clone()))
             }
             _ => session::one_shot_source(source, state),
         }
@@ -132,12 +132,12 @@ impl SelectedSources {
 
     /// Returns notes about the input.
     pub(super) fn notes(&self) -> Vec<String> {
-        let (Some(substitute), Some(source)) = (&self.source_override, self.selected().next()) else {
+        let (Some(substitute), Some(source)) = (&self.source_override, self.selected_sources().next()) else {
             return Vec::new();
         };
         let mut notes = Vec::new();
         if substitute.prune == PrunePolicy::Partial {
-            notes.push(one_shot_input::only_a_part(&source.name));
+            notes.push(one_shot_input::partial_note(&source.name));
         }
         if matches!(source.location, SourceLocation::Git { verify: Some(_), .. }) {
             let name = &source.name;
@@ -153,23 +153,24 @@ impl SelectedSources {
     }
 }
 
-fn substitute(text: &str) -> Result<SourceOverride, CommandError> {
+fn parse_override(text: &str) -> Result<SourceOverride, CommandError> {
     if text == STANDARD_INPUT {
         return Ok(SourceOverride {
-            disk: one_shot_input::named_files(&[text.into()])?,
+            disk: one_shot_input::read_named_files(&[text.into()])?,
             prune: PrunePolicy::Partial,
         });
     }
     match source::classify(text)? {
-        LocationKind::File(path) => {
-            Ok(SourceOverride { disk: one_shot_input::named_files(&[path])?, prune: PrunePolicy::Partial })
-        }
+        LocationKind::File(path) => Ok(SourceOverride {
+            disk: one_shot_input::read_named_files(&[path])?,
+            prune: PrunePolicy::Partial,
+        }),
         LocationKind::Directory(path) | LocationKind::Repository(path) if !source::is_url(text) => {
             Ok(SourceOverride { disk: source::read_disk(&path)?.into(), prune: PrunePolicy::On })
         }
-        _ => Err(CommandError::usage(format!(
+        _ => Err(CommandError::usage_error(format!(
             "{text} is no directory, and the file says where its sources are"
         ))
-        .hint("leave SOURCE out, or name a directory whose files are judged as those of a source")),
+        .hint("leave SOURCE out, or name a directory whose files are read as those of a source")),
     }
 }

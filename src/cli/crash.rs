@@ -11,7 +11,7 @@ use std::panic::{self, PanicHookInfo};
 use super::args::{Color, LogFormat};
 use super::log_line::json_line;
 use super::terminal::Terminal;
-use crate::render::harmless;
+use crate::render::sanitize;
 
 /// The beginnings of standard library messages that contain only numbers, up to the first quote.
 const OF_NUMBERS: [&str; 8] = [
@@ -36,7 +36,7 @@ pub(super) fn keep_panics_quiet(format: LogFormat) {
 
 fn message(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     let thread = std::thread::current();
-    let mut text = format!("thread '{}' panicked", harmless(thread.name().unwrap_or("<unnamed>")));
+    let mut text = format!("thread '{}' panicked", sanitize(thread.name().unwrap_or("<unnamed>")));
     if let Some(place) = panic.location() {
         let _ = write!(text, " at {place}");
     }
@@ -59,7 +59,7 @@ fn safe_payload(payload: &(dyn Any + Send)) -> Option<String> {
     let text = payload.downcast_ref::<String>()?;
     OF_NUMBERS.iter().find(|begin| text.starts_with(**begin))?;
     let end = text.find(['`', '\'', '"']).unwrap_or(text.len());
-    Some(harmless(text[..end].trim_end()).into_owned())
+    Some(sanitize(text[..end].trim_end()).into_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::args::GlobalArgs;
-use super::session::{self, patiently};
+use super::session::{self, retry_when_throttled};
 use super::{CommandError, ExitStatus};
 use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
@@ -11,8 +11,8 @@ use crate::daemon;
 use crate::object::ErrorClass;
 
 /// The pauses before an API server is asked again that does not answer.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The origin of a source's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(super) async fn settle(
     let place = place.map_or_else(|| session::place(source), str::to_owned);
     let former = DnsLabel::unnamed();
     let read = async |name: &str| {
-        match patiently(|| cluster.inventory(&namespace, name)).await {
+        match retry_when_throttled(|| cluster.read_inventory(&namespace, name)).await {
             // A missing right, or another object under that name, is reported by whatever needs the
             // inventory.
             Err(error) if matches!(error.class(), ErrorClass::Forbidden | ErrorClass::Config) => Ok(None),
@@ -82,7 +82,7 @@ pub(super) async fn settle(
             let message = format!(
                 "the name {name}, which follows from {place}, is that of the source that was made from {other}"
             );
-            Err(CommandError::usage(message)
+            Err(CommandError::usage_error(message)
                 .hint("give this one a name of its own with --name")
                 .hint(format!("--name {name} says that it is the same source, which has moved")))
         }
@@ -96,13 +96,13 @@ pub(super) async fn settle_patiently(
     naming: NameOrigin,
     cluster: &Cluster,
 ) -> Result<(), CommandError> {
-    let mut wait = FIRST_WAIT;
+    let mut wait = FIRST_RETRY_DELAY;
     loop {
         match settle(config, naming, None, cluster).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
-                tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
+                tracing::warn!("{error}; retry in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(LONGEST_WAIT);
+                wait = (wait * 2).min(MAX_RETRY_DELAY);
             }
             told => return told.map(|note| note.iter().for_each(|note| tracing::info!("{note}"))),
         }

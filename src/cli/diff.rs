@@ -18,40 +18,44 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     match &args.source.config {
-        Some(file) => configured(args, global, file, terminal),
-        None => single(args, OneShotSource::compared(global, args)?, terminal),
+        Some(file) => diff_configured(args, global, file, terminal),
+        None => diff_single(args, OneShotSource::for_diff(global, args)?, terminal),
     }
 }
 
-fn single(args: &DiffArgs, mut once: OneShotSource, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
-    let (plan, note) = session::runtime()?.block_on(async {
+fn diff_single(
+    args: &DiffArgs,
+    mut once: OneShotSource,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
+    let (plan, note) = session::start_runtime()?.block_on(async {
         let (cluster, note) = once.connect().await?;
         Ok::<_, CommandError>((plan(&once, &cluster).await?, note))
     })?;
     show(args.output, &plan, note.iter().chain(&once.note()), terminal)?;
-    Ok(exit(&plan))
+    Ok(exit_status(&plan))
 }
 
 /// Returns the sources of a file as one daemon would follow them, each under its heading where
 /// several are shown.
-fn configured(
+fn diff_configured(
     args: &DiffArgs,
     global: &GlobalArgs,
     file: &Path,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let configured = SelectedSources::compared(global, &args.source, file, terminal)?;
-    let (plans, notes) = session::runtime()?.block_on(plans(&configured))?;
+    let configured = SelectedSources::for_diff(global, &args.source, file, terminal)?;
+    let (plans, notes) = session::start_runtime()?.block_on(plan_sources(&configured))?;
     let is_only = plans.len() == 1;
     let mut exit = ExitStatus::Done;
     for (number, (name, plan)) in plans.into_iter().enumerate() {
         if !is_only {
-            terminal.print(&heading(args.output, &name, number))?;
+            terminal.print(&source_heading(args.output, &name, number))?;
         }
         let ended = match plan {
             Ok(plan) => {
                 show(args.output, &plan, &notes, terminal)?;
-                self::exit(&plan)
+                self::exit_status(&plan)
             }
             Err(error) if is_only => return Err(error),
             Err(error) => {
@@ -59,12 +63,12 @@ fn configured(
                 error.exit
             }
         };
-        exit = exit.worse(ended);
+        exit = exit.worst(ended);
     }
     Ok(exit)
 }
 
-fn heading(output: DiffOutput, name: &str, number: usize) -> String {
+fn source_heading(output: DiffOutput, name: &str, number: usize) -> String {
     let gap = if number == 0 { "" } else { "\n" };
     match output {
         DiffOutput::Text => format!("{gap}source {name}\n\n"),
@@ -77,7 +81,7 @@ fn heading(output: DiffOutput, name: &str, number: usize) -> String {
 /// A plan of each source that is meant, or why there is none, and what is to be told of them all.
 type SourcePlans = (Vec<(String, Result<Plan, CommandError>)>, Vec<String>);
 
-async fn plans(configured: &SelectedSources) -> Result<SourcePlans, CommandError> {
+async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, CommandError> {
     let config = &configured.config;
     let cluster = session::connect(config).await?;
     let state = session::state(config, &cluster).await?;
@@ -110,18 +114,18 @@ fn show<'a>(
     let palette = terminal.palette();
     let text = match output {
         DiffOutput::Text => render::text(plan, palette),
-        DiffOutput::Unified => render::unified(plan, palette),
-        DiffOutput::Json => render::json(plan),
+        DiffOutput::Unified => render::unified_diff(plan, palette),
+        DiffOutput::Json => render::plan_json(plan),
         DiffOutput::Name => render::names(plan),
     };
     match output {
         DiffOutput::Text => terminal.print(&text)?,
-        DiffOutput::Unified | DiffOutput::Json | DiffOutput::Name => terminal.hand_over(&text)?,
+        DiffOutput::Unified | DiffOutput::Json | DiffOutput::Name => terminal.write_output(&text)?,
     }
     if output == DiffOutput::Unified {
-        terminal.report(&render::held_back(plan, terminal.error_palette()));
+        terminal.report(&render::held_back_text(plan, terminal.error_palette()));
     }
-    notes(told.into_iter().chain(&plan.notes), terminal);
+    print_notes(told.into_iter().chain(&plan.notes), terminal);
     if output != DiffOutput::Json {
         terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
     }
@@ -129,7 +133,7 @@ fn show<'a>(
 }
 
 /// Tells what holds for the source as a whole.
-pub(super) fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, terminal: &Terminal) {
+pub(super) fn print_notes<'a>(notes: impl IntoIterator<Item = &'a String>, terminal: &Terminal) {
     for note in notes {
         terminal.report(&format!("note: {note}\n"));
     }
@@ -152,7 +156,7 @@ impl From<daemon::PreviewError> for CommandError {
 
 /// Returns 0 only for a source that was understood whole and does not differ. A source that cannot
 /// be read is an error before there is a plan.
-fn exit(plan: &Plan) -> ExitStatus {
+fn exit_status(plan: &Plan) -> ExitStatus {
     let misread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     let differs = plan.objects.iter().any(|planned| planned.verdict != PlannedAction::Unchanged);
     if misread || differs { ExitStatus::Differs } else { ExitStatus::Done }

@@ -4,7 +4,7 @@ use axum::body::Body;
 use futures::StreamExt as _;
 
 use super::args::{EventsArgs, EventsOutput, GlobalArgs};
-use super::overview::clean;
+use super::overview::clean_text;
 use super::settings::{self, StatusSource};
 use super::socket::{DaemonSocket, SocketError};
 use super::{CommandError, ExitStatus, Terminal, session};
@@ -13,10 +13,10 @@ use crate::render::{Palette, TextStyle};
 use crate::report::{DaemonStatus, EventRecord};
 
 /// The longest line that is taken, in bytes: a notice has some 2000.
-const LONGEST: usize = 1 << 20;
+const MAX_EVENT_LINE_BYTES: usize = 1 << 20;
 
 /// The hint for a missing daemon.
-const LEFT: &str =
+const NO_DAEMON_HINT: &str =
     "`kubectl get events -A --field-selector reportingComponent=rhumb` shows what it left there";
 
 /// Carries the command out.
@@ -28,13 +28,11 @@ pub(super) fn carry_out(
     let (StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path)) =
         settings::status_source(global, args.socket.socket.as_deref())?
     else {
-        return Err(CommandError::usage(
-            "the daemon alone tells what happened, and these flags name a cluster",
-        )
-        .hint(LEFT));
+        return Err(CommandError::usage_error("only the daemon has events, and these flags name a cluster")
+            .hint(NO_DAEMON_HINT));
     };
-    let socket = DaemonSocket::at(&path);
-    session::runtime()?.block_on(async {
+    let socket = DaemonSocket::new(&path);
+    session::start_runtime()?.block_on(async {
         let mut page = format!("/v1/events?follow={}", if args.follow { "yes" } else { "no" });
         if let Some(source) = &args.source {
             page.push_str("&source=");
@@ -46,11 +44,11 @@ pub(super) fn carry_out(
                     .report(&format!("the daemon has no source {source} now; `rhumb status` lists them\n"));
             }
         }
-        let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(LEFT))?;
+        let body = socket.open(&page).await.map_err(|why| CommandError::from(why).hint(NO_DAEMON_HINT))?;
         print_events(body, args.output, terminal).await?;
         if args.follow {
             return Err(CommandError::new(ErrorClass::Transient, "the daemon ended the stream")
-                .hint("it ended itself, or so much happened that this was too slow: begin again"));
+                .hint("it stopped, or this client was too slow: start again"));
         }
         Ok(ExitStatus::Done)
     })
@@ -73,14 +71,14 @@ async fn print_events(body: Body, output: EventsOutput, terminal: &Terminal) -> 
     loop {
         let bytes = tokio::select! {
             bytes = coming.next() => bytes,
-            () = terminal.unread() => return Err(CommandError::unread()),
+            () = terminal.wait_until_closed() => return Err(CommandError::closed_output()),
         };
         let Some(bytes) = bytes else { return Ok(()) };
         // The daemon ended in the middle of something.
         let Ok(bytes) = bytes else { return Ok(()) };
         for data in lines.take(&bytes) {
             match (output, serde_json::from_str::<EventRecord>(&data)) {
-                (EventsOutput::Json, _) => terminal.hand_over(&format!("{data}\n"))?,
+                (EventsOutput::Json, _) => terminal.write_output(&format!("{data}\n"))?,
                 (EventsOutput::Text, Ok(notice)) => terminal.print(&line(&notice, terminal.palette()))?,
                 (EventsOutput::Text, Err(error)) => {
                     tracing::debug!("a notice in no form that this version knows: {error}");
@@ -95,23 +93,23 @@ fn line(notice: &EventRecord, palette: Palette) -> String {
     let at = notice.at.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
     let reason = notice.reason.to_string();
-    let by = by(notice).map(|by| format!(" {by}")).unwrap_or_default();
+    let by = author_text(notice).map(|by| format!(" {by}")).unwrap_or_default();
     let (at, by) = (palette.paint(TextStyle::Faint, &at), palette.paint(TextStyle::Faint, &by));
     format!("{at} {} {}{by}\n", palette.paint(style, &reason), describe(notice))
 }
 
 /// On what, and what more there is to say.
 pub(super) fn describe(notice: &EventRecord) -> String {
-    let text = clean(&notice.to_string());
+    let text = clean_text(&notice.to_string());
     let rest = text.strip_prefix(&*notice.reason.to_string()).map(|rest| rest.trim_start().to_owned());
     rest.unwrap_or(text)
 }
 
 /// Returns the revision and author behind an event.
-pub(super) fn by(notice: &EventRecord) -> Option<String> {
+pub(super) fn author_text(notice: &EventRecord) -> Option<String> {
     let (revision, author) = (notice.revision.as_ref()?, notice.author.as_ref()?);
-    let short = crate::object::Revision::new(revision).short().to_owned();
-    Some(format!("({} {})", clean(&short), clean(author)))
+    let short = crate::object::Revision::new(revision).short_name().to_owned();
+    Some(format!("({} {})", clean_text(&short), clean_text(author)))
 }
 
 /// The `data:` lines of a stream of server-sent events.
@@ -130,7 +128,7 @@ impl EventStreamLines {
                 found.push(data.trim_end().to_owned());
             }
         }
-        if self.rest.len() > LONGEST {
+        if self.rest.len() > MAX_EVENT_LINE_BYTES {
             self.rest.clear();
         }
         found

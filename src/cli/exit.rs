@@ -47,16 +47,16 @@ impl ExitStatus {
             Self::Differs => "Something differs, waits, was refused or did not parse.",
             Self::Unreadable => "Wrong usage, or nothing could be read.",
             Self::Unreachable => "The API server or the git server is not reachable, or denies access.",
-            Self::Guarded => "A guard says no: deletions wait for rhumb prune confirm.",
-            Self::TimedOut => "Timed out: not all is healthy, or an order is not acknowledged yet.",
+            Self::Guarded => "A guard stopped it: deletions need rhumb prune confirm.",
+            Self::TimedOut => "Timed out: not everything is healthy, or an order is not acknowledged yet.",
             Self::BadConfiguration => "The configuration is wrong; systemd does not start the service again.",
-            Self::Aborted => "A second signal ended it at once, whatever was on its way.",
+            Self::Aborted => "A second signal stopped it at once, whatever was in progress.",
         }
     }
 
     /// Returns the one of two ends that says more of what went wrong.
     #[must_use]
-    pub fn worse(self, other: Self) -> Self {
+    pub fn worst(self, other: Self) -> Self {
         if other as u8 > self as u8 { other } else { self }
     }
 }
@@ -98,13 +98,13 @@ impl CommandError {
     }
 
     /// Returns an error of the command line itself.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub fn usage_error(message: impl Into<String>) -> Self {
         Self::new(ErrorClass::Config, message)
     }
 
     /// Nobody reads what is printed any more: no error, but the end.
-    pub fn unread() -> Self {
-        Self::new(ErrorClass::Internal, "").exit(ExitStatus::Done)
+    pub fn closed_output() -> Self {
+        Self::new(ErrorClass::Internal, "").with_exit(ExitStatus::Done)
     }
 
     /// Adds what to do.
@@ -116,7 +116,7 @@ impl CommandError {
 
     /// Ends with another exit code than that of its class.
     #[must_use]
-    pub fn exit(mut self, exit: ExitStatus) -> Self {
+    pub fn with_exit(mut self, exit: ExitStatus) -> Self {
         self.exit = exit;
         self
     }
@@ -149,14 +149,14 @@ impl From<source::SourceError> for CommandError {
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::unread();
+            return Self::closed_output();
         }
-        Self::new(ErrorClass::Internal, format!("cannot write to standard output: {}", plain(&error)))
+        Self::new(ErrorClass::Internal, format!("cannot write to standard output: {}", os_message(&error)))
     }
 }
 
 /// Returns the system's message without its error number.
-pub(super) fn plain(error: &io::Error) -> String {
+pub(super) fn os_message(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }

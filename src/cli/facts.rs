@@ -14,8 +14,8 @@ use super::{CommandError, cluster_status, steps};
 use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
 use crate::daemon;
 use crate::engine::{
-    HashSeals, HoldIntent, PauseIntent, QueuedObject, Rejection, RejectionAction, Release, RolloutLedger,
-    TOLD, UnitMember, is_workload,
+    HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection, RejectionAction,
+    Release, RolloutLedger, UnitMember, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -27,7 +27,7 @@ pub(super) struct ObjectFacts {
     paused: Option<(String, PauseIntent)>,
     hold: Option<HoldIntent>,
     rejection: Option<Rejection>,
-    /// The reason for which its deletion waits for a person.
+    /// The reason for which its pending deletion.
     pending: Option<String>,
     ledger: RolloutLedger,
     /// The command that mends the rollout ledger, where it cannot be read.
@@ -39,12 +39,12 @@ pub(super) struct ObjectFacts {
 impl ObjectFacts {
     /// Reads what is not known yet.
     pub(super) async fn read(session: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
-        let (ledger, unreadable) = ledger(session).await?;
+        let (ledger, unreadable) = read_ledger(session).await?;
         let stand = is_workload(&target.id).then(|| rollout_state(&target.object).1);
         let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
-        let ledger = without_left_claims(ledger, &at_rest.into_iter().collect());
+        let ledger = without_ended_claims(ledger, &at_rest.into_iter().collect());
         let inventory = &target.inventory;
-        let own = PauseIntent::parse(target.annotation(annotations::PAUSED))
+        let own = PauseIntent::parse(target.annotation_value(annotations::PAUSED))
             .map(|paused| ("it".to_owned(), paused));
         let whole = inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
         let whole = whole.map(|paused| (format!("source {}", target.source), paused));
@@ -54,9 +54,9 @@ impl ObjectFacts {
         Ok(Self {
             id: target.id.clone(),
             applyset: applyset_id(&session.system, &target.source),
-            standing: cluster_status::object_standing(session, target, &ledger),
+            standing: cluster_status::read_object_standing(session, target, &ledger),
             paused: own.or(whole),
-            hold: HoldIntent::parse(target.annotation(annotations::HOLD)).filter(ends),
+            hold: HoldIntent::parse(target.annotation_value(annotations::HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             ledger,
@@ -70,25 +70,25 @@ impl ObjectFacts {
         self.standing.phase.map_or_else(|| "Unknown".to_owned(), |phase| phase.to_string())
     }
 
-    /// Returns whether nothing of the budget object can be read.
+    /// Returns whether nothing of the rollout ledger can be read.
     fn is_unreadable(&self) -> bool {
         self.unreadable.is_some() && self.ledger.unread.is_empty()
     }
 
     /// Its place among those that wait to be rolled out.
-    pub(super) fn queued(&self) -> Option<&QueuedObject> {
+    pub(super) fn queue_entry(&self) -> Option<&QueuedObject> {
         self.ledger.queue.iter().find(|queued| queued.id == self.id && *queued.applyset == *self.applyset)
     }
 
-    fn unit(&self) -> Option<&crate::engine::Unit> {
+    fn unit_record(&self) -> Option<&crate::engine::Unit> {
         let ours = self.ledger.units.iter().filter(|unit| *unit.applyset == *self.applyset);
         ours.into_iter().find(|unit| unit.members.contains_key(&self.id))
     }
 
     /// Returns the reasons that keep it from the newest revision, as far as the cluster shows them.
-    pub(super) fn waits(&self) -> Vec<String> {
+    pub(super) fn wait_reasons(&self) -> Vec<String> {
         let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let mut lines: Vec<String> = self.queued().map(ToString::to_string).into_iter().collect();
+        let mut lines: Vec<String> = self.queue_entry().map(ToString::to_string).into_iter().collect();
         lines.extend(self.unreadable.iter().cloned());
         lines.extend(self.standing.reason.iter().cloned());
         lines.extend(self.steps.iter().cloned());
@@ -109,7 +109,7 @@ impl ObjectFacts {
             lines.push(format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause));
         }
         if let Some(pending) = &self.pending {
-            lines.push(format!("its deletion waits: {pending}"));
+            lines.push(format!("deletion pending: {pending}"));
         }
         let unnamed = self.standing.unnamed;
         if self.standing.phase.is_none() && unnamed > 0 {
@@ -118,11 +118,11 @@ impl ObjectFacts {
                  `rhumb status` asks a daemon that runs"
             ));
         }
-        if let Some(unit) = self.unit() {
+        if let Some(unit) = self.unit_record() {
             let others: Vec<String> =
                 unit.members.keys().filter(|id| **id != self.id).map(ToString::to_string).collect();
             if !others.is_empty() {
-                let revision = unit.revision.short();
+                let revision = unit.revision.short_name();
                 lines.push(format!("revision {revision} is released together with {}", others.join(", ")));
             }
         }
@@ -130,18 +130,18 @@ impl ObjectFacts {
     }
 
     /// Returns the state of the rollout budget, in one line.
-    pub(super) fn budget(&self) -> String {
+    pub(super) fn budget_text(&self) -> String {
         if self.is_unreadable() {
             return "rollout budget: it cannot be read".to_owned();
         }
-        let own = if self.ledger.claims.contains_key(&self.id) { ", this one among them" } else { "" };
+        let own = if self.ledger.claims.contains_key(&self.id) { ", this one included" } else { "" };
         format!("{}{own}", budget_words(&self.ledger))
     }
 }
 
 /// Returns whether an object shows what was rejected. Of a Secret the content is sealed; the
 /// revision tells it too.
-pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &UnitMember) -> bool {
+pub(super) fn is_showing(shown: Option<&Release>, rejection: &Rejection, member: &UnitMember) -> bool {
     let same = |shown: &Release| match member.content {
         Some(_) if member.is_unreadable() => shown.revision == rejection.unit.revision,
         content => content == Some(shown.hash),
@@ -150,10 +150,10 @@ pub(super) fn shows(shown: Option<&Release>, rejection: &Rejection, member: &Uni
 }
 
 /// Returns the rollout budget of the cluster, and how to mend it where it cannot be read.
-pub(super) async fn ledger(
+pub(super) async fn read_ledger(
     session: &ClusterSession,
 ) -> Result<(RolloutLedger, Option<String>), CommandError> {
-    let budget = session.cluster.budget(&session.system).await?;
+    let budget = session.cluster.read_budget(&session.system).await?;
     let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashSeals::default()));
     Ok(match read.transpose() {
         Ok(ledger) => {
@@ -175,7 +175,7 @@ pub(super) fn queue_lines(ledger: &RolloutLedger, applysets: &BTreeSet<String>) 
     for queued in ours {
         lines.push(format!("{}: {queued}", ObjectName::of(&queued.id)));
         if let Some((place, of)) = queued.place
-            && place as usize == TOLD
+            && place as usize == MAX_PUBLISHED_OBJECTS
             && of > place
         {
             lines.push(format!("and {} more wait in the rollout queue", of - place));
@@ -185,11 +185,11 @@ pub(super) fn queue_lines(ledger: &RolloutLedger, applysets: &BTreeSet<String>) 
 }
 
 /// The maximum number of holders of the budget that are named.
-const HOLDERS: usize = 3;
+const MAX_NAMED_HOLDERS: usize = 3;
 
 /// Takes out the claims that ended processes have left behind, of workloads that are at rest: their
 /// rollouts are over.
-pub(super) fn without_left_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet<ObjectId>) -> RolloutLedger {
+pub(super) fn without_ended_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet<ObjectId>) -> RolloutLedger {
     ledger.claims.retain(|id, claim| !(claim.left && at_rest.contains(id)));
     ledger
 }
@@ -197,8 +197,8 @@ pub(super) fn without_left_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet<
 /// Returns how much of it is taken, and by whom.
 pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
     let holder = |(id, claim)| format!("{} ({})", ObjectName::of(id), ledger.holder_words(claim));
-    let holders: Vec<String> = ledger.claims.iter().take(HOLDERS).map(holder).collect();
-    let more = match ledger.claims.len().saturating_sub(HOLDERS) {
+    let holders: Vec<String> = ledger.claims.iter().take(MAX_NAMED_HOLDERS).map(holder).collect();
+    let more = match ledger.claims.len().saturating_sub(MAX_NAMED_HOLDERS) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -207,7 +207,10 @@ pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
         1 => "1 workload".to_owned(),
         count => format!("{count} workloads"),
     };
-    format!("rollout budget: {workloads} with at most {} pods away{holders}", ledger.pods_away())
+    format!(
+        "rollout budget: {workloads} rolling out, at most {} pods unavailable{holders}",
+        ledger.pods_away()
+    )
 }
 
 #[cfg(test)]
@@ -223,13 +226,14 @@ mod tests {
             place: Some((number as u32, 170)),
             reason: "it is so".into(),
         };
-        let mut queue: Vec<QueuedObject> = (1..=TOLD).map(|number| queued(number, "ours")).collect();
+        let mut queue: Vec<QueuedObject> =
+            (1..=MAX_PUBLISHED_OBJECTS).map(|number| queued(number, "ours")).collect();
         queue.push(queued(3, "another"));
         let lines =
             queue_lines(&RolloutLedger { queue, ..RolloutLedger::default() }, &["ours".to_owned()].into());
-        assert_eq!(lines.len(), TOLD + 1);
+        assert_eq!(lines.len(), MAX_PUBLISHED_OBJECTS + 1);
         let first = "shop/deployment.apps/w1: waiting in the rollout queue: 1st of 170, as it is so";
         assert_eq!(lines[0], first);
-        assert_eq!(lines[TOLD], "and 70 more wait in the rollout queue");
+        assert_eq!(lines[MAX_PUBLISHED_OBJECTS], "and 70 more wait in the rollout queue");
     }
 }

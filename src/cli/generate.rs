@@ -11,35 +11,35 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::args::{self, GenerateArgs, GenerateTarget};
-use super::exit::plain;
+use super::exit::os_message;
 use super::{CommandError, ExitStatus};
 use crate::object::ErrorClass;
 
 /// The section of pages about commands for administrators.
-const SECTION: &str = "8";
+const MAN_SECTION: &str = "8";
 
 /// The name of the program.
-const NAME: &str = "rhumb";
+const PROGRAM_NAME: &str = "rhumb";
 
 /// Carries the command out.
 pub(super) fn carry_out(args: &GenerateArgs) -> Result<ExitStatus, CommandError> {
     let made = match args.target {
-        GenerateTarget::Man => manuals(&args.directory),
-        GenerateTarget::Completions => completions(&args.directory),
-        GenerateTarget::Reference => references(&args.directory),
+        GenerateTarget::Man => write_manuals(&args.directory),
+        GenerateTarget::Completions => write_completions(&args.directory),
+        GenerateTarget::Reference => write_references(&args.directory),
     };
     made.map(|()| ExitStatus::Done).map_err(|error| {
         let place = args.directory.display();
-        CommandError::new(ErrorClass::Config, format!("{place}: {}", plain(&error)))
+        CommandError::new(ErrorClass::Config, format!("{place}: {}", os_message(&error)))
     })
 }
 
 /// Returns the command line without what is hidden.
 fn visible_command() -> clap::Command {
-    let whole = args::command();
+    let whole = args::command_line();
     let subcommands: Vec<clap::Command> =
         whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
-    let mut shown = clap::Command::new(NAME).version(env!("CARGO_PKG_VERSION"));
+    let mut shown = clap::Command::new(PROGRAM_NAME).version(env!("CARGO_PKG_VERSION"));
     if let Some(about) = whole.get_about() {
         shown = shown.about(about.clone());
     }
@@ -49,24 +49,24 @@ fn visible_command() -> clap::Command {
         .subcommand_required(true)
 }
 
-fn completions(folder: &Path) -> std::io::Result<()> {
+fn write_completions(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut command = visible_command();
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, NAME, folder)?;
+        clap_complete::generate_to(shell, &mut command, PROGRAM_NAME, folder)?;
     }
     Ok(())
 }
 
-fn manuals(folder: &Path) -> std::io::Result<()> {
+fn write_manuals(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut whole = visible_command().disable_help_subcommand(true);
     whole.build();
-    page(folder, &whole, NAME)?;
+    write_page(folder, &whole, PROGRAM_NAME)?;
     fs::write(folder.join("rhumb.yaml.5"), manual::configuration())
 }
 
-fn references(folder: &Path) -> std::io::Result<()> {
+fn write_references(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut whole = visible_command().disable_help_subcommand(true);
     whole.build();
@@ -77,14 +77,14 @@ fn references(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Writes the page of a command, and those of its subcommands.
-fn page(folder: &Path, command: &clap::Command, name: &str) -> std::io::Result<()> {
+fn write_page(folder: &Path, command: &clap::Command, name: &str) -> std::io::Result<()> {
     let subcommands = command.get_subcommands().filter(|command| !command.is_hide_set());
     for subcommand in subcommands {
-        page(folder, subcommand, &format!("{name}-{}", subcommand.get_name()))?;
+        write_page(folder, subcommand, &format!("{name}-{}", subcommand.get_name()))?;
     }
     let man = Man::new(command.clone())
         .title(name.to_uppercase())
-        .section(SECTION)
+        .section(MAN_SECTION)
         .source(concat!("rhumb ", env!("CARGO_PKG_VERSION")))
         .manual("rhumb");
     let mut text = Vec::new();
@@ -96,10 +96,10 @@ fn page(folder: &Path, command: &clap::Command, name: &str) -> std::io::Result<(
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
     }
-    if name == NAME {
-        text.extend(manual::program().into_bytes());
+    if name == PROGRAM_NAME {
+        text.extend(manual::program_sections().into_bytes());
     } else {
         text.extend(manual::help_after_flags(command).into_bytes());
     }
-    fs::write(folder.join(format!("{name}.{SECTION}")), text)
+    fs::write(folder.join(format!("{name}.{MAN_SECTION}")), text)
 }

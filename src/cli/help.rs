@@ -1,23 +1,23 @@
 //! The text of `--help` below the flags: concepts, examples, exit codes.
 
 pub(super) const MAIN: &str = "\
-Changes are applied, drift is repaired, and what a source no longer names is deleted with care.
-Every change has a budget, and every no has a reason.
+Changes are applied, drift is repaired, and objects that leave a source are pruned with care.
+Every rollout has a budget, and everything that is not done has a reason.
 
 Examples:
   rhumb validate deploy/           check the manifests, without a cluster
   rhumb diff deploy/               see what would change
-  rhumb apply deploy/ --wait       change it, and wait until all is healthy
+  rhumb apply deploy/ --wait       apply it, and wait until everything is healthy
   rhumb run https://git.example.org/shop.git --path deploy
-                                   follow the repository from now on
+                                   follow the repository
 
 Exit codes:
   0   done, or no difference
   1   something differs, waits, was refused or did not parse
   2   wrong usage, or nothing could be read
   3   the API server or the git server is not reachable
-  4   a guard says no: see the message for what to confirm
-  5   timed out: not all is healthy, or an order is not acknowledged
+  4   a guard stopped it: the message says what to confirm
+  5   timed out: not everything is healthy, or an order is not acknowledged
   78  the configuration is wrong
   130 a second SIGTERM or Ctrl-C ended it at once";
 
@@ -28,14 +28,14 @@ rhumb run [OPTIONS] <SOURCE>
 pub(super) const RUN: &str = "\
 SOURCE is a directory, a git repository on this host, or a git URL. Of a repository the commits
 are followed; of any other directory the files as they are. Each change is applied as soon as it
-may be, foreign changes are repaired at once, and what the source no longer names is deleted
-within the bounds of --blast-radius. A source that cannot be read deletes nothing.
+may be, drift is repaired at once, and objects that leave the source are deleted within the bounds
+of --blast-radius. A source that cannot be read deletes nothing.
 
 Examples:
   rhumb run ./deploy                         a directory, or a repository
   rhumb run git@git.example.org:shop.git --ref main --path deploy/production
   rhumb run --config /etc/rhumb/rhumb.yaml   several sources, and all settings
-  rhumb run ./deploy --observe               only tell what would be done";
+  rhumb run ./deploy --observe               write nothing, only report";
 
 pub(super) const DIFF_USAGE: &str = "\
 rhumb diff [OPTIONS] <SOURCE>
@@ -44,16 +44,15 @@ rhumb diff [OPTIONS] <SOURCE>
 
 pub(super) const DIFF: &str = "\
 The files of a path are read as they are on disk, committed or not, unless --ref names a
-revision. The server decides: what seems to differ goes through its dry run. Values of Secrets
-are masked. With -f, or a file as SOURCE, nothing but that is looked at.
+revision. The API server decides: whatever seems to differ goes through its dry run. Values of
+Secrets are masked. With -f, or a file as SOURCE, only those files are compared.
 
-With --config it is what `rhumb run` with that file would do: of all its sources, or of the one
-that --source names, each with its place, and with what it may have, must be signed by and acts
-as. What one of them has or wants counts for the others. A directory, or files, beside it are
-judged as if that source had them.
+With --config it shows what `rhumb run` with that file would do: for all its sources, or for the
+one that --source names, with all their settings. A directory, or files, given beside it are
+compared as if that source contained them.
 
-  + is created  ~ is changed  - is deleted  ± is deleted and created  ? waits  ! is refused
-  = is not wanted any more, and is kept as an annotation of it asks
+  + created  ~ changed  - deleted  ± deleted and created again  ? waiting  ! refused
+  = no longer wanted, and kept, as an annotation of it asks
 
 Examples:
   rhumb diff deploy/
@@ -63,7 +62,7 @@ Examples:
   kubectl kustomize . | rhumb diff -f -      what comes through a pipe
   rhumb diff --config rhumb.yaml             all sources of a configuration
   rhumb diff --config rhumb.yaml --source shop deploy/
-                                             would these files be taken as the source shop?
+                                             would the source shop accept these files?
 
 Exit codes: 0 no difference, 1 something differs or did not parse, 2 nothing could be read, 3 not
 reachable, 78 the configuration is wrong.";
@@ -75,34 +74,35 @@ rhumb apply [OPTIONS] <SOURCE>
 
 pub(super) const APPLY: &str = "\
 The files of a path are read as they are on disk, committed or not, unless --ref names a
-revision. Each object is told as it happens: created, configured, unchanged, pruned, waiting or
-refused. Nothing is deleted without --prune, and nothing with -f, or with a file as SOURCE: that is
-only a part of a source. With --config one source of that file is applied as `rhumb run` would do
-it: the newest commit, with all settings of the source, those that delete included.
+revision. Each object is printed with its outcome: created, configured, unchanged, pruned, waiting
+or refused. Nothing is deleted without --prune, and nothing with -f, or with a file as SOURCE: that
+is only a part of a source. With --config one source of that file is applied as `rhumb run` would
+do it: the newest commit, with all settings of the source, pruning included.
 
 Examples:
   rhumb apply deploy/
   rhumb apply -f web.yaml -f env.yaml        these files alone
-  rhumb apply deploy/ --wait=5m              until all is healthy
-  rhumb apply deploy/ --prune                delete what deploy/ no longer names
-  rhumb apply deploy/ --dry-run              let the server check it
+  rhumb apply deploy/ --wait=5m              until everything is healthy
+  rhumb apply deploy/ --prune                delete what left deploy/
+  rhumb apply deploy/ --dry-run              let the API server check it
   rhumb apply --config rhumb.yaml --source shop
 
-Exit codes: 0 all was sent and accepted, 1 a part waits, was refused or did not parse, 2 nothing
-could be read, 3 not reachable, 4 a guard says no, 5 not healthy in time (with --wait), 78 the
-configuration is wrong. A step of a rollout that is held when it ends is told as unfinished: `rhumb
-run` carries it on.";
+A rollout that is held at a step when the command ends is reported as unfinished: `rhumb run`
+continues it.
+
+Exit codes: 0 everything was applied, 1 something waits, was refused or did not parse, 2 nothing
+could be read, 3 not reachable, 4 a guard stopped it, 5 not healthy in time (with --wait), 78 the
+configuration is wrong.";
 
 pub(super) const VALIDATE_USAGE: &str = "\
 rhumb validate [OPTIONS] <PATH>
        rhumb validate [OPTIONS] --config <FILE> [--source <NAME> [PATH]]";
 
 pub(super) const VALIDATE: &str = "\
-Prints what is wrong with the manifests: file, line and column, the line itself, and what to do.
-All files are read (*.yaml, *.yml, *.json) except those that .rhumbignore names or that begin
-with a dot. With --config what the sources of that file hold is checked, of a repository the newest
-commit: what a source may not have is an error, and so is a commit without the signature that it
-asks for.
+Prints every error in the manifests with file, line, column and what to do. All files are read
+(*.yaml, *.yml, *.json) except those that .rhumbignore lists or that begin with a dot. With
+--config the sources of that file are checked, of a repository the newest commit: an object that
+a source may not have is an error, and so is a commit without the signature that it requires.
 
 Examples:
   rhumb validate deploy/
@@ -110,132 +110,131 @@ Examples:
   helm template shop chart/ | rhumb validate -
   rhumb validate --config rhumb.yaml --source shop deploy/
 
-Exit codes: 0 no error (warnings may be there), 1 errors, 2 nothing could be read, 3 a git server
+Exit codes: 0 no errors (there may be warnings), 1 errors, 2 nothing could be read, 3 a git server
 is not reachable, 78 the configuration is wrong.";
 
 pub(super) const RENDER: &str = "\
-Each object stands in the order of the files, with nothing added: lists are taken apart, numbers
-and booleans are what the API server would get.
+Objects are printed in the order of the files, with nothing added. Lists are split into their
+items; numbers and booleans are what the API server would get.
 
 Examples:
   rhumb render deploy/
   rhumb render deploy/web.yaml -o json | jq '.objects[].metadata.name'
 
-Exit codes: 0 all was read, 1 errors, 2 nothing could be read.";
+Exit codes: 0 everything was read, 1 errors, 2 nothing could be read.";
 
 pub(super) const ROLLOUT: &str = "\
-What is ordered is written to the ConfigMap orders.SOURCE.rhumb.dev in the system namespace, with
-the user's own rights, and carried out by `rhumb run`; it stands while that is down. What came of
-it is printed. Who may not list all sources names that of the object by --name. A pause and a hold
-are annotations of the object, and a restart changes its pod template.
+An order (undo, retry, promote, abort) is written to the ConfigMap orders.SOURCE.rhumb.dev in the
+system namespace, with the user's own rights, and carried out by `rhumb run`, also if that starts
+later. The outcome is printed. Users who may not list all sources name the object's source by
+--name. A pause and a hold are annotations of the object, and a restart changes its pod template.
 
 Examples:
   rhumb rollout status deploy/web --watch
   rhumb rollout undo deploy/web
   rhumb rollout pause shop --reason 'release freeze'
 
-Exit codes: 0 done, 1 nothing was to be done, 2 wrong usage or no such object, 3 not reachable or
+Exit codes: 0 done, 1 nothing to do, 2 wrong usage or no such object, 3 not reachable or
 not allowed, 5 not acknowledged within 5 s.";
 
 pub(super) const STATUS: &str = "\
-Read from the cluster alone: the words are kubectl's, with what the rollout budget and the source
-say about it. What waits is told with its place in the rollout queue, and why.
+Reads only the cluster: progress in the words of `kubectl rollout status`, and what the rollout
+budget and the source add to it. A waiting workload is shown with its place in the rollout queue
+and the reason.
 
-Exit codes: 0 nothing rolls or waits, 1 something rolls, waits or failed, 2 or more: an error.";
+Exit codes: 0 no rollouts, 1 something is rolling out, waits or failed, 2 or more: an error.";
 
 pub(super) const OVERVIEW: &str = "\
-Asked of the running daemon, over its socket. Where none answers it is read from the cluster alone:
-whether a source was read whole, and the bounds of the budget, are not known then. With
---kubeconfig, --context or --system-namespace the cluster is read, as the daemon may be that of
-another one.
+Asks the running daemon over its socket. Where none answers, it reads only the cluster: then it is
+not known whether a source was read completely, nor what the bounds of the budget are. With
+--kubeconfig, --context or --system-namespace it reads the cluster, as the daemon may serve another
+one.
 
 Examples:
-  rhumb status                               all sources, and what is not as it should be
+  rhumb status                               all sources, and what needs attention
   rhumb status shop --watch                  one source, until Ctrl-C
   rhumb status deploy/web -n shop            one object
   rhumb status --exit-code >/dev/null || echo 'not healthy'
 
-Exit codes: 0 it was told, 1 with --exit-code: not all is as it should be, 2 no such source or
-object, 3 neither the daemon nor the cluster answers.";
+Exit codes: 0 the status was shown, 1 with --exit-code: something needs attention, 2 no such source
+or object, 3 neither the daemon nor the cluster answers.";
 
 pub(super) const TOP: &str = "\
-Asked of the running daemon each second, over its socket. Where none answers it is read from the
-cluster alone, each 5 s. A daemon that ends is waited for: what it told last stays on the screen.
+Asks the running daemon each second over its socket. Where none answers, it reads only the cluster,
+each 5 s. When a daemon ends, its last status stays on the screen until it is back.
 
 Keys:
-  Tab, Left, Right             another pane
-  Up, Down, PageUp, PageDown   another row; j and k, g and G as in vi
-  Enter                        all that is known of it; Esc goes back
-  /                            rows with a text alone
-  s                            what is of the source of this row alone, or of all
+  Tab, Left, Right             next or previous pane
+  Up, Down, PageUp, PageDown   previous or next row; j, k, g and G as in vi
+  Enter                        details of the row; Esc goes back
+  /                            filter rows by a text
+  s                            show only the source of this row, or all
   ?                            all keys
-  q, Ctrl-C                    the end
+  q, Ctrl-C                    quit
 
 Examples:
   rhumb top                                  all sources
   rhumb top shop                             one
 
-Exit codes: 0 it was shown, 2 no such source or no terminal, 3 neither the daemon nor the cluster
+Exit codes: 0 quit, 2 no such source or no terminal, 3 neither the daemon nor the cluster
 answers.";
 
 pub(super) const EVENTS: &str = "\
-Told by the running daemon, over its socket, which keeps the last 512: revisions that were read,
-objects that were made, changed or deleted, rollouts, drift that was repaired, deletions that wait.
-Times are UTC.
+Asks the running daemon over its socket. It keeps the last 512 events: revisions read, objects
+created, changed or deleted, rollouts, repaired drift, pending deletions. Times are UTC.
 
 Examples:
   rhumb events shop
   rhumb events --follow -o json | jq -r 'select(.reason == \"DriftRepaired\") | .message'
 
-Exit codes: 0 it was told, 3 no daemon answers, or it ended the stream.";
+Exit codes: 0 the events were shown, 3 no daemon answers, or it ended the stream.";
 
 pub(super) const CHECK: &str = "\
-Writes nothing. The rights are those that the sources need as they are now; the server is asked
-for each. What is missing is printed as roles that grant it to the user of the kubeconfig.
+Writes nothing. It asks the API server for each right that the sources need as they are now. What
+is missing is printed as roles that grant it to the user of the kubeconfig.
 
 Examples:
   rhumb check --config /etc/rhumb/rhumb.yaml
   rhumb check deploy/ -o json | jq .denied
 
-Exit codes: 0 all is there, 1 something is missing, 2 the sources or the configuration cannot be
-read.";
+Exit codes: 0 everything is there, 1 something is missing, 2 the sources or the configuration
+cannot be read.";
 
 pub(super) const UNINSTALL: &str = "\
-Without --delete-objects all objects stay as they are, with the label and the annotations that
-they have: what goes is the inventory, the orders and the Lease of the source, and without a
-SOURCE also the rollout budget and the key of seals in the system namespace. Another source takes
-such objects over with --adopt always. With --delete-objects they are deleted in the reverse order
-of their kinds, each in the version that was listed; what rhumb.dev/prune: never keeps stays.
+Without --delete-objects all objects stay as they are, with their labels and annotations. What is
+deleted are the inventory, the orders and the Lease of the source, and without a SOURCE also the
+rollout ledger and the key of the seals in the system namespace. Another source takes such objects
+over with --adopt always. With --delete-objects they are deleted in the reverse order of their
+kinds, each in the version that was listed; objects with rhumb.dev/prune: never stay.
 
-It refuses while a daemon serves the source; one that only observes makes nothing again. What was
-begun is finished by the same command again. A source that is an object of kind Source is ended by
-`kubectl delete sources.rhumb.dev NAME`, and refused while that object stands.
+It refuses while a daemon serves the source, unless that only observes. Run it again to finish what
+was interrupted. For an object of kind Source use `kubectl delete sources.rhumb.dev NAME` instead.
 
 Examples:
-  rhumb uninstall shop --dry-run             what would go
+  rhumb uninstall shop --dry-run             show what would be deleted
   rhumb uninstall shop --delete-objects --count 12
-  rhumb uninstall                            leave the cluster, and all objects in it
+  rhumb uninstall                            leave the cluster, and keep all objects
 
 Exit codes: 0 done, 1 something is left, 2 wrong usage or no such source, 3 not reachable or not
 allowed, 4 not confirmed, a daemon serves it, or an object of kind Source declares it.";
 
 pub(super) const RBAC: &str = "\
-Asks no cluster: the roles follow from the manifests. What is watched needs a ClusterRole, as it is
-watched in all namespaces; what is written is granted namespace by namespace. Whoever writes roles
-must have the rights in them, so these are among the rules. The namespaces must be there before.
+Needs no cluster: the roles follow from the manifests. Reading takes a ClusterRole, as kinds are
+watched in all namespaces; writing is granted namespace by namespace. A source with roles needs the
+rights in them, so these are among the rules. The namespaces must exist before.
 
 Examples:
   rhumb rbac deploy/ --service-account rhumb-system/rhumb | kubectl apply -f -
   rhumb rbac --config /etc/rhumb/rhumb.yaml --user rhumb";
 
 pub(super) const HISTORY: &str = "\
-Read from the ReplicaSets and ControllerRevisions that Kubernetes keeps: the newest first.
-`git show COMMIT` has the author and the subject.";
+Reads the ReplicaSets and ControllerRevisions that Kubernetes keeps, the newest first. `git show
+COMMIT` has the author and the subject.";
 
 pub(super) const UNDO: &str = "\
-All that the revision brought together with it goes back too: the configuration with its workload.
-It stays so until the content changes in git, or until `rhumb rollout retry`. It leads to what was
-in force here, or to an ancestor of the commit that the source is at.
+The whole unit goes back: the workload with its configuration. It stays so until the content
+changes in git, or until `rhumb rollout retry`. The target is a revision that was in force here, or
+an ancestor of the commit that the source is at.
 
 Examples:
   rhumb rollout undo deploy/web
@@ -248,12 +247,12 @@ Examples:
   rhumb rollout resume shop";
 
 pub(super) const RESTART: &str = "\
-As `kubectl rollout restart` does it, with the user's own rights, at once: it does not ask the
-rollout budget. It counts as a rollout while it goes on.";
+Works as `kubectl rollout restart`, with the user's own rights, at once: it does not wait for the
+rollout budget. While it lasts it counts as a rollout.";
 
 pub(super) const WHY: &str = "\
-Read from the cluster alone: the object, its source's ConfigMap and the rollout budget. With a
-SOURCE, read as `rhumb diff` does it, also where the object stands in it and what that asks for.
+Reads only the cluster: the object, its source's ConfigMap and the rollout ledger. With a SOURCE it
+also shows file and line of the manifest, and whether that differs from the live object.
 
 Examples:
   rhumb why deploy/web
@@ -261,7 +260,7 @@ Examples:
   rhumb why shop/configmap/env";
 
 pub(super) const HOLD: &str = "\
-Nothing is repaired, changed or deleted of it meanwhile. The hold ends by itself, or by
+Until then the object is neither changed, repaired nor deleted. The hold ends by itself, or by
 `rhumb release`.
 
 Examples:
@@ -269,9 +268,9 @@ Examples:
   rhumb release deploy/web";
 
 pub(super) const PRUNE: &str = "\
-What a source no longer names is deleted by itself within the bounds of --blast-radius. Beyond
-them, and for namespaces, custom resource definitions, volumes, StatefulSets and everything in
-kube-system, it waits until a person confirms it by name.
+Objects that leave a source are deleted within the bounds of --blast-radius. Beyond these, and for
+namespaces, custom resource definitions, volumes, StatefulSets and everything in kube-system, a
+deletion is pending until a person confirms it by name.
 
 Examples:
   rhumb prune list

@@ -6,14 +6,14 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::object_name::ObjectName;
-use super::overview::clean;
+use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal, facts};
 use crate::cluster::{FieldOwners, KindLookup, applyset_id};
 use crate::daemon;
 use crate::engine::{Acknowledgement, Authorship, Release, is_workload};
 use crate::fields;
-use crate::object::{GroupKind, Revision, annotation, at, text_at};
+use crate::object::{GroupKind, Revision, annotation_text, text_at, value_at};
 
 /// One revision of a workload.
 #[derive(Default)]
@@ -43,15 +43,15 @@ pub(super) async fn print(
     name: &ObjectName,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let target = session.target(name).await?;
+    let target = session.find_object(name).await?;
     if !is_workload(&target.id) {
         let message = format!("{} has no revisions in the cluster", target.id);
-        return Err(CommandError::usage(message).hint("name a Deployment, StatefulSet or DaemonSet"));
+        return Err(CommandError::usage_error(message).hint("name a Deployment, StatefulSet or DaemonSet"));
     }
     let mut lines = lines(session, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
     disown(&mut lines, TemplateOwner::of(&target.object));
-    let (ledger, _) = facts::ledger(session).await?;
+    let (ledger, _) = facts::read_ledger(session).await?;
     let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let applyset = applyset_id(&session.system, &target.source);
     let newest = lines.first().map(|line| line.number);
@@ -59,25 +59,25 @@ pub(super) async fn print(
         let authored =
             line.revision.as_ref().and_then(|revision| ledger.author(&applyset, revision).cloned());
         let authored = authored.unwrap_or_else(|| Authorship::of("-", "-"));
-        let commit = line.revision.as_ref().map_or("-", |revision| revision.short());
+        let commit = line.revision.as_ref().map_or("-", |revision| revision.short_name());
         let cells = [&line.number.to_string(), commit, &authored.author, &authored.subject, &line.when];
-        let [number, commit, author, subject, when] = cells.map(clean);
+        let [number, commit, author, subject, when] = cells.map(clean_text);
         let is_newest = Some(line.number) == newest;
-        [number, commit, author, subject, when, clean(&outcome(&target, line, is_newest))]
+        [number, commit, author, subject, when, clean_text(&outcome(&target, line, is_newest))]
     });
     let rows: Vec<[String; 6]> = std::iter::once(heads).chain(told).collect();
-    terminal.print(&columns(&rows))?;
-    for line in ordered(&target) {
-        terminal.print(&format!("{}\n", clean(&line)))?;
+    terminal.print(&format_columns(&rows))?;
+    for line in past_orders(&target) {
+        terminal.print(&format!("{}\n", clean_text(&line)))?;
     }
     Ok(ExitStatus::Done)
 }
 
 /// Returns the remembered orders for an object, each with the time that its token begins with.
-fn ordered(target: &ManagedObject) -> Vec<String> {
+fn past_orders(target: &ManagedObject) -> Vec<String> {
     let words = format!("{} ", target.id);
-    let acknowledged = daemon::acknowledged(&target.inventory);
-    let mine = acknowledged.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
+    let acknowledgements = daemon::acknowledgements(&target.inventory);
+    let mine = acknowledgements.iter().filter(|one| format!("{} ", one.outcome).contains(&words));
     let line = |one: &Acknowledgement| {
         let begun = one.token.split('-').next().and_then(|millis| millis.parse().ok());
         let begun = begun.and_then(|millis| Timestamp::from_millisecond(millis).ok());
@@ -88,7 +88,7 @@ fn ordered(target: &ManagedObject) -> Vec<String> {
 }
 
 /// Cells under each other; the last ones as long as they are.
-fn columns(rows: &[[String; 6]]) -> String {
+fn format_columns(rows: &[[String; 6]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();
     let line = |row: &[String; 6]| {
@@ -100,10 +100,10 @@ fn columns(rows: &[[String; 6]]) -> String {
 
 async fn lines(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<HistoryLine>, CommandError> {
     let kind = if target.id.kind() == "Deployment" { "ReplicaSet" } else { "ControllerRevision" };
-    let KindLookup::Served(kind) = session.kinds.preferred(&GroupKind::new("apps", kind)) else {
+    let KindLookup::Served(kind) = session.kinds.preferred_kind(&GroupKind::new("apps", kind)) else {
         return Ok(Vec::new());
     };
-    let labels = at(&target.object, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
+    let labels = value_at(&target.object, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
     let selector: Vec<String> = labels
         .into_iter()
         .flatten()
@@ -112,7 +112,7 @@ async fn lines(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<H
     let all = session.cluster.objects(&kind, target.id.namespace(), &selector.join(",")).await?;
     let uid = text_at(&target.object, &["metadata", "uid"]);
     let owned = |object: &&Value| {
-        let owners = at(object, &["metadata", "ownerReferences"]).and_then(Value::as_array);
+        let owners = value_at(object, &["metadata", "ownerReferences"]).and_then(Value::as_array);
         owners.is_some_and(|owners| owners.iter().any(|owner| text_at(owner, &["uid"]) == uid))
     };
     Ok(all.iter().filter(owned).map(line).collect())
@@ -158,10 +158,11 @@ impl TemplateOwner {
 }
 
 fn line(object: &Value) -> HistoryLine {
-    let counted = annotation(object, "deployment.kubernetes.io/revision").parse().ok();
-    let number = counted.or_else(|| at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
-    let release = Release::parse(annotation(object, annotations::RELEASE));
-    let template = at(object, &["spec", "template"]).or_else(|| at(object, &["data", "spec", "template"]));
+    let counted = annotation_text(object, "deployment.kubernetes.io/revision").parse().ok();
+    let number = counted.or_else(|| value_at(object, &["revision"]).and_then(Value::as_i64)).unwrap_or(0);
+    let release = Release::parse(annotation_text(object, annotations::RELEASE));
+    let template =
+        value_at(object, &["spec", "template"]).or_else(|| value_at(object, &["data", "spec", "template"]));
     HistoryLine {
         number,
         pods: template.and_then(|template| template.get("spec")).cloned().unwrap_or_default(),

@@ -22,17 +22,17 @@ use tracing_subscriber::layer::Context;
 use super::log_line::TextFields;
 
 /// The socket of the journal.
-const SOCKET: &str = "/run/systemd/journal/socket";
+const JOURNAL_SOCKET: &str = "/run/systemd/journal/socket";
 
 /// A value of an entry that is too long for one datagram is cut to so many bytes: four of them fit
 /// in any.
-const LONGEST: usize = 16 << 10;
+const MAX_VALUE_BYTES: usize = 16 << 10;
 
 /// A journal that hangs holds up whoever writes to it for so long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const JOURNAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// It is not waited for again before it has taken so many lines at once.
-const CALM: u32 = 100;
+const LINES_BEFORE_NEXT_WAIT: u32 = 100;
 
 /// Writes to the journal. Where it takes nothing any more, lines are lost and counted: the loop
 /// does not stand still for them.
@@ -57,12 +57,12 @@ struct JournalBacklog {
 impl JournalWriter {
     /// Fails where nobody listens.
     pub(super) fn open() -> io::Result<Self> {
-        Self::at(Path::new(SOCKET))
+        Self::open_at(Path::new(JOURNAL_SOCKET))
     }
 
-    fn at(path: &Path) -> io::Result<Self> {
+    fn open_at(path: &Path) -> io::Result<Self> {
         let socket = UnixDatagram::unbound()?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(JOURNAL_TIMEOUT))?;
         // The journal takes no notice of an entry without any field.
         socket.send_to(&[], path)?;
         Ok(Self { socket, path: path.to_owned(), backlog: Mutex::default() })
@@ -71,14 +71,14 @@ impl JournalWriter {
     /// There is nobody who could be told that the journal is away; it is told itself, once it is
     /// back.
     fn send(&self, entry: &JournalEntry) {
-        let lost = std::mem::take(&mut self.trouble().lost);
-        if lost > 0 && !self.takes(&JournalEntry::of_loss(lost)) {
-            return self.missed(lost.saturating_add(1));
+        let lost = std::mem::take(&mut self.backlog().lost);
+        if lost > 0 && !self.can_take(&JournalEntry::loss_entry(lost)) {
+            return self.add_missed(lost.saturating_add(1));
         }
-        if !self.takes(entry) {
-            return self.missed(1);
+        if !self.can_take(entry) {
+            return self.add_missed(1);
         }
-        let mut trouble = self.trouble();
+        let mut trouble = self.backlog();
         if trouble.hasty > 0 {
             trouble.hasty -= 1;
             if trouble.hasty == 0 {
@@ -87,22 +87,22 @@ impl JournalWriter {
         }
     }
 
-    fn missed(&self, count: u64) {
-        let mut trouble = self.trouble();
+    fn add_missed(&self, count: u64) {
+        let mut trouble = self.backlog();
         trouble.lost = trouble.lost.saturating_add(count);
-        trouble.hasty = CALM;
+        trouble.hasty = LINES_BEFORE_NEXT_WAIT;
         let _ = self.socket.set_nonblocking(true);
     }
 
-    fn trouble(&self) -> MutexGuard<'_, JournalBacklog> {
+    fn backlog(&self) -> MutexGuard<'_, JournalBacklog> {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn takes(&self, entry: &JournalEntry) -> bool {
+    fn can_take(&self, entry: &JournalEntry) -> bool {
         let sent = self.socket.send_to(&entry.bytes(usize::MAX), &self.path);
         match sent.map_err(|error| error.raw_os_error()) {
             Err(Some(code)) if code == Errno::MSGSIZE.raw_os_error() => {
-                self.socket.send_to(&entry.bytes(LONGEST), &self.path).is_ok()
+                self.socket.send_to(&entry.bytes(MAX_VALUE_BYTES), &self.path).is_ok()
             }
             sent => sent.is_ok(),
         }
@@ -146,7 +146,7 @@ impl JournalEntry {
         entry
     }
 
-    fn of_loss(lost: u64) -> Self {
+    fn loss_entry(lost: u64) -> Self {
         let message = format!("lines before this one are lost, as the journal did not take them: {lost}");
         Self::new(message, Level::WARN, module_path!())
     }
@@ -225,8 +225,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = UnixDatagram::bind(&path).unwrap();
-        let journal = JournalWriter::at(&path).unwrap();
-        let lost = || journal.trouble().lost;
+        let journal = JournalWriter::open_at(&path).unwrap();
+        let lost = || journal.backlog().lost;
         let send = |text: &str| journal.send(&JournalEntry::new(text.to_owned(), Level::INFO, "rhumb"));
         while lost() == 0 {
             send("before");
@@ -266,7 +266,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = UnixDatagram::bind(&path).unwrap();
-        let layers = Registry::default().with(JournalWriter::at(&path).unwrap());
+        let layers = Registry::default().with(JournalWriter::open_at(&path).unwrap());
         let heard = || {
             let mut buffer = vec![0; 1 << 20];
             let length = listener.recv(&mut buffer).unwrap();
@@ -282,7 +282,7 @@ mod tests {
                 assert!(entry.contains(field), "{entry:?}");
             }
             tracing::info!(long = "é".repeat(1 << 20), "so");
-            assert!((LONGEST..3 * LONGEST).contains(&heard().len()));
+            assert!((MAX_VALUE_BYTES..3 * MAX_VALUE_BYTES).contains(&heard().len()));
         });
     }
 }

@@ -36,15 +36,15 @@ pub(super) fn start(global: &GlobalArgs, talk: Verbosity, terminal: &Terminal) -
     // A later directive for the same target wins: whoever asks for it by name gets it.
     let silenced = NOISY_TARGETS.map(|target| format!("{target}=off")).join(",");
     let filter = EnvFilter::try_new(format!("{silenced},{directives}")).map_err(|error| {
-        CommandError::usage(format!("wrong log level `{directives}`: {error}"))
+        CommandError::usage_error(format!("wrong log level `{directives}`: {error}"))
             .hint("use error, warn, info, debug or trace, or directives as rhumb=debug,kube=info")
     })?;
     // Fails only when another subscriber was set before, as in tests of one process.
-    let _ = Registry::default().with(layer(global.log_format, terminal).with_filter(filter)).try_init();
+    let _ = Registry::default().with(log_layer(global.log_format, terminal).with_filter(filter)).try_init();
     Ok(())
 }
 
-fn layer<S>(format: LogFormat, terminal: &Terminal) -> Box<dyn Layer<S> + Send + Sync>
+fn log_layer<S>(format: LogFormat, terminal: &Terminal) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {

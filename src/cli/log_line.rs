@@ -8,8 +8,8 @@ use tracing_subscriber::field::{RecordFields, VisitOutput};
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
 
-use super::overview::clean;
-use crate::render::harmless;
+use super::overview::clean_text;
+use crate::render::sanitize;
 use crate::report::MACHINE_FIELDS;
 
 /// Returns a line as the log has them in JSON. It takes no way through the log: what panics may be
@@ -43,7 +43,7 @@ impl Visit for TextFieldVisitor<'_> {
         if !MACHINE_FIELDS.contains(&field.name()) {
             let text = format!("{value:?}");
             // Text that is safe to print stays as it is, including blanks.
-            let text = if matches!(harmless(&text), Cow::Borrowed(_)) { text } else { clean(&text) };
+            let text = if matches!(sanitize(&text), Cow::Borrowed(_)) { text } else { clean_text(&text) };
             self.0.record_debug(field, &format_args!("{text}"));
         }
     }

@@ -98,7 +98,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
     let global = &line.global;
     let talk = match line.command {
         Command::Run(_) => Verbosity::Normal,
-        Command::Top(_) if terminal.shows_errors() => Verbosity::Silent,
+        Command::Top(_) if terminal.is_error_terminal() => Verbosity::Silent,
         _ => Verbosity::Quiet,
     };
     log::start(global, talk, terminal)?;
@@ -106,12 +106,12 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
         Command::Run(args) => run::carry_out(args, global, terminal),
         Command::Diff(args) => diff::carry_out(args, global, terminal),
         Command::Apply(args) => {
-            apply::carry_out(args, OneShotSource::applied(global, args, terminal)?, terminal)
+            apply::carry_out(args, OneShotSource::for_apply(global, args, terminal)?, terminal)
         }
         Command::Validate(args) => validate::carry_out(args, global, terminal),
         Command::Render(args) => render::carry_out(args, terminal),
         Command::Prune { command } => {
-            prune::carry_out(command, settings::connection(global), global.name.as_ref(), terminal)
+            prune::carry_out(command, settings::connection_config(global), global.name.as_ref(), terminal)
         }
         Command::Rollout { command } => rollout::carry_out(command, global, terminal),
         Command::Status(args) => status::carry_out(args, global, terminal),
@@ -122,7 +122,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
         Command::Events(args) => events::carry_out(args, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
         Command::Uninstall(args) => {
-            uninstall::carry_out(args, global.name.as_ref(), &settings::connection(global), terminal)
+            uninstall::carry_out(args, global.name.as_ref(), &settings::connection_config(global), terminal)
         }
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
         Command::Generate(args) => generate::carry_out(args),

@@ -29,22 +29,22 @@ impl ObjectName {
 
     /// Returns the name of a source where objects are named too: `source/shop`.
     pub fn of_source(name: &str) -> Self {
-        Self { namespace: None, kind: SOURCE.to_owned(), name: name.to_owned() }
+        Self { namespace: None, kind: SOURCE_KIND_WORD.to_owned(), name: name.to_owned() }
     }
 
     /// As one word, whatever is in it: a shell, `xargs` and a terminal take it for nothing else. It
     /// is read back as it is.
     pub fn encoded_text(&self) -> String {
-        Self { name: encoded(&self.name), ..self.clone() }.to_string()
+        Self { name: encode_name(&self.name), ..self.clone() }.to_string()
     }
 
     /// Returns the source that it names, if it names one.
     pub fn source(&self) -> Option<&str> {
-        (self.kind == SOURCE && self.namespace.is_none()).then_some(&*self.name)
+        (self.kind == SOURCE_KIND_WORD && self.namespace.is_none()).then_some(&*self.name)
     }
 
     /// Returns whether it means this object; a namespace that is left out is `namespace`.
-    pub fn means(&self, id: &ObjectId, namespace: &DnsLabel) -> bool {
+    pub fn is_name_of(&self, id: &ObjectId, namespace: &DnsLabel) -> bool {
         let other = Self::of(id);
         let same_place = match (&self.namespace, &other.namespace) {
             (_, None) => self.namespace.is_none(),
@@ -57,7 +57,7 @@ impl ObjectName {
 
 /// Returns a name as in a URL: names of RBAC objects may hold any character but a slash and a
 /// percent sign.
-pub(super) fn encoded(name: &str) -> String {
+pub(super) fn encode_name(name: &str) -> String {
     use std::fmt::Write as _;
     name.bytes().fold(String::new(), |mut out, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
@@ -69,8 +69,8 @@ pub(super) fn encoded(name: &str) -> String {
     })
 }
 
-/// Returns the text behind [`encoded`]; none where it is not UTF-8.
-fn decoded(name: &str) -> Option<String> {
+/// Returns the text behind [`encode_name`]; none where it is not UTF-8.
+fn decode_name(name: &str) -> Option<String> {
     let mut pieces = name.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
     for piece in pieces {
@@ -83,10 +83,10 @@ fn decoded(name: &str) -> Option<String> {
 }
 
 /// The word in place of a kind that names a source.
-const SOURCE: &str = "source";
+const SOURCE_KIND_WORD: &str = "source";
 
 /// kubectl's short names and plurals of kinds, and the kinds that need no group.
-const WORDS: [(&str, &[&str]); 24] = [
+const KIND_WORDS: [(&str, &[&str]); 24] = [
     ("deployment.apps", &["deploy", "deployment", "deployments", "deployments.apps"]),
     ("statefulset.apps", &["sts", "statefulset", "statefulsets", "statefulsets.apps"]),
     ("daemonset.apps", &["ds", "daemonset", "daemonsets", "daemonsets.apps"]),
@@ -115,13 +115,13 @@ const WORDS: [(&str, &[&str]); 24] = [
 
 /// Returns whether a word is one of kubectl's for a kind of workload, or its full name.
 fn is_kind(word: &str) -> bool {
-    WORDS.iter().any(|(kind, others)| *kind == word || others.contains(&word))
+    KIND_WORDS.iter().any(|(kind, others)| *kind == word || others.contains(&word))
 }
 
 /// Returns the kind that a word means, with its group.
 fn kind(word: &str) -> String {
     let word = word.to_ascii_lowercase();
-    let known = WORDS.iter().find(|(_, others)| others.contains(&&*word));
+    let known = KIND_WORDS.iter().find(|(_, others)| others.contains(&&*word));
     known.map_or(word, |(kind, _)| (*kind).to_owned())
 }
 
@@ -147,7 +147,7 @@ impl FromStr for ObjectName {
         if parts.iter().any(|part| part.is_empty()) {
             return Err(ParseObjectNameError);
         }
-        Ok(Self { namespace, kind: self::kind(kind), name: decoded(name).ok_or(ParseObjectNameError)? })
+        Ok(Self { namespace, kind: self::kind(kind), name: decode_name(name).ok_or(ParseObjectNameError)? })
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
     fn a_name_means_one_object() {
         fn check(text: &str, id: &ObjectId, expected: bool) {
             let name: ObjectName = text.parse().unwrap();
-            assert_eq!(name.means(id, &"default".parse().unwrap()), expected, "{text} for {id}");
+            assert_eq!(name.is_name_of(id, &"default".parse().unwrap()), expected, "{text} for {id}");
         }
         let deployment = GroupKind::new("apps", "Deployment");
         let web = ObjectId::new(&deployment, Some("shop"), "web");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::args::{ApplyArgs, DiffArgs, GlobalArgs, OneShotArgs};
 use super::configured::SelectedSources;
 use super::derived_name::{self, NameOrigin};
-use super::exit::plain;
+use super::exit::os_message;
 use super::{CommandError, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::{Config, PositiveDuration, SourceConfig, SourceMode};
@@ -22,7 +22,7 @@ use crate::source::{self, DiskSnapshot, LocationKind, NamedInput};
 pub(super) const STANDARD_INPUT: &str = "-";
 
 /// The name of standard input in findings.
-pub(super) const STDIN: &str = "<stdin>";
+pub(super) const STDIN_FILE_NAME: &str = "<stdin>";
 
 /// A source that is read once, or a part of it.
 #[derive(Debug)]
@@ -44,28 +44,28 @@ struct NamedFiles {
 
 impl OneShotSource {
     /// Reads what `diff` was told to, which shows what would be deleted too.
-    pub(super) fn compared(global: &GlobalArgs, args: &DiffArgs) -> Result<Self, CommandError> {
+    pub(super) fn for_diff(global: &GlobalArgs, args: &DiffArgs) -> Result<Self, CommandError> {
         Self::read(global, &args.source, PrunePolicy::On)
     }
 
     /// Reads what `apply` was told to, which deletes only when it is told to.
-    pub(super) fn applied(
+    pub(super) fn for_apply(
         global: &GlobalArgs,
         args: &ApplyArgs,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         if let Some(file) = &args.source.config {
-            return Self::configured(global, file, args, terminal);
+            return Self::from_file(global, file, args, terminal);
         }
         let prune = if args.prune { PrunePolicy::On } else { PrunePolicy::Off };
         let once = Self::read(global, &args.source, prune).map_err(|error| match &args.source.source {
             Some(text) if args.wait.is_some() && text.parse::<PositiveDuration>().is_ok() => {
-                error.hint(format!("a timeout stands behind `=`: --wait={text}"))
+                error.hint(format!("write the timeout behind `=`: --wait={text}"))
             }
             _ => error,
         })?;
         if args.prune && once.files.is_some() {
-            return Err(CommandError::usage(
+            return Err(CommandError::usage_error(
                 "--prune needs a whole source, and single files are a part of one",
             )
             .hint("name the directory of all files, or leave --prune out"));
@@ -75,23 +75,23 @@ impl OneShotSource {
 
     /// One source of a file. Only what it holds itself is applied, as the daemon that follows it
     /// would undo all else.
-    fn configured(
+    fn from_file(
         global: &GlobalArgs,
         file: &Path,
         args: &ApplyArgs,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         if args.source.source.is_some() || !args.source.files.is_empty() {
-            return Err(CommandError::usage(
-                "with --config the place of a source is applied, and nothing else",
+            return Err(CommandError::usage_error(
+                "with --config a source is applied from its own location only",
             )
-            .hint("`rhumb diff` takes files beside --config, and shows what would become of them"));
+            .hint("`rhumb diff` takes files beside --config, and shows what they would change"));
         }
         let config =
             SelectedSources::read(global, file, args.source.named.as_ref(), terminal)?.into_single()?;
         let observed = config.sources.iter().find(|source| source.mode == SourceMode::Observe);
         match observed.filter(|_| !args.dry_run) {
-            Some(source) => Err(CommandError::usage(format!(
+            Some(source) => Err(CommandError::usage_error(format!(
                 "source {} only observes, so nothing is applied",
                 source.name
             ))
@@ -103,7 +103,7 @@ impl OneShotSource {
     fn read(global: &GlobalArgs, args: &OneShotArgs, prune: PrunePolicy) -> Result<Self, CommandError> {
         let naming = NameOrigin::of(global);
         let named = match &args.source {
-            Some(text) => single_file(text, args)?,
+            Some(text) => find_single_file(text, args)?,
             None => Some(args.files.clone()),
         };
         let Some(named) = named else {
@@ -113,8 +113,8 @@ impl OneShotSource {
         };
         refuse_urls(&named)?;
         let folder = common_folder(&named)?;
-        let config = settings::of_folder(global, &folder, &args.location)?;
-        let place = session::place(&session::only(&config)?);
+        let config = settings::folder_config(global, &folder, &args.location)?;
+        let place = session::place(&session::only_source(&config)?);
         let is_piped = named.iter().any(|path| is_pipe(path));
         let place = if is_piped { format!("standard input in {place}") } else { place };
         let disk = read_pieces(named)?;
@@ -123,7 +123,7 @@ impl OneShotSource {
 
     /// Returns the source.
     pub(super) fn source(&self) -> Result<SourceConfig, CommandError> {
-        session::only(&self.config)
+        session::only_source(&self.config)
     }
 
     /// Connects, and settles the name of a source that was given none. Returns also what is to be
@@ -139,7 +139,7 @@ impl OneShotSource {
     pub(super) async fn setup(&self, cluster: &Cluster) -> Result<SourceSetup, CommandError> {
         let source = self.source()?;
         match &self.files {
-            Some(part) => Ok(session::on_disk(&source, part.location.clone(), part.disk.clone())),
+            Some(part) => Ok(session::disk_setup(&source, part.location.clone(), part.disk.clone())),
             None => session::one_shot_source(&source, &session::state(&self.config, cluster).await?),
         }
     }
@@ -147,30 +147,28 @@ impl OneShotSource {
     /// Returns the note that only a part of a source was read.
     pub(super) fn note(&self) -> Option<String> {
         self.files.as_ref()?;
-        Some(only_a_part(&self.config.sources.first()?.name))
+        Some(partial_note(&self.config.sources.first()?.name))
     }
 }
 
 /// Returns the note that only a part of a source was read.
-pub(super) fn only_a_part(name: &str) -> String {
-    format!(
-        "only the named files were read: whatever else source {name} has is neither looked at nor deleted"
-    )
+pub(super) fn partial_note(name: &str) -> String {
+    format!("only the given files were read: other objects of source {name} are neither compared nor deleted")
 }
 
 /// Reads files that are named one by one.
-pub(super) fn named_files(named: &[PathBuf]) -> Result<Arc<DiskSnapshot>, CommandError> {
+pub(super) fn read_named_files(named: &[PathBuf]) -> Result<Arc<DiskSnapshot>, CommandError> {
     refuse_urls(named)?;
     read_pieces(named.to_vec())
 }
 
 fn read_pieces(named: Vec<PathBuf>) -> Result<Arc<DiskSnapshot>, CommandError> {
-    let pieces: Result<_, CommandError> = named.into_iter().map(piece).collect();
+    let pieces: Result<_, CommandError> = named.into_iter().map(read_piece).collect();
     Ok(Arc::new(source::read_named(pieces?)?))
 }
 
 /// Returns a SOURCE that is no source, but a file or standard input.
-fn single_file(text: &str, args: &OneShotArgs) -> Result<Option<Vec<PathBuf>>, CommandError> {
+fn find_single_file(text: &str, args: &OneShotArgs) -> Result<Option<Vec<PathBuf>>, CommandError> {
     if text != STANDARD_INPUT && !matches!(source::classify(text), Ok(LocationKind::File(_))) {
         return Ok(None);
     }
@@ -178,8 +176,10 @@ fn single_file(text: &str, args: &OneShotArgs) -> Result<Option<Vec<PathBuf>>, C
         [("--ref", args.location.reference.is_some()), ("--path", args.location.path.is_some())]
     {
         if given {
-            return Err(CommandError::usage(format!("{flag} is of a repository, and {text} is a file"))
-                .hint("name the repository as SOURCE, or leave it out"));
+            return Err(CommandError::usage_error(format!(
+                "{flag} is of a repository, and {text} is a file"
+            ))
+            .hint("name the repository as SOURCE, or leave it out"));
         }
     }
     Ok(Some(vec![text.strip_prefix("file://").unwrap_or(text).into()]))
@@ -187,22 +187,25 @@ fn single_file(text: &str, args: &OneShotArgs) -> Result<Option<Vec<PathBuf>>, C
 
 fn refuse_urls(named: &[PathBuf]) -> Result<(), CommandError> {
     match named.iter().find(|path| source::is_url(&path.to_string_lossy())) {
-        Some(url) => Err(CommandError::usage(format!("{} is a URL, and -f reads files", url.display()))
-            .hint("`curl -fsSL URL | rhumb diff -f -` reads what a server answers")),
+        Some(url) => {
+            Err(CommandError::usage_error(format!("{} is a URL, and -f reads files", url.display()))
+                .hint("`curl -fsSL URL | rhumb diff -f -` reads what a server answers"))
+        }
         None => Ok(()),
     }
 }
 
-fn piece(path: PathBuf) -> Result<NamedInput, CommandError> {
+fn read_piece(path: PathBuf) -> Result<NamedInput, CommandError> {
     if path == Path::new(STANDARD_INPUT) {
-        return Ok(NamedInput::Text(STDIN.to_owned(), standard_input()?));
+        return Ok(NamedInput::Text(STDIN_FILE_NAME.to_owned(), read_standard_input()?));
     }
     if is_pipe(&path) {
         let shown = path.display().to_string();
         let file = std::fs::File::open(&path);
-        let failed =
-            |error| CommandError::new(ErrorClass::Source, format!("cannot read {shown}: {}", plain(&error)));
-        return Ok(NamedInput::Text(shown.clone(), bounded(file.map_err(failed)?, &shown)?));
+        let failed = |error| {
+            CommandError::new(ErrorClass::Source, format!("cannot read {shown}: {}", os_message(&error)))
+        };
+        return Ok(NamedInput::Text(shown.clone(), read_bounded(file.map_err(failed)?, &shown)?));
     }
     Ok(NamedInput::Path(path))
 }
@@ -218,7 +221,7 @@ fn common_folder(named: &[PathBuf]) -> Result<PathBuf, CommandError> {
     let folder = |path: &PathBuf| {
         let path = if is_pipe(path) { Path::new(".") } else { path };
         let whole = std::fs::canonicalize(path).map_err(|error| {
-            CommandError::new(ErrorClass::Source, format!("{}: {}", path.display(), plain(&error)))
+            CommandError::new(ErrorClass::Source, format!("{}: {}", path.display(), os_message(&error)))
         })?;
         Ok(if whole.is_dir() { whole } else { whole.parent().map(Path::to_owned).unwrap_or_default() })
     };
@@ -229,15 +232,15 @@ fn common_folder(named: &[PathBuf]) -> Result<PathBuf, CommandError> {
 }
 
 /// Reads standard input, as far as a file may go.
-pub(super) fn standard_input() -> Result<Vec<u8>, CommandError> {
-    bounded(std::io::stdin().lock(), "standard input")
+pub(super) fn read_standard_input() -> Result<Vec<u8>, CommandError> {
+    read_bounded(std::io::stdin().lock(), "standard input")
 }
 
-fn bounded(from: impl Read, what: &str) -> Result<Vec<u8>, CommandError> {
+fn read_bounded(from: impl Read, what: &str) -> Result<Vec<u8>, CommandError> {
     let mut bytes = Vec::new();
     let read = from.take(manifest::MAX_FILE + 1).read_to_end(&mut bytes);
     let size = read.map_err(|error| {
-        CommandError::new(ErrorClass::Source, format!("cannot read {what}: {}", plain(&error)))
+        CommandError::new(ErrorClass::Source, format!("cannot read {what}: {}", os_message(&error)))
     })?;
     if size as u64 > manifest::MAX_FILE {
         let limit = manifest::MAX_FILE >> 20;

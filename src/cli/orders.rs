@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::object_name::ObjectName;
-use super::overview::clean;
+use super::overview::clean_text;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, Terminal};
 use crate::cluster::{AnnotationTarget, Cluster, InventoryObject, orders_name};
@@ -17,12 +17,12 @@ use crate::engine::{HoldIntent, PauseIntent, is_workload, order_text};
 use crate::object::ErrorClass;
 
 /// The time limit for an acknowledgement.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The parent is looked at so often meanwhile.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The annotation with which kubectl restarts a workload.
-const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
+const RESTARTED_AT_ANNOTATION: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// A state that lasts until it is taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +65,9 @@ impl OrderSubject {
     /// Returns an object, or `source/shop`.
     pub(super) async fn find(session: &ClusterSession, name: &ObjectName) -> Result<Self, CommandError> {
         if let Some(source) = name.source() {
-            return Ok(Self::Source(source.to_owned(), session.inventory(source).await?));
+            return Ok(Self::Source(source.to_owned(), session.read_inventory(source).await?));
         }
-        Ok(Self::Object(Box::new(session.target(name).await?)))
+        Ok(Self::Object(Box::new(session.find_object(name).await?)))
     }
 
     fn source(&self) -> &str {
@@ -77,14 +77,14 @@ impl OrderSubject {
         }
     }
 
-    fn annotation(&self, key: &str) -> &str {
+    fn annotation_value(&self, key: &str) -> &str {
         match self {
-            Self::Object(target) => target.annotation(key),
+            Self::Object(target) => target.annotation_value(key),
             Self::Source(_, inventory) => inventory.annotations.get(key).map_or("", String::as_str),
         }
     }
 
-    async fn annotate(
+    async fn set_annotation(
         &self,
         session: &ClusterSession,
         key: &str,
@@ -94,7 +94,7 @@ impl OrderSubject {
             Self::Object(target) => {
                 session
                     .cluster
-                    .annotate(&target.kind, &target.id, AnnotationTarget::Object, key, value)
+                    .patch_annotation(&target.kind, &target.id, AnnotationTarget::Object, key, value)
                     .await?;
             }
             Self::Source(name, _) => {
@@ -121,7 +121,7 @@ pub(super) fn token() -> String {
 }
 
 /// Gives an order, which is a verb and its argument, and tells what came of it.
-pub(super) async fn order(
+pub(super) async fn give_order(
     session: &ClusterSession,
     name: &ObjectName,
     verb: &str,
@@ -129,7 +129,7 @@ pub(super) async fn order(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let OrderSubject::Object(target) = OrderSubject::find(session, name).await? else {
-        return Err(CommandError::usage("only pause and resume take a source").hint("name an object"));
+        return Err(CommandError::usage_error("only pause and resume take a source").hint("name an object"));
     };
     let token = token();
     // The name is informational; the right to write there decides.
@@ -139,7 +139,7 @@ pub(super) async fn order(
     let source = target.source.clone();
     give(&session.cluster, &session.system, &source, &token, &text).await?;
     let place = format!("in {}", object_text(&session.system, &source));
-    acknowledged(session, &source, &place, &token, StateDuration::Yes, terminal).await
+    wait_for_acknowledgement(session, &source, &place, &token, StateDuration::Yes, terminal).await
 }
 
 /// Returns the orders object of a source in words.
@@ -174,14 +174,14 @@ pub(super) async fn answer(
     source: &str,
     token: &str,
 ) -> Result<Option<String>, CommandError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ACKNOWLEDGEMENT_TIMEOUT;
     loop {
-        let inventory = cluster.inventory(system, source).await?;
+        let inventory = cluster.read_inventory(system, source).await?;
         let outcome = inventory.and_then(|inventory| outcome(&inventory, token, StateDuration::Yes));
         if outcome.is_some() || Instant::now() >= deadline {
             return Ok(outcome);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -195,13 +195,15 @@ pub(super) async fn set(
 ) -> Result<ExitStatus, CommandError> {
     let subject = OrderSubject::find(session, name).await?;
     if let (LastingState::OnHold, OrderSubject::Source(..)) = (state, &subject) {
-        return Err(CommandError::usage("a source cannot be held").hint("`rhumb rollout pause` pauses it"));
+        return Err(
+            CommandError::usage_error("a source cannot be held").hint("`rhumb rollout pause` pauses it")
+        );
     }
     let token = token();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    subject.annotate(session, state.key(), Some(format!("{token} {words}").trim())).await?;
+    subject.set_annotation(session, state.key(), Some(format!("{token} {words}").trim())).await?;
     let place = format!("on {subject}");
-    acknowledged(session, subject.source(), &place, &token, StateDuration::Yes, terminal).await
+    wait_for_acknowledgement(session, subject.source(), &place, &token, StateDuration::Yes, terminal).await
 }
 
 /// Ends a state.
@@ -212,18 +214,18 @@ pub(super) async fn end(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let subject = OrderSubject::find(session, name).await?;
-    let Some(token) = state.token(subject.annotation(state.key())) else {
+    let Some(token) = state.token(subject.annotation_value(state.key())) else {
         terminal.print(&format!("nothing to do: {subject} {}\n", state.label()))?;
         return Ok(ExitStatus::Differs);
     };
-    let inventory = session.inventory(subject.source()).await?;
-    subject.annotate(session, state.key(), None).await?;
-    if !daemon::acknowledged(&inventory).iter().any(|one| *one.token == *token) {
+    let inventory = session.read_inventory(subject.source()).await?;
+    subject.set_annotation(session, state.key(), None).await?;
+    if !daemon::acknowledgements(&inventory).iter().any(|one| *one.token == *token) {
         terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
         return Ok(ExitStatus::Done);
     }
     let place = format!("on {subject}");
-    acknowledged(session, subject.source(), &place, &token, StateDuration::No, terminal).await
+    wait_for_acknowledgement(session, subject.source(), &place, &token, StateDuration::No, terminal).await
 }
 
 /// Replaces a workload's pods, as `kubectl rollout restart` does it.
@@ -232,15 +234,21 @@ pub(super) async fn restart(
     name: &ObjectName,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let target = session.target(name).await?;
+    let target = session.find_object(name).await?;
     if !is_workload(&target.id) {
         let message = format!("{} cannot be restarted", target.id);
-        return Err(CommandError::usage(message).hint("name a Deployment, StatefulSet or DaemonSet"));
+        return Err(CommandError::usage_error(message).hint("name a Deployment, StatefulSet or DaemonSet"));
     }
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     session
         .cluster
-        .annotate(&target.kind, &target.id, AnnotationTarget::Template, RESTARTED, Some(&now))
+        .patch_annotation(
+            &target.kind,
+            &target.id,
+            AnnotationTarget::Template,
+            RESTARTED_AT_ANNOTATION,
+            Some(&now),
+        )
         .await?;
     terminal.print(&format!("restarted: {}\n", target.id))?;
     Ok(ExitStatus::Done)
@@ -256,7 +264,7 @@ enum StateDuration {
 /// Returns the acknowledgement of a token in the inventory. For a state that was ended, only the
 /// acknowledgement of its end counts.
 fn outcome(inventory: &InventoryObject, token: &str, lasts: StateDuration) -> Option<String> {
-    let all = daemon::acknowledged(inventory);
+    let all = daemon::acknowledgements(inventory);
     let found = all.iter().find(|one| *one.token == *token)?;
     let begun = ["paused: ", "held: "].iter().any(|word| found.outcome.starts_with(word));
     (lasts == StateDuration::Yes || !begun).then(|| found.outcome.to_string())
@@ -268,7 +276,7 @@ pub(super) fn is_idle(outcome: &str) -> bool {
 }
 
 /// Waits until the source's parent says what came of an intent, which stands at some place.
-async fn acknowledged(
+async fn wait_for_acknowledgement(
     session: &ClusterSession,
     source: &str,
     place: &str,
@@ -276,19 +284,19 @@ async fn acknowledged(
     lasts: StateDuration,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + ACKNOWLEDGEMENT_TIMEOUT;
     loop {
-        let inventory = session.inventory(source).await?;
+        let inventory = session.read_inventory(source).await?;
         if let Some(outcome) = outcome(&inventory, token, lasts) {
-            terminal.print(&format!("{}\n", clean(&outcome)))?;
+            terminal.print(&format!("{}\n", clean_text(&outcome)))?;
             return Ok(if is_idle(&outcome) { ExitStatus::Differs } else { ExitStatus::Done });
         }
         if Instant::now() >= deadline {
             let message = format!("it stands {place}, but rhumb has not acknowledged it within 5 s");
             return Err(CommandError::new(ErrorClass::Transient, message)
-                .exit(ExitStatus::TimedOut)
+                .with_exit(ExitStatus::TimedOut)
                 .hint("it is carried out as soon as `rhumb run` follows the source; see whether that runs"));
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -8,14 +8,14 @@ use unicode_width::UnicodeWidthStr as _;
 use super::object_name::ObjectName;
 use super::status_view::{StatusView, id};
 use crate::object::Revision;
-use crate::render::{Palette, TextStyle, harmless_line};
+use crate::render::{Palette, TextStyle, sanitize_line};
 use crate::report::{
     BoundUsage, ObjectRef, ObjectStatus, Phase, QueuedWorkloadStatus, RolloutStatus, SourceStatus,
-    WorkloadRolloutStatus, deletions_wait, server_is_silent,
+    WorkloadRolloutStatus, pending_deletions_text, silence_text,
 };
 
 /// The maximum number of objects listed by default.
-const LISTED: usize = 20;
+const MAX_LISTED_OBJECTS: usize = 20;
 
 /// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,23 +43,23 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub(super) fn plain(text: impl Into<String>) -> Self {
-        Self { text: clean(&text.into()), style: None }
+    pub(super) fn plain_cell(text: impl Into<String>) -> Self {
+        Self { text: clean_text(&text.into()), style: None }
     }
 
     /// Returns whether it changes by the time alone.
-    fn passes(&self) -> bool {
+    fn is_transient(&self) -> bool {
         self.style == Some(TextStyle::Faint)
     }
 
-    pub(super) fn styled(style: TextStyle, text: impl Into<String>) -> Self {
-        Self { style: Some(style), ..Self::plain(text) }
+    pub(super) fn styled_cell(style: TextStyle, text: impl Into<String>) -> Self {
+        Self { style: Some(style), ..Self::plain_cell(text) }
     }
 }
 
 /// One line, without anything that steers a terminal.
-pub(super) fn clean(text: &str) -> String {
-    harmless_line(text)
+pub(super) fn clean_text(text: &str) -> String {
+    sanitize_line(text)
 }
 
 /// A table for each of the sources and of the objects, and what stands between them.
@@ -86,36 +86,36 @@ impl Overview {
             DetailLevel::Short => &["SOURCE", "REVISION", "AGE", "OBJECTS", "STATE"],
             DetailLevel::Wide => &["SOURCE", "REVISION", "AGE", "PLACE", "OBJECTS", "STATE"],
         };
-        let mut sources = vec![head(columns)];
+        let mut sources = vec![header_row(columns)];
         sources.extend(view.sources.iter().flat_map(|source| source_rows(view, source, detail)));
         let mut objects = objects(view, detail);
-        let most = if detail == DetailLevel::Wide { usize::MAX } else { LISTED };
+        let most = if detail == DetailLevel::Wide { usize::MAX } else { MAX_LISTED_OBJECTS };
         let left = objects.len().saturating_sub(most);
         objects.truncate(most);
         if !objects.is_empty() {
-            objects.insert(0, head(columns_of_objects(detail)));
+            objects.insert(0, header_row(object_columns(detail)));
         }
         let more = (left > 0).then(|| format!("and {left} more: `rhumb status -o wide` lists them"));
         let process = view.process.as_ref().map(|process| {
             let next = process.next_resync.strftime("%H:%M:%S UTC");
             let since = process.since.strftime("%Y-%m-%d %H:%M:%S UTC");
-            let silence = process.server_silent_since.map(server_is_silent);
+            let silence = process.server_silent_since.map(silence_text);
             let silence = silence.map_or_else(String::new, |words| format!("{words}; "));
             format!("{silence}rhumb {} since {since}; next resync {next}", process.version)
         });
         Self {
             sources,
-            budget: budget(&view.rollout),
+            budget: budget_text(&view.rollout),
             objects,
             more,
             process,
-            notes: view.notes.iter().map(|note| clean(note)).collect(),
+            notes: view.notes.iter().map(|note| clean_text(note)).collect(),
         }
     }
 
     /// Returns the whole text.
     pub(super) fn text(&self, palette: Palette) -> String {
-        let mut lines = aligned(&self.sources, palette);
+        let mut lines = align_rows(&self.sources, palette);
         lines.extend((self.sources.len() == 1).then(|| "no sources".to_owned()));
         lines.push(String::new());
         lines.push(palette.paint(TextStyle::Faint, &self.budget).into_owned());
@@ -123,7 +123,7 @@ impl Overview {
         lines.extend(asides.map(|text| palette.paint(TextStyle::Faint, text).into_owned()));
         if !self.objects.is_empty() {
             lines.push(String::new());
-            lines.extend(aligned(&self.objects, palette));
+            lines.extend(align_rows(&self.objects, palette));
             lines.extend(self.more.iter().map(|more| palette.paint(TextStyle::Faint, more).into_owned()));
         }
         lines.join("\n") + "\n"
@@ -131,10 +131,10 @@ impl Overview {
 
     /// Returns the rows and lines that were not there before, each of which says what it is about,
     /// and what is not listed any more.
-    pub(super) fn news(&self, before: &Self) -> Vec<String> {
+    pub(super) fn new_lines(&self, before: &Self) -> Vec<String> {
         let spaced = |row: &Row| {
             let about = std::iter::once(row.about.as_str());
-            let steady = row.cells.iter().skip(1).filter(|cell| !cell.passes());
+            let steady = row.cells.iter().skip(1).filter(|cell| !cell.is_transient());
             let cells = about.chain(steady.map(|cell| cell.text.as_str()));
             cells.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
         };
@@ -148,25 +148,25 @@ impl Overview {
         lines.extend(new(&self.objects, &before.objects));
         let listed = |row: &Row| self.objects.iter().any(|now| now.about == row.about);
         let gone = before.objects.iter().skip(1).filter(|row| self.more.is_none() && !listed(row));
-        lines.extend(gone.map(|row| format!("{}  is as it should be, or gone", row.about)));
+        lines.extend(gone.map(|row| format!("{}  is settled, or gone", row.about)));
         lines
     }
 }
 
-fn columns_of_objects(detail: DetailLevel) -> &'static [&'static str] {
+fn object_columns(detail: DetailLevel) -> &'static [&'static str] {
     match detail {
         DetailLevel::Short => &["OBJECT", "PHASE", "WHY"],
         DetailLevel::Wide => &["OBJECT", "PHASE", "REVISION", "FILE", "WHY"],
     }
 }
 
-fn head(columns: &[&str]) -> Row {
-    let cells = columns.iter().map(|text| Cell::styled(TextStyle::Faint, *text)).collect();
+fn header_row(columns: &[&str]) -> Row {
+    let cells = columns.iter().map(|text| Cell::styled_cell(TextStyle::Faint, *text)).collect();
     Row { about: String::new(), cells }
 }
 
 /// Returns the lines of a table. Numbers stand to the right.
-pub(super) fn aligned(rows: &[Row], palette: Palette) -> Vec<String> {
+pub(super) fn align_rows(rows: &[Row], palette: Palette) -> Vec<String> {
     let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.cells.get(column)).map(|cell| cell.text.width()).max().unwrap_or(0)
@@ -207,33 +207,38 @@ fn source_rows(view: &StatusView, source: &SourceStatus, detail: DetailLevel) ->
     let revision = source.revision.as_deref().map_or_else(
         || "-".to_owned(),
         |text| {
-            if detail == DetailLevel::Wide { text.to_owned() } else { Revision::new(text).short().to_owned() }
+            if detail == DetailLevel::Wide {
+                text.to_owned()
+            } else {
+                Revision::new(text).short_name().to_owned()
+            }
         },
     );
     let count: usize = source.objects.values().sum();
     let (style, state) = state(view, source);
-    let age =
-        source.since.map_or_else(|| "-".to_owned(), |since| age(view.at.duration_since(since).as_secs()));
-    let name = Cell::styled(TextStyle::Strong, &*source.name);
-    let mut cells = vec![name, Cell::plain(revision), Cell::styled(TextStyle::Faint, age)];
+    let age = source
+        .since
+        .map_or_else(|| "-".to_owned(), |since| age_text(view.at.duration_since(since).as_secs()));
+    let name = Cell::styled_cell(TextStyle::Strong, &*source.name);
+    let mut cells = vec![name, Cell::plain_cell(revision), Cell::styled_cell(TextStyle::Faint, age)];
     if detail == DetailLevel::Wide {
-        cells.push(Cell::plain(&*source.place));
+        cells.push(Cell::plain_cell(&*source.place));
     }
-    cells.push(Cell::plain(count.to_string()));
+    cells.push(Cell::plain_cell(count.to_string()));
     let about = source.name.clone();
-    let further = notes(source).into_iter().map(|(style, note)| {
-        let empty = std::iter::repeat_n(Cell::plain(""), cells.len());
-        Row { about: about.clone(), cells: empty.chain([Cell::styled(style, note)]).collect() }
+    let further = source_notes(source).into_iter().map(|(style, note)| {
+        let empty = std::iter::repeat_n(Cell::plain_cell(""), cells.len());
+        Row { about: about.clone(), cells: empty.chain([Cell::styled_cell(style, note)]).collect() }
     });
     let further: Vec<Row> = further.collect();
-    cells.push(Cell::styled(style, state));
+    cells.push(Cell::styled_cell(style, state));
     let mut rows = vec![Row { about, cells }];
     rows.extend(further);
     rows
 }
 
 /// As `5m` or `3d`: the largest unit alone.
-pub(super) fn age(seconds: i64) -> String {
+pub(super) fn age_text(seconds: i64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let large = units.into_iter().find(|(length, _)| seconds >= *length);
     large.map_or_else(
@@ -251,11 +256,11 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
         .map(|(phase, count)| phase_words(*phase, *count))
         .collect();
     let looked_after = source.objects.keys().any(|phase| *phase != Phase::LeftAlone);
-    let worst = source.objects.keys().map(|phase| style(*phase)).min_by_key(|style| gravity(*style));
+    let worst = source.objects.keys().map(|phase| phase_style(*phase)).min_by_key(|style| gravity(*style));
     let mut style = worst.unwrap_or(TextStyle::Added);
     if source.incomplete.is_some() {
         // The reason follows below.
-        parts.extend(parts.is_empty().then(|| "not read whole".to_owned()));
+        parts.extend(parts.is_empty().then(|| "incomplete".to_owned()));
         style = TextStyle::Error;
     } else if source.revision.is_none() && view.process.is_some() {
         parts.push("not read yet".to_owned());
@@ -276,9 +281,9 @@ pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, Str
 }
 
 /// Returns the notes about a source, a line each.
-pub(super) fn notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
+pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     let mut notes = Vec::new();
-    notes.extend(source.incomplete.as_ref().map(|why| (TextStyle::Error, format!("not read whole: {why}"))));
+    notes.extend(source.incomplete.as_ref().map(|why| (TextStyle::Error, format!("incomplete: {why}"))));
     if let Some(why) = source.paused.as_ref().filter(|why| !why.is_empty()) {
         notes.push((TextStyle::Waiting, format!("paused: {why}")));
     }
@@ -294,9 +299,9 @@ pub(super) fn notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
             .extend(source.first_findings.iter().map(|finding| (TextStyle::Warning, format!("  {finding}"))));
     }
     if source.prune_waiting > 0 {
-        let deletions = deletions_wait(source.prune_waiting);
+        let deletions = pending_deletions_text(source.prune_waiting);
         let name = &source.name;
-        let text = format!("{deletions} for a person: `rhumb prune list --name {name}`");
+        let text = format!("{deletions}: `rhumb prune list --name {name}`");
         notes.push((TextStyle::Waiting, text));
     }
     notes.extend(source.unlisted.clone().map(|why| (TextStyle::Warning, why)));
@@ -328,7 +333,7 @@ fn phase_words(phase: Phase, count: usize) -> String {
 }
 
 /// Returns how a phase is shown.
-pub(super) fn style(phase: Phase) -> TextStyle {
+pub(super) fn phase_style(phase: Phase) -> TextStyle {
     match phase {
         Phase::Settled | Phase::LeftAlone => TextStyle::Added,
         Phase::Failed | Phase::Refused | Phase::RolledBack | Phase::Quarantined => TextStyle::Error,
@@ -349,9 +354,9 @@ fn gravity(style: TextStyle) -> u8 {
 }
 
 /// Returns how much of the budget is in use.
-pub(super) fn budget(rollout: &RolloutStatus) -> String {
+pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
     if let Some(why) = &rollout.unreadable {
-        return clean(&format!("rollout budget: {why}"));
+        return clean_text(&format!("rollout budget: {why}"));
     }
     if !rollout.known {
         return "rollout budget: not read yet".to_owned();
@@ -360,7 +365,10 @@ pub(super) fn budget(rollout: &RolloutStatus) -> String {
     let BoundUsage { used: workloads, of } = rollout.workloads;
     if of == 0 {
         // Nobody but the daemon knows the bounds.
-        return format!("rollout budget: {} with at most {pods} pods away", counted_workloads(workloads));
+        return format!(
+            "rollout budget: {} rolling out, at most {pods} pods unavailable",
+            counted_workloads(workloads)
+        );
     }
     let window = rollout.window;
     let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
@@ -384,33 +392,45 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let mut told: Vec<&ObjectRef> = Vec::new();
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
-        rows.push(row(&roll.object, Phase::RollingOut, &rolling(roll), known(&roll.object), detail));
+        rows.push(object_row(
+            &roll.object,
+            Phase::RollingOut,
+            &rollout_text(roll),
+            known(&roll.object),
+            detail,
+        ));
         told.push(&roll.object);
     }
     for queued in view.rollout.queue.iter().filter(|queued| !told.contains(&&queued.object)) {
         let object = known(&queued.object);
         let phase = object.map_or(Phase::Waiting, |object| object.phase);
-        rows.push(row(&queued.object, phase, &waiting(queued), object, detail));
+        rows.push(object_row(&queued.object, phase, &waiting_text(queued), object, detail));
     }
-    rows.extend(troubled(view).into_iter().map(|object| {
-        row(&object.object, object.phase, object.reason.as_deref().unwrap_or_default(), Some(object), detail)
+    rows.extend(troubled_objects(view).into_iter().map(|object| {
+        object_row(
+            &object.object,
+            object.phase,
+            object.reason.as_deref().unwrap_or_default(),
+            Some(object),
+            detail,
+        )
     }));
     rows
 }
 
 /// Returns the objects that need attention and neither roll out nor wait for the budget, the most
 /// severe first.
-pub(super) fn troubled(view: &StatusView) -> Vec<&ObjectStatus> {
+pub(super) fn troubled_objects(view: &StatusView) -> Vec<&ObjectStatus> {
     let RolloutStatus { rolling, queue, .. } = &view.rollout;
     let rolling = rolling.iter().map(|roll| &roll.object);
     let told: BTreeSet<&ObjectRef> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
     let mut rest: Vec<&ObjectStatus> =
         view.objects.iter().filter(|object| !told.contains(&object.object)).collect();
-    rest.sort_by_key(|object| (gravity(style(object.phase)), object.phase, &object.object));
+    rest.sort_by_key(|object| (gravity(phase_style(object.phase)), object.phase, &object.object));
     rest
 }
 
-fn row(
+fn object_row(
     named: &ObjectRef,
     phase: Phase,
     why: &str,
@@ -418,19 +438,19 @@ fn row(
     detail: DetailLevel,
 ) -> Row {
     let about = name(named);
-    let phase = Cell::styled(style(phase), phase.to_string());
-    let mut cells = vec![Cell::plain(&*about), phase];
+    let phase = Cell::styled_cell(phase_style(phase), phase.to_string());
+    let mut cells = vec![Cell::plain_cell(&*about), phase];
     if detail == DetailLevel::Wide {
-        let text = |text: Option<&String>| Cell::plain(text.map_or("-", String::as_str));
+        let text = |text: Option<&String>| Cell::plain_cell(text.map_or("-", String::as_str));
         cells.push(text(object.and_then(|object| object.revision.as_ref())));
         cells.push(text(object.and_then(|object| object.origin.as_ref())));
     }
-    cells.push(Cell::plain(why));
+    cells.push(Cell::plain_cell(why));
     Row { about, cells }
 }
 
 /// Returns how far a rollout is.
-pub(super) fn rolling(roll: &WorkloadRolloutStatus) -> String {
+pub(super) fn rollout_text(roll: &WorkloadRolloutStatus) -> String {
     let step = roll.step.as_ref().map(|step| format!("; {step}")).unwrap_or_default();
     let other = match &roll.holder {
         Some(holder) => format!("; claimed by {holder}"),
@@ -442,7 +462,7 @@ pub(super) fn rolling(roll: &WorkloadRolloutStatus) -> String {
 }
 
 /// Returns why something waits, and how long the queue before it is.
-pub(super) fn waiting(queued: &QueuedWorkloadStatus) -> String {
+pub(super) fn waiting_text(queued: &QueuedWorkloadStatus) -> String {
     let place =
         queued.place.map(|place| format!("number {place} in the rollout queue: ")).unwrap_or_default();
     format!("{place}{}", queued.reason)
@@ -451,7 +471,7 @@ pub(super) fn waiting(queued: &QueuedWorkloadStatus) -> String {
 /// Returns all that is known of one object.
 pub(super) fn object_text(object: &ObjectStatus, rollout: &RolloutStatus, palette: Palette) -> String {
     let mut text = palette.paint(TextStyle::Strong, &name(&object.object)).into_owned() + "\n";
-    for (key, cell) in facts(object, rollout) {
+    for (key, cell) in object_facts(object, rollout) {
         let value = cell.style.map_or(cell.text.as_str().into(), |style| palette.paint(style, &cell.text));
         let _ = writeln!(text, "  {key:<8} {value}");
     }
@@ -460,24 +480,24 @@ pub(super) fn object_text(object: &ObjectStatus, rollout: &RolloutStatus, palett
 
 /// Returns the name of an object, as it is typed.
 pub(super) fn name(named: &ObjectRef) -> String {
-    clean(&ObjectName::of(&id(named)).to_string())
+    clean_text(&ObjectName::of(&id(named)).to_string())
 }
 
 /// Returns the facts about one object, each with its key.
-pub(super) fn facts(object: &ObjectStatus, rollout: &RolloutStatus) -> Vec<(&'static str, Cell)> {
-    let text = |text: Option<&String>| Cell::plain(text.cloned().unwrap_or_default());
+pub(super) fn object_facts(object: &ObjectStatus, rollout: &RolloutStatus) -> Vec<(&'static str, Cell)> {
+    let text = |text: Option<&String>| Cell::plain_cell(text.cloned().unwrap_or_default());
     let roll = rollout.rolling.iter().find(|roll| roll.object == object.object);
     let queued = rollout.queue.iter().find(|queued| queued.object == object.object);
     let wave = if object.wave == 0 { String::new() } else { object.wave.to_string() };
     let facts = [
-        ("source", Cell::plain(&*object.source)),
-        ("phase", Cell::styled(style(object.phase), object.phase.to_string())),
-        ("because", text(object.reason.as_ref())),
-        ("rollout", Cell::plain(roll.map(rolling).unwrap_or_default())),
-        ("queue", Cell::plain(queued.map(waiting).unwrap_or_default())),
+        ("source", Cell::plain_cell(&*object.source)),
+        ("phase", Cell::styled_cell(phase_style(object.phase), object.phase.to_string())),
+        ("reason", text(object.reason.as_ref())),
+        ("rollout", Cell::plain_cell(roll.map(rollout_text).unwrap_or_default())),
+        ("queue", Cell::plain_cell(queued.map(waiting_text).unwrap_or_default())),
         ("revision", text(object.revision.as_ref())),
         ("file", text(object.origin.as_ref())),
-        ("wave", Cell::plain(wave)),
+        ("wave", Cell::plain_cell(wave)),
     ];
     facts.into_iter().filter(|(_, cell)| !cell.text.is_empty()).collect()
 }

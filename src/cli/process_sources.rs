@@ -15,7 +15,7 @@ use crate::daemon::{
 use crate::object::ErrorClass;
 
 /// The time limit for releasing the Leases at the end. One that is not released runs out by itself.
-const RELEASE: Duration = Duration::from_millis(1500);
+const LEASE_RELEASE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// This process's share of the sources.
 pub(super) struct SourceShare {
@@ -58,7 +58,7 @@ pub(super) fn is_shared(config: &Config, is_of_a_pod: impl FnOnce() -> bool) -> 
 }
 
 /// Returns all sources that any replica should serve, and those that cannot be followed.
-fn all_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
+fn source_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
     let of_file = config.sources.iter().map(|source| source.name.as_str());
     of_file.chain(customs.iter().map(|custom| custom.name.as_str())).map(Into::into).collect()
 }
@@ -71,7 +71,7 @@ impl ServedSources {
 }
 
 impl SourceShare {
-    /// Begins to hold Leases and to look at the sources that stand in the cluster, where the
+    /// Begins to hold Leases and to look at the sources in the cluster, where the
     /// configuration asks for that.
     pub(super) fn of(
         config: &Config,
@@ -104,13 +104,13 @@ impl SourceShare {
         }
         Some(self.leases.get_or_init(|| {
             let leases = Leases::keep(cluster.clone(), &config.namespace, self.running.clone());
-            self.terms.send_replace(Some(leases.terms()));
+            self.terms.send_replace(Some(leases.lease_terms()));
             leases
         }))
     }
 
     /// Returns the terms in which each source may be written; none as long as nobody shares them.
-    pub(super) fn terms(&self) -> watch::Receiver<Option<LeaseTerms>> {
+    pub(super) fn lease_terms(&self) -> watch::Receiver<Option<LeaseTerms>> {
         self.terms.subscribe()
     }
 
@@ -119,12 +119,12 @@ impl SourceShare {
         let before = self.before.take();
         let known = || self.custom_sources.as_ref().map(CustomSourceWatch::known_sources).unwrap_or_default();
         let mut customs = known();
-        let all = all_names(config, &customs);
+        let all = source_names(config, &customs);
         let (mut names, mut fenced, mut doubtful) = (all, cluster.clone(), SourceNames::new());
         if let Some(leases) = self.keep_leases(config, cluster) {
-            leases.wish(names);
+            leases.set_wanted_sources(names);
             names = leases.share();
-            leases.serving(names.clone());
+            leases.set_served_sources(names.clone());
             let new =
                 |custom: &CustomSource| names.contains(&*custom.name) && !before.contains(&*custom.name);
             if let Some(looks) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
@@ -132,26 +132,26 @@ impl SourceShare {
                     customs = known();
                     // Nothing else says what has come and gone meanwhile: the next look shows the
                     // same.
-                    let all = all_names(config, &customs);
+                    let all = source_names(config, &customs);
                     names.retain(|name| all.contains(name));
-                    leases.wish(all);
-                    leases.serving(names.clone());
+                    leases.set_wanted_sources(all);
+                    leases.set_served_sources(names.clone());
                 } else {
                     let new = customs.iter().filter(|custom| new(custom) && !config.names(&custom.name));
                     doubtful = new.map(|custom| custom.name.as_str().into()).collect();
                 }
             }
-            fenced = cluster.fenced(leases.fence(&names));
+            fenced = cluster.with_fence(leases.fence(&names));
         }
         let mut retired = self.retired.take();
         retired.extend(before);
-        let wanted = all_names(config, &customs);
+        let wanted = source_names(config, &customs);
         retired.retain(|name| !wanted.contains(name));
         self.retired.set(retired.clone());
         self.before.set(names.difference(&doubtful).cloned().collect());
-        let mut joined = config.joined(&customs);
+        let mut joined = config.with_custom_sources(&customs);
         joined.sources.retain(|source| names.contains(&*source.name) && !doubtful.contains(&*source.name));
-        let duties = self.duties(config, &customs, &names, cluster);
+        let duties = self.source_duties(config, &customs, &names, cluster);
         let told = duties
             .iter()
             .filter(|(_, duty)| duty.meaning == DutySubject::Itself)
@@ -163,7 +163,7 @@ impl SourceShare {
         ServedSources { config: joined, cluster: fenced, names, customs, told, retired, doubtful }
     }
 
-    fn duties(
+    fn source_duties(
         &self,
         config: &Config,
         customs: &[CustomSource],
@@ -181,7 +181,7 @@ impl SourceShare {
                 Ok(_) => None,
             };
             let cluster = match self.leases.get() {
-                Some(leases) => cluster.fenced(leases.fence(&SourceNames::from([name.clone()]))),
+                Some(leases) => cluster.with_fence(leases.fence(&SourceNames::from([name.clone()]))),
                 None => cluster.clone(),
             };
             let meaning = if config.names(name) { DutySubject::TheFiles } else { DutySubject::Itself };
@@ -192,39 +192,39 @@ impl SourceShare {
     }
 
     /// A source that stands in the cluster cannot be followed; the others can.
-    pub(super) fn unusable(&self, source: &str, error: &CommandError) {
+    pub(super) fn set_unusable(&self, source: &str, error: &CommandError) {
         tracing::warn!(%source, "it cannot be followed: {error}");
         if let Some(customs) = &self.custom_sources {
-            customs.unusable(source, error.to_string());
+            customs.set_unusable(source, error.to_string());
         }
     }
 
     /// Nothing is served any more, until something is taken anew.
-    pub(super) fn rest(&self) {
+    pub(super) fn stop_serving(&self) {
         if let Some(customs) = &self.custom_sources {
             customs.set_duties(SourceDuties::new());
         }
         if let Some(leases) = self.leases.get() {
-            leases.serving(SourceNames::new());
+            leases.set_served_sources(SourceNames::new());
         }
     }
 
     /// Waits until something else is to be served.
-    pub(super) async fn wait_for_change(&self, served: &ServedSources) -> Result<(), CommandError> {
+    pub(super) async fn changed(&self, served: &ServedSources) -> Result<(), CommandError> {
         let leases = async {
             match self.leases.get() {
-                Some(leases) => leases.wait_for_change(&served.names).await,
+                Some(leases) => leases.changed(&served.names).await,
                 None => std::future::pending().await,
             }
         };
         let customs = async {
             match &self.custom_sources {
-                Some(customs) if served.doubtful.is_empty() => customs.wait_for_change(&served.customs).await,
+                Some(customs) if served.doubtful.is_empty() => customs.changed(&served.customs).await,
                 Some(customs) => {
                     let looked = async { while !customs.list_now().await {} };
                     tokio::select! {
                         biased;
-                        lives = customs.wait_for_change(&served.customs) => lives,
+                        lives = customs.changed(&served.customs) => lives,
                         () = looked => true,
                     }
                 }
@@ -238,9 +238,8 @@ impl SourceShare {
         if lives {
             return Ok(());
         }
-        let words = format!(
-            "what looks after the {what} ended, which is a bug of rhumb; nothing is lost by starting again"
-        );
+        let words =
+            format!("what looks after the {what} ended, which is a bug in rhumb; a restart loses nothing");
         Err(CommandError::new(ErrorClass::Internal, words))
     }
 
@@ -248,9 +247,9 @@ impl SourceShare {
     /// longer than this.
     pub(super) async fn end(self, most: Duration) {
         if let Some(leases) = self.leases.into_inner()
-            && tokio::time::timeout(RELEASE.min(most), leases.end()).await.is_err()
+            && tokio::time::timeout(LEASE_RELEASE_TIMEOUT.min(most), leases.end()).await.is_err()
         {
-            tracing::warn!("the Leases are not released in time: they run out by themselves");
+            tracing::warn!("the Leases were not released in time: they expire by themselves");
         }
     }
 }

@@ -6,16 +6,16 @@ use jiff::Timestamp;
 
 use super::args::{PruneCommand, PruneConfirmArgs, PruneListOutput};
 use super::object_name::ObjectName;
-use super::overview::clean;
+use super::overview::clean_text;
 use super::{CommandError, ExitStatus, Terminal, diff, orders, session};
 use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
 use crate::daemon::{self, PendingPrune};
-use crate::engine::{MOST_CONFIRMED, confirmation_text};
+use crate::engine::{MAX_CONFIRMED_PER_ORDER, confirmation_text};
 use crate::object::{ErrorClass, ObjectId};
 use crate::render::{Palette, TextStyle};
 
-use super::overview::{Cell, Row, aligned};
+use super::overview::{Cell, Row, align_rows};
 
 /// A source's ConfigMap, with the source's name.
 type NamedInventory = (String, InventoryObject);
@@ -30,7 +30,7 @@ pub(super) fn carry_out(
     name: Option<&DnsLabel>,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    session::runtime()?.block_on(async {
+    session::start_runtime()?.block_on(async {
         let cluster = session::connect(&config).await?;
         match command {
             PruneCommand::List(args) => {
@@ -51,11 +51,11 @@ async fn read_inventories(
     name: Option<&DnsLabel>,
 ) -> Result<Vec<NamedInventory>, CommandError> {
     let Some(source) = name else {
-        let mut all = cluster.inventories(&config.namespace).await?;
+        let mut all = cluster.list_inventories(&config.namespace).await?;
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
         return Ok(all);
     };
-    let inventory = cluster.inventory(&config.namespace, source.as_str()).await?.ok_or_else(|| {
+    let inventory = cluster.read_inventory(&config.namespace, source.as_str()).await?.ok_or_else(|| {
         let message = format!("there is no source {source}: no ConfigMap {}/{source}", config.namespace);
         CommandError::new(ErrorClass::Config, message).hint("`rhumb status` shows the sources that there are")
     })?;
@@ -77,21 +77,21 @@ async fn confirm(
 ) -> Result<ExitStatus, CommandError> {
     let inventories = read_inventories(cluster, config, name).await?;
     let chosen = match args.count {
-        Some(expected) => vec![all_of(&inventories, expected)?],
+        Some(expected) => vec![confirm_all(&inventories, expected)?],
         None => select_deletions(&inventories, &args.objects)?,
     };
     // The name is informational; the right to write there decides.
     let by = cluster.user().await.unwrap_or_default();
     let mut exit = ExitStatus::Done;
     for (source, deletions) in &chosen {
-        for batch in deletions.chunks(MOST_CONFIRMED) {
+        for batch in deletions.chunks(MAX_CONFIRMED_PER_ORDER) {
             let (system, source) = (config.namespace.as_str(), source.as_str());
             let outcome = order(cluster, system, source, batch, &by).await?;
             if outcome.as_deref().is_some_and(orders::is_idle) {
                 exit = ExitStatus::Differs;
             }
             let words = outcome.unwrap_or_else(|| unacknowledged(system, source, batch.len()));
-            terminal.print(&format!("{}\n", clean(&words)))?;
+            terminal.print(&format!("{}\n", clean_text(&words)))?;
         }
     }
     if args.count.is_some() {
@@ -130,17 +130,16 @@ fn unacknowledged(system: &str, source: &str, count: usize) -> String {
 }
 
 /// Returns all that the list of one source shows, if exactly so many deletions wait there.
-fn all_of(inventories: &[NamedInventory], expected: usize) -> Result<SourceConfirmation, CommandError> {
+fn confirm_all(inventories: &[NamedInventory], expected: usize) -> Result<SourceConfirmation, CommandError> {
     let [(source, inventory)] = inventories else {
-        return Err(CommandError::usage("--count is about one source").hint("name it with --source"));
+        return Err(CommandError::usage_error("--count is about one source").hint("name it with --source"));
     };
     let found = count_pending(inventory);
     if found != expected {
         let message =
-            format!("{found} deletions wait in source {source}, and not {expected}: none is confirmed");
-        return Err(
-            CommandError::usage(message).hint(format!("`rhumb prune list --source {source}` shows them"))
-        );
+            format!("source {source} has {found} pending deletions, not {expected}: none is confirmed");
+        return Err(CommandError::usage_error(message)
+            .hint(format!("`rhumb prune list --source {source}` shows them")));
     }
     Ok((source.clone(), daemon::pending_prunes(inventory)))
 }
@@ -161,19 +160,19 @@ fn list(
         PruneListOutput::Text if name.is_some() => {
             let all = inventories.iter().flat_map(|(_, inventory)| pending(inventory));
             let line = |pending: PendingPrune| {
-                let object = clean(&ObjectName::of(&pending.id).to_string());
-                format!("{object}  {}\n", clean(&pending.reason))
+                let object = clean_text(&ObjectName::of(&pending.id).to_string());
+                format!("{object}  {}\n", clean_text(&pending.reason))
             };
             all.map(line).collect()
         }
-        PruneListOutput::Text => table(inventories, terminal.palette()),
+        PruneListOutput::Text => prunes_table(inventories, terminal.palette()),
     };
     match output {
-        PruneListOutput::Name => terminal.hand_over(&text)?,
+        PruneListOutput::Name => terminal.write_output(&text)?,
         PruneListOutput::Text => terminal.print(&text)?,
     }
     for (source, inventory) in inventories {
-        diff::notes(&daemon::unlisted(inventory).into_iter().collect::<Vec<_>>(), terminal);
+        diff::print_notes(&daemon::unlisted_reason_of(inventory).into_iter().collect::<Vec<_>>(), terminal);
         let left = daemon::untold_prunes(inventory);
         if left > 0 {
             let (all, shown) = (count_pending(inventory), pending(inventory).len());
@@ -185,18 +184,18 @@ fn list(
     }
     if inventories.iter().all(|(_, inventory)| count_pending(inventory) == 0) {
         terminal.report(&match name {
-            Some(source) => format!("no deletion waits for a confirmation in source {source}\n"),
-            None => "no deletion waits for a confirmation\n".to_owned(),
+            Some(source) => format!("no pending deletions in source {source}\n"),
+            None => "no pending deletions\n".to_owned(),
         });
     }
     Ok(ExitStatus::Done)
 }
 
 /// Returns all deletions, each with its source.
-fn table(inventories: &[NamedInventory], palette: Palette) -> String {
+fn prunes_table(inventories: &[NamedInventory], palette: Palette) -> String {
     let row = |source: &str, pending: PendingPrune| {
         let object = ObjectName::of(&pending.id).to_string();
-        Row { about: String::new(), cells: [source, &object, &pending.reason].map(Cell::plain).into() }
+        Row { about: String::new(), cells: [source, &object, &pending.reason].map(Cell::plain_cell).into() }
     };
     let rows = inventories.iter().flat_map(|(source, inventory)| {
         daemon::pending_prunes(inventory).into_iter().map(|pending| row(source, pending)).collect::<Vec<_>>()
@@ -205,9 +204,9 @@ fn table(inventories: &[NamedInventory], palette: Palette) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let head = ["SOURCE", "OBJECT", "WHY"].map(|text| Cell::styled(TextStyle::Faint, text));
+    let head = ["SOURCE", "OBJECT", "WHY"].map(|text| Cell::styled_cell(TextStyle::Faint, text));
     rows.insert(0, Row { about: String::new(), cells: head.into() });
-    aligned(&rows, palette).join("\n") + "\n"
+    align_rows(&rows, palette).join("\n") + "\n"
 }
 
 /// Returns the deletions to confirm by name, for each source that has some.
@@ -230,12 +229,14 @@ fn select_deletions(
                 }
             }
             [] => {
-                return Err(CommandError::usage(format!("no deletion of {wanted} waits for a confirmation"))
-                    .hint("`rhumb prune list` shows those that do"));
+                return Err(CommandError::usage_error(format!("no pending deletion of {wanted}"))
+                    .hint("`rhumb prune list` shows the pending deletions"));
             }
             [..] => {
-                return Err(CommandError::usage(format!("{wanted} is in more than one namespace or source"))
-                    .hint("write its namespace before it, as shop/configmap/env, and name --source"));
+                return Err(CommandError::usage_error(format!(
+                    "{wanted} is in more than one namespace or source"
+                ))
+                .hint("write its namespace before it, as shop/configmap/env, and name --source"));
             }
         }
     }
@@ -253,7 +254,7 @@ fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
 mod tests {
     use super::*;
 
-    fn told(source: &str, lines: &[&str], left: &str) -> NamedInventory {
+    fn named_inventory(source: &str, lines: &[&str], left: &str) -> NamedInventory {
         let list = lines.iter().flat_map(|line| [*line, "\n"]).collect();
         let mut data = std::collections::BTreeMap::from([("pending-prunes".to_owned(), list)]);
         if !left.is_empty() {
@@ -264,38 +265,44 @@ mod tests {
 
     #[test]
     fn each_deletion_is_listed_with_its_source() {
-        let all =
-            [told("ops", &["u1 ConfigMap a/env because"], ""), told("shop", &["u2 Namespace /b so"], "")];
+        let all = [
+            named_inventory("ops", &["u1 ConfigMap a/env because"], ""),
+            named_inventory("shop", &["u2 Namespace /b so"], ""),
+        ];
         let expected =
             "SOURCE  OBJECT           WHY\nops     a/configmap/env  because\nshop    namespace/b      so\n";
-        assert_eq!(table(&all, Palette::Plain), expected);
-        assert_eq!(table(&[told("ops", &[], "")], Palette::Plain), "");
+        assert_eq!(prunes_table(&all, Palette::Plain), expected);
+        assert_eq!(prunes_table(&[named_inventory("ops", &[], "")], Palette::Plain), "");
     }
 
     #[test]
     fn all_are_confirmed_at_once_only_where_exactly_so_many_wait() {
         let check = |told: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
-            let found =
-                all_of(told, count).map(|(_, deletions)| deletions.len()).map_err(|error| error.to_string());
+            let found = confirm_all(told, count)
+                .map(|(_, deletions)| deletions.len())
+                .map_err(|error| error.to_string());
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));
         };
-        let shop = || told("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");
+        let shop =
+            || named_inventory("shop", &["u1 ConfigMap a/env because", "u2 ConfigMap a/web because"], "");
         check(&[shop()], 2, Ok(2));
-        check(&[shop()], 1, Err("2 deletions wait in source shop, and not 1: none is confirmed"));
-        let more = told("shop", &["u1 ConfigMap a/env because"], "3");
+        check(&[shop()], 1, Err("source shop has 2 pending deletions, not 1: none is confirmed"));
+        let more = named_inventory("shop", &["u1 ConfigMap a/env because"], "3");
         check(
             std::slice::from_ref(&more),
             1,
-            Err("4 deletions wait in source shop, and not 1: none is confirmed"),
+            Err("source shop has 4 pending deletions, not 1: none is confirmed"),
         );
         check(&[more], 4, Ok(1));
-        check(&[shop(), told("ops", &[], "")], 2, Err("--count is about one source"));
+        check(&[shop(), named_inventory("ops", &[], "")], 2, Err("--count is about one source"));
     }
 
     #[test]
     fn what_is_named_is_confirmed_in_the_source_that_has_it() {
-        let all =
-            [told("ops", &["u1 ConfigMap a/env because"], ""), told("shop", &["u2 ConfigMap b/env so"], "")];
+        let all = [
+            named_inventory("ops", &["u1 ConfigMap a/env because"], ""),
+            named_inventory("shop", &["u2 ConfigMap b/env so"], ""),
+        ];
         let check = |name: &str, expected: Result<&[(&str, &str)], &str>| {
             let found = select_deletions(&all, &[name.parse().unwrap()]).map_err(|error| error.to_string());
             let found = found.map(|found| {
@@ -309,6 +316,6 @@ mod tests {
         };
         check("b/configmap/env", Ok(&[("shop", "u2")]));
         check("configmap/env", Err("configmap/env is in more than one namespace or source"));
-        check("a/configmap/web", Err("no deletion of a/configmap/web waits for a confirmation"));
+        check("a/configmap/web", Err("no pending deletion of a/configmap/web"));
     }
 }

@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::accounts::{ACTS, AccountRights};
+use super::accounts::{ACCOUNT_COMMENT, AccountRights};
 use super::args::{GlobalArgs, RbacArgs};
-use super::rights::{RightScope, RightSubject, Rights, SourceAccess, own_plurals};
+use super::rights::{RightScope, RightSubject, Rights, SourceAccess, defined_plurals};
 use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
-use crate::change::yaml;
+use crate::change::write_yaml;
 use crate::cluster::ServiceAccount;
 use crate::config::{Config, DnsLabel, LeaseMode, ServiceAccountName, SourceConfig};
 use crate::manifest::KindScopes;
 use crate::object::{Diagnostic, ErrorClass, GroupKind};
 use crate::render;
 
-const GROUP: &str = "rbac.authorization.k8s.io";
-const VERSION: &str = "rbac.authorization.k8s.io/v1";
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+const RBAC_API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
 /// The note on a binding whose policy no source has.
-pub(super) const UNBOUND: &str = "its policy is in no source, so the kind of its parameters is not known; to write it may \
+pub(super) const UNKNOWN_PARAMETER_KIND: &str = "its policy is in no source, so the kind of its parameters is not known; to write it may \
                                   take the right to list them";
 
 /// The subject that gets the roles.
@@ -42,13 +42,13 @@ impl RoleSubject {
     }
 
     /// Returns a service account.
-    pub(super) fn account(account: &ServiceAccount) -> Self {
+    pub(super) fn for_account(account: &ServiceAccount) -> Self {
         Self::ServiceAccount(account.namespace.to_string(), account.name.to_string())
     }
 
     fn subject(&self) -> Value {
         match self {
-            Self::User(name) => json!({"kind": "User", "name": name, "apiGroup": GROUP}),
+            Self::User(name) => json!({"kind": "User", "name": name, "apiGroup": RBAC_GROUP}),
             Self::ServiceAccount(namespace, name) => {
                 json!({"kind": "ServiceAccount", "name": name, "namespace": namespace})
             }
@@ -63,8 +63,9 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let config = settings::source_set(global, &args.sources, terminal)?;
-    let bound = bound(args)?;
-    let (actors, guessed, refused) = session::runtime()?.block_on(rights(&config, bound.as_ref()))?;
+    let bound = named_subject(args)?;
+    let (actors, guessed, refused) =
+        session::start_runtime()?.block_on(read_rights(&config, bound.as_ref()))?;
     let rights = &actors.own;
     // The roles leave it out, and that is told where nobody applies it.
     terminal.report(&render::diagnostics(&refused, terminal.error_palette()));
@@ -73,48 +74,48 @@ pub(super) fn carry_out(
         [source] => format!("source {}", source.name),
         _ => "these sources".to_owned(),
     };
-    terminal.hand_over(&format!(
+    terminal.write_output(&format!(
         "# The least roles for {whose}. They change with what is held; for what it has and no longer holds, `rhumb \
          check` asks the cluster.\n"
     ))?;
     for source in &config.sources {
-        if let Some(bound) = bounds(source) {
-            terminal.hand_over(&format!("# Source {} {bound}\n", source.name))?;
+        if let Some(bound) = narrowing_settings(source) {
+            terminal.write_output(&format!("# Source {} {bound}\n", source.name))?;
         }
     }
     // As documents they would be deleted with the roles, and all that is in them.
     let own = [config.namespace.as_str()].into_iter();
     let namespaces: BTreeSet<&str> = own.chain(rights.namespaces.iter().map(String::as_str)).collect();
     let namespaces: Vec<&str> = namespaces.into_iter().collect();
-    terminal.hand_over(&format!(
+    terminal.write_output(&format!(
         "# These namespaces must be there before (`kubectl create namespace NAME`): {}\n",
         namespaces.join(", ")
     ))?;
     if !guessed.is_empty() {
         let kinds: Vec<String> = guessed.iter().map(ToString::to_string).collect();
-        terminal.hand_over(&format!(
+        terminal.write_output(&format!(
             "# Neither Kubernetes nor the source defines these kinds, so what they are called in roles, and whether they \
              live in namespaces, is a guess; `rhumb check` asks the server: {}\n",
             kinds.join(", ")
         ))?;
     }
     for binding in &rights.unbound {
-        terminal.hand_over(&format!("# {binding}: {UNBOUND}\n"))?;
+        terminal.write_output(&format!("# {binding}: {UNKNOWN_PARAMETER_KIND}\n"))?;
     }
     warn(rights, terminal)?;
-    terminal.hand_over(&documents(rights, &name, bound.as_ref()))?;
-    for (account, rights) in actors.accounts(&config.namespace) {
-        terminal.hand_over(&format!("# {account}: {ACTS}\n"))?;
+    terminal.write_output(&role_documents(rights, &name, bound.as_ref()))?;
+    for (account, rights) in actors.service_accounts(&config.namespace) {
+        terminal.write_output(&format!("# {account}: {ACCOUNT_COMMENT}\n"))?;
         warn(rights, terminal)?;
         let name = account_role(&config, &account);
-        terminal.hand_over(&documents(rights, &name, Some(&RoleSubject::account(&account))))?;
+        terminal.write_output(&role_documents(rights, &name, Some(&RoleSubject::for_account(&account))))?;
     }
     Ok(ExitStatus::Done)
 }
 
 /// Returns the rights, the kinds that neither Kubernetes nor a source defines, and what sources may
 /// not have.
-async fn rights(
+async fn read_rights(
     config: &Config,
     bound: Option<&RoleSubject>,
 ) -> Result<(AccountRights, BTreeSet<GroupKind>, Vec<Diagnostic>), CommandError> {
@@ -144,45 +145,46 @@ async fn rights(
         refused.extend(held.refused);
         holdings.push((source, held.objects));
     }
-    let own = own_plurals(holdings.iter().flat_map(|(_, held)| held));
+    let own = defined_plurals(holdings.iter().flat_map(|(_, held)| held));
     let plural = |kind: &GroupKind| own.get(kind).cloned();
     let mut actors = AccountRights::new(rights);
     actors.add(&holdings, &plural);
     let kinds = holdings.iter().flat_map(|(_, held)| held).map(|object| object.id.group_kind());
     let guessed = kinds.filter(|kind| scopes.get(kind).is_none() && !own.contains_key(kind)).collect();
-    Ok((actors.finished(&config.namespace), guessed, refused))
+    Ok((actors.complete(&config.namespace), guessed, refused))
 }
 
 /// Says where rights amount to those over the whole cluster, beside the roles and to whoever asks
 /// for them.
 fn warn(rights: &Rights, terminal: &Terminal) -> Result<(), CommandError> {
-    for warning in rights.warnings() {
-        terminal.hand_over(&format!("# WARNING: {warning}\n"))?;
+    for warning in rights.breadth_warnings() {
+        terminal.write_output(&format!("# WARNING: {warning}\n"))?;
         terminal.report(&format!("warning: these roles grant {warning}\n"));
     }
     Ok(())
 }
 
 /// Returns the settings of a source that narrow its roles.
-pub(super) fn bounds(source: &SourceConfig) -> Option<&'static str> {
+pub(super) fn narrowing_settings(source: &SourceConfig) -> Option<&'static str> {
     match SourceAccess::of(source) {
         SourceAccess::Observe => Some(
-            "only observes, so it may look and not write: print its roles again before `observe` is taken out. A dry run \
-             takes the rights to create and patch, so what the API server would make of a change is not shown",
+            "has `observe: true`, so it needs no right to write: print its roles again before you remove that. Without \
+             these rights there is no dry run, so the effect of a change is not checked by the API server",
         ),
         SourceAccess::Apply => Some(
-            "does not prune, so it may delete only what asks to be made anew: print its roles again before `prune` is on",
+            "does not prune, so it may delete only what asks to be recreated: print its roles again before `prune` is on",
         ),
         SourceAccess::Prune => None,
     }
 }
 
 /// Returns who is named by the flags.
-fn bound(args: &RbacArgs) -> Result<Option<RoleSubject>, CommandError> {
-    let wrong =
-        |text: &str| CommandError::usage(format!("{text} is no service account, as rhumb-system/rhumb"));
+fn named_subject(args: &RbacArgs) -> Result<Option<RoleSubject>, CommandError> {
+    let wrong = |text: &str| {
+        CommandError::usage_error(format!("{text} is no service account, as rhumb-system/rhumb"))
+    };
     match (&args.user, &args.service_account) {
-        (Some(user), _) if user.is_empty() => Err(CommandError::usage("--user names nobody")),
+        (Some(user), _) if user.is_empty() => Err(CommandError::usage_error("--user names nobody")),
         (Some(user), _) => Ok(Some(RoleSubject::User(user.clone()))),
         (None, Some(account)) => {
             let (namespace, name) = account.split_once('/').ok_or_else(|| wrong(account))?;
@@ -215,12 +217,12 @@ pub(super) fn missing_name(name: &str) -> String {
     name.replacen("rhumb:", "rhumb-missing:", 1)
 }
 
-fn document(object: &Value) -> String {
-    format!("---\n{}", yaml(object))
+fn yaml_document(object: &Value) -> String {
+    format!("---\n{}", write_yaml(object))
 }
 
 /// Returns the roles with these rights, and their bindings.
-pub(super) fn documents(rights: &Rights, name: &str, bound: Option<&RoleSubject>) -> String {
+pub(super) fn role_documents(rights: &Rights, name: &str, bound: Option<&RoleSubject>) -> String {
     let mut places: BTreeMap<&RightScope, Vec<(&RightSubject, BTreeSet<&str>)>> = BTreeMap::new();
     for ((place, subject), verbs) in &rights.all {
         places.entry(place).or_default().push((subject, verbs.keys().map(String::as_str).collect()));
@@ -231,15 +233,14 @@ pub(super) fn documents(rights: &Rights, name: &str, bound: Option<&RoleSubject>
             RightScope::Cluster => ("ClusterRole", json!({"name": name})),
             RightScope::Namespace(namespace) => ("Role", json!({"name": name, "namespace": namespace})),
         };
-        let role =
-            json!({"apiVersion": VERSION, "kind": kind, "metadata": metadata, "rules": rules(&subjects)});
-        text += &document(&role);
+        let role = json!({"apiVersion": RBAC_API_VERSION, "kind": kind, "metadata": metadata, "rules": role_rules(&subjects)});
+        text += &yaml_document(&role);
         if let Some(bound) = bound {
-            text += &document(&json!({
-                "apiVersion": VERSION,
+            text += &yaml_document(&json!({
+                "apiVersion": RBAC_API_VERSION,
                 "kind": format!("{kind}Binding"),
                 "metadata": metadata,
-                "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
+                "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": name},
                 "subjects": [bound.subject()],
             }));
         }
@@ -248,7 +249,7 @@ pub(super) fn documents(rights: &Rights, name: &str, bound: Option<&RoleSubject>
 }
 
 /// One rule for all resources of a group with the same verbs.
-fn rules(subjects: &[(&RightSubject, BTreeSet<&str>)]) -> Vec<Value> {
+fn role_rules(subjects: &[(&RightSubject, BTreeSet<&str>)]) -> Vec<Value> {
     type Of<'a> = (&'a str, Option<&'a BTreeSet<String>>, &'a BTreeSet<&'a str>);
     let mut objects: BTreeMap<Of<'_>, BTreeSet<&str>> = BTreeMap::new();
     let mut paths: BTreeMap<&BTreeSet<&str>, BTreeSet<&str>> = BTreeMap::new();

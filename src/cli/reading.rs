@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::one_shot_input::{STANDARD_INPUT, STDIN, standard_input};
+use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input};
 use super::{CommandError, ExitStatus};
 use crate::manifest::{self, ManifestFile, ManifestItem};
 use crate::object::{Diagnostic, ErrorClass};
@@ -43,11 +43,11 @@ impl ManifestSet {
     pub(super) fn read(path: &Path, extent: ReadScope) -> Result<Self, CommandError> {
         let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
-            let bytes = standard_input()?;
-            manifests.take(manifest::read(&Arc::from(STDIN), &bytes), extent);
+            let bytes = read_standard_input()?;
+            manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), extent);
             return Ok(manifests);
         }
-        let disk = source::read_disk(path).map_err(without_cluster)?;
+        let disk = source::read_disk(path).map_err(without_cluster_advice)?;
         let single = path.is_file();
         let shown = |file: &str| -> Arc<str> {
             let whole = if single { path.to_owned() } else { path.join(file) };
@@ -64,7 +64,7 @@ impl ManifestSet {
 
     /// Reads the newest commit of a repository. Findings name files with the folder that the source
     /// is in.
-    pub(super) async fn of_newest(mut source: Source, folder: &str) -> Result<Self, CommandError> {
+    pub(super) async fn read_newest(mut source: Source, folder: &str) -> Result<Self, CommandError> {
         let observed = source.observe().await?;
         let reader = source.reader();
         let snapshot = reader.snapshot(&observed.revision)?;
@@ -78,7 +78,7 @@ impl ManifestSet {
     }
 
     fn add_refused(&mut self, snapshot: Snapshot, shown: impl Fn(&str) -> Arc<str>) {
-        self.understood &= snapshot.complete();
+        self.understood &= snapshot.is_complete();
         self.diagnostics.extend(snapshot.refused.into_iter().map(|mut found| {
             found.origin.file = shown(&found.origin.file);
             found
@@ -97,12 +97,12 @@ impl ManifestSet {
 }
 
 /// Returns how a command ends that found this.
-pub(super) fn verdict(found: &[Diagnostic]) -> ExitStatus {
+pub(super) fn exit_status_of(found: &[Diagnostic]) -> ExitStatus {
     if found.iter().any(Diagnostic::is_error) { ExitStatus::Differs } else { ExitStatus::Done }
 }
 
 /// Returns a source's error, without what only matters to those who follow one.
-fn without_cluster(error: SourceError) -> CommandError {
+fn without_cluster_advice(error: SourceError) -> CommandError {
     match error {
         SourceError::Empty { place, .. } => {
             CommandError::new(ErrorClass::Source, format!("{place}: no *.yaml, *.yml or *.json file in it"))

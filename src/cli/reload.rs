@@ -21,9 +21,9 @@ pub(super) fn reload<T>(
     service: &SystemdService,
     open: impl Fn(&Config) -> Result<T, CommandError>,
 ) -> ReloadResult {
-    service.reloading();
-    let read = typed.settings(FileRead::Again).and_then(|newer| {
-        let (newer, changes) = merged(known, newer);
+    service.notify_reloading();
+    let read = typed.read_settings(FileRead::Again).and_then(|newer| {
+        let (newer, changes) = merge_config(known, newer);
         open(&newer).map(|_| (newer, changes))
     });
     let (newer, changes) = match read {
@@ -32,7 +32,7 @@ pub(super) fn reload<T>(
             tracing::warn!("{error}; what was in force stays in force");
             service.set_topic(StatusTopic::Configuration, format!("new configuration refused: {error}"));
             service.count(ReloadOutcome::Refused);
-            service.ready();
+            service.notify_ready();
             return ReloadResult::Kept;
         }
     };
@@ -49,16 +49,16 @@ pub(super) fn reload<T>(
     service.count(ReloadOutcome::Taken);
     if changes.iter().all(ConfigChange::needs_restart) {
         if changes.is_empty() {
-            tracing::info!("new configuration: nothing has changed");
+            tracing::info!("new configuration: no changes");
         }
-        service.ready();
+        service.notify_ready();
         return ReloadResult::Kept;
     }
     ReloadResult::Changed(Box::new(newer))
 }
 
 /// Returns the newer configuration as far as it can be in force now, and all that it changes.
-fn merged(known: &Config, newer: Config) -> (Config, Vec<ConfigChange>) {
+fn merge_config(known: &Config, newer: Config) -> (Config, Vec<ConfigChange>) {
     let changes = differences(known, &newer);
     let connection = known.connection.clone();
     let (state_directory, namespace) = (known.state_directory.clone(), known.namespace.clone());
@@ -77,7 +77,7 @@ mod tests {
         let mut newer = Config { namespace: "new".to_owned(), ..Config::default() };
         newer.connection.context = Some("other".to_owned());
         newer.budget.max_workloads = 9;
-        let (merged, changes) = merged(&known, newer);
+        let (merged, changes) = merge_config(&known, newer);
         assert_eq!(
             (&*merged.namespace, merged.connection.context, merged.budget.max_workloads),
             ("old", None, 9)

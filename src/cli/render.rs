@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::args::{RenderArgs, RenderOutput};
-use super::reading::{ManifestSet, ReadScope, verdict};
+use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::{CommandError, ExitStatus, Terminal};
-use crate::change::yaml;
+use crate::change::write_yaml;
 use crate::render;
 
 /// Prints manifests as Kubernetes reads them; needs no cluster.
@@ -13,14 +13,16 @@ pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitSt
     let manifests = ManifestSet::read(&args.path, ReadScope::Shown)?;
     let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
     match args.output {
-        RenderOutput::Json => terminal.hand_over(&render::reading_json(&bodies, &manifests.diagnostics))?,
+        RenderOutput::Json => {
+            terminal.write_output(&render::manifests_json(&bodies, &manifests.diagnostics))?;
+        }
         RenderOutput::Yaml => {
-            let documents: Vec<String> = bodies.into_iter().map(yaml).collect();
-            terminal.hand_over(&documents.join("---\n"))?;
+            let documents: Vec<String> = bodies.into_iter().map(write_yaml).collect();
+            terminal.write_output(&documents.join("---\n"))?;
             terminal.report(&render::diagnostics(&manifests.diagnostics, terminal.error_palette()));
         }
     }
-    Ok(if manifests.understood { verdict(&manifests.diagnostics) } else { ExitStatus::Differs })
+    Ok(if manifests.understood { exit_status_of(&manifests.diagnostics) } else { ExitStatus::Differs })
 }
 
 #[cfg(test)]
@@ -59,7 +61,7 @@ mod tests {
         #[test]
         fn what_is_rendered_reads_as_it_was(tree in any_tree()) {
             let object = json!({"apiVersion": "example.org/v1", "kind": "Test", "metadata": {"name": "a"}, "spec": tree});
-            let written = yaml(&object);
+            let written = write_yaml(&object);
             let reading = manifest::read(&"a.yaml".into(), written.as_bytes());
             prop_assert!(reading.diagnostics.is_empty(), "{:?}\n{}", reading.diagnostics, written);
             prop_assert_eq!(canonical_json(&reading.items[0].body), canonical_json(&object), "{}", written);

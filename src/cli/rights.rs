@@ -13,29 +13,30 @@ pub(super) use self::namespace_scope::Reach;
 use crate::cluster::AccessRequest;
 use crate::config::{Config, SourceConfig, SourceMode};
 use crate::engine::{
-    KEY_SECRET, PrunePolicy, RecreatePolicy, is_workload, recreates, restarts_on_change, sets_count,
+    KEY_SECRET, PrunePolicy, RecreatePolicy, has_replica_count, has_restart_on_change, is_workload,
+    recreate_policy,
 };
 use crate::graph;
 use crate::manifest::{KindScope, KindScopes};
-use crate::object::{GroupKind, Object, ObjectId, annotation, text_at};
+use crate::object::{GroupKind, Object, ObjectId, annotation_text, text_at};
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-const ADMISSION: &str = "admissionregistration.k8s.io";
-const CERTIFICATES: &str = "certificates.k8s.io";
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
+const CERTIFICATES_GROUP: &str = "certificates.k8s.io";
 
 /// The verbs on each kind, wherever a source looks for its objects.
-const KIND: [&str; 2] = ["list", "watch"];
+const WATCH_VERBS: [&str; 2] = ["list", "watch"];
 
 /// The resources that rollout claims may name.
-const WORKLOADS: [&str; 3] = ["daemonsets", "deployments", "statefulsets"];
+const CLAIMABLE_RESOURCES: [&str; 3] = ["daemonsets", "deployments", "statefulsets"];
 
 /// The verbs on Events.
-const TOLD: [&str; 2] = ["create", "patch"];
-const EVENTS: &str = "what happens is told as Events";
-const REMAINS: &str = "a source has objects of this kind in the cluster that it no longer holds";
+const EVENT_VERBS: [&str; 2] = ["create", "patch"];
+const EVENTS_PURPOSE: &str = "what happens is written as Events";
+const REMAINS_PURPOSE: &str = "a source has objects of this kind in the cluster that it no longer holds";
 
 /// Events on cluster-scoped objects are in this namespace.
-const HOME: &str = "default";
+const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 
 /// The access that a source needs to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +65,12 @@ impl SourceAccess {
         if config.only_observes() { Self::Observe } else { Self::Prune }
     }
 
-    fn writes(self) -> bool {
+    fn is_writing(self) -> bool {
         self != Self::Observe
     }
 
     /// Returns the verbs on single objects.
-    fn verbs(self, recreate: RecreatePolicy) -> &'static [&'static str] {
+    fn object_verbs(self, recreate: RecreatePolicy) -> &'static [&'static str] {
         match (self, recreate) {
             (Self::Observe, _) => &["get"],
             (Self::Apply, RecreatePolicy::Never) => &["get", "create", "patch"],
@@ -155,9 +156,9 @@ impl Rights {
         let here = || RightScope::Namespace(system.to_owned());
         let own = "the sources' parents and the rollout budget";
         rights.add(here(), objects("", "configmaps"), &["get", "list", "watch"], own);
-        if conduct.writes() {
+        if conduct.is_writing() {
             rights.add(here(), objects("", "configmaps"), &["create", "patch"], own);
-            rights.add(here(), objects("", "events"), &TOLD, EVENTS);
+            rights.add(here(), objects("", "events"), &EVENT_VERBS, EVENTS_PURPOSE);
         }
         let names = Some(["kube-system".to_owned()].into());
         let identity =
@@ -165,7 +166,7 @@ impl Rights {
         rights.add(RightScope::Cluster, identity, &["get"], "its uid names the cluster");
         let seals = "the key that seals releases and hashes of Secrets";
         rights.add(here(), key(), &["get"], seals);
-        if conduct.writes() {
+        if conduct.is_writing() {
             // A name is not known to the server when something is created.
             rights.add(here(), objects("", "secrets"), &["create"], seals);
         }
@@ -179,12 +180,12 @@ impl Rights {
         self.add(here, objects("coordination.k8s.io", "leases"), &["list", "create", "patch", "delete"], why);
     }
 
-    /// Adds what is needed to follow the sources that stand in the cluster, whatever they hold.
+    /// Adds what is needed to follow the sources in the cluster, whatever they hold.
     pub(super) fn add_customs(&mut self, system: &str) {
         let here = || RightScope::Namespace(system.to_owned());
-        let why = "sources that stand in the cluster";
+        let why = "sources in the cluster";
         self.add(here(), objects("rhumb.dev", "sources"), &["list"], why);
-        self.add(here(), objects("rhumb.dev", "sources/status"), &["patch"], "they are told how they stand");
+        self.add(here(), objects("rhumb.dev", "sources/status"), &["patch"], "their status is written");
         let finalizer = "one with `deletionPolicy: Delete` has a finalizer";
         self.add(here(), objects("rhumb.dev", "sources"), &["patch"], finalizer);
     }
@@ -197,7 +198,7 @@ impl Rights {
         held: &[Object],
         plural: PluralLookup<'_>,
     ) {
-        let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess(&kind.kind));
+        let plural = |kind: &GroupKind| plural(kind).unwrap_or_else(|| guess_plural(&kind.kind));
         for object in held {
             let kind = object.id.group_kind();
             self.add_watch(reach, object, &plural(&kind));
@@ -205,25 +206,25 @@ impl Rights {
             if is_workload(&object.id) {
                 self.add_workload(conduct, object);
             }
-            if sets_count(&object.id, &object.body) {
+            if has_replica_count(&object.id, &object.body) {
                 let ceded = "replicas that an autoscaler owns are left to it";
                 self.add_own(
                     RightScope::Cluster,
                     objects("autoscaling", "horizontalpodautoscalers"),
-                    &KIND,
+                    &WATCH_VERBS,
                     ceded,
                 );
             }
-            if conduct.writes() {
+            if conduct.is_writing() {
                 self.add_granted(object);
                 self.add_admission(object, &plural);
             }
             self.add_proof_of(&kind);
         }
         let has = |held_by: fn(&ObjectId) -> bool| held.iter().any(|object| held_by(&object.id));
-        if conduct.writes() && has(is_workload) {
+        if conduct.is_writing() && has(is_workload) {
             let claimed = "what other daemons have claimed of the rollout budget counts as long as it rolls";
-            for resource in WORKLOADS {
+            for resource in CLAIMABLE_RESOURCES {
                 self.add_own(RightScope::Cluster, objects("apps", resource), &["list"], claimed);
             }
         }
@@ -238,8 +239,8 @@ impl Rights {
         kind: &GroupKind,
         resource: &str,
     ) {
-        for place in reach.places(scope) {
-            self.add(place, objects(&kind.group, resource), &KIND, REMAINS);
+        for place in reach.right_scopes(scope) {
+            self.add(place, objects(&kind.group, resource), &WATCH_VERBS, REMAINS_PURPOSE);
         }
         self.add_proof_of(kind);
     }
@@ -254,10 +255,15 @@ impl Rights {
         namespace: Option<&str>,
     ) {
         let place = namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_owned()));
-        self.add(place, objects(&kind.group, resource), conduct.verbs(RecreatePolicy::Never), REMAINS);
-        if conduct.writes() {
-            let home = namespace.unwrap_or(HOME).to_owned();
-            self.add_own(RightScope::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+        self.add(
+            place,
+            objects(&kind.group, resource),
+            conduct.object_verbs(RecreatePolicy::Never),
+            REMAINS_PURPOSE,
+        );
+        if conduct.is_writing() {
+            let home = namespace.unwrap_or(CLUSTER_EVENTS_NAMESPACE).to_owned();
+            self.add_own(RightScope::Namespace(home), objects("", "events"), &EVENT_VERBS, EVENTS_PURPOSE);
         }
     }
 
@@ -295,23 +301,23 @@ impl Rights {
                 (KindScope::Namespaced, "objects of this kind are watched in each namespace of the source")
             }
         };
-        for place in reach.places(scope) {
-            self.add(place, objects(object.id.group(), resource), &KIND, why);
+        for place in reach.right_scopes(scope) {
+            self.add(place, objects(object.id.group(), resource), &WATCH_VERBS, why);
         }
     }
 
     fn add_object(&mut self, conduct: SourceAccess, object: &Object, resource: &str) {
         let place = self.place(object);
-        let verbs = conduct.verbs(recreates(&object.body));
+        let verbs = conduct.object_verbs(recreate_policy(&object.body));
         self.add(
             place,
             objects(object.id.group(), resource),
             verbs,
             "objects of this kind are in the source",
         );
-        if conduct.writes() {
-            let home = object.id.namespace().unwrap_or(HOME).to_owned();
-            self.add_own(RightScope::Namespace(home), objects("", "events"), &TOLD, EVENTS);
+        if conduct.is_writing() {
+            let home = object.id.namespace().unwrap_or(CLUSTER_EVENTS_NAMESPACE).to_owned();
+            self.add_own(RightScope::Namespace(home), objects("", "events"), &EVENT_VERBS, EVENTS_PURPOSE);
         }
     }
 
@@ -323,48 +329,53 @@ impl Rights {
 
     fn add_workload(&mut self, conduct: SourceAccess, object: &Object) {
         let place = self.place(object);
-        let pods = "its pods tell how a rollout goes";
-        self.add(place.clone(), objects("", "pods"), &KIND, pods);
-        let (events, why) = (objects("", "events"), "Events tell why pods cannot be created");
+        let pods = "its pods show the progress of a rollout";
+        self.add(place.clone(), objects("", "pods"), &WATCH_VERBS, pods);
+        let (events, why) = (objects("", "events"), "Events show why pods cannot be created");
         match object.id.kind() {
             "Deployment" => {
                 self.add(place.clone(), events, &["list"], why);
-                self.add(place.clone(), objects("apps", "replicasets"), &KIND, pods);
+                self.add(place.clone(), objects("apps", "replicasets"), &WATCH_VERBS, pods);
             }
             kind => {
-                self.add(place.clone(), events, &KIND, why);
+                self.add(place.clone(), events, &WATCH_VERBS, why);
                 self.add(place.clone(), objects("apps", "controllerrevisions"), &["list"], pods);
-                if kind == "StatefulSet" && conduct.writes() {
-                    let stuck = "a pod that would hold up a StatefulSet for ever is deleted";
+                if kind == "StatefulSet" && conduct.is_writing() {
+                    let stuck = "a pod that would block a StatefulSet forever is deleted";
                     self.add(place.clone(), objects("", "pods"), &["get", "delete"], stuck);
                 }
             }
         }
-        let steps = !annotation(&object.body, annotations::STEPS).is_empty();
-        if steps && object.id.kind() == "Deployment" && conduct.writes() {
+        let steps = !annotation_text(&object.body, annotations::STEPS).is_empty();
+        if steps && object.id.kind() == "Deployment" && conduct.is_writing() {
             let shared = "a step takes back the pods that a scale gave its template";
             self.add(place.clone(), objects("apps", "replicasets/scale"), &["patch"], shared);
         }
         if steps && object.id.kind() == "DaemonSet" {
-            self.add_own(RightScope::Cluster, objects("", "nodes"), &KIND, "steps go node by node");
-            if conduct.writes() {
+            self.add_own(RightScope::Cluster, objects("", "nodes"), &WATCH_VERBS, "steps go node by node");
+            if conduct.is_writing() {
                 let evict = "steps evict pods";
                 self.add(place.clone(), objects("", "pods/eviction"), &["create"], evict);
                 // Where the server says that something else was changed, it is looked what.
                 self.add(place.clone(), objects("", "pods"), &["get"], evict);
             }
         }
-        if restarts_on_change(&object.body) {
+        if has_restart_on_change(&object.body) {
             // Of what no pod uses nothing is read: Secrets are the widest of all rights.
             for used in graph::configuration(&object.id, &object.body) {
                 let why = "workloads are restarted when these change";
-                self.add(place.clone(), objects("", &guess(used.kind())), &["get", "list", "watch"], why);
+                self.add(
+                    place.clone(),
+                    objects("", &guess_plural(used.kind())),
+                    &["get", "list", "watch"],
+                    why,
+                );
             }
         }
     }
 
     /// Returns each right as a question, with what it is for.
-    pub(super) fn questions(&self) -> Vec<(AccessRequest, &'static str)> {
+    pub(super) fn access_questions(&self) -> Vec<(AccessRequest, &'static str)> {
         let mut questions = Vec::new();
         for ((place, subject), verbs) in &self.all {
             for (verb, why) in verbs {
@@ -376,7 +387,7 @@ impl Rights {
     }
 
     /// Returns the rights among these to which a question was answered with no.
-    pub(super) fn lacking(&self, denied: &BTreeSet<AccessRequest>) -> Self {
+    pub(super) fn denied_rights(&self, denied: &BTreeSet<AccessRequest>) -> Self {
         let mut lacking = Self { all: BTreeMap::new(), ..self.clone() };
         for ((place, subject), verbs) in &self.all {
             let is_denied = |verb: &str| {
@@ -426,10 +437,10 @@ fn access_requests(place: &RightScope, subject: &RightSubject, verb: &str) -> Ve
     }
 }
 
-static BUILTIN: LazyLock<KindScopes> = LazyLock::new(KindScopes::builtin);
+static BUILTIN_SCOPES: LazyLock<KindScopes> = LazyLock::new(KindScopes::builtin);
 
 fn is_builtin(kind: &GroupKind) -> bool {
-    BUILTIN.get(kind).is_some()
+    BUILTIN_SCOPES.get(kind).is_some()
 }
 
 /// Returns the key for seals.
@@ -448,7 +459,7 @@ fn named_object(group: &str, resource: &str, name: &str) -> RightSubject {
 }
 
 /// Returns the names of the kinds that sources themselves define.
-pub(super) fn own_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMap<GroupKind, String> {
+pub(super) fn defined_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMap<GroupKind, String> {
     let definitions = held.filter(|object| object.id.kind() == "CustomResourceDefinition");
     let name = |object: &Object| {
         let text = |path: &[&str]| text_at(&object.body, path).to_owned();
@@ -461,13 +472,13 @@ pub(super) fn own_plurals<'a>(held: impl Iterator<Item = &'a Object>) -> BTreeMa
         is_plain(plural)
             && is_group(&kind.group)
             && kind.group.contains('.')
-            && !BUILTIN.has_group(&kind.group)
+            && !BUILTIN_SCOPES.has_group(&kind.group)
     };
     definitions.map(name).filter(right).collect()
 }
 
 /// Returns the name of a kind in URLs as Kubernetes itself guesses it.
-pub(super) fn guess(kind: &str) -> String {
+pub(super) fn guess_plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.as_str() {
         "endpoints" => kind,

@@ -10,7 +10,7 @@ use super::args::{GlobalArgs, HoldArgs, PromoteArgs, RolloutCommand, RolloutStat
 use super::facts::ObjectFacts;
 use super::object_name::ObjectName;
 use super::orders::{self, LastingState};
-use super::overview::clean;
+use super::overview::clean_text;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::ClusterSession;
 use super::{CommandError, ExitStatus, Terminal, facts, history, session, settings};
@@ -20,15 +20,17 @@ use crate::engine::{Overlay, Release, is_workload};
 use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 
 /// The polling interval of watched objects.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Opens the desk that the flags mean.
-pub(super) async fn session(global: &GlobalArgs) -> Result<ClusterSession, CommandError> {
+pub(super) async fn open_session(global: &GlobalArgs) -> Result<ClusterSession, CommandError> {
     let named = global.name.as_ref().map(DnsLabel::to_string);
-    let session =
-        ClusterSession::open(&settings::connection(global), global.namespace.as_ref().map(DnsLabel::as_str))
-            .await?;
-    Ok(session.looking_in(named))
+    let session = ClusterSession::open(
+        &settings::connection_config(global),
+        global.namespace.as_ref().map(DnsLabel::as_str),
+    )
+    .await?;
+    Ok(session.with_source_hint(named))
 }
 
 /// Carries the command out.
@@ -37,18 +39,23 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    session::runtime()?.block_on(async {
-        let session = session(global).await?;
+    session::start_runtime()?.block_on(async {
+        let session = open_session(global).await?;
         match command {
             RolloutCommand::Status(args) => status(&session, args, terminal).await,
             RolloutCommand::History(args) => history::print(&session, &args.object, terminal).await,
             RolloutCommand::Undo(args) => {
                 let to = args.to_revision.as_deref().unwrap_or_default();
-                orders::order(&session, &args.object, "undo", to, terminal).await
+                orders::give_order(&session, &args.object, "undo", to, terminal).await
+            }
+            RolloutCommand::Retry(args) => {
+                orders::give_order(&session, &args.object, "retry", "", terminal).await
             }
             RolloutCommand::Retry(args) => orders::order(&session, &args.object, "retry", "", terminal).await,
             RolloutCommand::Promote(args) => promote(&session, args, terminal).await,
-            RolloutCommand::Abort(args) => orders::order(&session, &args.object, "abort", "", terminal).await,
+            RolloutCommand::Abort(args) => {
+                orders::give_order(&session, &args.object, "abort", "", terminal).await
+            }
             RolloutCommand::Pause(args) => {
                 orders::set(&session, &args.object, LastingState::Paused, &args.reason, terminal).await
             }
@@ -68,10 +75,10 @@ pub(super) fn hold(
 ) -> Result<ExitStatus, CommandError> {
     let length = SignedDuration::try_from(args.time.get()).ok();
     let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
-    let Some(until) = until else { return Err(CommandError::usage("--for is too long")) };
+    let Some(until) = until else { return Err(CommandError::usage_error("--for is too long")) };
     let words = format!("until={} {}", until.strftime("%Y-%m-%dT%H:%M:%SZ"), args.reason);
-    session::runtime()?.block_on(async {
-        orders::set(&session(global).await?, &args.object, LastingState::OnHold, &words, terminal).await
+    session::start_runtime()?.block_on(async {
+        orders::set(&open_session(global).await?, &args.object, LastingState::OnHold, &words, terminal).await
     })
 }
 
@@ -81,8 +88,9 @@ pub(super) fn release(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    session::runtime()?
-        .block_on(async { orders::end(&session(global).await?, name, LastingState::OnHold, terminal).await })
+    session::start_runtime()?.block_on(async {
+        orders::end(&open_session(global).await?, name, LastingState::OnHold, terminal).await
+    })
 }
 
 /// Names the step and the content that are meant: the order may be carried out much later.
@@ -91,9 +99,9 @@ async fn promote(
     args: &PromoteArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let target = session.target(&args.object).await?;
-    let overlay = target.annotation(annotations::OVERLAY).parse::<Overlay>().ok();
-    let release = Release::parse(target.annotation(annotations::RELEASE));
+    let target = session.find_object(&args.object).await?;
+    let overlay = target.annotation_value(annotations::OVERLAY).parse::<Overlay>().ok();
+    let release = Release::parse(target.annotation_value(annotations::RELEASE));
     let (Some(step), Some(release)) = (overlay.and_then(Overlay::step), release) else {
         terminal.print(&format!("nothing to promote: {} is not stepping\n", target.id))?;
         return Ok(ExitStatus::Differs);
@@ -103,7 +111,7 @@ async fn promote(
     } else {
         ("promote", format!("{} {step}", release.hash))
     };
-    orders::order(session, &args.object, verb, &argument, terminal).await
+    orders::give_order(session, &args.object, verb, &argument, terminal).await
 }
 
 async fn status(
@@ -115,7 +123,7 @@ async fn status(
     loop {
         let (text, exit) = match &args.object {
             Some(name) => rollout_status(session, name).await?,
-            None => all(session).await?,
+            None => all_rollouts(session).await?,
         };
         if text != printed {
             terminal.print(&text)?;
@@ -125,8 +133,8 @@ async fn status(
             return Ok(if exit == WatchState::Done { ExitStatus::Done } else { ExitStatus::Differs });
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = terminal.unread() => return Err(CommandError::unread()),
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = terminal.wait_until_closed() => return Err(CommandError::closed_output()),
         }
     }
 }
@@ -143,18 +151,18 @@ async fn rollout_status(
     session: &ClusterSession,
     name: &ObjectName,
 ) -> Result<(String, WatchState), CommandError> {
-    let target = session.target(name).await?;
+    let target = session.find_object(name).await?;
     if !is_workload(&target.id) {
-        return Err(CommandError::usage(format!("{} is not rolled out", target.id))
+        return Err(CommandError::usage_error(format!("{} is not rolled out", target.id))
             .hint("name a Deployment, StatefulSet or DaemonSet; `rhumb why` takes any object"));
     }
     let facts = ObjectFacts::read(session, &target).await?;
     let (words, stand) = rollout_state(&target.object);
-    let waits = facts.queued().is_some() && stand == RolloutState::Done;
+    let waits = facts.queue_entry().is_some() && stand == RolloutState::Done;
     // A rollout of the content before is not an answer.
     let first = (!waits).then_some(words);
-    let lines = first.into_iter().chain(facts.waits()).chain([facts.budget()]);
-    let lines: Vec<String> = lines.map(|line| clean(&line)).collect();
+    let lines = first.into_iter().chain(facts.wait_reasons()).chain([facts.budget_text()]);
+    let lines: Vec<String> = lines.map(|line| clean_text(&line)).collect();
     let text = format!("{}\n", lines.join("\n  "));
     let progress = match stand {
         RolloutState::Done if waits => WatchState::InProgress,
@@ -166,16 +174,16 @@ async fn rollout_status(
 }
 
 /// Returns all workloads of all sources that are not rolled out.
-async fn all(session: &ClusterSession) -> Result<(String, WatchState), CommandError> {
+async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), CommandError> {
     let mut lines = Vec::new();
     let mut stands = Vec::new();
     let (mut applysets, mut at_rest) = (BTreeSet::new(), BTreeSet::new());
-    for (source, _) in session.cluster.inventories(&session.system).await? {
+    for (source, _) in session.cluster.list_inventories(&session.system).await? {
         let set = applyset_id(&session.system, &source);
         applysets.insert(set.clone());
         for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
             let group_kind = GroupKind::new("apps", kind);
-            let KindLookup::Served(kind) = session.kinds.preferred(&group_kind) else { continue };
+            let KindLookup::Served(kind) = session.kinds.preferred_kind(&group_kind) else { continue };
             for mut object in session.cluster.objects(&kind, None, &format!("{PART_OF}={set}")).await? {
                 // Items of a list do not name their kind.
                 object["kind"] = (&*group_kind.kind).into();
@@ -191,8 +199,8 @@ async fn all(session: &ClusterSession) -> Result<(String, WatchState), CommandEr
             }
         }
     }
-    let (ledger, unreadable) = facts::ledger(session).await?;
-    let ledger = facts::without_left_claims(ledger, &at_rest);
+    let (ledger, unreadable) = facts::read_ledger(session).await?;
+    let ledger = facts::without_ended_claims(ledger, &at_rest);
     let queue = facts::queue_lines(&ledger, &applysets);
     if lines.is_empty() {
         lines.push("no workload is being rolled out\n".to_owned());
@@ -200,8 +208,8 @@ async fn all(session: &ClusterSession) -> Result<(String, WatchState), CommandEr
     if !queue.is_empty() {
         stands.push(RolloutState::InProgress);
     }
-    lines.extend(queue.iter().map(|line| format!("{}\n", clean(line))));
-    lines.extend(unreadable.iter().map(|why| format!("rollout budget: {}\n", clean(why))));
+    lines.extend(queue.iter().map(|line| format!("{}\n", clean_text(line))));
+    lines.extend(unreadable.iter().map(|why| format!("rollout budget: {}\n", clean_text(why))));
     if unreadable.is_none() || !ledger.unread.is_empty() {
         lines.push(format!("{}\n", facts::budget_words(&ledger)));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::{at, text_at};
+use crate::object::{text_at, value_at};
 
 /// The state of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) fn rollout_state(object: &Value) -> (String, RolloutState) {
 }
 
 fn number(object: &Value, path: &[&str]) -> i64 {
-    at(object, path).and_then(Value::as_i64).unwrap_or(0)
+    value_at(object, path).and_then(Value::as_i64).unwrap_or(0)
 }
 
 fn status(object: &Value, key: &str) -> i64 {
@@ -34,7 +34,7 @@ fn status(object: &Value, key: &str) -> i64 {
 }
 
 fn replicas(object: &Value) -> i64 {
-    at(object, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(1)
+    value_at(object, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(1)
 }
 
 fn is_observed(object: &Value) -> bool {
@@ -46,7 +46,7 @@ fn deployment(object: &Value) -> Result<(String, bool), String> {
     if !is_observed(object) {
         return Ok(("Waiting for deployment spec update to be observed...".to_owned(), false));
     }
-    let conditions = at(object, &["status", "conditions"]).and_then(Value::as_array);
+    let conditions = value_at(object, &["status", "conditions"]).and_then(Value::as_array);
     let late = |condition: &Value| text_at(condition, &["reason"]) == "ProgressDeadlineExceeded";
     if conditions.is_some_and(|all| all.iter().any(late)) {
         return Err(format!("deployment {name:?} exceeded its progress deadline"));

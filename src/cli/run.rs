@@ -33,25 +33,25 @@ use crate::serve::{
 };
 
 /// The time limit for running tasks at the end.
-const SHUTDOWN: Duration = Duration::from_secs(1);
+const TASK_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The end comes within 5 s of the order. So long after it the Leases are not waited for any more;
 /// nor is anything that this process still does; nor its threads.
-const RELEASED: Duration = Duration::from_secs(4);
-const FOLLOWED: Duration = Duration::from_millis(4250);
-const ENDED: Duration = Duration::from_millis(4500);
+const LEASE_RELEASE_DEADLINE: Duration = Duration::from_secs(4);
+const SOURCE_STOP_DEADLINE: Duration = Duration::from_millis(4250);
+const PROCESS_END_DEADLINE: Duration = Duration::from_millis(4500);
 
 /// The time limit for a credential plugin at the start, with a margin.
-const LOGIN: Duration = Duration::from_secs(90);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The longest wait before a credential plugin that gave nothing is asked again.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_CREDENTIALS_DELAY: Duration = Duration::from_secs(15);
 
 /// A cluster that has not answered for so long is one that is waited for.
-const ANSWER: Duration = Duration::from_secs(2);
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The interval at which the kubeconfig is checked.
-const CREDENTIALS: Duration = Duration::from_secs(30);
+const KUBECONFIG_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Carries the command out.
 pub(super) fn carry_out(
@@ -60,10 +60,10 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let typed = Invocation { args, global, terminal };
-    let config = typed.settings(FileRead::First)?;
-    let (service, interval) = settings::service();
+    let config = typed.read_settings(FileRead::First)?;
+    let (service, interval) = settings::systemd_service();
     keep_memory_private();
-    let runtime = session::runtime()?;
+    let runtime = session::start_runtime()?;
     let mut end = StopTime::default();
     let ended = runtime.block_on(async {
         let hangup = HangupAction::of_a_service_with(args.config.as_deref());
@@ -71,10 +71,10 @@ pub(super) fn carry_out(
         let told = tokio::spawn(service.clone().keep_current());
         let ended = tokio::select! {
             biased;
-            () = signals.aborted() => Ok(ExitStatus::Aborted),
+            () = signals.wait_for_abort() => Ok(ExitStatus::Aborted),
             ended = follow(typed, config, &signals, &service, interval) => ended,
-            () = signals.overdue(FOLLOWED) => {
-                tracing::warn!("not all has come to its end in time; nothing is lost by that");
+            () = signals.wait_until_overdue(SOURCE_STOP_DEADLINE) => {
+                tracing::warn!("not everything finished in time; nothing is lost by that");
                 Ok(ExitStatus::Done)
             }
         };
@@ -85,7 +85,11 @@ pub(super) fn carry_out(
     // Ends git's processes. A thread that waits for a dead disk or a credential plugin is not
     // waited for.
     let aborted = matches!(ended, Ok(ExitStatus::Aborted));
-    runtime.shutdown_timeout(if aborted { Duration::ZERO } else { end.time_left(ENDED).min(SHUTDOWN) });
+    runtime.shutdown_timeout(if aborted {
+        Duration::ZERO
+    } else {
+        end.time_left(PROCESS_END_DEADLINE).min(TASK_SHUTDOWN_TIMEOUT)
+    });
     ended
 }
 
@@ -114,13 +118,13 @@ async fn follow(
     let metrics = Metrics::new(measures.clone(), queue::QueueMetrics::default());
     let process =
         ProcessHandle::new(seen.clone(), &heartbeats, metrics.clone(), service.clone(), recorder.clone());
-    answer(&config, &process, stop);
-    let patient = patient_connect(&config, &measures, &heartbeats, service);
+    serve_endpoints(&config, &process, stop);
+    let patient = connect_when_ready(&config, &measures, &heartbeats, service);
     let Some(cluster) = stop.run_until_cancelled(patient).await else {
         return Ok(ExitStatus::Done);
     };
     let cluster = cluster.map_err(|error| typed.classify(error))?;
-    let patient = patient_state(typed, &mut config, &cluster, signals, service);
+    let patient = wait_for_state(typed, &mut config, &cluster, signals, service);
     let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
         return Ok(ExitStatus::Done);
     };
@@ -133,16 +137,17 @@ async fn follow(
         return Ok(ExitStatus::Done);
     };
     settled?;
-    let _credentials = AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(CREDENTIALS)));
+    let _credentials =
+        AbortOnDropHandle::new(tokio::spawn(cluster.follow_credentials(KUBECONFIG_CHECK_INTERVAL)));
     let (listener, told) = mpsc::unbounded_channel();
     let log = tokio::spawn(log(told, recorder.follow(report::has_line)));
     let (recipients, announced) = watch::channel(Vec::new());
     let _announcing = AbortOnDropHandle::new(tokio::spawn(announce(announced, recorder.clone())));
     let share = SourceShare::of(&config, &cluster, &seen);
     let namespace = config.namespace.clone();
-    let events = daemon::write_events(cluster.clone(), share.terms(), namespace, recorder.clone());
+    let events = daemon::write_events(cluster.clone(), share.lease_terms(), namespace, recorder.clone());
     let _events = AbortOnDropHandle::new(tokio::spawn(events));
-    let silence = report_silence(service.clone(), cluster.measures().silence());
+    let silence = report_silence(service.clone(), cluster.call_metrics().silence_receiver());
     let _silence = AbortOnDropHandle::new(tokio::spawn(silence));
     let daemon = Daemon {
         invocation: typed,
@@ -166,7 +171,7 @@ async fn follow(
         }
     };
     let Daemon { listener, share, .. } = daemon;
-    share.end(signals.end().time_left(RELEASED)).await;
+    share.end(signals.end().time_left(LEASE_RELEASE_DEADLINE)).await;
     // The loop has ended and with it the only sender: what is left is written down.
     drop(listener);
     let _ = log.await;
@@ -196,9 +201,9 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSu
 }
 
 /// Serves the configured endpoints. A listener that fails to bind does not stop the daemon.
-fn answer(config: &Config, process: &ProcessHandle, stop: &CancellationToken) {
+fn serve_endpoints(config: &Config, process: &ProcessHandle, stop: &CancellationToken) {
     let spec = &config.serve;
-    let is_of_a_pod = || session::connection(config).is_of_a_pod();
+    let is_of_a_pod = || session::cluster_connection(config).is_of_a_pod();
     let others =
         if is_shared(config, is_of_a_pod) { UnservedSources::Replicas } else { UnservedSources::Nobody };
     let hooks = WebhookReceiver::new(spec.hook_secret.clone(), others);
@@ -214,7 +219,7 @@ fn answer(config: &Config, process: &ProcessHandle, stop: &CancellationToken) {
     let probes = spec.probes.map(|address| (ListenEndpoint::Probes(address), RouteSet::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
-        tokio::spawn(serve::listen(place, router, process.endpoints.clone(), stop.clone()));
+        tokio::spawn(serve::serve_endpoint(place, router, process.endpoints.clone(), stop.clone()));
     }
 }
 
@@ -253,15 +258,15 @@ impl Daemon<'_> {
     async fn follow(&self, config: &Config) -> Result<NextStep, CommandError> {
         let served = self.share.take(config, &self.cluster).await;
         let sources = self.open_sources(&served).map_err(|error| self.invocation.classify(error))?;
-        let setup = session::daemon(&served.config, served.cluster.clone(), sources);
+        let setup = session::daemon_setup(&served.config, served.cluster.clone(), sources);
         let (summary, summaries) = watch::channel(DaemonSummary::default());
         let mut teller =
             Some(AbortOnDropHandle::new(tokio::spawn(report_status(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
         let reconciler = Reconciler::new(setup, StopCondition::Stopped, self.listener.clone());
-        let reconciler = reconciler.summed_up(summary).recorded(self.recorder.clone());
-        let reconciler = reconciler.counting(self.metrics.clone()).retiring(&served.retired);
-        let reconciler = reconciler.ending_with(self.signals.stop().clone());
+        let reconciler = reconciler.with_summary(summary).with_recorder(self.recorder.clone());
+        let reconciler = reconciler.with_metrics(self.metrics.clone()).with_retired_sources(&served.retired);
+        let reconciler = reconciler.with_end_token(self.signals.stop().clone());
         let are_others = self.recipients.send_if_modified(|known| {
             let changed = *known != config.notify;
             known.clone_from(&config.notify);
@@ -270,7 +275,7 @@ impl Daemon<'_> {
         if are_others {
             config.uncommitted().iter().for_each(|uncommitted| tracing::warn!("{uncommitted}"));
         }
-        self.running.send_replace(Some(reconciler.inquiries()));
+        self.running.send_replace(Some(reconciler.inquiry_sender()));
         let mut running = std::pin::pin!(reconciler.run(stop.clone()));
         let mut next = None;
         let ended = loop {
@@ -286,7 +291,7 @@ impl Daemon<'_> {
                         stop.cancel();
                     }
                 }
-                changed = self.share.wait_for_change(&served), if next.is_none() => {
+                changed = self.share.changed(&served), if next.is_none() => {
                     changed?;
                     next = Some(NextStep::Share);
                     stop.cancel();
@@ -294,7 +299,7 @@ impl Daemon<'_> {
             }
         };
         drop(teller);
-        self.share.rest();
+        self.share.stop_serving();
         ended?;
         Ok(next.filter(|_| !self.signals.stop().is_cancelled()).unwrap_or(NextStep::End))
     }
@@ -306,10 +311,10 @@ impl Daemon<'_> {
                 return Some(self.open(source));
             }
             let opened = match source.life {
-                SourceLifecycle::Lives => session::awaited(source, &self.state),
-                SourceLifecycle::Ends => session::ending(source, &self.state),
+                SourceLifecycle::Lives => session::awaited_setup(source, &self.state),
+                SourceLifecycle::Ends => session::ending_setup(source, &self.state),
             };
-            opened.inspect_err(|error| self.share.unusable(&source.name, error)).ok().map(Ok)
+            opened.inspect_err(|error| self.share.set_unusable(&source.name, error)).ok().map(Ok)
         });
         opened.collect()
     }
@@ -321,7 +326,11 @@ impl Daemon<'_> {
 
     fn open(&self, source: &SourceConfig) -> Result<SourceSetup, CommandError> {
         // A configured location has a declared kind; a path on the command line is inspected.
-        let open = if self.invocation.args.config.is_some() { session::followed } else { session::awaited };
+        let open = if self.invocation.args.config.is_some() {
+            session::followed_setup
+        } else {
+            session::awaited_setup
+        };
         open(source, &self.state)
     }
 }
@@ -332,31 +341,31 @@ fn watch_over(
     heartbeats: &Heartbeats,
     interval: Option<Duration>,
 ) -> Result<WatchdogGuard, CommandError> {
-    report::watchdog(service.clone(), heartbeats.clone(), interval).map_err(|error| {
+    report::start_watchdog(service.clone(), heartbeats.clone(), interval).map_err(|error| {
         CommandError::new(ErrorClass::Internal, format!("no thread can be started: {error}"))
     })
 }
 
 /// Connects, and waits for a credential plugin that gives nothing yet: what it asks may be away as
 /// the API server may.
-async fn patient_connect(
+async fn connect_when_ready(
     config: &Config,
     measures: &cluster::CallMetrics,
     heartbeats: &Heartbeats,
     service: &SystemdService,
 ) -> Result<Cluster, CommandError> {
     let mut wait = Duration::from_secs(1);
-    let heartbeat = heartbeats.expect("the credential plugin of the kubeconfig", LOGIN);
+    let heartbeat = heartbeats.expect_part("the credential plugin of the kubeconfig", LOGIN_TIMEOUT);
     loop {
-        heartbeat.beat(LOGIN);
-        service.extend(LOGIN);
+        heartbeat.record(LOGIN_TIMEOUT);
+        service.extend(LOGIN_TIMEOUT);
         match session::connect_watched(config, measures, heartbeats).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
-                tracing::warn!("{error}; asked again in {} s", wait.as_secs());
+                tracing::warn!("{error}; retry in {} s", wait.as_secs());
                 service.set_topic(StatusTopic::State, "waiting for the credential plugin of the kubeconfig");
-                service.ready();
+                service.notify_ready();
                 tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(LONGEST);
+                wait = (wait * 2).min(MAX_CREDENTIALS_DELAY);
             }
             known => return known,
         }
@@ -365,7 +374,7 @@ async fn patient_connect(
 
 /// Waits for the cluster that the state is of. While it does not answer, the service is up all the
 /// same, and takes a new configuration.
-async fn patient_state(
+async fn wait_for_state(
     typed: Invocation<'_>,
     config: &mut Config,
     cluster: &Cluster,
@@ -374,16 +383,16 @@ async fn patient_state(
 ) -> Result<PathBuf, CommandError> {
     // Where the state is takes a new process.
     let first = config.clone();
-    let mut answer = std::pin::pin!(session::patient_state(&first, cluster));
-    if let Ok(answered) = tokio::time::timeout(ANSWER, &mut answer).await {
+    let mut answer = std::pin::pin!(session::wait_for_state(&first, cluster));
+    if let Ok(answered) = tokio::time::timeout(FIRST_ANSWER_TIMEOUT, &mut answer).await {
         return answered;
     }
     service.set_topic(StatusTopic::State, "waiting for the API server");
-    service.ready();
+    service.notify_ready();
     // Where nothing is: nobody knows yet whose state there will be.
     let nowhere = Path::new("/nonexistent");
     let open = |config: &Config| {
-        let opened = config.sources.iter().map(|source| session::followed(source, nowhere));
+        let opened = config.sources.iter().map(|source| session::followed_setup(source, nowhere));
         opened.collect::<Result<Vec<_>, _>>()
     };
     loop {
@@ -392,7 +401,7 @@ async fn patient_state(
             () = signals.reload() => {
                 if let ReloadResult::Changed(newer) = reload(typed, config, service, open) {
                     *config = *newer;
-                    service.ready();
+                    service.notify_ready();
                 }
             }
         }
@@ -405,11 +414,11 @@ async fn report_silence(service: SystemdService, mut silence: watch::Receiver<Op
         let since = *silence.borrow_and_update();
         if let Some(since) = since {
             // One answer that is lost is no news.
-            let brief = tokio::time::timeout(report::SILENCE, silence.changed()).await;
+            let brief = tokio::time::timeout(report::SILENCE_THRESHOLD, silence.changed()).await;
             match brief {
                 Ok(Ok(())) => continue,
                 Ok(Err(_)) => return,
-                Err(_) => service.set_topic(StatusTopic::Server, report::server_is_silent(since)),
+                Err(_) => service.set_topic(StatusTopic::Server, report::silence_text(since)),
             }
         } else {
             service.set_topic(StatusTopic::Server, "");
@@ -427,7 +436,7 @@ async fn report_status(service: SystemdService, mut summaries: watch::Receiver<D
         let text = summaries.borrow_and_update().to_string();
         service.set_topic(StatusTopic::State, text);
         if std::mem::take(&mut is_first) {
-            service.ready();
+            service.notify_ready();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::exit::{ExitStatus, plain};
+use super::exit::{ExitStatus, os_message};
 use super::{CommandError, settings};
 use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
@@ -19,19 +19,19 @@ use crate::source::{self, DiskSnapshot, Source, SourceSettings, read_disk};
 
 /// The maximum number of retries where the server asks to slow down, and the pause where it names
 /// none.
-const TRIES: usize = 5;
-const PAUSE: Duration = Duration::from_secs(1);
+const MAX_THROTTLE_RETRIES: usize = 5;
+const THROTTLE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Starts the runtime. One thread drives everything; reading and parsing happen beside it.
-pub(super) fn runtime() -> Result<Runtime, CommandError> {
+pub(super) fn start_runtime() -> Result<Runtime, CommandError> {
     Builder::new_current_thread().enable_all().build().map_err(|error| {
-        CommandError::new(ErrorClass::Internal, format!("the runtime does not start: {}", plain(&error)))
+        CommandError::new(ErrorClass::Internal, format!("the runtime does not start: {}", os_message(&error)))
     })
 }
 
 /// Connects to the cluster of the configuration.
 pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
-    Ok(Cluster::connect(&connection(config)).await?)
+    Ok(Cluster::connect(&cluster_connection(config)).await?)
 }
 
 /// As [`connect`], for whoever is asked for measures and signs of life before there is a
@@ -41,11 +41,11 @@ pub(super) async fn connect_watched(
     measures: &CallMetrics,
     heartbeats: &Heartbeats,
 ) -> Result<Cluster, CommandError> {
-    Ok(Cluster::connect_watched(&connection(config), measures.clone(), heartbeats.clone()).await?)
+    Ok(Cluster::connect_watched(&cluster_connection(config), measures.clone(), heartbeats.clone()).await?)
 }
 
 /// Returns how the cluster of the configuration is reached.
-pub(super) fn connection(config: &Config) -> Connection {
+pub(super) fn cluster_connection(config: &Config) -> Connection {
     let api = &config.connection.api;
     Connection {
         kubeconfig: config.connection.kubeconfig.clone(),
@@ -77,7 +77,7 @@ impl From<cluster::ClusterError> for CommandError {
             ErrorClass::Forbidden => "check the user's roles: `kubectl auth can-i --list`",
             _ => "check with `kubectl version` that the API server answers",
         };
-        Self::new(error.class(), error.to_string()).exit(exit).hint(hint)
+        Self::new(error.class(), error.to_string()).with_exit(exit).hint(hint)
     }
 }
 
@@ -86,7 +86,7 @@ impl From<FatalError> for CommandError {
         match fatal {
             // Started again, it would write to whatever cluster the kubeconfig names now.
             FatalError::Astray(error) => {
-                Self::new(error.class(), error.to_string()).exit(ExitStatus::BadConfiguration).hint(
+                Self::new(error.class(), error.to_string()).with_exit(ExitStatus::BadConfiguration).hint(
                     "let the kubeconfig name that cluster again, or start rhumb again if this one is meant",
                 )
             }
@@ -102,7 +102,7 @@ impl From<FatalError> for CommandError {
 
 /// Returns the state directory of one cluster; made when something is to be kept in it.
 pub(super) async fn state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
-    let environment = settings::environment(PathBuf::new());
+    let environment = settings::process_environment(PathBuf::new());
     let directory = environment.state_directory(config.state_directory.as_deref()).map_err(|error| {
         CommandError::new(ErrorClass::Config, error.to_string()).hint("name one with --state-directory")
     })?;
@@ -111,14 +111,14 @@ pub(super) async fn state(config: &Config, cluster: &Cluster) -> Result<PathBuf,
 }
 
 /// Asks again where the server only asks to slow down: it says nothing about what was asked.
-pub(super) async fn patiently<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::ClusterError>
+pub(super) async fn retry_when_throttled<T, A>(ask: impl Fn() -> A) -> Result<T, cluster::ClusterError>
 where
     A: Future<Output = Result<T, cluster::ClusterError>>,
 {
-    for _ in 1..TRIES {
+    for _ in 1..MAX_THROTTLE_RETRIES {
         match ask().await {
             Err(error) if matches!(error.fault(), ClusterFault::TooMany { .. }) => {
-                tokio::time::sleep(error.retry_after().unwrap_or(PAUSE)).await;
+                tokio::time::sleep(error.retry_after().unwrap_or(THROTTLE_RETRY_DELAY)).await;
             }
             answer => return answer,
         }
@@ -127,12 +127,12 @@ where
 }
 
 /// As [`state`], but waits for an API server that does not answer yet.
-pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
+pub(super) async fn wait_for_state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
     let mut wait = Duration::from_millis(500);
     loop {
         match state(config, cluster).await {
             Err(error) if error.exit == ExitStatus::Unreachable => {
-                tracing::warn!("{error}; asked again in {} ms", wait.as_millis());
+                tracing::warn!("{error}; retry in {} ms", wait.as_millis());
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(Duration::from_secs(15));
             }
@@ -142,23 +142,23 @@ pub(super) async fn patient_state(config: &Config, cluster: &Cluster) -> Result<
 }
 
 /// Returns a source that is followed, or read at a named revision.
-pub(super) fn followed(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    followed_at(&source::ResolvedLocation::from(&config.location), config, state)
+pub(super) fn followed_setup(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    followed_setup_in(&source::ResolvedLocation::from(&config.location), config, state)
 }
 
-/// As [`followed`], where the command line may name what is not there yet.
-pub(super) fn awaited(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    followed_at(&source::ResolvedLocation::from(&config.location).awaited(), config, state)
+/// As [`followed_setup`], where the command line may name what is not there yet.
+pub(super) fn awaited_setup(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    followed_setup_in(&source::ResolvedLocation::from(&config.location).as_awaited(), config, state)
 }
 
 /// Returns a source that ends, wherever it was: of one that cannot be opened no older contents are
 /// known.
-pub(super) fn ending(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let nowhere = source::ResolvedLocation::from(&SourceLocation::nowhere()).awaited();
-    awaited(config, state).or_else(|_| followed_at(&nowhere, config, state))
+pub(super) fn ending_setup(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    let nowhere = source::ResolvedLocation::from(&SourceLocation::nowhere()).as_awaited();
+    awaited_setup(config, state).or_else(|_| followed_setup_in(&nowhere, config, state))
 }
 
-fn followed_at(
+fn followed_setup_in(
     location: &source::ResolvedLocation,
     config: &SourceConfig,
     state: &Path,
@@ -172,18 +172,18 @@ fn followed_at(
 /// Returns a source as it is on disk now, where it is a directory; else at its revision.
 pub(super) fn one_shot_source(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     match &config.location {
-        SourceLocation::Directory(path) => Ok(on_disk(config, place(config), read_disk(path)?.into())),
-        SourceLocation::Git { .. } => followed(config, state),
+        SourceLocation::Directory(path) => Ok(disk_setup(config, place(config), read_disk(path)?.into())),
+        SourceLocation::Git { .. } => followed_setup(config, state),
     }
 }
 
 /// Returns the identity of a source's location.
 pub(super) fn place(config: &SourceConfig) -> String {
-    source::ResolvedLocation::from(&config.location).identity()
+    source::ResolvedLocation::from(&config.location).location_identity()
 }
 
 /// Returns a source whose files were read already.
-pub(super) fn on_disk(config: &SourceConfig, place: String, disk: Arc<DiskSnapshot>) -> SourceSetup {
+pub(super) fn disk_setup(config: &SourceConfig, place: String, disk: Arc<DiskSnapshot>) -> SourceSetup {
     setup(config, place, SourceFiles::Once(disk))
 }
 
@@ -218,7 +218,7 @@ fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetu
 }
 
 /// Returns all that the loop needs.
-pub(super) fn daemon(config: &Config, cluster: Cluster, sources: Vec<SourceSetup>) -> Setup {
+pub(super) fn daemon_setup(config: &Config, cluster: Cluster, sources: Vec<SourceSetup>) -> Setup {
     Setup {
         cluster,
         namespace: config.namespace.clone(),
@@ -230,7 +230,7 @@ pub(super) fn daemon(config: &Config, cluster: Cluster, sources: Vec<SourceSetup
 }
 
 /// Returns the only source of a command that takes one.
-pub(super) fn only(config: &Config) -> Result<SourceConfig, CommandError> {
-    let missing = || CommandError::usage("no source is named");
+pub(super) fn only_source(config: &Config) -> Result<SourceConfig, CommandError> {
+    let missing = || CommandError::usage_error("no source is named");
     config.sources.first().cloned().ok_or_else(missing)
 }

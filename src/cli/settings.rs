@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::CommandError;
 use super::args::{GlobalArgs, LocationArgs, LogFormat, RunArgs, SourceSetArgs, WhyArgs};
-use super::exit::{ExitStatus, plain};
+use super::exit::{ExitStatus, os_message};
 use super::terminal::Terminal;
 use crate::config::{
     self, Config, DnsLabel, Environment, GitSpec, GitUrl, ServeConfig, SourceMode, SourceSpec,
@@ -20,7 +20,7 @@ use crate::secret;
 use crate::source::{self, LocationKind};
 
 /// Returns the environment of this process; relative paths start at `directory`.
-pub(super) fn environment(directory: PathBuf) -> Environment {
+pub(super) fn process_environment(directory: PathBuf) -> Environment {
     let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let credential = |name| path("CREDENTIALS_DIRECTORY").map(|folder| folder.join(name));
     Environment {
@@ -41,7 +41,7 @@ pub(super) fn environment(directory: PathBuf) -> Environment {
 const PACKAGED_SOCKET: &str = "/run/rhumb/rhumb.sock";
 
 /// No configuration file is larger, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
 
 /// Indicates whether a file is read for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,15 +69,17 @@ pub(super) fn status_source(
     socket: Option<&Path>,
 ) -> Result<StatusSource, CommandError> {
     // A person's own daemon comes before the packaged one, where it has ever run.
-    let own = environment(PathBuf::new());
+    let own = process_environment(PathBuf::new());
     let named = own.socket.is_some() || own.runtime_directory.is_some();
-    let here = own.socket().filter(|path| named || path.exists());
+    let here = own.socket_path().filter(|path| named || path.exists());
     let flags = [("--kubeconfig", global.kubeconfig.is_some()), ("--context", global.context.is_some())];
     let flag = flags.into_iter().find_map(|(flag, given)| given.then_some(flag));
     let names_cluster = flag.is_some() || global.system_namespace.is_some();
     match (socket, flag) {
-        (Some(_), Some(flag)) => Err(CommandError::usage(format!("--socket cannot be used with {flag}"))
-            .hint("a daemon knows its cluster: leave one of the two out")),
+        (Some(_), Some(flag)) => {
+            Err(CommandError::usage_error(format!("--socket cannot be used with {flag}"))
+                .hint("a daemon knows its cluster: leave one of the two out"))
+        }
         (Some(path), None) => Ok(StatusSource::Daemon(path.to_owned())),
         (None, _) if names_cluster => Ok(StatusSource::Cluster),
         (None, _) => Ok(StatusSource::DaemonOrCluster(here.unwrap_or_else(|| PACKAGED_SOCKET.into()))),
@@ -86,12 +88,12 @@ pub(super) fn status_source(
 
 /// Returns the service as its manager knows it, and how often that expects a sign of life. Outside
 /// of a service nobody is told anything.
-pub(super) fn service() -> (SystemdService, Option<Duration>) {
+pub(super) fn systemd_service() -> (SystemdService, Option<Duration>) {
     let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
-    let notifier = address.and_then(|address| match ServiceNotifier::to(&address) {
+    let notifier = address.and_then(|address| match ServiceNotifier::connect(&address) {
         Ok(notifier) => Some(notifier),
         Err(error) => {
-            tracing::warn!("NOTIFY_SOCKET cannot be used: {}", plain(&error));
+            tracing::warn!("NOTIFY_SOCKET cannot be used: {}", os_message(&error));
             None
         }
     });
@@ -111,14 +113,14 @@ fn local_environment() -> Result<Environment, CommandError> {
     let directory = std::env::current_dir().map_err(|error| {
         CommandError::new(
             ErrorClass::Config,
-            format!("the working directory cannot be used: {}", plain(&error)),
+            format!("the working directory cannot be used: {}", os_message(&error)),
         )
     })?;
-    Ok(environment(directory))
+    Ok(process_environment(directory))
 }
 
 /// Returns the settings of a command that knows the cluster and a source's name, but no place.
-pub(super) fn connection(global: &GlobalArgs) -> Config {
+pub(super) fn connection_config(global: &GlobalArgs) -> Config {
     let mut config = Config::default();
     override_by(&mut config, global);
     config
@@ -130,10 +132,10 @@ fn source_name(global: &GlobalArgs, spec: &SourceSpec) -> Result<DnsLabel, Comma
         return Ok(name.clone());
     }
     let placed = spec.clone().into_config(&DnsLabel::unnamed(), &local_environment()?);
-    let placed = placed.map_err(|error| CommandError::usage(error.to_string()))?;
+    let placed = placed.map_err(|error| CommandError::usage_error(error.to_string()))?;
     let location = source::ResolvedLocation::from(&placed.location);
     let title = location.title();
-    Ok(DnsLabel::derived(&[&title.whole, &title.inside], &location.identity()))
+    Ok(DnsLabel::derived(&[&title.whole, &title.inside], &location.location_identity()))
 }
 
 /// Returns the namespace of objects that name none.
@@ -142,12 +144,14 @@ pub(super) fn default_namespace(global: &GlobalArgs) -> DnsLabel {
 }
 
 /// Returns the settings of `why`, where it names a source.
-pub(super) fn explained(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
+pub(super) fn why_config(global: &GlobalArgs, args: &WhyArgs) -> Result<Option<Config>, CommandError> {
     let Some(source) = args.source.clone() else {
         if args.place.reference.is_none() && args.place.path.is_none() {
             return Ok(None);
         }
-        return Err(CommandError::usage("--ref and --path are of a SOURCE").hint("name it behind the object"));
+        return Err(
+            CommandError::usage_error("--ref and --path are of a SOURCE").hint("name it behind the object")
+        );
     };
     one_shot_config(global, &source, &args.place, PrunePolicy::On).map(Some)
 }
@@ -186,22 +190,22 @@ pub(super) fn one_shot_config(
         LocationKind::Repository(path)
             if args.reference.is_none() && !source::is_url(text) && is_work_tree(&path) =>
         {
-            on_disk(&path, args)
+            disk_spec(&path, args)
         }
-        place => by_place(place, text, args)?,
+        place => spec_by_place(place, text, args)?,
     };
     spec.prune = prune == PrunePolicy::On;
-    with_source(global, spec, args)
+    config_with_source(global, spec, args)
 }
 
 /// Returns the settings of a source whose files were read already, as those of this folder.
-pub(super) fn of_folder(
+pub(super) fn folder_config(
     global: &GlobalArgs,
     folder: &Path,
     args: &LocationArgs,
 ) -> Result<Config, CommandError> {
     let spec = SourceSpec { directory: Some(folder.to_owned()), ..SourceSpec::default() };
-    let mut config = with_source(global, spec, args)?;
+    let mut config = config_with_source(global, spec, args)?;
     config.sources.iter_mut().for_each(|source| source.prune = PrunePolicy::Partial);
     Ok(config)
 }
@@ -219,20 +223,20 @@ pub(super) struct Invocation<'a> {
 
 impl Invocation<'_> {
     /// Returns the settings as they are now: the file may be another one than before.
-    pub(super) fn settings(&self, reading: FileRead) -> Result<Config, CommandError> {
-        followed(self.global, self.args, reading, self.terminal)
+    pub(super) fn read_settings(&self, reading: FileRead) -> Result<Config, CommandError> {
+        run_config(self.global, self.args, reading, self.terminal)
     }
 
     /// Returns a fault of what a file configures takes a person, and no new start mends it.
     pub(super) fn classify(&self, error: CommandError) -> CommandError {
         let configured = self.args.config.is_some() && error.class == ErrorClass::Config;
-        if configured { error.exit(ExitStatus::BadConfiguration) } else { error }
+        if configured { error.with_exit(ExitStatus::BadConfiguration) } else { error }
     }
 }
 
 /// Returns the settings of `run`: a repository is followed by its commits, any other directory by
 /// its files.
-fn followed(
+fn run_config(
     global: &GlobalArgs,
     args: &RunArgs,
     reading: FileRead,
@@ -243,23 +247,25 @@ fn followed(
         return from_file(global, mode, file, reading, terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
-    let mut spec = by_place(awaited(text)?, text, &args.location)?;
+    let mut spec = spec_by_place(awaited_location(text)?, text, &args.location)?;
     match (&mut spec.git, args.interval) {
         (Some(git), Some(interval)) => git.interval = interval,
         (None, Some(_)) => {
-            return Err(CommandError::usage(format!("{text} is a directory: it is watched, not asked"))
-                .hint("leave --interval out"));
+            return Err(CommandError::usage_error(format!(
+                "{text} is a directory: it is watched, not asked"
+            ))
+            .hint("leave --interval out"));
         }
         (_, None) => {}
     }
     spec.prune = !args.no_prune;
     spec.observe = args.observe;
-    with_source(global, spec, &args.location)
+    config_with_source(global, spec, &args.location)
 }
 
 /// Returns where nothing is yet, `run` goes on defending what it accepted, and waits. It takes it
 /// for a repository until it sees what it is.
-fn awaited(text: &str) -> Result<LocationKind, CommandError> {
+fn awaited_location(text: &str) -> Result<LocationKind, CommandError> {
     match source::classify(text) {
         Err(source::SourceError::Missing { place }) => {
             tracing::warn!("{place}: no such file or directory; waiting for it");
@@ -273,7 +279,7 @@ fn awaited(text: &str) -> Result<LocationKind, CommandError> {
     }
 }
 
-fn by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result<SourceSpec, CommandError> {
+fn spec_by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result<SourceSpec, CommandError> {
     match place {
         LocationKind::Remote | LocationKind::Repository(_) => {
             let here = matches!(place, LocationKind::Repository(_)) && !source::is_url(text);
@@ -287,9 +293,9 @@ fn by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result<Sour
             };
             Ok(SourceSpec { git: Some(git), ..SourceSpec::default() })
         }
-        LocationKind::Directory(path) if args.reference.is_some() => Err(no_repository(text, &path)),
-        LocationKind::Directory(path) => Ok(on_disk(&path, args)),
-        LocationKind::File(_) => Err(CommandError::usage(format!(
+        LocationKind::Directory(path) if args.reference.is_some() => Err(not_a_repository_error(text, &path)),
+        LocationKind::Directory(path) => Ok(disk_spec(&path, args)),
+        LocationKind::File(_) => Err(CommandError::usage_error(format!(
             "{text} is a file, and a source is a directory"
         ))
         .hint("name its directory; `rhumb diff`, `rhumb apply` and `rhumb validate` take single files")),
@@ -297,29 +303,35 @@ fn by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result<Sour
 }
 
 /// A revision is asked for of what is no repository, or only a folder of one.
-fn no_repository(text: &str, path: &Path) -> CommandError {
+fn not_a_repository_error(text: &str, path: &Path) -> CommandError {
     let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let Some(tree) = whole.ancestors().skip(1).find(|folder| is_work_tree(folder)) else {
-        return CommandError::usage(format!("{text} is in no git repository, so --ref means nothing"))
+        return CommandError::usage_error(format!("{text} is in no git repository, so --ref means nothing"))
             .hint("name a repository as SOURCE, and a folder in it with --path");
     };
     let (tree, inside) = (tree.display(), whole.strip_prefix(tree).unwrap_or(&whole).display());
-    CommandError::usage(format!("{text} is only a folder of the git repository {tree}, and has no revisions"))
-        .hint(format!("name the two apart: {tree} --path {inside}"))
+    CommandError::usage_error(format!(
+        "{text} is only a folder of the git repository {tree}, and has no revisions"
+    ))
+    .hint(format!("name the two apart: {tree} --path {inside}"))
 }
 
 fn is_work_tree(path: &Path) -> bool {
     path.join(".git").exists()
 }
 
-fn on_disk(path: &Path, args: &LocationArgs) -> SourceSpec {
+fn disk_spec(path: &Path, args: &LocationArgs) -> SourceSpec {
     let inside = args.path.clone().unwrap_or_default();
     // Without a trailing slash: the place of a source is compared as text.
     let directory = path.join(inside.as_str()).components().collect();
     SourceSpec { directory: Some(directory), ..SourceSpec::default() }
 }
 
-fn with_source(global: &GlobalArgs, spec: SourceSpec, args: &LocationArgs) -> Result<Config, CommandError> {
+fn config_with_source(
+    global: &GlobalArgs,
+    spec: SourceSpec,
+    args: &LocationArgs,
+) -> Result<Config, CommandError> {
     let spec = SourceSpec {
         namespace: default_namespace(global),
         adopt: args.adopt,
@@ -328,25 +340,25 @@ fn with_source(global: &GlobalArgs, spec: SourceSpec, args: &LocationArgs) -> Re
     };
     let name = source_name(global, &spec)?;
     let source = spec.into_config(&name, &local_environment()?);
-    let source = source.map_err(|error| CommandError::usage(error.to_string()))?;
-    let mut config = connection(global);
+    let source = source.map_err(|error| CommandError::usage_error(error.to_string()))?;
+    let mut config = connection_config(global);
     config.serve = ServeConfig::of_environment(&local_environment()?);
     config.sources.push(source);
     Ok(config)
 }
 
 /// Returns the text of a configuration file.
-fn text_of(file: &Path, reading: FileRead) -> std::io::Result<String> {
+fn read_file_text(file: &Path, reading: FileRead) -> std::io::Result<String> {
     let bytes = match reading {
         FileRead::First => {
             let mut bytes = Vec::new();
-            File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+            File::open(file)?.take(MAX_CONFIGURATION_BYTES + 1).read_to_end(&mut bytes)?;
             bytes
         }
-        FileRead::Again => secret::read_regular(file, LARGEST + 1)?,
+        FileRead::Again => secret::read_regular(file, MAX_CONFIGURATION_BYTES + 1)?,
     };
-    if bytes.len() as u64 > LARGEST {
-        let words = format!("it is larger than {} MiB", LARGEST >> 20);
+    if bytes.len() as u64 > MAX_CONFIGURATION_BYTES {
+        let words = format!("it is larger than {} MiB", MAX_CONFIGURATION_BYTES >> 20);
         return Err(std::io::Error::other(words));
     }
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is no UTF-8"))
@@ -362,18 +374,19 @@ pub(super) fn from_file(
 ) -> Result<Config, CommandError> {
     for (flag, given) in [("--name", global.name.is_some()), ("--namespace", global.namespace.is_some())] {
         if given {
-            return Err(CommandError::usage(format!("{flag} cannot be used with --config"))
+            return Err(CommandError::usage_error(format!("{flag} cannot be used with --config"))
                 .hint("the file says it for each source"));
         }
     }
     let shown = file.display().to_string();
-    let wrong =
-        |message: String| CommandError::new(ErrorClass::Config, message).exit(ExitStatus::BadConfiguration);
-    let text =
-        text_of(file, reading).map_err(|error| wrong(format!("cannot read {shown}: {}", plain(&error))))?;
+    let wrong = |message: String| {
+        CommandError::new(ErrorClass::Config, message).with_exit(ExitStatus::BadConfiguration)
+    };
+    let text = read_file_text(file, reading)
+        .map_err(|error| wrong(format!("cannot read {shown}: {}", os_message(&error))))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
     let directory = local_environment()?.resolve(&directory);
-    let read = config::read(&shown, &text, &environment(directory));
+    let read = config::read(&shown, &text, &process_environment(directory));
     let mut config = read.map_err(|found: Vec<Diagnostic>| {
         report_diagnostics(&found, global, terminal);
         wrong(format!("{shown} is no usable configuration: {}", render::tally(&found)))

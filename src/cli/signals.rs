@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
-use super::exit::plain;
+use super::exit::os_message;
 use crate::object::ErrorClass;
 use crate::report::SystemdService;
 
@@ -60,24 +60,24 @@ impl Signals {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let (reload, end) = (Arc::new(Notify::new()), StopTime::default());
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-            let mut signals = received(kind)?;
+            let mut signals = listen_for(kind)?;
             let (stop, abort, service, end) = (stop.clone(), abort.clone(), service.clone(), end.clone());
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {
                     if stop.is_cancelled() {
-                        tracing::warn!("told to stop a second time: ending at once");
+                        tracing::warn!("second signal: stopping at once");
                         abort.cancel();
                         return;
                     }
                     end.begin(Instant::now());
                     tracing::info!("stopping");
-                    service.stopping();
+                    service.notify_stopping();
                     stop.cancel();
                 }
             });
         }
         if hangup == HangupAction::Reloads {
-            let mut signals = received(SignalKind::hangup())?;
+            let mut signals = listen_for(SignalKind::hangup())?;
             let reload = reload.clone();
             tokio::spawn(async move {
                 while signals.recv().await.is_some() {
@@ -99,13 +99,13 @@ impl Signals {
     }
 
     /// Waits until the first order to end is so old.
-    pub(super) async fn overdue(&self, age: Duration) {
+    pub(super) async fn wait_until_overdue(&self, age: Duration) {
         self.stop.cancelled().await;
         tokio::time::sleep(self.end.time_left(age)).await;
     }
 
     /// Waits for the second order to end.
-    pub(super) async fn aborted(&self) {
+    pub(super) async fn wait_for_abort(&self) {
         self.abort.cancelled().await;
     }
 
@@ -117,9 +117,9 @@ impl Signals {
 }
 
 /// Returns a kind of signal, from now on.
-pub(super) fn received(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
+pub(super) fn listen_for(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
     signal(kind).map_err(|error| {
-        CommandError::new(ErrorClass::Internal, format!("signals cannot be received: {}", plain(&error)))
+        CommandError::new(ErrorClass::Internal, format!("signals cannot be received: {}", os_message(&error)))
     })
 }
 

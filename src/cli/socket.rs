@@ -13,13 +13,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::UnixStream;
 
-use super::exit::plain;
+use super::exit::os_message;
 
 /// An answer takes no longer; the daemon itself gives up before.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An answer is never larger, in bytes: some 300 000 objects.
-const LARGEST: usize = 256 << 20;
+const MAX_ANSWER_BYTES: usize = 256 << 20;
 
 /// The socket of a daemon.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl fmt::Display for SocketError {
 
 impl DaemonSocket {
     /// Returns the socket at a path.
-    pub(super) fn at(path: &Path) -> Self {
+    pub(super) fn new(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
 
@@ -68,14 +68,17 @@ impl DaemonSocket {
     pub(super) async fn read<T: DeserializeOwned>(&self, page: &str) -> Result<T, SocketError> {
         let text = self.get(page).await?;
         serde_json::from_str(&text).map_err(|error| {
-            self.silent(&format!("{page} is in no form that this version of rhumb knows: {error}"))
+            self.broken_answer_error(&format!(
+                "{page} is in no form that this version of rhumb knows: {error}"
+            ))
         })
     }
 
     /// Asks for a page as it is.
     pub(super) async fn get(&self, page: &str) -> Result<String, SocketError> {
-        let answer = async { text(self.open(page).await?).await.map_err(|why| self.silent(&why)) };
-        tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(self.mute()))
+        let answer =
+            async { text(self.open(page).await?).await.map_err(|why| self.broken_answer_error(&why)) };
+        tokio::time::timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| Err(self.no_answer_error()))
     }
 
     /// Asks for a page that may go on for ever.
@@ -85,35 +88,38 @@ impl DaemonSocket {
             if code == 200 {
                 return Ok(body);
             }
-            let text = text(body).await.map_err(|why| self.silent(&why))?;
+            let text = text(body).await.map_err(|why| self.broken_answer_error(&why))?;
             Err(SocketError::Refused(message(&text)))
         };
-        tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(self.mute()))
+        tokio::time::timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| Err(self.no_answer_error()))
     }
 
     async fn request(&self, page: &str) -> Result<(u16, Body), SocketError> {
-        let refused = |error: io::Error| self.silent(&plain(&error));
+        let refused = |error: io::Error| self.broken_answer_error(&os_message(&error));
         let stream = UnixStream::connect(&self.path).await.map_err(refused)?;
-        let broken = |error: hyper::Error| self.silent(&error.to_string());
+        let broken = |error: hyper::Error| self.broken_answer_error(&error.to_string());
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(connection);
         let request = Request::get(page).header(header::HOST, "rhumb").body(Body::empty());
-        let request = request.map_err(|error| self.silent(&error.to_string()))?;
+        let request = request.map_err(|error| self.broken_answer_error(&error.to_string()))?;
         let response = sender.send_request(request).await.map_err(broken)?;
         Ok((response.status().as_u16(), Body::new(response.into_body())))
     }
 
-    fn mute(&self) -> SocketError {
-        self.silent(&format!("it accepts a connection, and is silent for {} s", PATIENCE.as_secs()))
+    fn no_answer_error(&self) -> SocketError {
+        self.broken_answer_error(&format!(
+            "it accepts connections, but does not answer within {} s",
+            ANSWER_TIMEOUT.as_secs()
+        ))
     }
 
-    fn silent(&self, why: &str) -> SocketError {
+    fn broken_answer_error(&self, why: &str) -> SocketError {
         SocketError::Unreachable { path: self.path.clone(), why: why.to_owned() }
     }
 }
 
 async fn text(body: Body) -> Result<String, String> {
-    let bytes = to_bytes(body, LARGEST).await.map_err(|error| error.to_string())?;
+    let bytes = to_bytes(body, MAX_ANSWER_BYTES).await.map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

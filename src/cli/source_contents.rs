@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::{CommandError, exit};
 use crate::config::{SourceConfig, SourceLocation};
-use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gathered};
+use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manifests};
 use crate::manifest::KindScopes;
 use crate::object::ErrorClass;
 use crate::source::{self, Source, SourceSettings, VerificationAnchor, read_disk};
@@ -17,7 +17,7 @@ pub(super) async fn read(
     sources: &[SourceConfig],
     mut scopes: KindScopes,
 ) -> Result<Vec<Result<SourceObjects, CommandError>>, CommandError> {
-    let folder = folder()?;
+    let folder = temporary_folder()?;
     let mut all = Vec::new();
     for source in sources {
         all.push(gather(source, &folder).await);
@@ -32,29 +32,32 @@ pub(super) async fn read(
 }
 
 /// Returns a place for the clones of remote repositories, which are of no use later.
-pub(super) fn folder() -> Result<TempDir, CommandError> {
+pub(super) fn temporary_folder() -> Result<TempDir, CommandError> {
     tempfile::tempdir().map_err(|error| {
-        CommandError::new(ErrorClass::Internal, format!("no directory can be made: {}", exit::plain(&error)))
+        CommandError::new(
+            ErrorClass::Internal,
+            format!("no directory can be made: {}", exit::os_message(&error)),
+        )
     })
 }
 
 /// Returns a repository whose newest commit is read. The accepted revision is not known here, so
 /// only that commit is verified.
-pub(super) fn newest(config: &SourceConfig, folder: &Path) -> Result<Source, CommandError> {
+pub(super) fn open_newest(config: &SourceConfig, folder: &Path) -> Result<Source, CommandError> {
     let location = source::ResolvedLocation::from(&config.location);
     let settings = SourceSettings::of_service(&config.name, &config.credentials);
     let mut source = Source::open_with(&config.name, &location, &folder.join(&config.name), settings)?;
-    source.anchor(VerificationAnchor::default());
+    source.set_anchor(VerificationAnchor::default());
     Ok(source)
 }
 
 async fn gather(source: &SourceConfig, folder: &TempDir) -> Result<GatheredManifests, CommandError> {
-    Ok(gathered(files(source, folder.path())?).await?)
+    Ok(gather_manifests(files(source, folder.path())?).await?)
 }
 
 fn files(config: &SourceConfig, folder: &Path) -> Result<SourceFiles, CommandError> {
     Ok(match &config.location {
         SourceLocation::Directory(path) => SourceFiles::Once(read_disk(path)?.into()),
-        SourceLocation::Git { .. } => SourceFiles::Followed(newest(config, folder)?),
+        SourceLocation::Git { .. } => SourceFiles::Followed(open_newest(config, folder)?),
     })
 }

@@ -26,7 +26,7 @@ pub(super) async fn by_namespace(
     }
     let mut members = Vec::new();
     for namespace in &inventory.namespaces {
-        let selector = ListSelector::part_of(&[applyset.clone()].into(), Some(&namespace.as_str().into()));
+        let selector = ListSelector::members_of(&[applyset.clone()].into(), Some(&namespace.as_str().into()));
         members.extend(cluster.list(kind, &selector).await?);
     }
     Ok(members)

@@ -13,11 +13,11 @@ use super::status_view::{self, StatusView};
 use super::target::ClusterSession;
 use super::{CommandError, ExitStatus, ObjectName, Terminal, rollout, session};
 use crate::object::ErrorClass;
-use crate::report::{ObjectStatus, VERSION};
+use crate::report::{ObjectStatus, STATUS_VERSION};
 
 /// The polling interval: the daemon computes an answer in milliseconds, the cluster lists objects.
-const LOOK: Duration = Duration::from_secs(1);
-const LOOK_AT_CLUSTER: Duration = Duration::from_secs(5);
+const DAEMON_POLL_INTERVAL: Duration = Duration::from_secs(1);
+const CLUSTER_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The reader of the status.
 pub(super) enum StatusReader {
@@ -36,18 +36,18 @@ impl StatusReader {
     ) -> Result<Self, CommandError> {
         let asked = settings::status_source(global, socket)?;
         if let StatusSource::Daemon(path) | StatusSource::DaemonOrCluster(path) = &asked {
-            let socket = DaemonSocket::at(path);
+            let socket = DaemonSocket::new(path);
             match (socket.get("/v1/status").await, &asked) {
                 (Ok(_), _) => return Ok(Self::Daemon(socket)),
                 (Err(why), StatusSource::Daemon(_)) => return Err(why.into()),
                 (Err(why), _) => terminal.report(&format!("{why}; read from the cluster\n")),
             }
         }
-        rollout::session(global).await.map(Self::Cluster)
+        rollout::open_session(global).await.map(Self::Cluster)
     }
 
     /// Everything, the objects that are as they should be left out.
-    pub(super) async fn view(&self) -> Result<StatusView, CommandError> {
+    pub(super) async fn read_view(&self) -> Result<StatusView, CommandError> {
         match self {
             Self::Daemon(socket) => Ok(StatusView::of_daemon(socket).await?),
             Self::Cluster(session) => {
@@ -72,10 +72,10 @@ impl StatusReader {
     }
 
     /// Returns how often it is asked.
-    pub(super) fn rhythm(&self) -> Duration {
+    pub(super) fn poll_interval(&self) -> Duration {
         match self {
-            Self::Daemon(_) => LOOK,
-            Self::Cluster(_) => LOOK_AT_CLUSTER,
+            Self::Daemon(_) => DAEMON_POLL_INTERVAL,
+            Self::Cluster(_) => CLUSTER_POLL_INTERVAL,
         }
     }
 }
@@ -105,7 +105,7 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    session::runtime()?.block_on(async {
+    session::start_runtime()?.block_on(async {
         let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
         let first = read_status(&teller, args, global, terminal).await?;
         let healthy = first.healthy;
@@ -120,7 +120,7 @@ pub(super) fn carry_out(
 
 fn print(terminal: &Terminal, args: &StatusArgs, text: &str) -> Result<(), CommandError> {
     match args.output {
-        StatusOutputFormat::Json => terminal.hand_over(text),
+        StatusOutputFormat::Json => terminal.write_output(text),
         StatusOutputFormat::Text | StatusOutputFormat::Wide => terminal.print(text),
     }
 }
@@ -133,7 +133,7 @@ async fn watch(
     terminal: &Terminal,
     first: StatusOutput,
 ) -> Result<(), CommandError> {
-    let redraws = terminal.redraws() && args.output != StatusOutputFormat::Json;
+    let redraws = terminal.is_redrawing() && args.output != StatusOutputFormat::Json;
     let mut last = first;
     let mut told = String::new();
     if redraws {
@@ -143,8 +143,8 @@ async fn watch(
     }
     loop {
         tokio::select! {
-            () = tokio::time::sleep(teller.rhythm()) => {}
-            () = terminal.unread() => return Err(CommandError::unread()),
+            () = tokio::time::sleep(teller.poll_interval()) => {}
+            () = terminal.wait_until_closed() => return Err(CommandError::closed_output()),
         }
         let now = match read_status(teller, args, global, terminal).await {
             Ok(now) => now,
@@ -153,7 +153,7 @@ async fn watch(
             Err(error) if matches!(error.exit, ExitStatus::Unreachable | ExitStatus::Unreadable) => {
                 let why = error.to_string();
                 if told != why {
-                    terminal.report(&format!("{why}; asked again\n"));
+                    terminal.report(&format!("{why}; retrying\n"));
                     told = why;
                 }
                 continue;
@@ -165,7 +165,7 @@ async fn watch(
             match (&now.overview, &last.overview) {
                 _ if redraws => terminal.redraw(&now.text)?,
                 (Some(now), Some(last)) => {
-                    for line in now.news(last) {
+                    for line in now.new_lines(last) {
                         terminal.print(&format!("{line}\n"))?;
                     }
                 }
@@ -186,11 +186,11 @@ async fn read_status(
     if let Some(name) = about.filter(|name| name.source().is_none()) {
         return object(teller, name, args, global, terminal).await;
     }
-    let view = teller.view().await?;
+    let view = teller.read_view().await?;
     let view = match about.and_then(ObjectName::source) {
         None => view,
         Some(name) => view.of_source(name).ok_or_else(|| {
-            CommandError::usage(format!("there is no source {name}")).hint("`rhumb status` lists them")
+            CommandError::usage_error(format!("there is no source {name}")).hint("`rhumb status` lists them")
         })?,
     };
     let healthy = view.is_healthy();
@@ -200,7 +200,7 @@ async fn read_status(
         (StatusOutputFormat::Json, StatusReader::Daemon(socket)) if about.is_none() => {
             socket.get("/v1/status").await?.trim_end().to_owned() + "\n"
         }
-        (StatusOutputFormat::Json, _) => form(&view).to_string() + "\n",
+        (StatusOutputFormat::Json, _) => status_json(&view).to_string() + "\n",
         _ => overview.text(terminal.palette()),
     };
     let overview = (args.output != StatusOutputFormat::Json).then_some(overview);
@@ -208,9 +208,9 @@ async fn read_status(
 }
 
 /// Returns the form of the daemon's answer. From the cluster alone there is no process in it.
-fn form(view: &StatusView) -> Value {
+fn status_json(view: &StatusView) -> Value {
     let mut form = json!({
-        "apiVersion": VERSION,
+        "apiVersion": STATUS_VERSION,
         "kind": "Status",
         "at": view.at,
         "sources": view.sources,
@@ -232,27 +232,27 @@ async fn object(
     let view = teller.objects().await?;
     let found = match status_view::matching_objects(&view.objects, name, global.namespace.as_ref())[..] {
         [] => {
-            return Err(CommandError::usage(format!("no source has {name}"))
+            return Err(CommandError::usage_error(format!("no source has {name}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
         }
         [one] => one.clone(),
         [..] => {
-            return Err(CommandError::usage(format!("{name} is there more than once"))
+            return Err(CommandError::usage_error(format!("{name} is there more than once"))
                 .hint("name its namespace with -n, and its group behind its kind"));
         }
     };
     let text = match (args.output, teller) {
         (StatusOutputFormat::Json, StatusReader::Daemon(socket)) => {
-            socket.get(&status_view::page(&found.object)).await?.trim_end().to_owned() + "\n"
+            socket.get(&status_view::object_page(&found.object)).await?.trim_end().to_owned() + "\n"
         }
-        (StatusOutputFormat::Json, StatusReader::Cluster(_)) => object_form(&found).to_string() + "\n",
+        (StatusOutputFormat::Json, StatusReader::Cluster(_)) => object_json(&found).to_string() + "\n",
         _ => overview::object_text(&found, &view.rollout, terminal.palette()),
     };
     Ok(StatusOutput { text, overview: None, healthy: found.phase.is_well() })
 }
 
-fn object_form(object: &ObjectStatus) -> Value {
+fn object_json(object: &ObjectStatus) -> Value {
     let mut form = json!(object);
-    form["apiVersion"] = VERSION.into();
+    form["apiVersion"] = STATUS_VERSION.into();
     form
 }

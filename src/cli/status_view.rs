@@ -12,7 +12,7 @@ use crate::report::{
     DaemonStatus, ObjectRef, ObjectStatus, Phase, ProcessStatus, RolloutStatus, SourceStatus,
 };
 
-use super::object_name::{ObjectName, encoded};
+use super::object_name::{ObjectName, encode_name};
 
 /// The status at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,10 +80,10 @@ pub(super) async fn objects(socket: &DaemonSocket) -> Result<Vec<ObjectStatus>, 
 }
 
 /// Returns the page of one object.
-pub(super) fn page(object: &ObjectRef) -> String {
+pub(super) fn object_page(object: &ObjectRef) -> String {
     let group = if object.group.is_empty() { String::new() } else { format!(".{}", object.group) };
     let namespace = object.namespace.as_deref().unwrap_or("-");
-    format!("/v1/objects/{}{group}/{namespace}/{}", object.kind, encoded(&object.name))
+    format!("/v1/objects/{}{group}/{namespace}/{}", object.kind, encode_name(&object.name))
 }
 
 /// Returns the identity behind a name.

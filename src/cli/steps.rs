@@ -8,23 +8,23 @@ use serde_json::{Map, Value};
 use super::target::{ClusterSession, ManagedObject};
 use crate::cluster::{KindLookup, pod_selector};
 use crate::engine::{LabelSelector, Overlay};
-use crate::object::{GroupKind, at, text_at};
+use crate::object::{GroupKind, text_at, value_at};
 
 /// Returns the step that is shown, and the reason that keeps the pods of a DaemonSet. Facts that
 /// the user may not read are left out.
 pub(super) async fn lines(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
-    let Some(overlay) = target.annotation(annotations::OVERLAY).parse::<Overlay>().ok() else {
+    let Some(overlay) = target.annotation_value(annotations::OVERLAY).parse::<Overlay>().ok() else {
         return Vec::new();
     };
     let Some(step) = overlay.step() else { return Vec::new() };
     let mut lines = vec![step_text(
         step,
-        target.annotation(annotations::STEPS),
-        target.annotation(annotations::STEP_PROMOTE),
+        target.annotation_value(annotations::STEPS),
+        target.annotation_value(annotations::STEP_PROMOTE),
     )];
     if matches!(overlay, Overlay::OnDelete { .. }) {
-        lines.extend(disruption(session, target).await);
-        lines.extend(lost_nodes(session, target).await);
+        lines.extend(blocking_budgets(session, target).await);
+        lines.extend(nodes_not_ready(session, target).await);
     }
     lines
 }
@@ -46,16 +46,17 @@ async fn objects(
     namespace: Option<&str>,
     selector: &str,
 ) -> Vec<Value> {
-    let KindLookup::Served(kind) = session.kinds.preferred(&kind) else { return Vec::new() };
+    let KindLookup::Served(kind) = session.kinds.preferred_kind(&kind) else { return Vec::new() };
     session.cluster.objects(&kind, namespace, selector).await.unwrap_or_default()
 }
 
 /// Budgets that allow no pod of it to be evicted now.
-async fn disruption(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
+async fn blocking_budgets(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let namespace = target.id.namespace();
     let budgets = objects(session, GroupKind::new("policy", "PodDisruptionBudget"), namespace, "").await;
-    let labels = at(&target.object, &["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
-    let closed = budgets.iter().filter(|budget| forbids(budget, labels));
+    let labels =
+        value_at(&target.object, &["spec", "template", "metadata", "labels"]).and_then(Value::as_object);
+    let closed = budgets.iter().filter(|budget| is_blocking(budget, labels));
     let line = |budget: &Value| {
         let name = text_at(budget, &["metadata", "name"]);
         format!("PodDisruptionBudget {name} allows none of its pods to be evicted now")
@@ -63,16 +64,17 @@ async fn disruption(session: &ClusterSession, target: &ManagedObject) -> Vec<Str
     closed.map(line).collect()
 }
 
-fn forbids(budget: &Value, labels: Option<&Map<String, Value>>) -> bool {
-    let allowed = at(budget, &["status", "disruptionsAllowed"]).and_then(Value::as_i64).unwrap_or(0);
+fn is_blocking(budget: &Value, labels: Option<&Map<String, Value>>) -> bool {
+    let allowed = value_at(budget, &["status", "disruptionsAllowed"]).and_then(Value::as_i64).unwrap_or(0);
     let label = |key: &str| labels?.get(key)?.as_str();
-    let everything = at(budget, &["spec", "selector"]).and_then(Value::as_object).is_some_and(Map::is_empty);
+    let everything =
+        value_at(budget, &["spec", "selector"]).and_then(Value::as_object).is_some_and(Map::is_empty);
     let selector = pod_selector(budget).and_then(|text| LabelSelector::parse(&text));
     allowed <= 0 && (everything || selector.is_some_and(|selector| selector.matches(label)))
 }
 
 /// Nodes with its pods that are not Ready.
-async fn lost_nodes(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
+async fn nodes_not_ready(session: &ClusterSession, target: &ManagedObject) -> Vec<String> {
     let Some(selector) = pod_selector(&target.object) else { return Vec::new() };
     let nodes = objects(session, GroupKind::new("", "Node"), None, "").await;
     let lost: BTreeSet<&str> = nodes
@@ -93,7 +95,7 @@ async fn lost_nodes(session: &ClusterSession, target: &ManagedObject) -> Vec<Str
 }
 
 fn is_ready(node: &Value) -> bool {
-    let conditions = at(node, &["status", "conditions"]).and_then(Value::as_array);
+    let conditions = value_at(node, &["status", "conditions"]).and_then(Value::as_array);
     let holds = |one: &Value| text_at(one, &["type"]) == "Ready" && text_at(one, &["status"]) == "True";
     conditions.is_some_and(|all| all.iter().any(holds))
 }
@@ -122,7 +124,7 @@ mod tests {
         fn check(selector: &Value, allowed: i64, expected: bool) {
             let budget = json!({"spec": {"selector": selector}, "status": {"disruptionsAllowed": allowed}});
             let labels = json!({"app": "agent"});
-            assert_eq!(forbids(&budget, labels.as_object()), expected, "{budget}");
+            assert_eq!(is_blocking(&budget, labels.as_object()), expected, "{budget}");
         }
         check(&json!({"matchLabels": {"app": "agent"}}), 0, true);
         check(&json!({"matchLabels": {"app": "agent"}}), 1, false);

@@ -10,7 +10,7 @@ use super::{CommandError, cluster_status, session};
 use crate::cluster::{Cluster, InventoryObject, KindLookup, KindTable, ServedKind, applyset_id};
 use crate::config::Config;
 use crate::engine::Release;
-use crate::object::{ErrorClass, ObjectId, PART_OF, annotation, text_at};
+use crate::object::{ErrorClass, ObjectId, PART_OF, annotation_text, text_at};
 
 /// A cluster, and what it is looked at for.
 pub(super) struct ClusterSession {
@@ -35,13 +35,13 @@ pub(super) struct ManagedObject {
 
 impl ManagedObject {
     /// Returns an annotation, empty where there is none.
-    pub(super) fn annotation(&self, key: &str) -> &str {
-        annotation(&self.object, key)
+    pub(super) fn annotation_value(&self, key: &str) -> &str {
+        annotation_text(&self.object, key)
     }
 
     /// Returns the release in force.
     pub(super) fn release(&self) -> Option<Release> {
-        Release::parse(self.annotation(annotations::RELEASE))
+        Release::parse(self.annotation_value(annotations::RELEASE))
     }
 }
 
@@ -56,18 +56,18 @@ impl ClusterSession {
     }
 
     /// Returns who may not list the sources names that of an object.
-    pub(super) fn looking_in(self, named: Option<String>) -> Self {
+    pub(super) fn with_source_hint(self, named: Option<String>) -> Self {
         Self { named, ..self }
     }
 
     /// Returns the sources that an object may be of.
-    pub(super) async fn candidates(&self) -> Result<Vec<(String, InventoryObject)>, CommandError> {
-        match (self.cluster.inventories(&self.system).await, &self.named) {
+    pub(super) async fn candidate_sources(&self) -> Result<Vec<(String, InventoryObject)>, CommandError> {
+        match (self.cluster.list_inventories(&self.system).await, &self.named) {
             (Err(error), Some(named)) if error.class() == ErrorClass::Forbidden => {
-                Ok(vec![(named.clone(), self.inventory(named).await?)])
+                Ok(vec![(named.clone(), self.read_inventory(named).await?)])
             }
             (Err(error), None) if error.class() == ErrorClass::Forbidden => Err(CommandError::from(error)
-                .hint("who may not list all sources names that of the object: --name SOURCE")),
+                .hint("without the right to list all sources, name the source of the object: --name SOURCE")),
             (inventories, _) => Ok(inventories?),
         }
     }
@@ -75,7 +75,7 @@ impl ClusterSession {
     /// Returns the kind that a word means, with or without its group, in the singular or the
     /// plural.
     fn kind(&self, word: &str) -> Result<Arc<ServedKind>, CommandError> {
-        let served = |group_kind| match self.kinds.preferred(group_kind) {
+        let served = |group_kind| match self.kinds.preferred_kind(group_kind) {
             KindLookup::Served(kind) => Some(kind),
             KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         };
@@ -88,18 +88,21 @@ impl ClusterSession {
             self.kinds.scopes().filter_map(|(kind, _)| served(kind)).filter(meant).collect();
         found.sort_by_key(|kind| kind.gvk.group.len());
         match &found[..] {
-            [] => Err(CommandError::usage(format!("the server has no kind {word}"))
+            [] => Err(CommandError::usage_error(format!("the server has no kind {word}"))
                 .hint("`kubectl api-resources` lists them")),
             // The core's own kinds need no group.
             [only] => Ok(only.clone()),
             [core, ..] if core.gvk.group.is_empty() => Ok(core.clone()),
-            [..] => Err(CommandError::usage(format!("{word} is a kind of more than one group"))
+            [..] => Err(CommandError::usage_error(format!("{word} is a kind of more than one group"))
                 .hint("write its group behind it: certificate.cert-manager.io")),
         }
     }
 
     /// Returns the object that a name means, and its kind.
-    pub(super) fn identity(&self, name: &ObjectName) -> Result<(Arc<ServedKind>, ObjectId), CommandError> {
+    pub(super) fn resolve_name(
+        &self,
+        name: &ObjectName,
+    ) -> Result<(Arc<ServedKind>, ObjectId), CommandError> {
         let kind = self.kind(&name.kind)?;
         let namespace = match kind.scope {
             crate::cluster::ServedScope::Cluster => None,
@@ -112,19 +115,19 @@ impl ClusterSession {
     }
 
     /// Looks up an object by its name, and the source that manages it.
-    pub(super) async fn target(&self, name: &ObjectName) -> Result<ManagedObject, CommandError> {
-        let (kind, id) = self.identity(name)?;
+    pub(super) async fn find_object(&self, name: &ObjectName) -> Result<ManagedObject, CommandError> {
+        let (kind, id) = self.resolve_name(name)?;
         let Some(object) = self.cluster.get(&kind, &id).await? else {
             return Err(CommandError::new(ErrorClass::Config, format!("there is no {id}"))
                 .hint("name its namespace with -n, or before it: shop/deployment.apps/web"));
         };
         let set = text_at(&object, &["metadata", "labels", PART_OF]);
-        let mut inventories = self.candidates().await?;
+        let mut inventories = self.candidate_sources().await?;
         let sets: Vec<Arc<str>> =
             inventories.iter().map(|(name, _)| applyset_id(&self.system, name).into()).collect();
         let labelled = sets.iter().position(|one| **one == *set);
         // Somebody may have taken the label off.
-        let live = self.cluster.view(&kind, &object).filter(|_| set.is_empty());
+        let live = self.cluster.decode_view(&kind, &object).filter(|_| set.is_empty());
         let found = match (labelled, &live) {
             (None, Some(live)) => cluster_status::source_by_seal(self, &id, live, &sets).await,
             _ => labelled,
@@ -140,8 +143,8 @@ impl ClusterSession {
     }
 
     /// Reads the parent of a source.
-    pub(super) async fn inventory(&self, source: &str) -> Result<InventoryObject, CommandError> {
-        self.cluster.inventory(&self.system, source).await?.ok_or_else(|| {
+    pub(super) async fn read_inventory(&self, source: &str) -> Result<InventoryObject, CommandError> {
+        self.cluster.read_inventory(&self.system, source).await?.ok_or_else(|| {
             let message = format!("there is no source {source}: no ConfigMap {}/{source}", self.system);
             CommandError::new(ErrorClass::Config, message)
         })

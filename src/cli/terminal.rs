@@ -95,13 +95,13 @@ impl Terminal {
     /// # Errors
     ///
     /// As of [`Self::print`].
-    pub fn hand_over(&self, text: &str) -> Result<(), CommandError> {
+    pub fn write_output(&self, text: &str) -> Result<(), CommandError> {
         if io::stdout().is_terminal() { self.print(text) } else { write(text) }
     }
 
     /// Waits until standard output is closed by its reader, as by `head`. Output that is no pipe is
     /// always read.
-    pub async fn unread(&self) {
+    pub async fn wait_until_closed(&self) {
         let out = io::stdout().as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd_unchecked);
         match out {
             // The kernel tells those who write that the last reader is gone (poll(2), POLLERR).
@@ -116,13 +116,13 @@ impl Terminal {
     }
 
     /// Returns whether standard error comes to a terminal.
-    pub fn shows_errors(&self) -> bool {
+    pub fn is_error_terminal(&self) -> bool {
         io::stderr().is_terminal()
     }
 
     /// Returns whether standard output is a terminal on which what was shown can be shown anew in
     /// its place.
-    pub fn redraws(&self) -> bool {
+    pub fn is_redrawing(&self) -> bool {
         self.progress == ProgressDisplay::Shown && io::stdout().is_terminal()
     }
 
@@ -131,12 +131,12 @@ impl Terminal {
     pub fn redraw(&self, text: &str) -> Result<(), CommandError> {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()));
-        write(&screen(&self.out.sanitize(text), rows, columns))
+        write(&screen_text(&self.out.sanitize(text), rows, columns))
     }
 
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes
     /// it away.
-    pub fn progress(&self, text: &str) {
+    pub fn show_progress(&self, text: &str) {
         if self.progress == ProgressDisplay::Shown {
             // A terminal whose size nobody has set has no columns.
             let width = match rustix::termios::tcgetwinsize(io::stderr()) {
@@ -187,17 +187,17 @@ fn is_dumb() -> bool {
 
 /// Home, then each line cut to so many columns and cleared to its end, then nothing below (ECMA-48
 /// CUP, EL, ED).
-fn screen(text: &str, rows: usize, columns: usize) -> String {
+fn screen_text(text: &str, rows: usize, columns: usize) -> String {
     let mut out = "\u{1b}[H".to_owned();
     for line in text.lines().take(rows.saturating_sub(1)) {
-        out += &cut(line, columns);
+        out += &cut_line(line, columns);
         out += "\u{1b}[0m\u{1b}[K\r\n";
     }
     out + "\u{1b}[J"
 }
 
 /// Returns as much of a line as fits; colours take no room.
-fn cut(line: &str, columns: usize) -> String {
+fn cut_line(line: &str, columns: usize) -> String {
     let (mut used, mut escape, mut out) = (0, false, String::new());
     for c in line.chars() {
         if escape || c == '\u{1b}' {
@@ -219,10 +219,14 @@ mod tests {
 
     #[test]
     fn what_is_redrawn_never_wraps_or_scrolls() {
-        assert_eq!(cut("abcdef", 4), "abcd");
-        assert_eq!(cut("\u{1b}[31mabcdef\u{1b}[0m", 4), "\u{1b}[31mabcd");
-        assert_eq!(cut("\u{65e5}\u{672c}", 3), "\u{65e5}", "a wide character that does not fit is left out");
-        let shown = screen("one\ntwo\nthree\n", 3, 80);
+        assert_eq!(cut_line("abcdef", 4), "abcd");
+        assert_eq!(cut_line("\u{1b}[31mabcdef\u{1b}[0m", 4), "\u{1b}[31mabcd");
+        assert_eq!(
+            cut_line("\u{65e5}\u{672c}", 3),
+            "\u{65e5}",
+            "a wide character that does not fit is left out"
+        );
+        let shown = screen_text("one\ntwo\nthree\n", 3, 80);
         assert_eq!(shown, "\u{1b}[Hone\u{1b}[0m\u{1b}[K\r\ntwo\u{1b}[0m\u{1b}[K\r\n\u{1b}[J");
     }
 }

@@ -21,7 +21,7 @@ use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::{mpsc, watch};
 
 use super::args::{GlobalArgs, TopArgs};
-use super::signals::received;
+use super::signals::listen_for;
 use super::status::StatusReader;
 use super::{CommandError, ExitStatus, Terminal, session};
 use crate::config::DnsLabel;
@@ -38,20 +38,19 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     if !terminal.is_screen() {
-        return Err(CommandError::usage(
+        return Err(CommandError::usage_error(
             "`rhumb top` needs a full screen, and standard output is no terminal that has one",
         )
         .hint("`rhumb status --watch` tells each change in lines"));
     }
-    session::runtime()?.block_on(async {
+    session::start_runtime()?.block_on(async {
         let teller = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
         let mut feed = StatusFeed::of(teller);
         let look = feed.poll(None).await?;
         let only = args.source.as_ref().map(DnsLabel::as_str);
         if let Some(name) = only.filter(|name| look.view.sources.iter().all(|source| source.name != *name)) {
-            return Err(
-                CommandError::usage(format!("there is no source {name}")).hint("`rhumb status` lists them")
-            );
+            return Err(CommandError::usage_error(format!("there is no source {name}"))
+                .hint("`rhumb status` lists them"));
         }
         let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), look);
         show(&mut model, feed).await?;
@@ -68,8 +67,8 @@ struct TerminalSignals {
 impl TerminalSignals {
     fn listen() -> Result<Self, CommandError> {
         let ends = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-        let [terminate, interrupt, hangup] = ends.map(received);
-        let back = received(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
+        let [terminate, interrupt, hangup] = ends.map(listen_for);
+        let back = listen_for(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
         Ok(Self { ends: [terminate?, interrupt?, hangup?], back })
     }
 
@@ -96,16 +95,16 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
     let mut signals = TerminalSignals::listen()?;
     let (wanted, asked) = watch::channel(None);
     let (teller, mut told) = mpsc::channel(1);
-    let mut asking = pin!(feed.go_on(asked, teller));
+    let mut asking = pin!(feed.run_loop(asked, teller));
     let mut screen = Screen::enter()?;
-    let mut typed = screen::typed();
+    let mut typed = screen::read_input();
     loop {
-        let (columns, rows) = screen.size()?;
+        let (columns, rows) = screen.screen_size()?;
         model.resize(columns, rows);
         screen.draw(|frame| draw::draw(model, frame))?;
         let wish = tokio::select! {
             key = typed.recv() => match key {
-                Some(TerminalInput::Key(key)) => model.press(key),
+                Some(TerminalInput::Key(key)) => model.handle_key(key),
                 Some(TerminalInput::Resized) => None,
                 None => {
                     return Err(CommandError::new(ErrorClass::Internal, "keys cannot be read from the terminal"));
@@ -114,7 +113,7 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
             Some(told) = told.recv() => {
                 match told {
                     Ok(look) => model.refresh(look),
-                    Err(why) => model.miss(Timestamp::now(), why),
+                    Err(why) => model.note_failure(Timestamp::now(), why),
                 }
                 None
             }
@@ -132,7 +131,7 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
             None => {}
         }
         wanted.send_if_modified(|object| {
-            let now = model.wanted_object();
+            let now = model.requested_object();
             let is_new = object.as_ref() != now;
             if is_new {
                 *object = now.cloned();

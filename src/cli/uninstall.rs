@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::UninstallArgs;
 use super::object_name::ObjectName;
-use super::overview::clean;
+use super::overview::clean_text;
 use super::source_objects::{by_namespace, is_too_wide};
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
@@ -19,27 +19,27 @@ use crate::cluster::{
     self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, ListSelector, PropagationPolicy,
     applyset_id, orders_name,
 };
-use crate::config::{API_VERSION, Config, DnsLabel, FINALIZER, SourceConfig, custom_path};
+use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{Reconciler, StopCondition};
 use crate::engine::{AllowList, IS_SERVED, KEY_SECRET, KeepPolicy, ObjectOwner, ResourceVersion, Uid};
 use crate::object::{ErrorClass, Gvk, ObjectId, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
 
 /// The time limit for deletions: finalizers take their time.
-const PATIENCE: Duration = Duration::from_mins(5);
+const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Within this time whoever serves a source answers that it does.
-const ANSWER: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(200);
+const SERVING_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The ConfigMap in which all rollouts are claimed.
-const BUDGET: &str = "rollout-budget.rhumb.dev";
+const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
 
 /// The maximum number of objects of kind `Source` in a hint.
-const SHOWN: usize = 10;
+const MAX_HINTED_SOURCES: usize = 10;
 
 /// The prefix of the names of our Leases.
-const LEASE: &str = "rhumb-";
+const LEASE_PREFIX: &str = "rhumb-";
 
 /// Carries the command out, for the source that is named, also by `--name`, or for all.
 pub(super) fn carry_out(
@@ -49,7 +49,7 @@ pub(super) fn carry_out(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let source = args.source.as_ref().or(name);
-    session::runtime()?.block_on(async {
+    session::start_runtime()?.block_on(async {
         let cluster = session::connect(config).await?;
         let kinds = cluster.discover().await?;
         Uninstallation { args, source, config, cluster, kinds, terminal }.carry_out().await
@@ -74,7 +74,7 @@ struct InstalledSource {
 }
 
 impl InstalledSource {
-    fn removable(&self) -> impl Iterator<Item = &RemovableObject> {
+    fn removable_objects(&self) -> impl Iterator<Item = &RemovableObject> {
         self.members.iter().filter(|member| member.keep != KeepPolicy::Asked)
     }
 }
@@ -91,14 +91,14 @@ struct Uninstallation<'a> {
 
 impl Uninstallation<'_> {
     async fn carry_out(&self) -> Result<ExitStatus, CommandError> {
-        let holders = self.holders().await?;
-        self.terminal.print(&self.listing(&holders))?;
+        let holders = self.installed_sources().await?;
+        self.terminal.print(&self.list_text(&holders))?;
         if self.args.dry_run {
             return Ok(ExitStatus::Done);
         }
         let names: Vec<&DnsLabel> = holders.iter().map(|holder| &holder.name).collect();
         self.refuse_where_declared().await?;
-        if let Some(refusal) = self.unconfirmed(&holders)? {
+        if let Some(refusal) = self.confirmation_exit(&holders)? {
             return Ok(refusal);
         }
         self.refuse_where_served(&names).await?;
@@ -118,15 +118,18 @@ impl Uninstallation<'_> {
 
     /// Returns the sources that are meant, each with its objects as its inventory and their labels
     /// tell them.
-    async fn holders(&self) -> Result<Vec<InstalledSource>, CommandError> {
+    async fn installed_sources(&self) -> Result<Vec<InstalledSource>, CommandError> {
         let namespace = &self.config.namespace;
         let inventories = match self.source {
-            None => self.cluster.kept_inventories(namespace).await?,
+            None => self.cluster.read_inventories(namespace).await?,
             Some(name) => {
-                let inventory = self.cluster.inventory(namespace, name.as_str()).await?.ok_or_else(|| {
-                    CommandError::usage(format!("there is no source {name}: no ConfigMap {namespace}/{name}"))
+                let inventory =
+                    self.cluster.read_inventory(namespace, name.as_str()).await?.ok_or_else(|| {
+                        CommandError::usage_error(format!(
+                            "there is no source {name}: no ConfigMap {namespace}/{name}"
+                        ))
                         .hint("`rhumb status` shows the sources that there are")
-                })?;
+                    })?;
                 vec![(name.to_string(), inventory)]
             }
         };
@@ -150,7 +153,7 @@ impl Uninstallation<'_> {
         let selector = ListSelector::ApplySets([set.clone()].into());
         let (mut members, mut reach) = (Vec::new(), None);
         for held in &inventory.kinds {
-            let KindLookup::Served(kind) = self.kinds.preferred(held) else { continue };
+            let KindLookup::Served(kind) = self.kinds.preferred_kind(held) else { continue };
             let listed = match self.cluster.list(&kind, &selector).await {
                 Err(refused) if is_too_wide(&refused, &kind) => {
                     reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
@@ -168,53 +171,53 @@ impl Uninstallation<'_> {
         Ok((members, reach))
     }
 
-    fn listing(&self, holders: &[InstalledSource]) -> String {
+    fn list_text(&self, holders: &[InstalledSource]) -> String {
         let mut text = String::new();
         for InstalledSource { name, members, .. } in holders {
             if !self.args.delete_objects {
                 let _ = writeln!(
                     text,
-                    "source {name} ends; its {} stay as they are",
+                    "source {name} is removed; its {} stay as they are",
                     count_objects(members.len())
                 );
                 continue;
             }
-            let _ = writeln!(text, "source {name} ends, with {}:", count_objects(members.len()));
+            let _ = writeln!(text, "source {name} is removed, with {}:", count_objects(members.len()));
             for member in members {
                 let kept =
                     if member.keep == KeepPolicy::Asked { "  (stays, as its annotation asks)" } else { "" };
-                let _ = writeln!(text, "  {}{kept}", clean(&ObjectName::of(&member.id).to_string()));
+                let _ = writeln!(text, "  {}{kept}", clean_text(&ObjectName::of(&member.id).to_string()));
             }
         }
         if self.source.is_none() {
             let namespace = &self.config.namespace;
             let _ = writeln!(
                 text,
-                "what the sources share in namespace {namespace} goes too: the rollout budget, the key, the Leases"
+                "removed too, from namespace {namespace}: the rollout ledger, the key of the seals, the Leases"
             );
         }
         text
     }
 
     /// Returns how the command ends where nobody says that so many objects are to be deleted.
-    fn unconfirmed(&self, holders: &[InstalledSource]) -> Result<Option<ExitStatus>, CommandError> {
-        let found = holders.iter().flat_map(InstalledSource::removable).count();
+    fn confirmation_exit(&self, holders: &[InstalledSource]) -> Result<Option<ExitStatus>, CommandError> {
+        let found = holders.iter().flat_map(InstalledSource::removable_objects).count();
         if !self.args.delete_objects || found == 0 {
             return Ok(None);
         }
         match self.args.count {
             Some(expected) if expected == found => Ok(None),
-            Some(expected) => Err(CommandError::usage(format!(
-                "{} would be deleted, and not {expected}: none is",
+            Some(expected) => Err(CommandError::usage_error(format!(
+                "{} would be deleted, not {expected}: none is deleted",
                 count_objects(found)
             ))
             .hint("--dry-run lists them")),
             None => match self.terminal.ask(&format!("Delete {}?", count_objects(found))) {
                 Some(Confirmation::Yes) => Ok(None),
                 Some(Confirmation::No) => Ok(Some(ExitStatus::Guarded)),
-                None => Err(CommandError::usage(format!("{} would be deleted", count_objects(found)))
-                    .exit(ExitStatus::Guarded)
-                    .hint(format!("--count {found} says that they are meant"))),
+                None => Err(CommandError::usage_error(format!("{} would be deleted", count_objects(found)))
+                    .with_exit(ExitStatus::Guarded)
+                    .hint(format!("--count {found} confirms that"))),
             },
         }
     }
@@ -227,26 +230,28 @@ impl Uninstallation<'_> {
             return Ok(());
         }
         let namespace = &self.config.namespace;
-        let mut found = match self.cluster.custom_sources(&custom_path(namespace)).await {
+        let mut found = match self.cluster.list_custom_sources(&custom_path(namespace)).await {
             Err(error) if *error.fault() == ClusterFault::NoKind => return Ok(()),
             found => found?,
         };
-        let name = |custom: &Value| clean(text_at(custom, &["metadata", "name"]));
+        let name = |custom: &Value| clean_text(text_at(custom, &["metadata", "name"]));
         found.retain(|custom| self.source.is_none_or(|of| *of.as_str() == *name(custom)));
         let Some(first) = found.first().map(name) else { return Ok(()) };
-        let names: Vec<String> = found.iter().take(SHOWN).map(name).collect();
+        let names: Vec<String> = found.iter().take(MAX_HINTED_SOURCES).map(name).collect();
         let error = CommandError::new(
             ErrorClass::Conflict,
-            format!("the object Source {namespace}/{first} would make its source again"),
+            format!("the object Source {namespace}/{first} would create its source again"),
         )
-        .exit(ExitStatus::Guarded)
+        .with_exit(ExitStatus::Guarded)
         .hint(format!("`kubectl delete sources.rhumb.dev -n {namespace} {}` ends it", names.join(" ")));
         let is_tied = |custom: &Value| {
             let finalizers = custom["metadata"]["finalizers"].as_array();
-            finalizers.is_some_and(|all| all.iter().any(|one| *one == FINALIZER))
+            finalizers.is_some_and(|all| all.iter().any(|one| *one == SOURCE_FINALIZER))
         };
         Err(if found.iter().any(is_tied) {
-            error.hint(format!("its finalizer {FINALIZER} waits for `rhumb run`, which deletes its objects"))
+            error.hint(format!(
+                "its finalizer {SOURCE_FINALIZER} waits for `rhumb run`, which deletes its objects"
+            ))
         } else {
             error
         })
@@ -254,19 +259,19 @@ impl Uninstallation<'_> {
 
     async fn refuse_where_served(&self, names: &[&DnsLabel]) -> Result<(), CommandError> {
         let token = orders::token();
-        let served = self.serving(names, &token).await;
+        let served = self.serving_source(names, &token).await;
         // The question is removed whatever came of it.
         let struck = self.strike(names, &token).await;
         let Some(name) = served? else { return struck };
-        let message = format!("a daemon serves source {name}, and would make all of it again");
+        let message = format!("a daemon serves source {name}, and would create all of it again");
         Err(CommandError::new(ErrorClass::Conflict, message)
-            .exit(ExitStatus::Guarded)
+            .with_exit(ExitStatus::Guarded)
             .hint("stop `rhumb run`, or take the source out of its configuration, and try again"))
     }
 
     /// Returns the first source that a daemon serves: it takes the question out of the source's
     /// orders. A daemon that only observes does not, and creates nothing again.
-    async fn serving<'a>(
+    async fn serving_source<'a>(
         &self,
         names: &[&'a DnsLabel],
         token: &str,
@@ -275,11 +280,11 @@ impl Uninstallation<'_> {
         for name in names {
             self.cluster.give_order(namespace, name.as_str(), token, IS_SERVED).await?;
         }
-        let deadline = Instant::now() + ANSWER;
+        let deadline = Instant::now() + SERVING_ANSWER_TIMEOUT;
         while Instant::now() < deadline && !names.is_empty() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             for name in names {
-                let orders = self.cluster.orders(namespace, name.as_str()).await?;
+                let orders = self.cluster.read_orders(namespace, name.as_str()).await?;
                 if orders.is_some_and(|orders| !orders.data.contains_key(token)) {
                     return Ok(Some(name));
                 }
@@ -304,7 +309,7 @@ impl Uninstallation<'_> {
 
     async fn strike_one(&self, name: &str, token: &str) -> Result<(), cluster::ClusterError> {
         let namespace = &self.config.namespace;
-        match self.cluster.orders(namespace, name).await? {
+        match self.cluster.read_orders(namespace, name).await? {
             Some(orders) if orders.data.contains_key(token) => {
                 let keys = [token.to_owned()];
                 self.cluster.strike_orders(namespace, name, &orders, &keys).await.map(drop)
@@ -318,14 +323,15 @@ impl Uninstallation<'_> {
     async fn delete_objects(&self, holder: &InstalledSource) -> Result<bool, CommandError> {
         let InstalledSource { name, reach, .. } = holder;
         let state = session::state(self.config, &self.cluster).await?;
-        let mut setup = session::ending(&SourceConfig::ending(name, &AllowList::default()), &state)?;
+        let mut setup =
+            session::ending_setup(&SourceConfig::ending_config(name, &AllowList::default()), &state)?;
         setup.prune_delay = Duration::ZERO;
         // All were listed and counted: also those that are deleted only when a person names them.
-        setup.confirmed = holder.removable().map(|member| member.uid.clone()).collect();
+        setup.confirmed = holder.removable_objects().map(|member| member.uid.clone()).collect();
         setup.namespaces.clone_from(reach);
-        let setup = session::daemon(self.config, self.cluster.clone(), vec![setup]);
+        let setup = session::daemon_setup(self.config, self.cluster.clone(), vec![setup]);
         let (listener, mut told) = mpsc::unbounded_channel();
-        let until = StopCondition::Settled(Instant::now() + PATIENCE);
+        let until = StopCondition::Settled(Instant::now() + DELETION_TIMEOUT);
         let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
         while let Some(ObjectEvent { id, told, .. }) = told.recv().await {
             self.terminal.print(&apply::line(&id, &told, self.terminal.palette()))?;
@@ -337,13 +343,13 @@ impl Uninstallation<'_> {
             Some(RemainingObjects::Nothing) => return Ok(true),
             Some(RemainingObjects::Unread(why) | RemainingObjects::Objects(Some(why))) => why.clone(),
             Some(RemainingObjects::Unknown) => {
-                "its inventory does not tell which kinds it had objects of".to_owned()
+                "its inventory does not name the kinds of its objects".to_owned()
             }
-            Some(RemainingObjects::Objects(None)) | None => "not all is gone yet".to_owned(),
+            Some(RemainingObjects::Objects(None)) | None => "not everything is deleted yet".to_owned(),
         };
         self.terminal.report(&format!(
-            "error: something of source {name} is left: {}\nhint: mend that, and give the same command again\n",
-            clean(&why)
+            "error: something of source {name} is left: {}\nhint: repair that, and run the same command again\n",
+            clean_text(&why)
         ));
         Ok(false)
     }
@@ -351,19 +357,20 @@ impl Uninstallation<'_> {
     /// Takes away what is kept of a source: its inventory last, so that whoever begins again finds
     /// it.
     async fn forget(&self, name: &DnsLabel) -> Result<(), CommandError> {
-        self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{LEASE}{name}")).await?;
+        self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &format!("{LEASE_PREFIX}{name}"))
+            .await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), &orders_name(name.as_str())).await?;
         self.remove(&Gvk::new("", "v1", "ConfigMap"), name.as_str()).await
     }
 
     /// Takes away what sources share, once there are none.
     async fn forget_shared(&self) -> Result<(), CommandError> {
-        for lease in self.cluster.leases(&self.config.namespace).await? {
-            if lease.name.starts_with(LEASE) {
+        for lease in self.cluster.list_leases(&self.config.namespace).await? {
+            if lease.name.starts_with(LEASE_PREFIX) {
                 self.remove(&Gvk::new("coordination.k8s.io", "v1", "Lease"), &lease.name).await?;
             }
         }
-        self.remove(&Gvk::new("", "v1", "ConfigMap"), BUDGET).await?;
+        self.remove(&Gvk::new("", "v1", "ConfigMap"), LEDGER_NAME).await?;
         self.remove(&Gvk::new("", "v1", "Secret"), KEY_SECRET).await
     }
 

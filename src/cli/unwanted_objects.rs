@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::rights::{Reach, Rights, SourceAccess};
-use super::session::patiently;
+use super::session::retry_when_throttled;
 use crate::cluster::{
     Cluster, ClusterError, InventoryObject, KindLookup, KindTable, ListSelector, ServedKind, ServedScope,
     ServiceAccount, applyset_id,
@@ -24,7 +24,7 @@ pub(super) async fn add(
     held: &[Object],
     rights: &mut Rights,
 ) -> Result<Vec<String>, ClusterError> {
-    let inventory = match patiently(|| cluster.inventory(system, &source.name)).await {
+    let inventory = match retry_when_throttled(|| cluster.read_inventory(system, &source.name)).await {
         // The right to get it is asked about, and told, with all others.
         Err(error) if error.class() == ErrorClass::Forbidden => None,
         read => read?,
@@ -32,16 +32,16 @@ pub(super) async fn add(
     let Some(inventory) = inventory else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
     let account = source.service_account.as_ref().map(|name| ServiceAccount::new(system, name.as_str()));
-    let acting = cluster.acting_as(account);
+    let acting = cluster.with_account(account);
     let look = RemainsSearch { cluster: &acting, kinds, source, held, inventory: &inventory, applyset };
     let mut unseen = Vec::new();
     for kind in &inventory.kinds {
         let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());
         // A kind that the source may not have is neither watched nor deleted.
-        if !source.allow.admits(kind, scope) {
+        if !source.allow.can_allow_kind(kind, scope) {
             continue;
         }
-        unseen.extend(look.at(kind, rights).await?);
+        unseen.extend(look.search_namespace(kind, rights).await?);
     }
     Ok(unseen)
 }
@@ -57,9 +57,13 @@ struct RemainsSearch<'a> {
 }
 
 impl RemainsSearch<'_> {
-    async fn at(&self, kind: &GroupKind, rights: &mut Rights) -> Result<Option<String>, ClusterError> {
+    async fn search_namespace(
+        &self,
+        kind: &GroupKind,
+        rights: &mut Rights,
+    ) -> Result<Option<String>, ClusterError> {
         let is_held = self.held.iter().any(|object| object.id.group_kind() == *kind);
-        let served = match self.kinds.preferred(kind) {
+        let served = match self.kinds.preferred_kind(kind) {
             KindLookup::Served(served) => served,
             KindLookup::Unserved { .. } => {
                 rights.add_proof_of(kind);
@@ -78,7 +82,7 @@ impl RemainsSearch<'_> {
         if !is_held {
             rights.add_remaining_kind(&reach, scope, kind, &served.plural);
         }
-        for namespace in reach.lists(scope) {
+        for namespace in reach.list_namespaces(scope) {
             self.list(&served, namespace.as_ref(), is_held, rights).await?;
         }
         Ok(None)
@@ -94,9 +98,9 @@ impl RemainsSearch<'_> {
     ) -> Result<(), ClusterError> {
         let kind = &served.gvk.group_kind();
         let wanted: BTreeSet<&ObjectId> = self.held.iter().map(|object| &object.id).collect();
-        let selector = ListSelector::part_of(&[self.applyset.clone()].into(), namespace);
+        let selector = ListSelector::members_of(&[self.applyset.clone()].into(), namespace);
         let conduct = SourceAccess::of(self.source);
-        match patiently(|| self.cluster.list(served, &selector)).await {
+        match retry_when_throttled(|| self.cluster.list(served, &selector)).await {
             Ok(members) => {
                 for (id, live) in &members {
                     if live.owner == ObjectOwner::Ours(self.applyset.clone()) && !wanted.contains(id) {

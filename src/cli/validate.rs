@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
-use super::reading::{ManifestSet, ReadScope, verdict};
+use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
 use crate::config::{SourceConfig, SourceLocation};
-use crate::engine::{AllowList, misused, waiting_for_themselves};
+use crate::engine::{AllowList, check_annotations, find_self_waits};
 use crate::manifest::{KindScopes, assemble};
 use crate::object::Diagnostic;
 use crate::render;
@@ -38,13 +38,13 @@ fn sources(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     if let Some(path) = &args.path {
-        let source = configured.single("what is named beside --config is judged as one source")?;
+        let source = configured.single_source("files given beside --config are read as one source")?;
         let manifests = ManifestSet::read(path, ReadScope::All)?;
         return check(manifests, &source.namespace, &source.allow, terminal);
     }
-    let is_only = configured.selected().nth(1).is_none();
+    let is_only = configured.selected_sources().nth(1).is_none();
     let mut exit = ExitStatus::Done;
-    for (number, source) in configured.selected().enumerate() {
+    for (number, source) in configured.selected_sources().enumerate() {
         if !is_only {
             let gap = if number == 0 { "" } else { "\n" };
             terminal.print(&format!("{gap}source {}\n", source.name))?;
@@ -58,7 +58,7 @@ fn sources(
                 error.exit
             }
         };
-        exit = exit.worse(ended);
+        exit = exit.worst(ended);
     }
     Ok(exit)
 }
@@ -68,9 +68,9 @@ fn sources(
 fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
     match &source.location {
         SourceLocation::Directory(path) => ManifestSet::read(path, ReadScope::All),
-        SourceLocation::Git { path, .. } => session::runtime()?.block_on(async {
-            let clone = source_contents::folder()?;
-            ManifestSet::of_newest(source_contents::newest(source, clone.path())?, path.as_str()).await
+        SourceLocation::Git { path, .. } => session::start_runtime()?.block_on(async {
+            let clone = source_contents::temporary_folder()?;
+            ManifestSet::read_newest(source_contents::open_newest(source, clone.path())?, path.as_str()).await
         }),
     }
 }
@@ -88,8 +88,8 @@ fn check(
     }
     let assembled = assemble(items, &scopes, namespace);
     diagnostics.extend(assembled.diagnostics);
-    diagnostics.extend(assembled.objects.iter().flat_map(misused));
-    diagnostics.extend(waiting_for_themselves(&assembled.objects));
+    diagnostics.extend(assembled.objects.iter().flat_map(check_annotations));
+    diagnostics.extend(find_self_waits(&assembled.objects));
     let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
     let held = assembled.held.iter().map(|held| (&held.id, &held.origin));
     let refused = |(id, origin)| allow.finding(id, scopes.get(&id.group_kind()), origin);
@@ -97,12 +97,12 @@ fn check(
     diagnostics.sort();
     terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
     report_diagnostics(&diagnostics, documents, files, terminal);
-    Ok(if understood { verdict(&diagnostics) } else { ExitStatus::Differs })
+    Ok(if understood { exit_status_of(&diagnostics) } else { ExitStatus::Differs })
 }
 
 fn report_diagnostics(found: &[Diagnostic], documents: usize, files: usize, terminal: &Terminal) {
     let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
-    let told = told.as_deref().unwrap_or("nothing wrong");
+    let told = told.as_deref().unwrap_or("no errors");
     terminal.report(&format!(
         "{} in {}: {told}\n",
         count_words(documents, "object"),

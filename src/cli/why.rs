@@ -2,7 +2,7 @@
 
 use super::args::{GlobalArgs, WhyArgs};
 use super::facts::ObjectFacts;
-use super::overview::clean;
+use super::overview::clean_text;
 use super::settings;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, ObjectName, Terminal, cluster_status, rollout, session};
@@ -17,7 +17,7 @@ use crate::render;
 use crate::report::ObjectStatus;
 
 /// The maximum number of differing fields that are named.
-const NAMED: usize = 3;
+const MAX_NAMED_FIELDS: usize = 3;
 
 /// A key and what it is.
 type KeyValueLine = (&'static str, String);
@@ -28,25 +28,25 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let config = settings::explained(global, args);
-    session::runtime()?.block_on(async {
-        let session = rollout::session(global).await?;
+    let config = settings::why_config(global, args);
+    session::start_runtime()?.block_on(async {
+        let session = rollout::open_session(global).await?;
         let found = find_object(&session, &args.object).await?;
         let plan = match config {
-            Ok(Some(config)) => Box::pin(planned(&session, &found, config)).await.map(Some),
+            Ok(Some(config)) => Box::pin(plan_of_source(&session, &found, config)).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         let mut lines = match &found {
             ExplainedObject::Managed(target) => cluster_lines(&session, target).await?,
-            ExplainedObject::Recorded(_, told) => recorded(told),
+            ExplainedObject::Recorded(_, told) => recorded_lines(told),
         };
         if let Ok(Some(plan)) = &plan {
             lines.extend(plan_lines(found.id(), plan));
         }
-        terminal.print(&format!("{}\n", clean(&found.id().to_string())))?;
+        terminal.print(&format!("{}\n", clean_text(&found.id().to_string())))?;
         for (key, value) in lines {
-            terminal.print(&format!("  {key:<8} {}\n", clean(&value)))?;
+            terminal.print(&format!("  {key:<8} {}\n", clean_text(&value)))?;
         }
         if let Some(plan) = plan? {
             terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
@@ -80,11 +80,11 @@ impl ExplainedObject {
 }
 
 async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {
-    match session.target(name).await {
+    match session.find_object(name).await {
         Ok(target) => Ok(ExplainedObject::Managed(Box::new(target))),
         Err(error) => {
-            let (_, id) = session.identity(name)?;
-            match cluster_status::recorded(session, &id).await? {
+            let (_, id) = session.resolve_name(name)?;
+            match cluster_status::recorded_status(session, &id).await? {
                 Some(told) => Ok(ExplainedObject::Recorded(id, told)),
                 None => Err(error),
             }
@@ -93,9 +93,9 @@ async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<Expl
 }
 
 /// Returns the lines of a source's record, which is all that is known of the object.
-fn recorded(told: &ObjectStatus) -> Vec<KeyValueLine> {
+fn recorded_lines(told: &ObjectStatus) -> Vec<KeyValueLine> {
     let mut lines = vec![("source", told.source.clone()), ("phase", told.phase.to_string())];
-    lines.extend(told.reason.clone().map(|reason| ("because", reason)));
+    lines.extend(told.reason.clone().map(|reason| ("reason", reason)));
     lines
 }
 
@@ -117,16 +117,16 @@ async fn cluster_lines(
     lines.push(("health", format!("{}{told}", health.status)));
     if is_workload(&target.id) {
         lines.push(("rollout", super::rollout_words::rollout_state(&target.object).0));
-        lines.push(("budget", facts.budget()));
-        lines.extend(restarted(target).map(|words| ("restart", words)));
+        lines.push(("budget", facts.budget_text().trim_start_matches("rollout budget: ").to_owned()));
+        lines.extend(restart_cause(target).map(|words| ("restart", words)));
     }
     lines.push(("phase", facts.phase()));
-    lines.extend(facts.waits().into_iter().map(|wait| ("because", wait)));
+    lines.extend(facts.wait_reasons().into_iter().map(|wait| ("reason", wait)));
     Ok(lines)
 }
 
 /// Returns the plan of a source, read as the one that manages the object.
-async fn planned(
+async fn plan_of_source(
     session: &ClusterSession,
     found: &ExplainedObject,
     mut config: Config,
@@ -135,7 +135,7 @@ async fn planned(
         found.source().clone_into(&mut source.name);
     }
     let state = session::state(&config, &session.cluster).await?;
-    let setup = session::one_shot_source(&session::only(&config)?, &state)?;
+    let setup = session::one_shot_source(&session::only_source(&config)?, &state)?;
     Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
 }
 
@@ -145,37 +145,37 @@ fn plan_lines(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
     let planned = plan.objects.iter().find(|planned| planned.id == *id);
     let Some((planned, origin)) = planned.and_then(|planned| Some((planned, planned.origin.as_ref()?)))
     else {
-        let unread = if plan.complete { "" } else { ", but it was not read whole" };
-        return vec![("file", format!("SOURCE does not name it{unread}"))];
+        let unread = if plan.complete { "" } else { ", but was not read completely" };
+        return vec![("file", format!("SOURCE does not contain it{unread}"))];
     };
-    vec![("file", format!("{}:{}", origin.file, origin.line)), ("asks", difference(planned))]
+    vec![("file", format!("{}:{}", origin.file, origin.line)), ("manifest", difference_text(planned))]
 }
 
-fn difference(planned: &PlannedObject) -> String {
+fn difference_text(planned: &PlannedObject) -> String {
     let because = planned.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     match planned.verdict {
-        PlannedAction::Unchanged => format!("for what there is{because}"),
-        PlannedAction::Wait => format!("it cannot be told now{because}"),
-        PlannedAction::Refuse => format!("for what is refused{because}"),
-        PlannedAction::Recreate => format!("for it to be deleted and created again{because}"),
+        PlannedAction::Unchanged => format!("as the live object{because}"),
+        PlannedAction::Wait => format!("not known now{because}"),
+        PlannedAction::Refuse => format!("refused{because}"),
+        PlannedAction::Recreate => format!("differs: the object would be deleted and created again{because}"),
         PlannedAction::Create | PlannedAction::Configure | PlannedAction::Delete => {
             let mut paths: Vec<String> =
-                planned.fields.iter().take(NAMED).map(|field| field.path.clone()).collect();
-            match planned.fields.len().saturating_sub(NAMED) {
+                planned.fields.iter().take(MAX_NAMED_FIELDS).map(|field| field.path.clone()).collect();
+            match planned.fields.len().saturating_sub(MAX_NAMED_FIELDS) {
                 0 => {}
                 more => paths.push(format!("{more} more")),
             }
             let fields = if paths.is_empty() { String::new() } else { format!(" in {}", paths.join(", ")) };
-            format!("for something else{fields}{because}")
+            format!("differs{fields}{because}")
         }
     }
 }
 
 /// Returns which change of data its pods were last restarted for, where they were.
-fn restarted(target: &ManagedObject) -> Option<String> {
-    let started: ConfigStamp = target.annotation(annotations::CONFIG).parse().ok()?;
+fn restart_cause(target: &ManagedObject) -> Option<String> {
+    let started: ConfigStamp = target.annotation_value(annotations::CONFIG).parse().ok()?;
     let uses: Vec<ObjectId> = graph::configuration(&target.id, &target.object).into_iter().collect();
-    started.template()?;
+    started.template_hash()?;
     Some(format!("its pods were restarted, as the data of {} changed", changed_words(&uses, started)))
 }
 
@@ -185,7 +185,7 @@ mod tests {
     use crate::change::{FieldChange, Impact, ImpactKind};
     use crate::object::{GroupKind, Gvk, ManifestOrigin};
 
-    fn planned(verdict: PlannedAction, fields: &[&str], reason: Option<&str>) -> PlannedObject {
+    fn plan_of_source(verdict: PlannedAction, fields: &[&str], reason: Option<&str>) -> PlannedObject {
         PlannedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web"),
             gvk: Gvk::new("apps", "v1", "Deployment"),
@@ -205,13 +205,13 @@ mod tests {
 
     #[test]
     fn a_source_asks_for_what_there_is_or_for_something_else() {
-        let check = |planned: &PlannedObject, expected: &str| assert_eq!(difference(planned), expected);
-        check(&planned(PlannedAction::Unchanged, &[], None), "for what there is");
-        let few = planned(PlannedAction::Configure, &[".spec.replicas"], Some("somebody changed it"));
-        check(&few, "for something else in .spec.replicas: somebody changed it");
-        let many = planned(PlannedAction::Configure, &[".a", ".b", ".c", ".d", ".e"], None);
-        check(&many, "for something else in .a, .b, .c, 2 more");
-        check(&planned(PlannedAction::Refuse, &[], Some("no")), "for what is refused: no");
+        let check = |planned: &PlannedObject, expected: &str| assert_eq!(difference_text(planned), expected);
+        check(&plan_of_source(PlannedAction::Unchanged, &[], None), "as the live object");
+        let few = plan_of_source(PlannedAction::Configure, &[".spec.replicas"], Some("somebody changed it"));
+        check(&few, "differs in .spec.replicas: somebody changed it");
+        let many = plan_of_source(PlannedAction::Configure, &[".a", ".b", ".c", ".d", ".e"], None);
+        check(&many, "differs in .a, .b, .c, 2 more");
+        check(&plan_of_source(PlannedAction::Refuse, &[], Some("no")), "refused: no");
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
             revision: String::new(),
             complete: true,
             guarded: false,
-            objects: vec![planned(PlannedAction::Unchanged, &[], None)],
+            objects: vec![plan_of_source(PlannedAction::Unchanged, &[], None)],
             units: Vec::new(),
             diagnostics: Vec::new(),
             notes: Vec::new(),
@@ -230,10 +230,10 @@ mod tests {
         assert_eq!(plan_lines(&id, &plan)[0], ("file", "deploy/web.yaml:12".to_owned()));
         // A plan also has objects to be pruned, which have no place in a file.
         plan.objects[0].origin = None;
-        assert_eq!(plan_lines(&id, &plan), [("file", "SOURCE does not name it".to_owned())]);
+        assert_eq!(plan_lines(&id, &plan), [("file", "SOURCE does not contain it".to_owned())]);
         plan.objects.clear();
         plan.complete = false;
-        let unread = "SOURCE does not name it, but it was not read whole";
+        let unread = "SOURCE does not contain it, but was not read completely";
         assert_eq!(plan_lines(&id, &plan), [("file", unread.to_owned())]);
     }
 }

@@ -10,10 +10,10 @@ use super::kinds::KindLookup;
 use super::path;
 use crate::object::GroupKind;
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const DEFINITIONS_PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const API_SERVICES_PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 /// Definitions carry whole schemas, up to a megabyte each.
-const PAGE: &str = "50";
+const DEFINITIONS_PAGE_SIZE: &str = "50";
 
 /// One page of a list of specs.
 #[derive(Deserialize)]
@@ -60,13 +60,18 @@ impl Cluster {
     /// server must be ready, and discovery, asked anew, must list the kind in no version. No
     /// definition may name it, and its group may be served by no other server. A question without
     /// an answer proves nothing either.
-    pub async fn absent(&self, kinds: &BTreeSet<GroupKind>) -> Result<BTreeSet<GroupKind>, ClusterError> {
+    pub async fn find_absent_kinds(
+        &self,
+        kinds: &BTreeSet<GroupKind>,
+    ) -> Result<BTreeSet<GroupKind>, ClusterError> {
         self.call(ApiRequest::read("/readyz".to_owned(), CallSubject::Server("readiness"))).await?;
         let listed = self.discover().await?;
-        let definitions: Vec<DefinitionSpec> = self.specs(DEFINITIONS, "the list of definitions").await?;
-        let services: Vec<ApiServiceSpec> = self.specs(SERVICES, "the list of API services").await?;
+        let definitions: Vec<DefinitionSpec> =
+            self.list_specs(DEFINITIONS_PATH, "the list of definitions").await?;
+        let services: Vec<ApiServiceSpec> =
+            self.list_specs(API_SERVICES_PATH, "the list of API services").await?;
         let is_absent = |kind: &&GroupKind| {
-            let unlisted = matches!(listed.preferred(kind), KindLookup::Unserved { .. });
+            let unlisted = matches!(listed.preferred_kind(kind), KindLookup::Unserved { .. });
             let defined = definitions.iter().any(|d| d.group == *kind.group && d.names.kind == *kind.kind);
             let elsewhere = services.iter().any(|s| s.group == *kind.group && s.service.is_some());
             unlisted && !defined && !elsewhere
@@ -74,7 +79,7 @@ impl Cluster {
         Ok(kinds.iter().filter(is_absent).cloned().collect())
     }
 
-    async fn specs<S: serde::de::DeserializeOwned>(
+    async fn list_specs<S: serde::de::DeserializeOwned>(
         &self,
         collection: &str,
         what: &'static str,
@@ -82,11 +87,11 @@ impl Cluster {
         let on = CallSubject::Server(what);
         let (mut specs, mut next) = (Vec::new(), String::new());
         loop {
-            let mut parameters = vec![("limit", PAGE)];
+            let mut parameters = vec![("limit", DEFINITIONS_PAGE_SIZE)];
             if !next.is_empty() {
                 parameters.push(("continue", &next));
             }
-            let url = path::query(collection.to_owned(), &parameters);
+            let url = path::with_query(collection.to_owned(), &parameters);
             let page: SpecListPage<S> = self.call(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
             specs.extend(page.items.into_iter().map(|item| item.spec));
             if page.metadata.next.is_empty() {

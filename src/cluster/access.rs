@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError};
-use super::write::{JSON, json as bytes};
+use super::write::{JSON_TYPE, json_body as bytes};
 
-const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+const ACCESS_REVIEWS_PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+const SUBJECT_REVIEWS_PATH: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
 /// Something that somebody may do, or not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +100,7 @@ struct UserInfo {
 }
 
 impl AccessRequest {
-    fn spec(&self) -> Value {
+    fn review_spec(&self) -> Value {
         match self {
             Self::Path { verb, path } => json!({"nonResourceAttributes": {"verb": verb, "path": path}}),
             Self::Objects { verb, group, resource, namespace, name } => {
@@ -121,14 +121,20 @@ impl AccessRequest {
 
 impl Cluster {
     /// Asks the server whether the user may do this. It writes nothing.
-    pub async fn may(&self, access: &AccessRequest) -> Result<AccessDecision, ClusterError> {
+    pub async fn review_access(&self, access: &AccessRequest) -> Result<AccessDecision, ClusterError> {
         let on = CallSubject::Server("what the user may do");
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": access.spec(),
+            "spec": access.review_spec(),
         });
-        let ask = ApiRequest::write(Method::POST, REVIEWS.to_owned(), JSON, bytes(&review, &on)?, on.clone());
+        let ask = ApiRequest::write(
+            Method::POST,
+            ACCESS_REVIEWS_PATH.to_owned(),
+            JSON_TYPE,
+            bytes(&review, &on)?,
+            on.clone(),
+        );
         Ok(self.call(ask).await?.decode::<AccessReview>(&on)?.status.into())
     }
 
@@ -136,7 +142,13 @@ impl Cluster {
     pub async fn user(&self) -> Result<String, ClusterError> {
         let on = CallSubject::Server("who the user is");
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-        let ask = ApiRequest::write(Method::POST, WHO.to_owned(), JSON, bytes(&review, &on)?, on.clone());
+        let ask = ApiRequest::write(
+            Method::POST,
+            SUBJECT_REVIEWS_PATH.to_owned(),
+            JSON_TYPE,
+            bytes(&review, &on)?,
+            on.clone(),
+        );
         Ok(self.call(ask).await?.decode::<SelfSubjectReview>(&on)?.status.user_info.username)
     }
 }

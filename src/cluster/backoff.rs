@@ -3,16 +3,16 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(800);
+const FIRST_WATCH_BACKOFF: Duration = Duration::from_millis(800);
 /// A server that is down is asked often enough to be back in use soon after it is back.
-const MOST_WHILE_DOWN: Duration = Duration::from_secs(8);
+const MAX_WATCH_BACKOFF_WHILE_DOWN: Duration = Duration::from_secs(8);
 /// A role that was granted, or a kind that is served again, is noticed within this.
-const MOST: Duration = Duration::from_secs(15);
+const MAX_WATCH_BACKOFF: Duration = Duration::from_secs(15);
 /// A watch that lived so long proves that the trouble is over.
-const STABLE: Duration = Duration::from_secs(30);
+const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 /// The minimum lifetime of a watch. One that ends sooner counts as a failure, so that a server
 /// which cuts every watch is not asked in a loop.
-const BRIEF: Duration = Duration::from_secs(2);
+const MIN_WATCH_LIFETIME: Duration = Duration::from_secs(2);
 
 /// Indicates whether the server could be reached at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,30 +35,30 @@ pub(super) struct InformerBackoff {
 impl InformerBackoff {
     /// Returns the wait after a failure. A server that answers again is not made to wait for its
     /// silence: its first answer after an outage says that the old version of a list is gone.
-    pub(super) fn failed(&mut self, reach: Reachability) -> Duration {
+    pub(super) fn note_failure(&mut self, reach: Reachability) -> Duration {
         let (count, most) = match reach {
-            Reachability::Unreachable => (&mut self.silences, MOST_WHILE_DOWN),
-            Reachability::Reachable => (&mut self.failures, MOST),
+            Reachability::Unreachable => (&mut self.silences, MAX_WATCH_BACKOFF_WHILE_DOWN),
+            Reachability::Reachable => (&mut self.failures, MAX_WATCH_BACKOFF),
         };
-        let full = FIRST.saturating_mul(1 << (*count).min(16)).min(most);
+        let full = FIRST_WATCH_BACKOFF.saturating_mul(1 << (*count).min(16)).min(most);
         *count = count.saturating_add(1);
         if reach == Reachability::Reachable {
             self.silences = 0;
         }
-        jittered(full)
+        jitter(full)
     }
 
     /// Returns the wait after a watch that ended by itself.
-    pub(super) fn after_end(&mut self, lived: Duration) -> Duration {
-        if lived >= STABLE {
+    pub(super) fn delay_after_end(&mut self, lived: Duration) -> Duration {
+        if lived >= BACKOFF_RESET_AFTER {
             *self = Self::default();
         }
-        if lived < BRIEF { self.failed(Reachability::Reachable) } else { Duration::ZERO }
+        if lived < MIN_WATCH_LIFETIME { self.note_failure(Reachability::Reachable) } else { Duration::ZERO }
     }
 }
 
 /// Between half of a duration and the whole.
-pub(super) fn jittered(full: Duration) -> Duration {
+pub(super) fn jitter(full: Duration) -> Duration {
     // The seed of a fresh hasher is random, which is all that jitter needs.
     let random = RandomState::new().build_hasher().finish();
     let share = (random % 1024) as f64 / 1024.0;
@@ -73,16 +73,16 @@ mod tests {
     fn a_server_that_answers_again_is_not_made_to_wait_for_its_silence() {
         let mut backoff = InformerBackoff::default();
         for _ in 0..20 {
-            assert!(backoff.failed(Reachability::Unreachable) <= MOST_WHILE_DOWN);
+            assert!(backoff.note_failure(Reachability::Unreachable) <= MAX_WATCH_BACKOFF_WHILE_DOWN);
         }
-        assert!(backoff.failed(Reachability::Unreachable) >= MOST_WHILE_DOWN / 2);
-        assert!(backoff.failed(Reachability::Reachable) <= FIRST);
-        assert!(backoff.failed(Reachability::Unreachable) <= FIRST);
+        assert!(backoff.note_failure(Reachability::Unreachable) >= MAX_WATCH_BACKOFF_WHILE_DOWN / 2);
+        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_WATCH_BACKOFF);
+        assert!(backoff.note_failure(Reachability::Unreachable) <= FIRST_WATCH_BACKOFF);
         for _ in 0..20 {
-            backoff.failed(Reachability::Reachable);
+            backoff.note_failure(Reachability::Reachable);
         }
-        assert!(backoff.failed(Reachability::Reachable) >= MOST / 2);
-        assert!(backoff.after_end(STABLE).is_zero());
-        assert!(backoff.failed(Reachability::Reachable) <= FIRST);
+        assert!(backoff.note_failure(Reachability::Reachable) >= MAX_WATCH_BACKOFF / 2);
+        assert!(backoff.delay_after_end(BACKOFF_RESET_AFTER).is_zero());
+        assert!(backoff.note_failure(Reachability::Reachable) <= FIRST_WATCH_BACKOFF);
     }
 }

@@ -9,18 +9,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::inventory::MERGE_PATCH;
-use super::write::json;
+use super::write::json_body;
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 /// Its name is no DNS label, so no source's parent can have it.
-const NAME: &str = "rollout-budget.rhumb.dev";
+const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
 
 /// The key of its data.
-const CLAIMS: &str = "claims";
+const LEDGER_KEY: &str = "claims";
 
-/// The budget object as it was read.
+/// The rollout ledger as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetObject {
     /// Incarnation and version.
@@ -30,13 +30,13 @@ pub struct BudgetObject {
 }
 
 /// The most bytes that are told of why a text cannot be read: it may quote the text.
-const WHY: usize = 200;
+const MAX_PARSE_ERROR_BYTES: usize = 200;
 
-/// Says that the budget object cannot be read, what follows, and the command that mends it.
+/// Says that the rollout ledger cannot be read, what follows, and the command that mends it.
 pub fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
-    let why = &why[..why.floor_char_boundary(WHY)];
+    let why = &why[..why.floor_char_boundary(MAX_PARSE_ERROR_BYTES)];
     format!(
-        "ConfigMap {namespace}/{NAME}: {why}; no rollout begins; `kubectl -n {namespace} delete configmap {NAME}` \
+        "ConfigMap {namespace}/{LEDGER_NAME}: {why}; no rollout begins; `kubectl -n {namespace} delete configmap {LEDGER_NAME}` \
          has it made anew, and who still runs writes its claims again"
     )
 }
@@ -48,7 +48,7 @@ pub fn explain_unread_claims(namespace: &str, count: usize) -> String {
         count => format!("{count} claims cannot be read, and count"),
     };
     format!(
-        "ConfigMap {namespace}/{NAME}: {claims}; `kubectl -n {namespace} delete configmap {NAME}` has it made anew, \
+        "ConfigMap {namespace}/{LEDGER_NAME}: {claims}; `kubectl -n {namespace} delete configmap {LEDGER_NAME}` has it made anew, \
          and who still runs writes its claims again"
     )
 }
@@ -59,15 +59,15 @@ impl BudgetObject {
         let Some(uid) = object.metadata.uid else {
             return Err(ClusterError::new(on, ClusterFault::Garbled { reason: "it has no uid".to_owned() }));
         };
-        let text = object.data.unwrap_or_default().remove(CLAIMS).unwrap_or_else(|| "{}".to_owned());
+        let text = object.data.unwrap_or_default().remove(LEDGER_KEY).unwrap_or_else(|| "{}".to_owned());
         Ok(Self { known: (Uid(uid.into()), super::wire::version(&version)), text })
     }
 }
 
 impl Cluster {
-    /// Reads the budget object; none where there is none.
-    pub async fn budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
-        let on = on(namespace);
+    /// Reads the rollout ledger; none where there is none.
+    pub async fn read_budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
+        let on = ledger_subject(namespace);
         match self.call(ApiRequest::read(url(namespace), on.clone())).await {
             Ok(answer) => Ok(Some(BudgetObject::read(answer.decode(&on)?, on)?)),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
@@ -75,7 +75,7 @@ impl Cluster {
         }
     }
 
-    /// Writes the budget object by compare-and-swap; makes it, and its namespace, where there was
+    /// Writes the rollout ledger by compare-and-swap; makes it, and its namespace, where there was
     /// none.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
@@ -85,20 +85,20 @@ impl Cluster {
         before: Option<&BudgetObject>,
         text: &str,
     ) -> Result<BudgetObject, ClusterError> {
-        let on = on(namespace);
-        let data = BTreeMap::from([(CLAIMS.to_owned(), text.to_owned())]);
+        let on = ledger_subject(namespace);
+        let data = BTreeMap::from([(LEDGER_KEY.to_owned(), text.to_owned())]);
         let metadata = ObjectMeta {
-            name: Some(NAME.to_owned()),
+            name: Some(LEDGER_NAME.to_owned()),
             namespace: Some(namespace.to_owned()),
             uid: before.map(|before| before.known.0.to_string()),
             resource_version: before.map(|before| before.known.1.to_string()),
             ..ObjectMeta::default()
         };
-        let body = json(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }, &on)?;
+        let body = json_body(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }, &on)?;
         if before.is_some() {
             // As a patch it needs no right but those for applying, and leaves alone what others put
             // beside the claims.
-            let url = path::query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
+            let url = path::with_query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
             return match self.call(ask).await {
                 Ok(answer) => BudgetObject::read(answer.decode(&on)?, on),
@@ -112,10 +112,10 @@ impl Cluster {
     }
 }
 
-fn on(namespace: &str) -> CallSubject {
-    CallSubject::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), NAME))
+fn ledger_subject(namespace: &str) -> CallSubject {
+    CallSubject::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), LEDGER_NAME))
 }
 
 fn url(namespace: &str) -> String {
-    format!("/api/v1/namespaces/{namespace}/configmaps/{NAME}")
+    format!("/api/v1/namespaces/{namespace}/configmaps/{LEDGER_NAME}")
 }

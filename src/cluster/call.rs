@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 use tokio::task::JoinHandle;
 
 use super::classify;
-use super::connect::{ConnectedClient, Connection, IN_CLUSTER, LOGIN, WatchTimeouts};
+use super::connect::{ConnectedClient, Connection, IN_CLUSTER, LOGIN_TIMEOUT, WatchTimeouts};
 use super::credentials::CredentialFiles;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::fence::{InFlightWrite, WriteFence};
@@ -29,17 +29,17 @@ use crate::heartbeat::Heartbeats;
 
 /// The slack after which a late informer counts as dead: its calls wait for their turn, and its
 /// events until the loop takes them.
-pub(super) const SLACK: Duration = Duration::from_mins(1);
+pub(super) const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
 /// The server that shows this header queues fairly by itself.
 const FAIR_QUEUES: &str = "x-kubernetes-pf-flowschema-uid";
 /// Credentials that were refused are read again at most this often.
-const RENEWAL: Duration = Duration::from_secs(5);
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 /// Credentials that run out are renewed so long before.
-const EARLY: SignedDuration = SignedDuration::from_secs(60);
+const RENEWAL_MARGIN: SignedDuration = SignedDuration::from_secs(60);
 /// The namespace whose uid identifies a cluster.
 const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
-const IDENTITY: CallSubject = CallSubject::Server("the cluster's identity");
+const CLUSTER_IDENTITY: CallSubject = CallSubject::Server("the cluster's identity");
 
 /// A cluster. Cheap to clone; all clones share one client, one rate limit and one interner.
 #[derive(Clone)]
@@ -126,7 +126,7 @@ impl ApiRequest {
     }
 
     /// Lets it wait for no other call, and no longer than this for its answer.
-    pub(super) fn ahead(self, within: Duration) -> Self {
+    pub(super) fn with_priority(self, within: Duration) -> Self {
         Self { priority: CallPriority::Urgent(within), ..self }
     }
 
@@ -135,7 +135,7 @@ impl ApiRequest {
         Self { accept, ..self }
     }
 
-    fn request<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> Result<Request<B>, ClusterError> {
+    fn build_request<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> Result<Request<B>, ClusterError> {
         let mut request = Request::builder()
             .method(self.method)
             .uri(self.path)
@@ -166,7 +166,7 @@ pub(super) struct ApiResponse {
 impl ApiResponse {
     /// Reads the body; its text reaches no error.
     pub(super) fn decode<T: DeserializeOwned>(&self, on: &CallSubject) -> Result<T, ClusterError> {
-        serde_json::from_slice(&self.body).map_err(|error| unreadable(on, &error))
+        serde_json::from_slice(&self.body).map_err(|error| unreadable_error(on, &error))
     }
 
     /// Returns the body as text.
@@ -181,7 +181,7 @@ impl ApiResponse {
 }
 
 /// Returns an answer that is no JSON, or not the JSON that it should be. Only the position is told.
-pub(super) fn unreadable(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
+pub(super) fn unreadable_error(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
     let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
     ClusterError::new(on.clone(), ClusterFault::Garbled { reason })
 }
@@ -226,7 +226,7 @@ impl Cluster {
             credentials: seen,
             expires,
             impersonation: guise,
-        } = connection.open(LOGIN).await?;
+        } = connection.open(LOGIN_TIMEOUT).await?;
         Ok(Self {
             fence: None,
             account: None,
@@ -255,7 +255,7 @@ impl Cluster {
 
     /// Returns the same cluster, with writes that are refused as soon as the fence is closed.
     #[must_use]
-    pub fn fenced(&self, fence: WriteFence) -> Self {
+    pub fn with_fence(&self, fence: WriteFence) -> Self {
         Self { fence: Some(fence), ..self.clone() }
     }
 
@@ -266,7 +266,7 @@ impl Cluster {
 
     /// Returns the same cluster, asked as this account; none for whoever the credentials are of.
     #[must_use]
-    pub fn acting_as(&self, account: Option<ServiceAccount>) -> Self {
+    pub fn with_account(&self, account: Option<ServiceAccount>) -> Self {
         Self { account, ..self.clone() }
     }
 
@@ -281,7 +281,7 @@ impl Cluster {
     }
 
     /// Returns the name of the context, for messages; `in-cluster` in a pod.
-    pub fn context(&self) -> &str {
+    pub fn context_name(&self) -> &str {
         &self.inner.context
     }
 
@@ -292,15 +292,17 @@ impl Cluster {
 
     /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
     pub async fn uid(&self) -> Result<Uid, ClusterError> {
-        let own = self.acting_as(None);
-        let read = async { identity(&own.call(ApiRequest::read(KUBE_SYSTEM.to_owned(), IDENTITY)).await?) };
+        let own = self.with_account(None);
+        let read = async {
+            cluster_identity(&own.call(ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY)).await?)
+        };
         self.inner.uid.get_or_try_init(|| read).await.cloned()
     }
 
     /// Waits until the kubeconfig turns out to name another cluster; for ever, where it never does.
     /// It is read again when the server refuses the credentials. From then on no call is made to
     /// either cluster.
-    pub async fn gone_astray(&self) -> ClusterError {
+    pub async fn wait_for_other_cluster(&self) -> ClusterError {
         let mut astray = self.inner.astray.subscribe();
         // The sender lives as long as this cluster, so there is always an end to wait for.
         match astray.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()) {
@@ -326,7 +328,7 @@ impl Cluster {
     /// Returns how long the answer to one call may take, with all that it may wait for before.
     pub(super) fn longest_call(&self) -> Duration {
         // Both the call and the one that judges renewed credentials.
-        self.timeout() * 2 + LOGIN + SLACK
+        self.timeout() * 2 + LOGIN_TIMEOUT + HEARTBEAT_SLACK
     }
 
     /// Returns the texts that all records share.
@@ -335,7 +337,7 @@ impl Cluster {
     }
 
     /// Returns the metrics of the calls.
-    pub fn measures(&self) -> &CallMetrics {
+    pub fn call_metrics(&self) -> &CallMetrics {
         &self.inner.metrics
     }
 
@@ -360,7 +362,7 @@ impl Cluster {
         let traffic = if ask.method == Method::GET { CallKind::Read } else { CallKind::Write };
         let (on, way) = (ask.subject.clone(), ask.priority);
         let (method, path) = (ask.method.clone(), ask.path.clone());
-        let mut request = ask.request(Body::from)?;
+        let mut request = ask.build_request(Body::from)?;
         let (_permit, deadline) = match way {
             CallPriority::Normal => (self.inner.rate_limiter.admit(traffic).await, self.timeout()),
             CallPriority::Urgent(deadline) => (None, deadline),
@@ -369,10 +371,10 @@ impl Cluster {
             CallPriority::Normal => self.line().await?,
             CallPriority::Urgent(within) => {
                 let line = tokio::time::timeout(within, self.line()).await;
-                line.unwrap_or_else(|_| Err(ClusterError::new(on.clone(), plugin::hangs())))?
+                line.unwrap_or_else(|_| Err(ClusterError::new(on.clone(), plugin::hanging_fault())))?
             }
         };
-        self.act(&line, &mut request, &on)?;
+        self.impersonate(&line, &mut request, &on)?;
         // Judged last, right before it is sent.
         let underway = self.pass_fence(traffic, &on)?;
         let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.time_left()));
@@ -384,22 +386,22 @@ impl Cluster {
             underway.mark_answered();
         }
         let code = answered.as_ref().ok().map(|(head, _)| head.status);
-        self.inner.metrics.called(&method, code, begun.elapsed());
+        self.inner.metrics.record_call(&method, code, begun.elapsed());
         match &answered {
-            Ok(_) => self.inner.metrics.server_answered(),
-            Err(error) if error.is_unreachable() => self.inner.metrics.missed(),
+            Ok(_) => self.inner.metrics.record_answer(),
+            Err(error) if error.is_unreachable() => self.inner.metrics.record_silence(),
             Err(_) => {}
         }
         let (head, body) = answered?;
         tracing::trace!(code = head.status.as_u16(), ms = begun.elapsed().as_millis(), "{method} {path}");
         if head.headers.contains_key(FAIR_QUEUES) {
-            self.inner.rate_limiter.server_queues();
+            self.inner.rate_limiter.note_server_queues();
         }
         if head.status.is_success() {
             return Ok(ApiResponse { status: head.status, headers: head.headers, body });
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let error = self.name_actor(classify::answer(head.status.as_u16(), after, &body, on));
+        let error = self.name_actor(classify::classify_answer(head.status.as_u16(), after, &body, on));
         match way {
             CallPriority::Normal => self.renew_if_refused(&error).await,
             CallPriority::Urgent(within) => {
@@ -424,26 +426,26 @@ impl Cluster {
         };
         match tokio::time::timeout(deadline, exchange).await {
             Ok(Ok((head, body))) => Ok((head, body.into())),
-            Ok(Err(error)) => Err(classify::transport(&error, on.clone(), &line.server)),
-            Err(_) => Err(silent(line, on, deadline)),
+            Ok(Err(error)) => Err(classify::classify_transport(&error, on.clone(), &line.server)),
+            Err(_) => Err(timeout_error(line, on, deadline)),
         }
     }
 
     /// Has the server judge a request by the rights of the account, where there is one.
-    fn act<B>(
+    fn impersonate<B>(
         &self,
         line: &ActiveClient,
         request: &mut Request<B>,
         on: &CallSubject,
     ) -> Result<(), ClusterError> {
         let Some(account) = &self.account else { return Ok(()) };
-        impersonation::act_as(account, line.impersonation, request.headers_mut(), on)
+        impersonation::set_impersonation(account, line.impersonation, request.headers_mut(), on)
     }
 
     /// Has an error say who lacks a right.
     fn name_actor(&self, error: ClusterError) -> ClusterError {
         match &self.account {
-            Some(account) => impersonation::name_account(account, error),
+            Some(account) => impersonation::with_account_name(account, error),
             None => error,
         }
     }
@@ -459,26 +461,26 @@ impl Cluster {
     }
 
     /// Starts a watch; neither the rate limit nor the bounds of concurrency count it.
-    pub(super) async fn stream(
+    pub(super) async fn open_watch(
         &self,
         path: String,
         on: &CallSubject,
     ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), ClusterError> {
-        let mut request = ApiRequest::read(path, on.clone()).request(|body| body)?;
+        let mut request = ApiRequest::read(path, on.clone()).build_request(|body| body)?;
         let line = self.line().await?;
-        self.act(&line, &mut request, on)?;
+        self.impersonate(&line, &mut request, on)?;
         match tokio::time::timeout(self.timeout(), line.client.request_stream(request)).await {
             Ok(Ok(stream)) => {
                 // A watch of what does not change may be silent for a minute.
-                self.inner.metrics.server_answered();
+                self.inner.metrics.record_answer();
                 Ok((stream, line.server))
             }
             Ok(Err(error)) => {
-                let error = self.name_actor(classify::transport(&error, on.clone(), &line.server));
+                let error = self.name_actor(classify::classify_transport(&error, on.clone(), &line.server));
                 self.renew_if_refused(&error).await;
                 Err(error)
             }
-            Err(_) => Err(silent(&line, on, self.timeout())),
+            Err(_) => Err(timeout_error(&line, on, self.timeout())),
         }
     }
 
@@ -486,11 +488,11 @@ impl Cluster {
         let mut line = self.inner.client.read().await.clone();
         let left = line.expires.map(|expires| expires.duration_since(Timestamp::now()));
         if left.is_some_and(|left| left <= SignedDuration::ZERO) {
-            let _ = self.renewal().await;
+            let _ = self.spawn_renewal().await;
             line = self.inner.client.read().await.clone();
-        } else if left.is_some_and(|left| left < EARLY) && self.inner.renewed.try_lock().is_ok() {
+        } else if left.is_some_and(|left| left < RENEWAL_MARGIN) && self.inner.renewed.try_lock().is_ok() {
             // Nobody waits for that: what is in use holds a while.
-            drop(self.renewal());
+            drop(self.spawn_renewal());
         }
         match &*self.inner.astray.borrow() {
             Some(why) => Err(wrong_cluster_error(why)),
@@ -502,23 +504,23 @@ impl Cluster {
     /// been replaced, or a plugin's token may have expired.
     async fn renew_if_refused(&self, error: &ClusterError) {
         if *error.fault() == ClusterFault::Unauthorized {
-            let _ = self.renewal().await;
+            let _ = self.spawn_renewal().await;
         }
     }
 
     /// Renews the credentials, to the end: whoever stops waiting for it ends no plugin that others
     /// wait for.
-    fn renewal(&self) -> JoinHandle<()> {
+    fn spawn_renewal(&self) -> JoinHandle<()> {
         let cluster = self.clone();
         tokio::spawn(async move { cluster.renew().await })
     }
 
     async fn renew(&self) {
         let mut renewed = self.inner.renewed.lock().await;
-        if renewed.is_some_and(|last| last.elapsed() < RENEWAL) {
+        if renewed.is_some_and(|last| last.elapsed() < MIN_RENEWAL_INTERVAL) {
             return;
         }
-        let link = self.inner.connection.open(LOGIN).await;
+        let link = self.inner.connection.open(LOGIN_TIMEOUT).await;
         let taken = match link {
             Ok(link) => self.take_over(link).await,
             Err(error) => Err(error),
@@ -533,7 +535,7 @@ impl Cluster {
     /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so
     /// far was about.
     async fn take_over(&self, link: ConnectedClient) -> Result<(), ClusterError> {
-        if let Some(why) = self.renewed(link).await? {
+        if let Some(why) = self.use_renewed(link).await? {
             self.inner.astray.send_replace(Some(why.into()));
         }
         Ok(())
@@ -542,21 +544,22 @@ impl Cluster {
     /// As [`Self::take_over`], where nothing but the file has changed: what is in use goes on being
     /// used if it is of no use. Tells why it is not.
     pub(super) async fn try_anew(&self) -> Result<Option<String>, ClusterError> {
-        let link = self.inner.connection.open(LOGIN).await?;
-        self.renewed(link).await
+        let link = self.inner.connection.open(LOGIN_TIMEOUT).await?;
+        self.use_renewed(link).await
     }
 
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
-    async fn renewed(&self, link: ConnectedClient) -> Result<Option<String>, ClusterError> {
+    async fn use_renewed(&self, link: ConnectedClient) -> Result<Option<String>, ClusterError> {
         let ConnectedClient { client, server, credentials: seen, expires, impersonation: guise, .. } = link;
         let renewed = ActiveClient { client, server, credentials: seen, expires, impersonation: guise };
         if let Some(known) = self.inner.uid.get() {
-            let request = ApiRequest::read(KUBE_SYSTEM.to_owned(), IDENTITY).request(Body::from)?;
-            let (head, body) = self.exchange(&renewed, request, &IDENTITY, self.timeout()).await?;
+            let request =
+                ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY).build_request(Body::from)?;
+            let (head, body) = self.exchange(&renewed, request, &CLUSTER_IDENTITY, self.timeout()).await?;
             if !head.status.is_success() {
-                return Err(classify::answer(head.status.as_u16(), None, &body, IDENTITY));
+                return Err(classify::classify_answer(head.status.as_u16(), None, &body, CLUSTER_IDENTITY));
             }
-            let found = identity(&ApiResponse { status: head.status, headers: head.headers, body })?;
+            let found = cluster_identity(&ApiResponse { status: head.status, headers: head.headers, body })?;
             if found != *known {
                 return Ok(Some(format!(
                     "the kubeconfig names another cluster now, at {}: the uid of its namespace kube-system is \
@@ -575,7 +578,7 @@ impl Cluster {
     }
 }
 
-fn silent(line: &ActiveClient, on: &CallSubject, after: Duration) -> ClusterError {
+fn timeout_error(line: &ActiveClient, on: &CallSubject, after: Duration) -> ClusterError {
     ClusterError::new(on.clone(), ClusterFault::Timeout { server: line.server.clone(), after })
 }
 
@@ -584,9 +587,13 @@ fn wrong_cluster_error(why: &str) -> ClusterError {
 }
 
 /// Returns the identity of a cluster.
-fn identity(answer: &ApiResponse) -> Result<Uid, ClusterError> {
-    let namespace: Namespace = answer.decode(&IDENTITY)?;
-    let garbled =
-        || ClusterError::new(IDENTITY, ClusterFault::Garbled { reason: "kube-system has no uid".to_owned() });
+fn cluster_identity(answer: &ApiResponse) -> Result<Uid, ClusterError> {
+    let namespace: Namespace = answer.decode(&CLUSTER_IDENTITY)?;
+    let garbled = || {
+        ClusterError::new(
+            CLUSTER_IDENTITY,
+            ClusterFault::Garbled { reason: "kube-system has no uid".to_owned() },
+        )
+    };
     namespace.metadata.uid.map(|uid| Uid(uid.into())).ok_or_else(garbled)
 }

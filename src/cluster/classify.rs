@@ -9,18 +9,18 @@ use kube::client::AuthError;
 use kube::core::response::{Status, StatusCause};
 
 use super::error::{CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField};
-use crate::fields::blurred;
+use crate::fields::blur;
 
 /// The longest wait that a server may ask for.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 /// Longer texts of proxies and webhooks lose their middle.
-const LONGEST_TEXT: usize = 1000;
+const MAX_MESSAGE_CHARS: usize = 1000;
 /// Longer texts of the server's validation are told by their faults.
-const READABLE: usize = 300;
+const MAX_READABLE_CHARS: usize = 300;
 
 /// Texts by which the built-in kinds refuse a change of what is set at creation; where the API says
 /// "immutable" no entry is needed.
-const FIXED: [&str; 6] = [
+const IMMUTABLE_TEXTS: [&str; 6] = [
     "updates to statefulset spec for fields other than",
     "may not change once set",
     "cannot change roleref",
@@ -30,33 +30,38 @@ const FIXED: [&str; 6] = [
 ];
 
 /// Classifies an answer with an error status.
-pub(super) fn answer(code: u16, retry_after: Option<&str>, body: &[u8], on: CallSubject) -> ClusterError {
+pub(super) fn classify_answer(
+    code: u16,
+    retry_after: Option<&str>,
+    body: &[u8],
+    on: CallSubject,
+) -> ClusterError {
     let status = serde_json::from_slice::<Status>(body).unwrap_or_else(|_| {
         // A proxy, or a path that the server does not know: plain text.
         let text = String::from_utf8_lossy(body);
-        Status { message: cut(text.trim()).into_owned(), ..Status::default() }
+        Status { message: shorten_message(text.trim()).into_owned(), ..Status::default() }
     });
     let seconds = retry_after.and_then(|text| text.trim().parse().ok());
-    ClusterError::new(on.clone(), of_status(code, seconds, &status, &on))
+    ClusterError::new(on.clone(), classify_status(code, seconds, &status, &on))
 }
 
 /// Classifies a `Status` that came inside a watch.
 pub(super) fn status(status: &Status, on: CallSubject) -> ClusterError {
-    let fault = of_status(status.code, None, status, &on);
+    let fault = classify_status(status.code, None, status, &on);
     ClusterError::new(on, fault)
 }
 
 /// Classifies a call to this server that brought no answer.
-pub(super) fn transport(error: &kube::Error, on: CallSubject, server: &Arc<str>) -> ClusterError {
+pub(super) fn classify_transport(error: &kube::Error, on: CallSubject, server: &Arc<str>) -> ClusterError {
     let unreachable = |reason| ClusterFault::Unreachable { server: server.clone(), reason };
     let fault = match error {
-        kube::Error::Api(status) => of_status(status.code, None, status, &on),
-        kube::Error::Auth(error) => credentials(error),
+        kube::Error::Api(status) => classify_status(status.code, None, status, &on),
+        kube::Error::Auth(error) => classify_auth(error),
         kube::Error::Service(source) => match source.downcast_ref::<AuthError>() {
-            Some(error) => credentials(error),
-            None => unreachable(chain(source.as_ref())),
+            Some(error) => classify_auth(error),
+            None => unreachable(error_chain(source.as_ref())),
         },
-        other => unreachable(chain(other)),
+        other => unreachable(error_chain(other)),
     };
     ClusterError::new(on, fault)
 }
@@ -64,34 +69,36 @@ pub(super) fn transport(error: &kube::Error, on: CallSubject, server: &Arc<str>)
 /// Returns the fault of a credential plugin. Its command line and its standard output are not
 /// shown: they may hold a password or a token. Its complaints are, without anything that looks like
 /// one.
-pub(super) fn credentials(error: &AuthError) -> ClusterFault {
+pub(super) fn classify_auth(error: &AuthError) -> ClusterFault {
     let reason = match error {
-        AuthError::AuthExecRun { out, .. } => return plugin(out.status, &out.stderr),
+        AuthError::AuthExecRun { out, .. } => return plugin_fault(out.status, &out.stderr),
         AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::UnrefreshableTokenResponse => {
             "the credential plugin's answer cannot be read".to_owned()
         }
         AuthError::AuthExecStart(error) => {
-            let said = numberless(&error.to_string()).to_lowercase();
+            let said = without_errno(&error.to_string()).to_lowercase();
             return ClusterFault::Config {
                 reason: format!("the credential plugin cannot be started: {said}"),
             };
         }
-        other => return ClusterFault::Config { reason: format!("credentials: {}", blurred(&chain(other))) },
+        other => {
+            return ClusterFault::Config { reason: format!("credentials: {}", blur(&error_chain(other))) };
+        }
     };
     // The service behind the plugin may be away.
     ClusterFault::Plugin { reason }
 }
 
 /// Returns a credential plugin that failed, with what it complained of.
-pub(super) fn plugin(status: ExitStatus, said: &[u8]) -> ClusterFault {
+pub(super) fn plugin_fault(status: ExitStatus, said: &[u8]) -> ClusterFault {
     let said = String::from_utf8_lossy(said);
     ClusterFault::Plugin {
-        reason: format!("the credential plugin failed ({status}): {}", cut(&blurred(said.trim()))),
+        reason: format!("the credential plugin failed ({status}): {}", shorten_message(&blur(said.trim()))),
     }
 }
 
 /// Returns an error and its causes in one line, each said once.
-pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -102,48 +109,48 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         next = cause.source();
     }
-    cut(&numberless(&text)).into_owned()
+    shorten_message(&without_errno(&text)).into_owned()
 }
 
 /// Returns the system's message without its number: `Connection refused`, not `Connection refused
 /// (os error 111)`.
-pub(super) fn numberless(text: &str) -> String {
+pub(super) fn without_errno(text: &str) -> String {
     let Some((before, rest)) = text.split_once(" (os error ") else { return text.to_owned() };
     let after = rest.split_once(')').map_or("", |(_, after)| after);
-    format!("{before}{}", numberless(after))
+    format!("{before}{}", without_errno(after))
 }
 
-fn of_status(code: u16, retry_after: Option<u64>, status: &Status, on: &CallSubject) -> ClusterFault {
+fn classify_status(code: u16, retry_after: Option<u64>, status: &Status, on: &CallSubject) -> ClusterFault {
     let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
     let asked = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
     match code {
         401 => ClusterFault::Unauthorized,
-        403 => denied(status, causes, on),
-        404 => missing(status, on),
-        409 => conflict(causes, status, on),
+        403 => classify_denial(status, causes, on),
+        404 => classify_missing(status, on),
+        409 => classify_conflict(causes, status, on),
         410 => ClusterFault::Expired,
         429 if causes.iter().any(|cause| cause.reason == "DisruptionBudget") => {
-            ClusterFault::Disruption { message: disruption(status, causes) }
+            ClusterFault::Disruption { message: disruption_text(status, causes) }
         }
         429 => {
             let seconds = retry_after.or(asked.filter(|seconds| *seconds > 0));
-            ClusterFault::TooMany { after: seconds.map(|s| Duration::from_secs(s).min(LONGEST_WAIT)) }
+            ClusterFault::TooMany { after: seconds.map(|s| Duration::from_secs(s).min(MAX_RETRY_AFTER)) }
         }
-        400 | 405 | 406 | 413 | 415 | 422 => refused(status, causes, on),
-        500 if is_schema_refusal(&status.message) => refused(status, causes, on),
+        400 | 405 | 406 | 413 | 415 | 422 => classify_refusal(status, causes, on),
+        500 if is_schema_refusal(&status.message) => classify_refusal(status, causes, on),
         500.. if status.message.contains("failed calling webhook") => ClusterFault::Webhook {
-            message: spoken(status, on, "a webhook that the server must ask does not answer"),
+            message: server_or_own_text(status, on, "a webhook that the server must ask does not answer"),
         },
         504 if causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge") => ClusterFault::Expired,
-        _ => ClusterFault::Server { code, message: spoken(status, on, "the server failed") },
+        _ => ClusterFault::Server { code, message: server_or_own_text(status, on, "the server failed") },
     }
 }
 
 /// "Cannot evict pod as it would violate the pod's disruption budget." does not name it; the cause
 /// does.
-fn disruption(status: &Status, causes: &[StatusCause]) -> String {
+fn disruption_text(status: &Status, causes: &[StatusCause]) -> String {
     let budget = causes.iter().find(|cause| cause.reason == "DisruptionBudget" && !cause.message.is_empty());
-    cut(budget.map_or(&status.message, |cause| &cause.message)).into_owned()
+    shorten_message(budget.map_or(&status.message, |cause| &cause.message)).into_owned()
 }
 
 /// Server-side apply answers a field that the schema does not know with a 500.
@@ -160,11 +167,14 @@ fn schema_faults(message: &str) -> Vec<InvalidField> {
     let lines = faults.lines().map(str::trim).filter(|line| line.starts_with('.'));
     let parts = lines.filter_map(|line| line.split_once(": "));
     parts
-        .map(|(field, text)| InvalidField { field: field.to_owned(), message: cut(text).into_owned() })
+        .map(|(field, text)| InvalidField {
+            field: field.to_owned(),
+            message: shorten_message(text).into_owned(),
+        })
         .collect()
 }
 
-fn denied(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
+fn classify_denial(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
     let says = |text: &str| status.message.contains(text);
     let by = if says("exceeded quota") || says("failed quota") {
         Denial::Quota
@@ -188,10 +198,10 @@ fn denied(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterF
             "admission denied it (its words are not shown, they may hold the Secret's values)"
         }
     };
-    ClusterFault::Denied { by, message: spoken(status, on, ours) }
+    ClusterFault::Denied { by, message: server_or_own_text(status, on, ours) }
 }
 
-fn missing(status: &Status, on: &CallSubject) -> ClusterFault {
+fn classify_missing(status: &Status, on: &CallSubject) -> ClusterFault {
     let Some(details) = &status.details else { return ClusterFault::NoKind };
     if details.kind == "namespaces" && !matches!(on, CallSubject::Object(id) if id.is("", "Namespace")) {
         return ClusterFault::NoNamespace { namespace: details.name.clone() };
@@ -200,16 +210,16 @@ fn missing(status: &Status, on: &CallSubject) -> ClusterFault {
         // A path that is not served names no object.
         _ if details.name.is_empty() => ClusterFault::NoKind,
         // Something else that the request needs.
-        CallSubject::Object(id) if id.name() != details.name => refused(status, &[], on),
+        CallSubject::Object(id) if id.name() != details.name => classify_refusal(status, &[], on),
         _ => ClusterFault::NoObject,
     }
 }
 
-fn conflict(causes: &[StatusCause], status: &Status, on: &CallSubject) -> ClusterFault {
+fn classify_conflict(causes: &[StatusCause], status: &Status, on: &CallSubject) -> ClusterFault {
     let claims: Vec<FieldConflict> = causes
         .iter()
         .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| FieldConflict { manager: quoted(&cause.message), field: cause.field.clone() })
+        .map(|cause| FieldConflict { manager: quoted_manager(&cause.message), field: cause.field.clone() })
         .collect();
     if !claims.is_empty() {
         return ClusterFault::FieldConflicts { claims };
@@ -220,33 +230,36 @@ fn conflict(causes: &[StatusCause], status: &Status, on: &CallSubject) -> Cluste
     {
         return ClusterFault::Server {
             code: 409,
-            message: spoken(status, on, "the server asks to try again"),
+            message: server_or_own_text(status, on, "the server asks to try again"),
         };
     }
     ClusterFault::VersionConflict
 }
 
 /// `conflict with "kubectl" using apps/v1` names the manager in quotes.
-fn quoted(message: &str) -> String {
+fn quoted_manager(message: &str) -> String {
     message.split('"').nth(1).unwrap_or("another manager").to_owned()
 }
 
-fn refused(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
+fn classify_refusal(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
     // The guard itself: another incarnation has taken the name.
     if causes.iter().any(|cause| cause.field == "metadata.uid") {
         return ClusterFault::VersionConflict;
     }
     if status.message.contains("failed calling webhook") {
         return ClusterFault::Webhook {
-            message: spoken(status, on, "a webhook that the server must ask does not answer"),
+            message: server_or_own_text(status, on, "a webhook that the server must ask does not answer"),
         };
     }
     if is_denial(&status.message) {
-        return denied(status, causes, on);
+        return classify_denial(status, causes, on);
     }
     let mut fields: Vec<InvalidField> = causes
         .iter()
-        .map(|cause| InvalidField { field: cause.field.clone(), message: cut(&cause.message).into_owned() })
+        .map(|cause| InvalidField {
+            field: cause.field.clone(),
+            message: shorten_message(&cause.message).into_owned(),
+        })
         .collect();
     if fields.is_empty() {
         fields = schema_faults(&status.message);
@@ -267,15 +280,15 @@ fn refused(status: &Status, causes: &[StatusCause], on: &CallSubject) -> Cluster
 }
 
 fn is_fixed(message: &str) -> bool {
-    let message = unquoted(message).to_ascii_lowercase();
+    let message = without_quoted(message).to_ascii_lowercase();
     let mut words = message.split(|letter: char| !letter.is_alphanumeric() && !".-_[]".contains(letter));
     words.any(|word| word.trim_end_matches('.') == "immutable")
-        || FIXED.iter().any(|text| message.contains(text))
+        || IMMUTABLE_TEXTS.iter().any(|text| message.contains(text))
 }
 
 /// Returns the server's own words, without the names and values that it quotes: those may say
 /// anything.
-fn unquoted(message: &str) -> String {
+fn without_quoted(message: &str) -> String {
     let (mut words, mut quoted, mut escaped) = (String::new(), false, false);
     for letter in message.chars() {
         match letter {
@@ -296,8 +309,8 @@ fn is_denial(message: &str) -> bool {
 /// Returns the server's words on a content that it refuses; where they repeat whole parts of it,
 /// the faults alone.
 fn refusal_words(status: &Status, causes: &[StatusCause]) -> String {
-    if status.message.len() <= READABLE || causes.is_empty() {
-        return cut(&status.message).into_owned();
+    if status.message.len() <= MAX_READABLE_CHARS || causes.is_empty() {
+        return shorten_message(&status.message).into_owned();
     }
     let mut faults: Vec<String> = causes
         .iter()
@@ -309,26 +322,30 @@ fn refusal_words(status: &Status, causes: &[StatusCause]) -> String {
         })
         .collect();
     faults.dedup();
-    let whose = status.message.split_inclusive(" is invalid: ").next().filter(|text| text.len() <= READABLE);
-    cut(&format!("{}{}", whose.unwrap_or_default(), faults.join("; "))).into_owned()
+    let whose = status
+        .message
+        .split_inclusive(" is invalid: ")
+        .next()
+        .filter(|text| text.len() <= MAX_READABLE_CHARS);
+    shorten_message(&format!("{}{}", whose.unwrap_or_default(), faults.join("; "))).into_owned()
 }
 
 /// Returns the server's words, or ours where its own may hold a Secret's values.
-fn spoken(status: &Status, on: &CallSubject, ours: &str) -> String {
+fn server_or_own_text(status: &Status, on: &CallSubject, ours: &str) -> String {
     if on.is_secret() || status.message.is_empty() {
         ours.to_owned()
     } else {
-        cut(&status.message).into_owned()
+        shorten_message(&status.message).into_owned()
     }
 }
 
 /// The API server repeats whole objects before it says what is wrong with them, so the end counts
 /// most.
-fn cut(text: &str) -> Cow<'_, str> {
-    if text.len() <= LONGEST_TEXT {
+fn shorten_message(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_MESSAGE_CHARS {
         return text.into();
     }
-    let begin = text.floor_char_boundary(LONGEST_TEXT / 4);
-    let end = text.ceil_char_boundary(text.len() - LONGEST_TEXT / 2);
+    let begin = text.floor_char_boundary(MAX_MESSAGE_CHARS / 4);
+    let end = text.ceil_char_boundary(text.len() - MAX_MESSAGE_CHARS / 2);
     format!("{} … {}", &text[..begin], &text[end..]).into()
 }

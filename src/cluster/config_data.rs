@@ -21,12 +21,12 @@ use super::impersonation::ServiceAccount;
 use super::informer::{Informer, InformerChange, InformerEvent};
 use super::kinds::{ServedKind, ServedScope};
 use super::path::{ListSelector, NamespaceSelector};
-use super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
+use super::wire::{DecodedObject, WireDecoder, WireText, lenient, version};
 use crate::engine::ConfigData;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// News that wait to be taken over.
-const BACKLOG: usize = 64;
+const CHANNEL_CAPACITY: usize = 64;
 
 /// One event of a follower.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Cluster {
         });
         let fields = (ids.len() == 1).then(|| format!("metadata.name={}", first.name()).into());
         let within = NamespaceSelector { namespace: namespace.into(), labels: None, fields };
-        let (to_task, events) = mpsc::channel(BACKLOG);
+        let (to_task, events) = mpsc::channel(CHANNEL_CAPACITY);
         let relist = Arc::new(Notify::new());
         let decoder = DataDecoder { kind: group_kind, ids: Arc::new(ids.clone()) };
         let follow = DataFollowTask {
@@ -210,11 +210,11 @@ struct RawDataObject<'a> {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct DataMetadata<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     namespace: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     resource_version: WireText<'a>,
 }
 
@@ -239,7 +239,7 @@ impl WireDecoder for DataDecoder {
 
 impl Cluster {
     /// Reads the data of one object as a hash; none where there is no such object.
-    pub async fn data(&self, id: &ObjectId) -> Result<Option<ConfigData>, ClusterError> {
+    pub async fn read_config_data(&self, id: &ObjectId) -> Result<Option<ConfigData>, ClusterError> {
         let kind = ServedKind {
             gvk: Gvk::new("", "v1", id.kind()),
             plural: format!("{}s", id.kind().to_ascii_lowercase()).into(),

@@ -11,16 +11,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::write::{JSON, json};
+use super::write::{JSON_TYPE, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{HashKey, KEY_SECRET};
 use crate::object::{GroupKind, ObjectId};
 
 /// The key of its data.
-const KEY: &str = "key";
+const KEY_DATA_KEY: &str = "key";
 
 /// Length of a key that is made, in bytes.
-const LENGTH: usize = 32;
+const KEY_BYTES: usize = 32;
 
 /// A key as it is stored. Its `Debug` form shows nothing.
 #[derive(Clone, PartialEq, Eq)]
@@ -34,8 +34,8 @@ impl fmt::Debug for ConfigKey {
 
 impl ConfigKey {
     /// Returns a new one; none where the system gives no random bytes.
-    pub fn random() -> Option<Self> {
-        let mut bytes = vec![0; LENGTH];
+    pub fn new_random() -> Option<Self> {
+        let mut bytes = vec![0; KEY_BYTES];
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty()).ok()?;
@@ -49,9 +49,9 @@ impl ConfigKey {
     }
 
     fn read(secret: Secret, on: CallSubject) -> Result<Self, ClusterError> {
-        let bytes = secret.data.unwrap_or_default().remove(KEY).map(|bytes| Self(bytes.0));
+        let bytes = secret.data.unwrap_or_default().remove(KEY_DATA_KEY).map(|bytes| Self(bytes.0));
         bytes.filter(|bytes| bytes.key().is_some()).ok_or_else(|| {
-            let reason = format!("{KEY:?} in its data is missing, or shorter than 16 bytes");
+            let reason = format!("{KEY_DATA_KEY:?} in its data is missing, or shorter than 16 bytes");
             ClusterError::new(on, ClusterFault::Garbled { reason })
         })
     }
@@ -59,8 +59,8 @@ impl ConfigKey {
 
 impl Cluster {
     /// Reads the key; none where there is none.
-    pub async fn config_key(&self, namespace: &str) -> Result<Option<ConfigKey>, ClusterError> {
-        let on = on(namespace);
+    pub async fn read_config_key(&self, namespace: &str) -> Result<Option<ConfigKey>, ClusterError> {
+        let on = key_subject(namespace);
         let url = format!("/api/v1/namespaces/{namespace}/secrets/{KEY_SECRET}");
         match self.call(ApiRequest::read(url, on.clone())).await {
             Ok(answer) => ConfigKey::read(answer.decode(&on)?, on).map(Some),
@@ -72,18 +72,19 @@ impl Cluster {
     /// Makes the Secret with this key, and its namespace, and returns the key that is in force:
     /// another process's, where that was faster.
     pub async fn make_config_key(&self, namespace: &str, key: &ConfigKey) -> Result<ConfigKey, ClusterError> {
-        let on = on(namespace);
+        let on = key_subject(namespace);
         let metadata = ObjectMeta {
             name: Some(KEY_SECRET.to_owned()),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         };
-        let data = BTreeMap::from([(KEY.to_owned(), ByteString(key.0.clone()))]);
+        let data = BTreeMap::from([(KEY_DATA_KEY.to_owned(), ByteString(key.0.clone()))]);
         let secret = Secret { metadata, data: Some(data), immutable: Some(true), ..Secret::default() };
-        let body = json(&secret, &on)?;
+        let body = json_body(&secret, &on)?;
         let collection = format!("/api/v1/namespaces/{namespace}/secrets");
-        let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.call(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
+        let url = path::with_query(collection, &[("fieldManager", FIELD_MANAGER)]);
+        let make =
+            || self.call(ApiRequest::write(Method::POST, url.clone(), JSON_TYPE, body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
@@ -95,7 +96,7 @@ impl Cluster {
             Ok(answer) => ConfigKey::read(answer.decode(&on)?, on),
             // Somebody else was faster.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => self
-                .config_key(namespace)
+                .read_config_key(namespace)
                 .await?
                 .ok_or_else(|| ClusterError::new(on, ClusterFault::VersionConflict)),
             Err(error) => Err(error),
@@ -103,6 +104,6 @@ impl Cluster {
     }
 }
 
-fn on(namespace: &str) -> CallSubject {
+fn key_subject(namespace: &str) -> CallSubject {
     CallSubject::Object(ObjectId::new(&GroupKind::new("", "Secret"), Some(namespace), KEY_SECRET))
 }

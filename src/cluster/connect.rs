@@ -9,24 +9,24 @@ use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::classify;
-use super::credentials::{self, CredentialFiles, LONGEST_TOKEN, is_token, stamp_files};
+use super::credentials::{self, CredentialFiles, MAX_BEARER_TOKEN_BYTES, is_token, stamp_files};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::impersonation::Impersonation;
 use super::plugin;
 use super::proxy;
-use crate::fields::blurred;
+use crate::fields::blur;
 use crate::secret;
 
 /// A TCP and TLS handshake that takes longer than this fails, whatever the deadline of the call.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A credential plugin may ask a person to log in, but not for ever.
-pub(super) const LOGIN: Duration = Duration::from_mins(1);
+pub(super) const LOGIN_TIMEOUT: Duration = Duration::from_mins(1);
 
-const CONNECTION: CallSubject = CallSubject::Server("connection");
+const CONNECTION_SUBJECT: CallSubject = CallSubject::Server("connection");
 /// No kubeconfig is larger, in bytes.
-const LARGEST: u64 = 16 << 20;
+const MAX_KUBECONFIG_BYTES: u64 = 16 << 20;
 /// The files that a pod is given.
-const OF_A_POD: [&str; 2] = [
+const IN_CLUSTER_VARIABLES: [&str; 2] = [
     "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt",
     "/var/run/secrets/kubernetes.io/serviceaccount/token",
 ];
@@ -121,14 +121,14 @@ fn host_and_port(url: &http::Uri) -> Arc<str> {
 impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
     pub(super) async fn open(&self, patience: Duration) -> Result<ConnectedClient, ClusterError> {
-        let LoadedKubeconfig { mut config, context, credentials: seen } = self.config().await?;
+        let LoadedKubeconfig { mut config, context, credentials: seen } = self.load_config().await?;
         let asked = plugin::run_plugin(&mut config.auth_info, patience).await;
-        let expires = asked.map_err(|fault| ClusterError::new(CONNECTION, fault))?;
+        let expires = asked.map_err(|fault| ClusterError::new(CONNECTION_SUBJECT, fault))?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout
         // would cut quiet watches.
         config.default_retry = false;
         config.read_timeout = None;
-        config.connect_timeout = Some(self.timeout.min(HANDSHAKE));
+        config.connect_timeout = Some(self.timeout.min(CONNECT_TIMEOUT));
         let namespace = config.default_namespace.clone();
         let server = host_and_port(&config.cluster_url);
         let user = &config.auth_info;
@@ -143,18 +143,20 @@ impl Connection {
         let client = match tokio::time::timeout(patience, made).await {
             Ok(Ok(Ok(client))) => client,
             Ok(Ok(Err(kube::Error::Auth(error)))) => {
-                return Err(ClusterError::new(CONNECTION, classify::credentials(&error)));
+                return Err(ClusterError::new(CONNECTION_SUBJECT, classify::classify_auth(&error)));
             }
             Ok(Ok(Err(
                 kube::Error::ProxyProtocolUnsupported { proxy_url }
                 | kube::Error::ProxyProtocolDisabled { proxy_url, .. },
             ))) => {
                 let scheme = proxy_url.scheme_str().unwrap_or("no scheme");
-                return Err(wrong(format!("a proxy by {scheme} cannot be used: use http:// or https://")));
+                return Err(kubeconfig_error(format!(
+                    "a proxy by {scheme} cannot be used: use http:// or https://"
+                )));
             }
-            Ok(Ok(Err(error))) => return Err(wrong(blurred(&classify::chain(&error)))),
-            Ok(Err(_)) => return Err(wrong("the client could not be made".to_owned())),
-            Err(_) => return Err(wrong("the client could not be made in time".to_owned())),
+            Ok(Ok(Err(error))) => return Err(kubeconfig_error(blur(&classify::error_chain(&error)))),
+            Ok(Err(_)) => return Err(kubeconfig_error("the client could not be made".to_owned())),
+            Err(_) => return Err(kubeconfig_error("the client could not be made in time".to_owned())),
         };
         Ok(ConnectedClient {
             client,
@@ -167,15 +169,17 @@ impl Connection {
         })
     }
 
-    async fn config(&self) -> Result<LoadedKubeconfig, ClusterError> {
+    async fn load_config(&self) -> Result<LoadedKubeconfig, ClusterError> {
         let mut seen = stamp_files(self.files());
-        let Some(kubeconfig) = self.kubeconfig()? else {
+        let Some(kubeconfig) = self.load_kubeconfig()? else {
             if let Some(context) = &self.context {
-                return Err(wrong(format!("there is no kubeconfig to take the context {context:?} from")));
+                return Err(kubeconfig_error(format!(
+                    "there is no kubeconfig to take the context {context:?} from"
+                )));
             }
-            seen.extend(credentials::stamp_files(OF_A_POD.map(PathBuf::from).to_vec()));
+            seen.extend(credentials::stamp_files(IN_CLUSTER_VARIABLES.map(PathBuf::from).to_vec()));
             let mut config = kube::Config::incluster().map_err(|_| {
-                wrong(
+                kubeconfig_error(
                     "there is no kubeconfig: neither --kubeconfig nor $KUBECONFIG names one, nothing is at \
                      ~/.kube/config, and this is no pod with a service account"
                         .to_owned(),
@@ -185,20 +189,22 @@ impl Connection {
             return Ok(LoadedKubeconfig { config, context: IN_CLUSTER.to_owned(), credentials: seen });
         };
         let context = chosen_context(&kubeconfig, self.context.as_deref())?;
-        let named = named_by(&kubeconfig, &context);
+        let named = named_files(&kubeconfig, &context);
         seen.extend(credentials::stamp_files(named.clone()));
         for file in named {
-            secret::open_regular(&file).map_err(|error| unreadable("file", &file, &error))?;
+            secret::open_regular(&file).map_err(|error| unreadable_file_error("file", &file, &error))?;
         }
-        let has_proxy = names_proxy(&kubeconfig, &context);
+        let has_proxy = has_proxy_url(&kubeconfig, &context);
         let options = KubeConfigOptions { context: self.context.clone(), cluster: None, user: None };
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-            .await
-            .map_err(|error| wrong(format!("kubeconfig: {}", blurred(&classify::chain(&error)))))?;
+        let mut config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| {
+                kubeconfig_error(format!("kubeconfig: {}", blur(&classify::error_chain(&error))))
+            })?;
         if !has_proxy {
             let proxy = proxy::of(&config.cluster_url, |name| std::env::var(name).ok());
             // It may have a password in it.
-            let none = |_| wrong("the environment names a proxy by what is no valid address".to_owned());
+            let none =
+                |_| kubeconfig_error("the environment names a proxy by what is no valid address".to_owned());
             config.proxy_url = proxy.map(|text| text.parse().map_err(none)).transpose()?;
         }
         take_token(&mut config)?;
@@ -218,25 +224,25 @@ impl Connection {
         }
     }
 
-    fn kubeconfig(&self) -> Result<Option<Kubeconfig>, ClusterError> {
+    fn load_kubeconfig(&self) -> Result<Option<Kubeconfig>, ClusterError> {
         if let Some(path) = &self.kubeconfig {
             return read(path).map(Some);
         }
         let paths = kubeconfig_paths();
         if paths.is_empty() {
-            let home = of_home();
+            let home = home_kubeconfig();
             return if home.is_file() { read(&home).map(Some) } else { Ok(None) };
         }
-        merged(&paths).map(Some)
+        merge_kubeconfigs(&paths).map(Some)
     }
 
     /// Returns whether it takes the credentials that a pod is given: there is no kubeconfig.
     pub fn is_of_a_pod(&self) -> bool {
-        self.kubeconfig.is_none() && kubeconfig_paths().is_empty() && !of_home().is_file()
+        self.kubeconfig.is_none() && kubeconfig_paths().is_empty() && !home_kubeconfig().is_file()
     }
 }
 
-fn of_home() -> PathBuf {
+fn home_kubeconfig() -> PathBuf {
     std::env::home_dir().unwrap_or_default().join(".kube/config")
 }
 
@@ -248,20 +254,20 @@ fn kubeconfig_paths() -> Vec<PathBuf> {
 
 /// One kubeconfig of several files, as kubectl makes it: a file may be missing, and the first to
 /// name a thing wins.
-pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, ClusterError> {
+pub(super) fn merge_kubeconfigs(paths: &[PathBuf]) -> Result<Kubeconfig, ClusterError> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {
         let next = read(path)?;
         merged = Some(match merged {
             None => next,
-            Some(first) => first
-                .merge(next)
-                .map_err(|error| wrong(format!("{}: {}", path.display(), classify::chain(&error))))?,
+            Some(first) => first.merge(next).map_err(|error| {
+                kubeconfig_error(format!("{}: {}", path.display(), classify::error_chain(&error)))
+            })?,
         });
     }
     merged.ok_or_else(|| {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        wrong(format!("KUBECONFIG names no file that exists: {}", paths.join(", ")))
+        kubeconfig_error(format!("KUBECONFIG names no file that exists: {}", paths.join(", ")))
     })
 }
 
@@ -274,17 +280,17 @@ fn chosen_context(kubeconfig: &Kubeconfig, asked: Option<&str>) -> Result<String
         _ => format!("it has {}", names.join(", ")),
     };
     let Some(name) = asked.or_else(current) else {
-        return Err(wrong(format!("the kubeconfig names no current context; {known}")));
+        return Err(kubeconfig_error(format!("the kubeconfig names no current context; {known}")));
     };
     if names.contains(&name) {
         Ok(name.to_owned())
     } else {
-        Err(wrong(format!("the kubeconfig has no context {name}; {known}")))
+        Err(kubeconfig_error(format!("the kubeconfig has no context {name}; {known}")))
     }
 }
 
 /// Returns whether the context's cluster has a `proxy-url` of its own.
-fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
+fn has_proxy_url(kubeconfig: &Kubeconfig, context: &str) -> bool {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
     let cluster = named.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
     kubeconfig
@@ -296,21 +302,25 @@ fn names_proxy(kubeconfig: &Kubeconfig, context: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, ClusterError> {
-    let text = secret::read_regular(path, LARGEST + 1);
-    let text = text.map_err(|error| unreadable("kubeconfig", path, &error))?;
-    if text.len() as u64 > LARGEST {
-        return Err(wrong(format!("the kubeconfig {} is larger than {} MiB", path.display(), LARGEST >> 20)));
+    let text = secret::read_regular(path, MAX_KUBECONFIG_BYTES + 1);
+    let text = text.map_err(|error| unreadable_file_error("kubeconfig", path, &error))?;
+    if text.len() as u64 > MAX_KUBECONFIG_BYTES {
+        return Err(kubeconfig_error(format!(
+            "the kubeconfig {} is larger than {} MiB",
+            path.display(),
+            MAX_KUBECONFIG_BYTES >> 20
+        )));
     }
     Kubeconfig::read_from(path).map_err(|error| {
-        let said = classify::chain(&error);
+        let said = classify::error_chain(&error);
         // A YAML reader draws the place below its first line.
-        let said = blurred(said.lines().next().unwrap_or_default());
-        wrong(format!("the kubeconfig {} is not usable: {said}", path.display()))
+        let said = blur(said.lines().next().unwrap_or_default());
+        kubeconfig_error(format!("the kubeconfig {} is not usable: {said}", path.display()))
     })
 }
 
 /// Returns the files that a context of the kubeconfig names, with tokens, keys and certificates.
-fn named_by(kubeconfig: &Kubeconfig, context: &str) -> Vec<PathBuf> {
+fn named_files(kubeconfig: &Kubeconfig, context: &str) -> Vec<PathBuf> {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
     let Some(context) = named.and_then(|named| named.context.as_ref()) else { return Vec::new() };
     let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster);
@@ -337,22 +347,22 @@ fn take_token(config: &mut kube::Config) -> Result<(), ClusterError> {
         return Ok(());
     };
     let file = Path::new(&file);
-    let bytes = secret::read_regular(file, LONGEST_TOKEN + 1);
-    let bytes = bytes.map_err(|error| unreadable("token file", file, &error))?;
+    let bytes = secret::read_regular(file, MAX_BEARER_TOKEN_BYTES + 1);
+    let bytes = bytes.map_err(|error| unreadable_file_error("token file", file, &error))?;
     let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}').trim());
     let Some(token) = text.filter(|text| is_token(text)) else {
         let what = if text.is_some_and(str::is_empty) { "is empty" } else { "holds no single token" };
-        return Err(wrong(format!("the token file {} {what}", file.display())));
+        return Err(kubeconfig_error(format!("the token file {} {what}", file.display())));
     };
     config.auth_info.token = Some(token.to_owned().into());
     Ok(())
 }
 
-fn unreadable(what: &str, file: &Path, error: &std::io::Error) -> ClusterError {
-    let said = classify::numberless(&error.to_string()).to_lowercase();
-    wrong(format!("the {what} {} cannot be read: {said}", file.display()))
+fn unreadable_file_error(what: &str, file: &Path, error: &std::io::Error) -> ClusterError {
+    let said = classify::without_errno(&error.to_string()).to_lowercase();
+    kubeconfig_error(format!("the {what} {} cannot be read: {said}", file.display()))
 }
 
-fn wrong(reason: String) -> ClusterError {
-    ClusterError::new(CONNECTION, ClusterFault::Config { reason })
+fn kubeconfig_error(reason: String) -> ClusterError {
+    ClusterError::new(CONNECTION_SUBJECT, ClusterFault::Config { reason })
 }

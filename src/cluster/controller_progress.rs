@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::{HELD, OverlayState, RolloutNumbers, RolloutPhase, UpdateStrategy};
+use crate::engine::{HELD_MIN_READY_SECONDS, OverlayState, RolloutNumbers, RolloutPhase, UpdateStrategy};
 use crate::object::{GroupKind, text_at};
 
 /// The annotation in which the Deployment controller counts its templates.
@@ -27,25 +27,26 @@ pub fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
         "DaemonSet" => daemon_set(object),
         _ => return None,
     };
-    let may_lose = UpdateStrategy::of(kind, object).may_lose(rolling.replicas);
+    let may_lose = UpdateStrategy::of(kind, object).max_loss(rolling.replicas);
     Some(RolloutNumbers { may_lose, ..rolling })
 }
 
 /// Returns whether the controller gave up a rollout before this time, RFC 3339. It leaves that
 /// condition of a Deployment until the next template has made progress. Times within one second
 /// cannot be told apart, and no deadline is that short.
-pub(super) fn failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
-    let progressing = condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
+pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
+    let progressing = find_condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
     let told = progressing
         .filter(|progressing| text_at(progressing, &["reason"]) == "ProgressDeadlineExceeded")
-        .and_then(|progressing| seconds(text_at(progressing, &["lastUpdateTime"])));
-    told.zip(seconds(time)).is_some_and(|(told, written)| told <= written)
+        .and_then(|progressing| unix_seconds(text_at(progressing, &["lastUpdateTime"])));
+    told.zip(unix_seconds(time)).is_some_and(|(told, written)| told <= written)
 }
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by
 /// us, and somebody took our annotation away: it must not pass for one that is let go.
 pub(super) fn overlay_state(kind: &GroupKind, object: &Value, annotation: Option<&str>) -> OverlayState {
-    let held = kind.is("apps", "Deployment") && count(object, &["spec", "minReadySeconds"]) == Some(HELD);
+    let held = kind.is("apps", "Deployment")
+        && count(object, &["spec", "minReadySeconds"]) == Some(HELD_MIN_READY_SECONDS);
     match OverlayState::read(annotation) {
         OverlayState::Plain if held => OverlayState::Unreadable,
         shown => shown,
@@ -62,9 +63,9 @@ fn deployment(object: &Value) -> RolloutNumbers {
         available: status(object, "availableReplicas"),
         ..RolloutNumbers::default()
     };
-    let phase = if never_seen(object) || is_first_start(object, numbers, all) {
+    let phase = if is_never_observed(object) || is_first_start(object, numbers, all) {
         RolloutPhase::FirstStart
-    } else if unseen(object) || all > numbers.updated {
+    } else if is_unobserved(object) || all > numbers.updated {
         RolloutPhase::Replacing
     } else if numbers.updated < replicas && is_progressing(object) {
         // Strategy Recreate, between the end of the old pods and the first of the new ones.
@@ -83,27 +84,28 @@ fn is_first_start(object: &Value, numbers: RolloutNumbers, all: u32) -> bool {
     // The controller sets this reason at the end of a rollout, and gives up its deadline with it.
     let in_rollout =
         ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"];
-    let reason = condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
+    let reason =
+        find_condition(object, "Progressing").map_or("", |progressing| text_at(progressing, &["reason"]));
     let revision = text_at(object, &["metadata", "annotations", REVISION_ANNOTATION]);
     let is_one_template = all == numbers.updated;
     if revision == "1" && is_one_template && in_rollout.contains(&reason) {
         return true;
     }
-    let Some(available) = condition(object, "Available") else {
+    let Some(available) = find_condition(object, "Available") else {
         return is_one_template && numbers.available == 0;
     };
     if numbers.available > 0 || text_at(available, &["status"]) == "True" {
         return false;
     }
-    let since = seconds(text_at(available, &["lastTransitionTime"]));
-    let created = seconds(text_at(object, &["metadata", "creationTimestamp"]));
+    let since = unix_seconds(text_at(available, &["lastTransitionTime"]));
+    let created = unix_seconds(text_at(object, &["metadata", "creationTimestamp"]));
     since.zip(created).is_some_and(|(since, created)| since.saturating_sub(created).abs() <= FIRST_STATUS)
 }
 
 /// Returns whether the controller has a newer template in its hands; it drops the condition where
 /// the deadline for progress is infinite.
 fn is_progressing(object: &Value) -> bool {
-    condition(object, "Progressing")
+    find_condition(object, "Progressing")
         .is_some_and(|progressing| text_at(progressing, &["reason"]) != "NewReplicaSetAvailable")
 }
 
@@ -127,9 +129,9 @@ fn stateful_set(object: &Value) -> RolloutNumbers {
     // Pods below the partition keep the older template on purpose, and OnDelete moves none by
     // itself.
     let asked = if is_on_delete(object) { 0 } else { replicas.saturating_sub(partition) };
-    let phase = if never_seen(object) {
+    let phase = if is_never_observed(object) {
         RolloutPhase::FirstStart
-    } else if unseen(object) || (moving && numbers.updated < asked) {
+    } else if is_unobserved(object) || (moving && numbers.updated < asked) {
         RolloutPhase::Replacing
     } else {
         settled_or_missing(object, numbers, !moving)
@@ -148,9 +150,9 @@ fn daemon_set(object: &Value) -> RolloutNumbers {
     };
     // Pods of an older template; a node without any pod is missing one, not replacing it.
     let older = status(object, "currentNumberScheduled").saturating_sub(numbers.updated);
-    let phase = if never_seen(object) {
+    let phase = if is_never_observed(object) {
         RolloutPhase::FirstStart
-    } else if unseen(object) || (older > 0 && !is_on_delete(object)) {
+    } else if is_unobserved(object) || (older > 0 && !is_on_delete(object)) {
         RolloutPhase::Replacing
     } else {
         settled_or_missing(object, numbers, older == 0)
@@ -178,16 +180,16 @@ fn is_on_delete(object: &Value) -> bool {
 }
 
 /// Returns whether the controller has not looked at the object at all.
-fn never_seen(object: &Value) -> bool {
+fn is_never_observed(object: &Value) -> bool {
     count(object, &["status", "observedGeneration"]).unwrap_or(0) == 0 && status(object, "replicas") == 0
 }
 
 /// Returns whether the controller has not seen the newest spec yet.
-fn unseen(object: &Value) -> bool {
+fn is_unobserved(object: &Value) -> bool {
     count(object, &["status", "observedGeneration"]) < count(object, &["metadata", "generation"])
 }
 
-fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+fn find_condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     let conditions = object.get("status")?.get("conditions")?.as_array()?;
     conditions.iter().find(|condition| text_at(condition, &["type"]) == name)
 }
@@ -197,9 +199,9 @@ fn status(object: &Value, key: &str) -> u32 {
 }
 
 fn count(object: &Value, path: &[&str]) -> Option<u32> {
-    crate::object::at(object, path)?.as_u64().map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+    crate::object::value_at(object, path)?.as_u64().map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn seconds(timestamp: &str) -> Option<i64> {
+fn unix_seconds(timestamp: &str) -> Option<i64> {
     timestamp.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }

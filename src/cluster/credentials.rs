@@ -11,19 +11,21 @@ type FileStamp = Option<(u64, u64, i64, i64, u64)>;
 pub(super) type CredentialFiles = BTreeMap<PathBuf, FileStamp>;
 
 /// No token is longer, in bytes: no server takes longer headers.
-pub(super) const LONGEST_TOKEN: u64 = 64 << 10;
+pub(super) const MAX_BEARER_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Returns whether a header can carry it.
 pub(super) fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.len() as u64 <= LONGEST_TOKEN && text.bytes().all(|byte| byte.is_ascii_graphic())
+    !text.is_empty()
+        && text.len() as u64 <= MAX_BEARER_TOKEN_BYTES
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns how files look now.
 pub(super) fn stamp_files(files: Vec<PathBuf>) -> CredentialFiles {
-    files.into_iter().map(|file| (file.clone(), stamp(&file))).collect()
+    files.into_iter().map(|file| (file.clone(), file_stamp(&file))).collect()
 }
 
-fn stamp(file: &Path) -> FileStamp {
+fn file_stamp(file: &Path) -> FileStamp {
     let found = std::fs::metadata(file).ok()?;
     // The modification time can be set back, the change time cannot.
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.size()))

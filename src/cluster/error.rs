@@ -19,7 +19,7 @@ pub enum CallSubject {
 
 impl CallSubject {
     /// Returns whether the server's words may hold values that nobody may see. Every kind called
-    /// Secret counts, as for [`crate::fields::masked`].
+    /// Secret counts, as for [`crate::fields::mask_value`].
     pub(super) fn is_secret(&self) -> bool {
         match self {
             Self::Object(id) => &*id.group_kind().kind == "Secret",
@@ -130,7 +130,7 @@ pub enum ClusterFault {
     #[error("it does not exist")]
     NoObject,
     /// The content breaks the API's rules.
-    #[error("{}", wrong_text(.message, .fields))]
+    #[error("{}", invalid_text(.message, .fields))]
     Invalid {
         /// The fields at fault; empty where the server names none.
         fields: Vec<InvalidField>,
@@ -138,7 +138,7 @@ pub enum ClusterFault {
         message: String,
     },
     /// The content changes a field that can be set only at creation.
-    #[error("{}", wrong_text(.message, .fields))]
+    #[error("{}", invalid_text(.message, .fields))]
     Immutable {
         /// The fields at fault; empty where the server names none.
         fields: Vec<InvalidField>,
@@ -211,7 +211,7 @@ pub enum ClusterFault {
     #[error("this replica no longer holds the Lease of the source: nothing is written")]
     NotHeld,
     /// A part of this module ended in a panic.
-    #[error("its informer ended, which is a bug of rhumb; nothing is lost by starting again")]
+    #[error("its informer ended, which is a bug in rhumb; a restart loses nothing")]
     Bug,
 }
 
@@ -235,7 +235,7 @@ impl ClusterError {
     }
 
     /// Returns the subject of the call.
-    pub fn on(&self) -> &CallSubject {
+    pub fn subject(&self) -> &CallSubject {
         &self.subject
     }
 
@@ -354,7 +354,7 @@ fn claims_text(claims: &[FieldConflict]) -> String {
     format!("it exists already, with other values in {}", owned.join("; "))
 }
 
-fn wrong_text(message: &str, fields: &[InvalidField]) -> String {
+fn invalid_text(message: &str, fields: &[InvalidField]) -> String {
     if !message.is_empty() {
         return message.to_owned();
     }

@@ -14,16 +14,16 @@ use serde_json::json;
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError};
 use super::inventory::MERGE_PATCH;
-use super::write::{JSON, json};
+use super::write::{JSON_TYPE, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 /// The longest message that the API server takes, in bytes.
-pub const LONGEST_MESSAGE: usize = 1024;
+pub const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// Events about what has no namespace are in this one, as client-go has it.
-const NO_NAMESPACE: &str = "default";
+const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 
 /// Indicates whether a person should look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct KubernetesEvent {
     pub uid: Option<Uid>,
     /// A word for programs, as `RolloutFailed`.
     pub reason: String,
-    /// The message for people; at most [`LONGEST_MESSAGE`] bytes.
+    /// The message for people; at most [`MAX_EVENT_MESSAGE_BYTES`] bytes.
     pub message: String,
     /// Indicates whether a person should look at it.
     pub severity: EventType,
@@ -61,14 +61,14 @@ pub struct KubernetesEvent {
 
 impl KubernetesEvent {
     fn namespace(&self) -> &str {
-        self.id.namespace().unwrap_or(NO_NAMESPACE)
+        self.id.namespace().unwrap_or(CLUSTER_EVENTS_NAMESPACE)
     }
 
-    fn on(&self, name: &str) -> CallSubject {
+    fn event_subject(&self, name: &str) -> CallSubject {
         CallSubject::Object(ObjectId::new(&GroupKind::new("", "Event"), Some(self.namespace()), name))
     }
 
-    fn event(&self, name: &str) -> Event {
+    fn event_body(&self, name: &str) -> Event {
         Event {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -101,24 +101,26 @@ impl KubernetesEvent {
 impl Cluster {
     /// Makes an Event under a name that nobody else has.
     pub async fn make_event(&self, occurrence: &KubernetesEvent, name: &str) -> Result<(), ClusterError> {
-        let on = occurrence.on(name);
-        let body = json(&occurrence.event(name), &on)?;
+        let on = occurrence.event_subject(name);
+        let body = json_body(&occurrence.event_body(name), &on)?;
         let collection = format!("/api/v1/namespaces/{}/events", occurrence.namespace());
-        let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        self.call(ApiRequest::write(Method::POST, url, JSON, body, on)).await.map(drop)
+        let url = path::with_query(collection, &[("fieldManager", FIELD_MANAGER)]);
+        self.call(ApiRequest::write(Method::POST, url, JSON_TYPE, body, on)).await.map(drop)
     }
 
     /// Says of an Event that was made that it happened again; fails with
     /// [`ClusterFault::NoObject`](super::ClusterFault::NoObject) where it has expired.
     pub async fn repeat_event(&self, occurrence: &KubernetesEvent, name: &str) -> Result<(), ClusterError> {
-        let on = occurrence.on(name);
+        let on = occurrence.event_subject(name);
         let patch = json!({
             "count": occurrence.count,
             "lastTimestamp": occurrence.last,
             "message": occurrence.message,
         });
         let event = format!("/api/v1/namespaces/{}/events/{name}", occurrence.namespace());
-        let url = path::query(event, &[("fieldManager", FIELD_MANAGER)]);
-        self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, json(&patch, &on)?, on)).await.map(drop)
+        let url = path::with_query(event, &[("fieldManager", FIELD_MANAGER)]);
+        self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, json_body(&patch, &on)?, on))
+            .await
+            .map(drop)
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct InFlightWrite {
 }
 
 /// Time since the host was started, its sleep included.
-fn now() -> Duration {
+fn boot_time() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs().try_into().unwrap_or(0))
 }
@@ -64,7 +64,7 @@ pub struct TermStart(Duration);
 impl LeaseTerms {
     /// This moment.
     pub fn tick() -> TermStart {
-        TermStart(now())
+        TermStart(boot_time())
     }
 
     /// Lets writes for a source pass for so long after a moment.
@@ -81,7 +81,7 @@ impl LeaseTerms {
 
     /// Returns a fence around the writes for all of these sources: closed as soon as the term of
     /// one has ended.
-    pub fn fence(&self, sources: impl IntoIterator<Item = Arc<str>>) -> WriteFence {
+    pub fn new_fence(&self, sources: impl IntoIterator<Item = Arc<str>>) -> WriteFence {
         WriteFence { terms: self.clone(), sources: sources.into_iter().collect() }
     }
 
@@ -89,12 +89,12 @@ impl LeaseTerms {
     /// may still carry it out.
     pub fn is_write_unanswered(&self, source: &str, within: Duration) -> bool {
         let known = self.lock();
-        let recently = |at: &Duration| now().saturating_sub(*at) < within;
+        let recently = |at: &Duration| boot_time().saturating_sub(*at) < within;
         known.in_flight.contains_key(source) || known.unanswered.get(source).is_some_and(recently)
     }
 
     /// Waits until no write for any of these sources is on its way, or for so long.
-    pub async fn at_rest(&self, sources: &[Arc<str>], patience: Duration) {
+    pub async fn wait_until_idle(&self, sources: &[Arc<str>], patience: Duration) {
         let rest = async {
             loop {
                 let ended = self.inner.ended.notified();
@@ -117,7 +117,7 @@ impl WriteFence {
     /// Lets one write pass; none where the fence is closed.
     pub(super) fn pass(&self) -> Option<InFlightWrite> {
         let mut known = self.terms.lock();
-        let sent = now();
+        let sent = boot_time();
         let mut ends = self.sources.iter().map(|source| known.ends.get(source));
         let end = ends.try_fold(Duration::MAX, |least, end| Some(least.min(*end?)))?;
         if sent >= end {
@@ -155,7 +155,7 @@ impl Drop for InFlightWrite {
                 }
             }
             if !self.is_answered {
-                known.unanswered.insert(source.clone(), now());
+                known.unanswered.insert(source.clone(), boot_time());
             }
         }
         drop(known);
@@ -167,57 +167,59 @@ impl Drop for InFlightWrite {
 mod tests {
     use super::*;
 
-    const LONG: Duration = Duration::from_mins(1);
+    const LONG_TIMEOUT: Duration = Duration::from_mins(1);
 
     #[test]
     fn a_write_passes_only_within_the_terms_of_all_sources() {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
-        let fence = terms.fence([a.clone(), b.clone()]);
+        let fence = terms.new_fence([a.clone(), b.clone()]);
         let passes = || fence.pass().map(|underway| (underway.time_left(), underway.mark_answered()).0);
         assert_eq!(passes(), None);
-        terms.extend(&a, LeaseTerms::tick(), LONG);
+        terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
         assert_eq!(passes(), None);
-        terms.extend(&b, LeaseTerms::tick(), LONG / 2);
-        assert!(passes().is_some_and(|left| left <= LONG / 2));
+        terms.extend(&b, LeaseTerms::tick(), LONG_TIMEOUT / 2);
+        assert!(passes().is_some_and(|left| left <= LONG_TIMEOUT / 2));
         // A renewal that is answered late shortens nothing.
-        terms.extend(&b, TermStart(Duration::ZERO), LONG);
+        terms.extend(&b, TermStart(Duration::ZERO), LONG_TIMEOUT);
         assert!(passes().is_some());
         terms.end("a");
         assert_eq!(passes(), None);
         terms.extend(&a, TermStart(Duration::from_nanos(1)), Duration::from_nanos(1));
         assert_eq!(passes(), None);
-        assert!(LeaseTerms::default().fence([]).pass().is_some());
+        assert!(LeaseTerms::default().new_fence([]).pass().is_some());
     }
 
     #[test]
     fn what_was_sent_and_not_answered_is_remembered_of_its_source() {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
-        terms.extend(&a, LeaseTerms::tick(), LONG);
-        let fence = terms.fence([a]);
+        terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
+        let fence = terms.new_fence([a]);
         let underway = fence.pass().unwrap();
-        assert!(terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG));
+        assert!(
+            terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG_TIMEOUT)
+        );
         underway.mark_answered();
-        assert!(!terms.is_write_unanswered("a", LONG));
+        assert!(!terms.is_write_unanswered("a", LONG_TIMEOUT));
         drop((fence.pass(), fence.pass()));
-        assert!(terms.is_write_unanswered("a", LONG) && !terms.is_write_unanswered(&b, LONG));
+        assert!(terms.is_write_unanswered("a", LONG_TIMEOUT) && !terms.is_write_unanswered(&b, LONG_TIMEOUT));
         assert!(!terms.is_write_unanswered("a", Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_releases_a_lease_waits_for_what_is_on_its_way_and_not_for_ever() {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
-        terms.extend(&a, LeaseTerms::tick(), LONG);
-        terms.extend(&b, LeaseTerms::tick(), LONG);
+        terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
+        terms.extend(&b, LeaseTerms::tick(), LONG_TIMEOUT);
         let (of_a, _of_b) =
-            (terms.fence([a.clone()]).pass().unwrap(), terms.fence([b.clone()]).pass().unwrap());
+            (terms.new_fence([a.clone()]).pass().unwrap(), terms.new_fence([b.clone()]).pass().unwrap());
         let answered = async {
-            tokio::time::sleep(LONG / 2).await;
+            tokio::time::sleep(LONG_TIMEOUT / 2).await;
             of_a.mark_answered();
         };
         let begun = tokio::time::Instant::now();
-        futures::join!(answered, terms.at_rest(std::slice::from_ref(&a), LONG));
-        assert_eq!((begun.elapsed(), terms.is_write_unanswered(&a, LONG)), (LONG / 2, false));
-        terms.at_rest(&[a, b.clone()], LONG).await;
-        assert!(begun.elapsed() >= LONG * 3 / 2 && terms.is_write_unanswered(&b, LONG));
+        futures::join!(answered, terms.wait_until_idle(std::slice::from_ref(&a), LONG_TIMEOUT));
+        assert_eq!((begun.elapsed(), terms.is_write_unanswered(&a, LONG_TIMEOUT)), (LONG_TIMEOUT / 2, false));
+        terms.wait_until_idle(&[a, b.clone()], LONG_TIMEOUT).await;
+        assert!(begun.elapsed() >= LONG_TIMEOUT * 3 / 2 && terms.is_write_unanswered(&b, LONG_TIMEOUT));
     }
 }

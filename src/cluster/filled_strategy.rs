@@ -12,13 +12,13 @@ use super::FIELD_MANAGER;
 use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
-use super::kubectl_fields::{is_ours, union};
+use super::kubectl_fields::{is_ours, union_fields};
 use super::wire::version;
 use crate::engine::{Precondition, ResourceVersion};
-use crate::object::{GroupKind, ObjectId, at, text_at};
+use crate::object::{GroupKind, ObjectId, text_at, value_at};
 
 /// The field that goes with one strategy only.
-const ROLLING: &str = "rollingUpdate";
+const ROLLING_UPDATE_FIELD: &str = "rollingUpdate";
 
 /// Returns the field of `spec` with a strategy that the API server refuses beside a `rollingUpdate`
 /// (`ValidateDeploymentStrategy`, `ValidateStatefulSetSpec`). None where the content has no such
@@ -29,13 +29,14 @@ fn strategy_field(kind: &GroupKind, content: &Value) -> Option<&'static str> {
         ("apps", "StatefulSet") => ("updateStrategy", "OnDelete"),
         _ => return None,
     };
-    let strategy = at(content, &["spec", field])?;
-    (text_at(strategy, &["type"]) == other && at(strategy, &[ROLLING]).is_none_or(Value::is_null))
-        .then_some(field)
+    let strategy = value_at(content, &["spec", field])?;
+    (text_at(strategy, &["type"]) == other
+        && value_at(strategy, &[ROLLING_UPDATE_FIELD]).is_none_or(Value::is_null))
+    .then_some(field)
 }
 
-fn rolling<'a>(live: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
-    at(live, &["spec", field, ROLLING])?.as_object()
+fn rolling_update_of<'a>(live: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
+    value_at(live, &["spec", field, ROLLING_UPDATE_FIELD])?.as_object()
 }
 
 /// The content that a dry run sends, and the field to put into its answer.
@@ -50,7 +51,7 @@ impl OmittedStrategy {
     /// None where the content can be sent as it is.
     pub(super) fn of(kind: &GroupKind, body: &Value, live: Option<&Value>) -> Option<Self> {
         let field = strategy_field(kind, body)?;
-        rolling(live?, field)?;
+        rolling_update_of(live?, field)?;
         let mut body = body.clone();
         let strategy = body.get_mut("spec")?.as_object_mut()?.remove(field)?;
         Some(Self { body, field, strategy })
@@ -75,7 +76,7 @@ impl Cluster {
     /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
     /// with [`ClusterFault::VersionConflict`] when the object is not the one that the guard tells,
     /// or changes meanwhile.
-    pub async fn own_strategy(
+    pub async fn own_rolling_update(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -92,27 +93,27 @@ impl Cluster {
         let Some(live) = self.get(kind, id).await? else {
             return Err(ClusterError::new(on, ClusterFault::NoObject));
         };
-        let other = seen.is_some_and(|seen| seen != version_of(&live));
+        let other = seen.is_some_and(|seen| seen != resource_version_of(&live));
         if text_at(&live, &["metadata", "uid"]) != &*uid.0 || other {
             return Err(ClusterError::new(on, ClusterFault::VersionConflict));
         }
-        let Some(entries) = owned(&live, field) else { return Ok(guard) };
+        let Some(entries) = own_filled_entries(&live, field) else { return Ok(guard) };
         let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
-        Ok(Precondition::Exact(uid.clone(), version_of(&now)))
+        Ok(Precondition::Exact(uid.clone(), resource_version_of(&now)))
     }
 }
 
-fn version_of(object: &Value) -> ResourceVersion {
+fn resource_version_of(object: &Value) -> ResourceVersion {
     version(text_at(object, &["metadata", "resourceVersion"]))
 }
 
 /// Returns the entries with all of a `rollingUpdate` in ours and in nobody else's; none where there
 /// is none.
-pub(super) fn owned(live: &Value, field: &str) -> Option<Vec<Value>> {
+pub(super) fn own_filled_entries(live: &Value, field: &str) -> Option<Vec<Value>> {
     let mut shape: Map<String, Value> =
-        rolling(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+        rolling_update_of(live, field)?.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
     shape.insert(".".to_owned(), json!({}));
-    let names = ["f:spec".to_owned(), format!("f:{field}"), format!("f:{ROLLING}")];
+    let names = ["f:spec".to_owned(), format!("f:{field}"), format!("f:{ROLLING_UPDATE_FIELD}")];
     let shape = names.iter().rev().fold(Value::Object(shape), |inner, name| json!({ name.as_str(): inner }));
     let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     for entry in entries.iter_mut().filter(|entry| !is_ours(entry)) {
@@ -120,7 +121,7 @@ pub(super) fn owned(live: &Value, field: &str) -> Option<Vec<Value>> {
     }
     entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
     if let Some(ours) = entries.iter_mut().find(|entry| is_ours(entry)) {
-        ours["fieldsV1"] = union(ours["fieldsV1"].take(), &shape);
+        ours["fieldsV1"] = union_fields(ours["fieldsV1"].take(), &shape);
     } else {
         entries.push(json!({
             "manager": FIELD_MANAGER,

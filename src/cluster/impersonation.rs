@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::error::{CallSubject, ClusterError, ClusterFault, Denial};
 
 /// Left alone, the server adds the groups that a token of the account would have.
-const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
+const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
 
 /// A service account, as whom rhumb acts for a source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ pub(super) enum Impersonation {
 }
 
 /// Puts the account into a request.
-pub(super) fn act_as(
+pub(super) fn set_impersonation(
     account: &ServiceAccount,
     guise: Impersonation,
     headers: &mut HeaderMap,
@@ -64,13 +64,13 @@ pub(super) fn act_as(
             ClusterFault::Config { reason: format!("{account:?} is no service account") },
         )
     })?;
-    headers.insert(IMPERSONATE, value);
+    headers.insert(IMPERSONATE_USER, value);
     Ok(())
 }
 
 /// Says who it is that lacks a right: rhumb's own account, which may not act as the other one, or
 /// that one itself.
-pub(super) fn name_account(account: &ServiceAccount, error: ClusterError) -> ClusterError {
+pub(super) fn with_account_name(account: &ServiceAccount, error: ClusterError) -> ClusterError {
     let ClusterFault::Denied { by: by @ (Denial::Rbac | Denial::Impersonation), message } = error.fault()
     else {
         return error;
@@ -84,7 +84,7 @@ pub(super) fn name_account(account: &ServiceAccount, error: ClusterError) -> Clu
         _ if message.contains(&account.to_string()) => return error,
         _ => format!("as {account}: {message}"),
     };
-    ClusterError::new(error.on().clone(), ClusterFault::Denied { by: *by, message })
+    ClusterError::new(error.subject().clone(), ClusterFault::Denied { by: *by, message })
 }
 
 #[cfg(test)]
@@ -102,8 +102,8 @@ mod tests {
                 "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
                 "message": said,
             });
-            let error = classify::answer(403, None, body.to_string().as_bytes(), on);
-            let error = name_account(&ServiceAccount::new("rhumb-system", "shop"), error);
+            let error = classify::classify_answer(403, None, body.to_string().as_bytes(), on);
+            let error = with_account_name(&ServiceAccount::new("rhumb-system", "shop"), error);
             assert!(
                 matches!(error.fault(), ClusterFault::Denied { by: found, .. } if *found == by),
                 "{error:?}"
@@ -133,10 +133,10 @@ mod tests {
         let account = ServiceAccount::new("rhumb-system", "shop");
         let on = CallSubject::Server("a test");
         let mut headers = HeaderMap::new();
-        act_as(&account, Impersonation::None, &mut headers, &on).unwrap();
+        set_impersonation(&account, Impersonation::None, &mut headers, &on).unwrap();
         assert_eq!(headers["impersonate-user"], "system:serviceaccount:rhumb-system:shop");
         let mut headers = HeaderMap::new();
-        let refused = act_as(&account, Impersonation::Other, &mut headers, &on).unwrap_err();
+        let refused = set_impersonation(&account, Impersonation::Other, &mut headers, &on).unwrap_err();
         assert!(refused.to_string().contains("take `as` out"), "{refused}");
         assert!(headers.is_empty());
     }

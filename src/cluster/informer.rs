@@ -14,13 +14,13 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::backoff::{InformerBackoff, Reachability};
-use super::call::{Cluster, SLACK};
+use super::call::{Cluster, HEARTBEAT_SLACK};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
 use super::path::{ListSelector, NamespaceSelector};
 use super::watch::{Watch, WatchEvent, WatchStart};
 use super::wire::{LiveDecoder, Scaler, ScalerDecoder, VersionDecoder, WireDecoder, WireForm};
-use crate::engine::{LiveObject, OWN, ResourceVersion, WatchScope, WatcherId};
+use crate::engine::{LiveObject, OWN_WATCHER, ResourceVersion, WatchScope, WatcherId};
 use crate::heartbeat::Heartbeat;
 use crate::object::ObjectId;
 use crate::object::annotations;
@@ -29,11 +29,11 @@ use crate::object::annotations;
 pub const WATCH_OVER: &str = "the watch over ";
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
-const PATIENCE: u32 = 5;
+const MAX_FAILED_WATCHES: u32 = 5;
 /// After so many streaming lists that never ended the kind is read in pages.
 const STREAM_FAULTS: u32 = 2;
 /// A watch that lived so long was sound, however it ended.
-const STEADY: Duration = Duration::from_secs(30);
+const SOUND_WATCH_LIFETIME: Duration = Duration::from_secs(30);
 /// One event of an informer.
 #[derive(Debug)]
 pub struct InformerEvent<R = LiveObject> {
@@ -109,7 +109,11 @@ impl Cluster {
     }
 
     /// Tells what the autoscalers of the cluster scale; the kind is `HorizontalPodAutoscaler`.
-    pub fn scalers(&self, kind: &Arc<ServedKind>, sink: mpsc::Sender<InformerEvent<Scaler>>) -> Informer {
+    pub fn scaler_informer(
+        &self,
+        kind: &Arc<ServedKind>,
+        sink: mpsc::Sender<InformerEvent<Scaler>>,
+    ) -> Informer {
         self.inform(kind, ListSelector::All, ScalerDecoder::new(kind, self.interner()), sink)
     }
 
@@ -122,7 +126,7 @@ impl Cluster {
         sets: &BTreeSet<Arc<str>>,
         sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
-        self.versions(kind, namespace, super::inventory::ID_LABEL, sets, sink)
+        self.version_informer(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
     /// Tells in which versions the orders objects of these sets are, as
@@ -134,10 +138,10 @@ impl Cluster {
         sets: &BTreeSet<Arc<str>>,
         sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
-        self.versions(kind, namespace, annotations::ORDERS_OF, sets, sink)
+        self.version_informer(kind, namespace, annotations::ORDERS_OF, sets, sink)
     }
 
-    fn versions(
+    fn version_informer(
         &self,
         kind: &Arc<ServedKind>,
         namespace: &str,
@@ -160,7 +164,7 @@ impl Cluster {
         decoder: P,
         sink: mpsc::Sender<InformerEvent<P::Record>>,
     ) -> Informer {
-        self.inform_by(OWN, kind, selector, decoder, sink)
+        self.inform_by(OWN_WATCHER, kind, selector, decoder, sink)
     }
 
     fn inform_by<P: WireDecoder>(
@@ -186,7 +190,9 @@ impl Cluster {
             stream_faults: 0,
             broken: 0,
             failing: false,
-            heartbeat: self.heartbeats().expect(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), SLACK),
+            heartbeat: self
+                .heartbeats()
+                .expect_part(&format!("{WATCH_OVER}{}", kind.gvk.group_kind()), HEARTBEAT_SLACK),
         };
         let (bug, sink) = (
             ClusterError::new(CallSubject::Kind(follower.listing.kind.clone()), ClusterFault::Bug),
@@ -244,15 +250,15 @@ struct InformerTask<P: WireDecoder> {
 impl<P: WireDecoder> InformerTask<P> {
     /// Ends only when nobody listens any more.
     async fn run(mut self) {
-        while let Ok(()) = self.cycle().await {}
+        while let Ok(()) = self.run_cycle().await {}
     }
 
     /// One list and the watches that follow it, up to the next list.
-    async fn cycle(&mut self) -> Result<(), InformerReceiverGone> {
+    async fn run_cycle(&mut self) -> Result<(), InformerReceiverGone> {
         self.send(InformerChange::Init).await?;
         let ListResult { mut version, mut watch } = match self.list().await? {
             Ok(listed) => listed,
-            Err(error) => return self.failed(error).await,
+            Err(error) => return self.report_failure(error).await,
         };
         self.broken = 0;
         self.failing = false;
@@ -260,7 +266,7 @@ impl<P: WireDecoder> InformerTask<P> {
         self.decoder.sweep();
         loop {
             let ended = self.follow(&mut version, watch.take()).await?;
-            self.cluster.measures().watch_restarted(&self.listing.kind.to_string());
+            self.cluster.call_metrics().watch_restarted(&self.listing.kind.to_string());
             match ended {
                 WatchEnd::Resume => {}
                 WatchEnd::Relist => return Ok(()),
@@ -288,13 +294,13 @@ impl<P: WireDecoder> InformerTask<P> {
     }
 
     async fn list_by_stream(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
-        self.heartbeat.beat(self.cluster.longest_call());
+        self.heartbeat.record(self.cluster.longest_call());
         let mut watch = match self.cluster.watch(&self.kind, &self.selector, &WatchStart::All).await {
             Ok(watch) => watch,
             Err(error) => return Ok(Err(error)),
         };
         loop {
-            self.heartbeat.beat(watch.limit() + SLACK);
+            self.heartbeat.record(watch.silence_limit() + HEARTBEAT_SLACK);
             match watch.next(|text| self.decoder.decode(text)).await {
                 Ok(Some(WatchEvent::Bookmark { version, ends_list: true })) => {
                     return Ok(Ok(ListResult { version, watch: Some(watch) }));
@@ -307,7 +313,7 @@ impl<P: WireDecoder> InformerTask<P> {
                     self.send(InformerChange::Delete(gone.id, gone.rv)).await?;
                 }
                 Ok(None) => {
-                    return Ok(Err(watch.cut("the list was cut before its end".to_owned())));
+                    return Ok(Err(watch.broken_watch_error("the list was cut before its end".to_owned())));
                 }
                 Err(error) => return Ok(Err(error)),
             }
@@ -317,8 +323,9 @@ impl<P: WireDecoder> InformerTask<P> {
     async fn list_by_pages(&mut self) -> Result<Result<ListResult, ClusterError>, InformerReceiverGone> {
         let mut next: Option<String> = None;
         loop {
-            self.heartbeat.beat(self.cluster.longest_call());
-            let page = self.cluster.page(&self.kind, &self.selector, next.as_deref(), &self.decoder).await;
+            self.heartbeat.record(self.cluster.longest_call());
+            let page =
+                self.cluster.read_page(&self.kind, &self.selector, next.as_deref(), &self.decoder).await;
             let (items, meta) = match page {
                 Ok(page) => page,
                 Err(error) => return Ok(Err(error)),
@@ -349,14 +356,14 @@ impl<P: WireDecoder> InformerTask<P> {
         let mut watch = if let Some(watch) = running {
             watch
         } else {
-            self.heartbeat.beat(self.cluster.longest_call());
+            self.heartbeat.record(self.cluster.longest_call());
             match self
                 .cluster
                 .watch(&self.kind, &self.selector, &WatchStart::AtVersion(version.clone()))
                 .await
             {
                 Ok(watch) => watch,
-                Err(error) => return self.after_failure(error).await,
+                Err(error) => return self.handle_failure(error).await,
             }
         };
         if self.failing {
@@ -366,76 +373,76 @@ impl<P: WireDecoder> InformerTask<P> {
         let since = Instant::now();
         let relist = self.relist.clone();
         loop {
-            self.heartbeat.beat(watch.limit() + SLACK);
+            self.heartbeat.record(watch.silence_limit() + HEARTBEAT_SLACK);
             let event = tokio::select! {
                 biased;
                 () = relist.notified() => return Ok(WatchEnd::Relist),
                 event = watch.next(|text| self.decoder.decode(text)) => event,
             };
             if let Ok(Some(_)) = event {
-                self.cluster.measures().server_answered();
+                self.cluster.call_metrics().record_answer();
             }
             match event {
                 Ok(Some(WatchEvent::Apply(seen))) => {
-                    advance(version, seen.rv);
+                    advance_version(version, seen.rv);
                     self.send(InformerChange::Apply(seen.id, seen.record)).await?;
                 }
                 Ok(Some(WatchEvent::Delete(gone))) => {
-                    advance(version, gone.rv);
+                    advance_version(version, gone.rv);
                     self.send(InformerChange::Delete(gone.id, gone.rv)).await?;
                 }
                 Ok(Some(WatchEvent::Bookmark { version: newer, .. })) => *version = newer,
                 Ok(None) => {
                     self.broken = 0;
-                    let wait = self.backoff.after_end(since.elapsed());
-                    self.heartbeat.beat(wait + SLACK);
+                    let wait = self.backoff.delay_after_end(since.elapsed());
+                    self.heartbeat.record(wait + HEARTBEAT_SLACK);
                     tokio::time::sleep(wait).await;
                     return Ok(WatchEnd::Resume);
                 }
                 Err(error) => {
-                    if since.elapsed() >= STEADY {
+                    if since.elapsed() >= SOUND_WATCH_LIFETIME {
                         self.broken = 0;
                         self.backoff = InformerBackoff::default();
                     }
-                    return self.after_failure(error).await;
+                    return self.handle_failure(error).await;
                 }
             }
         }
     }
 
     /// Decides what follows a watch that could not be started, or broke.
-    async fn after_failure(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverGone> {
+    async fn handle_failure(&mut self, error: ClusterError) -> Result<WatchEnd, InformerReceiverGone> {
         let expired = *error.fault() == ClusterFault::Expired;
         if !error.is_unreachable() {
             self.broken += 1;
         }
-        self.failed(error).await?;
-        Ok(if expired || self.broken >= PATIENCE { WatchEnd::Relist } else { WatchEnd::Resume })
+        self.report_failure(error).await?;
+        Ok(if expired || self.broken >= MAX_FAILED_WATCHES { WatchEnd::Relist } else { WatchEnd::Resume })
     }
 
     /// Tells a failure and waits.
-    async fn failed(&mut self, error: ClusterError) -> Result<(), InformerReceiverGone> {
+    async fn report_failure(&mut self, error: ClusterError) -> Result<(), InformerReceiverGone> {
         let reach = if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
         if reach == Reachability::Unreachable {
-            self.cluster.measures().missed();
+            self.cluster.call_metrics().record_silence();
         }
-        let wait = self.backoff.failed(reach).max(error.retry_after().unwrap_or_default());
+        let wait = self.backoff.note_failure(reach).max(error.retry_after().unwrap_or_default());
         self.failing = true;
         self.send(InformerChange::Failed(error, wait)).await?;
-        self.heartbeat.beat(wait + SLACK);
+        self.heartbeat.record(wait + HEARTBEAT_SLACK);
         tokio::time::sleep(wait).await;
         Ok(())
     }
 
     async fn send(&self, news: InformerChange<P::Record>) -> Result<(), InformerReceiverGone> {
-        self.heartbeat.beat(SLACK);
+        self.heartbeat.record(HEARTBEAT_SLACK);
         let event = InformerEvent { listing: self.listing.clone(), change: news };
         self.sink.send(event).await.map_err(|_| InformerReceiverGone)
     }
 }
 
 /// Moves on to the version of an event; one that is no number cannot be resumed from.
-fn advance(version: &mut String, newer: ResourceVersion) {
+fn advance_version(version: &mut String, newer: ResourceVersion) {
     if newer.0 != 0 {
         *version = newer.to_string();
     }

@@ -10,12 +10,12 @@ use super::error::{CallSubject, ClusterError};
 use super::inventory::{ID_LABEL, InventoryObject, MERGE_PATCH};
 use super::kinds::ServedKind;
 use super::path;
-use super::write::json;
+use super::write::json_body;
 use crate::object::{GroupKind, ObjectId};
 
 /// The field manager of what people ask for. Never the one of what a source says: the entry of that
 /// one tells drift.
-pub(super) const PERSON: &str = "rhumb-cli";
+pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
 
 /// The target of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ struct InventoryList {
 
 impl Cluster {
     /// Sets an annotation of an object, or takes it away, as its user.
-    pub async fn annotate(
+    pub async fn patch_annotation(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -50,11 +50,11 @@ impl Cluster {
         key: &str,
         value: Option<&str>,
     ) -> Result<(), ClusterError> {
-        let url = path::query(path::object(kind, id), &[("fieldManager", PERSON)]);
+        let url = path::with_query(path::object(kind, id), &[("fieldManager", CLI_FIELD_MANAGER)]);
         self.merge(url, spot, key, value, CallSubject::Object(id.clone())).await
     }
 
-    /// As [`Cluster::annotate`], on the parent of a source.
+    /// As [`Cluster::patch_annotation`], on the parent of a source.
     pub async fn annotate_inventory(
         &self,
         namespace: &str,
@@ -64,7 +64,7 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name);
         let url = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
-        let url = path::query(url, &[("fieldManager", PERSON)]);
+        let url = path::with_query(url, &[("fieldManager", CLI_FIELD_MANAGER)]);
         self.merge(url, AnnotationTarget::Object, key, value, CallSubject::Object(id)).await
     }
 
@@ -82,15 +82,18 @@ impl Cluster {
             AnnotationTarget::Object => metadata,
             AnnotationTarget::Template => json!({"spec": {"template": metadata}}),
         };
-        let body = json(&patch, &on)?;
+        let body = json_body(&patch, &on)?;
         self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
     }
 
     /// Returns the parents of all sources, by name.
-    pub async fn inventories(&self, namespace: &str) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
+    pub async fn list_inventories(
+        &self,
+        namespace: &str,
+    ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("", "ConfigMap"));
         let url = format!("/api/v1/namespaces/{namespace}/configmaps");
-        let url = path::query(url, &[("labelSelector", ID_LABEL)]);
+        let url = path::with_query(url, &[("labelSelector", ID_LABEL)]);
         let list: InventoryList = self.call(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
         // Somebody who may write an orders object may label it as an inventory, which it is not.
         let named = |object: ConfigMap| {
@@ -109,7 +112,7 @@ impl Cluster {
         selector: &str,
     ) -> Result<Vec<Value>, ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
-        let url = path::query(path::collection(kind, namespace), &[("labelSelector", selector)]);
+        let url = path::with_query(path::collection_path(kind, namespace), &[("labelSelector", selector)]);
         let list: ObjectList = self.call(ApiRequest::read(url, on.clone())).await?.decode(&on)?;
         Ok(list.items)
     }

@@ -18,12 +18,12 @@ pub(super) struct Interner {
 impl Interner {
     /// Returns the shared copy of a text.
     pub(super) fn text(&self, text: &str) -> Arc<str> {
-        shared(&mut lock(&self.texts), text)
+        intern(&mut lock(&self.texts), text)
     }
 
     /// Returns the shared copy of a list of managers.
-    pub(super) fn managers(&self, list: &[FieldManager]) -> Arc<[FieldManager]> {
-        shared(&mut lock(&self.managers), list)
+    pub(super) fn intern_managers(&self, list: &[FieldManager]) -> Arc<[FieldManager]> {
+        intern(&mut lock(&self.managers), list)
     }
 
     /// Returns the shared copy of a revision's name.
@@ -53,7 +53,7 @@ impl Interner {
     }
 }
 
-fn shared<T: ?Sized + Eq + Hash>(known: &mut HashSet<Arc<T>>, value: &T) -> Arc<T>
+fn intern<T: ?Sized + Eq + Hash>(known: &mut HashSet<Arc<T>>, value: &T) -> Arc<T>
 where
     Arc<T>: for<'a> From<&'a T>,
 {

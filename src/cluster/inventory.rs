@@ -13,15 +13,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::write::{JSON, json};
+use super::write::{JSON_TYPE, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 pub(super) const ID_LABEL: &str = "applyset.kubernetes.io/id";
-const TOOLING: &str = "applyset.kubernetes.io/tooling";
-const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
-const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+const TOOLING_ANNOTATION: &str = "applyset.kubernetes.io/tooling";
+const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
+const NAMESPACES_ANNOTATION: &str = "applyset.kubernetes.io/additional-namespaces";
 const OUR_TOOLING: &str = "rhumb/v1";
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 
@@ -66,9 +66,12 @@ impl InventoryObject {
         let version = object.metadata.resource_version.unwrap_or_default();
         Self {
             known: object.metadata.uid.map(|uid| (Uid(uid.into()), super::wire::version(&version))),
-            tooling: annotations.remove(TOOLING).unwrap_or_default(),
-            kinds: list(annotations.remove(KINDS)).iter().map(|text| GroupKind::parse(text)).collect(),
-            namespaces: list(annotations.remove(NAMESPACES)).into_iter().collect(),
+            tooling: annotations.remove(TOOLING_ANNOTATION).unwrap_or_default(),
+            kinds: list(annotations.remove(KINDS_ANNOTATION))
+                .iter()
+                .map(|text| GroupKind::parse(text))
+                .collect(),
+            namespaces: list(annotations.remove(NAMESPACES_ANNOTATION)).into_iter().collect(),
             annotations: annotations.into_iter().filter(|(key, _)| key.starts_with("rhumb.dev/")).collect(),
             data: object.data.unwrap_or_default(),
         }
@@ -80,9 +83,9 @@ impl InventoryObject {
         let mut kinds: Vec<String> = self.kinds.iter().map(GroupKind::to_string).collect();
         kinds.sort_unstable();
         let namespaces: Vec<&str> = self.namespaces.iter().map(String::as_str).collect();
-        all.insert(TOOLING.to_owned(), OUR_TOOLING.to_owned());
-        all.insert(KINDS.to_owned(), kinds.join(","));
-        all.insert(NAMESPACES.to_owned(), namespaces.join(","));
+        all.insert(TOOLING_ANNOTATION.to_owned(), OUR_TOOLING.to_owned());
+        all.insert(KINDS_ANNOTATION.to_owned(), kinds.join(","));
+        all.insert(NAMESPACES_ANNOTATION.to_owned(), namespaces.join(","));
         all
     }
 }
@@ -91,7 +94,7 @@ impl Cluster {
     /// Reads all parents of a namespace that our tool keeps, each with the name of its source.
     ///
     /// By no label: one that has lost its own is a parent all the same.
-    pub async fn kept_inventories(
+    pub async fn read_inventories(
         &self,
         namespace: &str,
     ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
@@ -118,12 +121,12 @@ impl Cluster {
     ///
     /// Fails with [`ClusterFault::OtherTool`] where another tool keeps an ApplySet of this name,
     /// and with [`ClusterFault::NoInventory`] where somebody keeps data of his own there.
-    pub async fn inventory(
+    pub async fn read_inventory(
         &self,
         namespace: &str,
         name: &str,
     ) -> Result<Option<InventoryObject>, ClusterError> {
-        let on = on(namespace, name);
+        let on = inventory_subject(namespace, name);
         match self.call(ApiRequest::read(url(namespace, name), on.clone())).await {
             Ok(answer) => {
                 let object: ConfigMap = answer.decode(&on)?;
@@ -159,7 +162,7 @@ impl Cluster {
             None => self.create_inventory(namespace, name, after).await,
             Some((before, _)) if is_same(before, after) => Ok(before.clone()),
             Some((before, (uid, rv))) => {
-                let on = on(namespace, name);
+                let on = inventory_subject(namespace, name);
                 // A merge patch with the version in it is a compare-and-swap that leaves alone what
                 // it does not name.
                 let patch = serde_json::json!({
@@ -167,12 +170,12 @@ impl Cluster {
                         "uid": uid.0,
                         "resourceVersion": rv.to_string(),
                         "labels": { ID_LABEL: applyset_id(namespace, name) },
-                        "annotations": difference(&before.written_annotations(), &after.all_annotations()),
+                        "annotations": merge_patch(&before.written_annotations(), &after.all_annotations()),
                     },
-                    "data": difference(&before.data, &after.data),
+                    "data": merge_patch(&before.data, &after.data),
                 });
-                let body = json(&patch, &on)?;
-                let url = path::query(url(namespace, name), &[("fieldManager", FIELD_MANAGER)]);
+                let body = json_body(&patch, &on)?;
+                let url = path::with_query(url(namespace, name), &[("fieldManager", FIELD_MANAGER)]);
                 let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
                 match self.call(ask).await {
                     Ok(answer) => Ok(InventoryObject::read(answer.decode(&on)?)),
@@ -191,7 +194,7 @@ impl Cluster {
         name: &str,
         inventory: &InventoryObject,
     ) -> Result<InventoryObject, ClusterError> {
-        let on = on(namespace, name);
+        let on = inventory_subject(namespace, name);
         let object = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -203,7 +206,7 @@ impl Cluster {
             data: Some(inventory.data.clone()),
             ..ConfigMap::default()
         };
-        let body = json(&object, &on)?;
+        let body = json_body(&object, &on)?;
         Ok(InventoryObject::read(self.make_config_map(namespace, &on, body).await?))
     }
 
@@ -215,8 +218,9 @@ impl Cluster {
         body: Vec<u8>,
     ) -> Result<ConfigMap, ClusterError> {
         let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
-        let url = path::query(collection, &[("fieldManager", FIELD_MANAGER)]);
-        let make = || self.call(ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone()));
+        let url = path::with_query(collection, &[("fieldManager", FIELD_MANAGER)]);
+        let make =
+            || self.call(ApiRequest::write(Method::POST, url.clone(), JSON_TYPE, body.clone(), on.clone()));
         let answer = match make().await {
             Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
                 self.make_namespace(namespace).await?;
@@ -230,9 +234,9 @@ impl Cluster {
     pub(super) async fn make_namespace(&self, name: &str) -> Result<(), ClusterError> {
         let on = CallSubject::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, name));
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
-        let body = json(&Namespace { metadata, ..Namespace::default() }, &on)?;
-        let url = path::query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
-        match self.call(ApiRequest::write(Method::POST, url, JSON, body, on)).await {
+        let body = json_body(&Namespace { metadata, ..Namespace::default() }, &on)?;
+        let url = path::with_query("/api/v1/namespaces".to_owned(), &[("fieldManager", FIELD_MANAGER)]);
+        match self.call(ApiRequest::write(Method::POST, url, JSON_TYPE, body, on)).await {
             // Somebody else was faster.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => Ok(()),
             other => other.map(drop),
@@ -245,7 +249,7 @@ impl InventoryObject {
     fn written_annotations(&self) -> BTreeMap<String, String> {
         let mut all = self.all_annotations();
         if self.tooling != OUR_TOOLING {
-            all.remove(TOOLING);
+            all.remove(TOOLING_ANNOTATION);
         }
         all
     }
@@ -258,8 +262,9 @@ fn is_anothers(object: &ConfigMap) -> bool {
     let metadata = &object.metadata;
     let labelled = metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(ID_LABEL));
     let annotations = || metadata.annotations.iter().flat_map(BTreeMap::keys);
-    let ours =
-        labelled || annotations().any(|key| key == TOOLING || key == KINDS || key.starts_with("rhumb.dev/"));
+    let ours = labelled
+        || annotations()
+            .any(|key| key == TOOLING_ANNOTATION || key == KINDS_ANNOTATION || key.starts_with("rhumb.dev/"));
     let is_empty = object.data.as_ref().is_none_or(BTreeMap::is_empty)
         && object.binary_data.as_ref().is_none_or(BTreeMap::is_empty);
     !ours && !is_empty
@@ -272,13 +277,13 @@ fn is_same(before: &InventoryObject, after: &InventoryObject) -> bool {
 }
 
 /// Returns a merge patch: null takes a key away.
-fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Map<String, Value> {
+fn merge_patch(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Map<String, Value> {
     let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
     let new = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
     gone.chain(new.map(|(key, value)| (key.clone(), Value::from(value.as_str())))).collect()
 }
 
-fn on(namespace: &str, name: &str) -> CallSubject {
+fn inventory_subject(namespace: &str, name: &str) -> CallSubject {
     CallSubject::Object(ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name))
 }
 

@@ -11,7 +11,7 @@ use crate::manifest;
 use crate::object::{GroupKind, Gvk};
 
 /// Both forms of the aggregated document: `v2` since Kubernetes 1.30, `v2beta1` since 1.27.
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+const AGGREGATED_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
 /// Indicates whether a kind's objects live in namespaces.
@@ -47,7 +47,7 @@ pub struct ServedKind {
 
 impl ServedKind {
     /// Returns whether the server allows this verb on the kind's objects.
-    pub fn allows(&self, verb: &str) -> bool {
+    pub fn is_allowed(&self, verb: &str) -> bool {
         self.verbs.contains(verb)
     }
 }
@@ -90,7 +90,7 @@ impl KindTable {
     }
 
     /// Tells whether a kind is served at all, in the version that the server prefers.
-    pub fn preferred(&self, kind: &GroupKind) -> KindLookup {
+    pub fn preferred_kind(&self, kind: &GroupKind) -> KindLookup {
         if let Some(kind) = self.served.get(kind).and_then(|versions| versions.first()) {
             return KindLookup::Served(kind.clone());
         }
@@ -103,11 +103,11 @@ impl KindTable {
     /// Returns the version in which a kind is watched: of the wanted versions that are served, the
     /// one that the server prefers. Where none is wanted, the server's own choice. The order of
     /// `wanted` plays no part.
-    pub fn watched(&self, kind: &GroupKind, wanted: &BTreeSet<Gvk>) -> KindLookup {
+    pub fn watched_kind(&self, kind: &GroupKind, wanted: &BTreeSet<Gvk>) -> KindLookup {
         let versions = self.served.get(kind).map_or(&[][..], Vec::as_slice);
         match versions.iter().find(|kind| wanted.contains(&kind.gvk)) {
             Some(kind) => KindLookup::Served(kind.clone()),
-            None => self.preferred(kind),
+            None => self.preferred_kind(kind),
         }
     }
 
@@ -155,7 +155,7 @@ impl KindTable {
             let versions = self.served.entry(kind.gvk.group_kind()).or_default();
             // Two resources of one kind: the one that can be written stands for it.
             match versions.iter_mut().find(|other| other.gvk.version == kind.gvk.version) {
-                Some(other) if !other.allows("patch") && kind.allows("patch") => *other = kind,
+                Some(other) if !other.is_allowed("patch") && kind.is_allowed("patch") => *other = kind,
                 Some(_) => {}
                 None => versions.push(kind),
             }
@@ -170,16 +170,17 @@ impl Cluster {
     /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails as a
     /// whole on one broken group, or drops the mark that says so.
     pub async fn discover(&self) -> Result<KindTable, ClusterError> {
-        let (core, groups) = tokio::try_join!(self.discovery("/api"), self.discovery("/apis"))?;
+        let (core, groups) = tokio::try_join!(self.fetch_discovery("/api"), self.fetch_discovery("/apis"))?;
         let mut kinds = KindTable::default();
         kinds.add(core);
         kinds.add(groups);
         Ok(kinds)
     }
 
-    async fn discovery(&self, path: &str) -> Result<APIGroupDiscoveryList, ClusterError> {
+    async fn fetch_discovery(&self, path: &str) -> Result<APIGroupDiscoveryList, ClusterError> {
         let on = CallSubject::Server("discovery");
-        let answer = self.call(ApiRequest::read(path.to_owned(), on.clone()).accept(AGGREGATED)).await?;
+        let answer =
+            self.call(ApiRequest::read(path.to_owned(), on.clone()).accept(AGGREGATED_DISCOVERY)).await?;
         let document: APIGroupDiscoveryList = answer.decode(&on)?;
         // An older server ignores the Accept header and lists names of groups only.
         if document.items.is_empty() {

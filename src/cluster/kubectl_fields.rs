@@ -46,7 +46,7 @@ impl Cluster {
             return Err(ClusterError::new(on, ClusterFault::VersionConflict));
         }
         let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
-        let Some(entries) = migrated(entries) else { return Ok(ReclaimResult::Nothing) };
+        let Some(entries) = migrate_entries(entries) else { return Ok(ReclaimResult::Nothing) };
         self.write_owners(kind, id, &object, &entries).await?;
         Ok(ReclaimResult::Taken)
     }
@@ -64,7 +64,7 @@ impl Cluster {
             { "op": "replace", "path": "/metadata/managedFields", "value": entries },
             { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
         ]);
-        let url = path::query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
+        let url = path::with_query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
         let (body, on) = (patch.to_string().into_bytes(), CallSubject::Object(id.clone()));
         self.call(ApiRequest::write(Method::PATCH, url, JSON_PATCH, body, on)).await
     }
@@ -72,12 +72,13 @@ impl Cluster {
 
 /// Returns the entries with those of client-side apply merged into ours; none where there is
 /// nothing to merge.
-pub(super) fn migrated(entries: &[Value]) -> Option<Vec<Value>> {
+pub(super) fn migrate_entries(entries: &[Value]) -> Option<Vec<Value>> {
     let (theirs, mut kept): (Vec<Value>, Vec<Value>) = entries.iter().cloned().partition(is_client_side);
     let first = theirs.first()?.clone();
-    let fields = theirs.iter().fold(Value::Object(Map::new()), |sum, entry| union(sum, &entry["fieldsV1"]));
+    let fields =
+        theirs.iter().fold(Value::Object(Map::new()), |sum, entry| union_fields(sum, &entry["fieldsV1"]));
     if let Some(ours) = kept.iter_mut().find(|entry| is_ours(entry)) {
-        ours["fieldsV1"] = union(ours["fieldsV1"].take(), &fields);
+        ours["fieldsV1"] = union_fields(ours["fieldsV1"].take(), &fields);
     } else {
         let mut ours = first;
         ours["manager"] = json!(FIELD_MANAGER);
@@ -121,7 +122,7 @@ pub(super) fn is_ours(entry: &Value) -> bool {
 
 /// Everything that either set of fields holds. A node that is exactly `{}` holds itself; one with
 /// children holds itself only if `.` is among them.
-pub(super) fn union(left: Value, right: &Value) -> Value {
+pub(super) fn union_fields(left: Value, right: &Value) -> Value {
     let (mut sum, right) = match (left, right) {
         (Value::Object(left), Value::Object(right)) => (left, right),
         (left, Value::Object(_)) => return left,
@@ -133,7 +134,7 @@ pub(super) fn union(left: Value, right: &Value) -> Value {
             Some(ours) => {
                 let alone = ours.as_object().is_some_and(Map::is_empty)
                     != theirs.as_object().is_some_and(Map::is_empty);
-                let mut node = union(ours, theirs);
+                let mut node = union_fields(ours, theirs);
                 if alone && let Some(node) = node.as_object_mut() {
                     node.insert(".".to_owned(), json!({}));
                 }

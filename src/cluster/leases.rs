@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::inventory::MERGE_PATCH;
-use super::write::{self, JSON};
+use super::write::{self, JSON_TYPE};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
 use crate::object::{GroupKind, ObjectId};
 
 /// The longest Lease that is respected.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_LEASE_DURATION: Duration = Duration::from_hours(1);
 
 /// The time limit of a call about Leases.
-const WITHIN: Duration = Duration::from_secs(2);
+const LEASE_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A Lease as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,8 @@ impl From<LeaseText> for LeaseRecord {
             name: text.metadata.name,
             holder: text.spec.holder_identity.filter(|holder| !holder.is_empty()).map(Into::into),
             renewed: text.spec.renew_time.unwrap_or_default().into(),
-            lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default()).min(LONGEST),
+            lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default())
+                .min(MAX_LEASE_DURATION),
             uid: Uid(text.metadata.uid.into()),
             version: text.metadata.resource_version,
             transitions: text.spec.lease_transitions.unwrap_or_default(),
@@ -98,7 +99,7 @@ fn micro_time() -> String {
 }
 
 /// Returns the spec that a write sets.
-fn spec(before: Option<&LeaseRecord>, tenure: LeaseWrite<'_>) -> Value {
+fn lease_spec(before: Option<&LeaseRecord>, tenure: LeaseWrite<'_>) -> Value {
     let now = micro_time();
     let holder = before.and_then(|record| record.holder.as_deref());
     let transitions = before.map_or(0, |record| record.transitions);
@@ -119,9 +120,11 @@ fn spec(before: Option<&LeaseRecord>, tenure: LeaseWrite<'_>) -> Value {
 
 impl Cluster {
     /// Returns all Leases of a namespace.
-    pub async fn leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, ClusterError> {
+    pub async fn list_leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("coordination.k8s.io", "Lease"));
-        let answer = self.call(ApiRequest::read(collection(namespace), on.clone()).ahead(WITHIN)).await?;
+        let answer = self
+            .call(ApiRequest::read(leases_path(namespace), on.clone()).with_priority(LEASE_CALL_TIMEOUT))
+            .await?;
         let list: LeaseList = answer.decode(&on)?;
         Ok(list.items.into_iter().map(Into::into).collect())
     }
@@ -136,14 +139,17 @@ impl Cluster {
         before: Option<&LeaseRecord>,
         tenure: LeaseWrite<'_>,
     ) -> Result<LeaseRecord, ClusterError> {
-        let on = on(namespace, name);
-        let spec = spec(before, tenure);
+        let on = lease_subject(namespace, name);
+        let spec = lease_spec(before, tenure);
         let answer = if let Some(before) = before {
             let metadata = json!({ "uid": before.uid.0, "resourceVersion": before.version });
-            let body = write::json(&json!({ "metadata": metadata, "spec": spec }), &on)?;
-            let url =
-                path::query(format!("{}/{name}", collection(namespace)), &[("fieldManager", FIELD_MANAGER)]);
-            let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone()).ahead(WITHIN);
+            let body = write::json_body(&json!({ "metadata": metadata, "spec": spec }), &on)?;
+            let url = path::with_query(
+                format!("{}/{name}", leases_path(namespace)),
+                &[("fieldManager", FIELD_MANAGER)],
+            );
+            let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone())
+                .with_priority(LEASE_CALL_TIMEOUT);
             match self.call(ask).await {
                 Err(error) if *error.fault() == ClusterFault::NoObject => {
                     return Err(ClusterError::new(on, ClusterFault::VersionConflict));
@@ -157,11 +163,11 @@ impl Cluster {
                 "metadata": { "name": name, "namespace": namespace },
                 "spec": spec,
             });
-            let body = write::json(&lease, &on)?;
-            let url = path::query(collection(namespace), &[("fieldManager", FIELD_MANAGER)]);
+            let body = write::json_body(&lease, &on)?;
+            let url = path::with_query(leases_path(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let make = || {
-                let ask = ApiRequest::write(Method::POST, url.clone(), JSON, body.clone(), on.clone());
-                self.call(ask.ahead(WITHIN))
+                let ask = ApiRequest::write(Method::POST, url.clone(), JSON_TYPE, body.clone(), on.clone());
+                self.call(ask.with_priority(LEASE_CALL_TIMEOUT))
             };
             match make().await {
                 Err(error) if matches!(error.fault(), ClusterFault::NoNamespace { .. }) => {
@@ -177,24 +183,29 @@ impl Cluster {
 
     /// Removes a Lease in the version that was read.
     pub async fn delete_lease(&self, namespace: &str, lease: &LeaseRecord) -> Result<(), ClusterError> {
-        let on = on(namespace, &lease.name);
+        let on = lease_subject(namespace, &lease.name);
         let options = json!({
             "preconditions": { "uid": lease.uid.0, "resourceVersion": lease.version },
         });
-        let body = write::json(&options, &on)?;
-        let url = format!("{}/{}", collection(namespace), lease.name);
-        match self.call(ApiRequest::write(Method::DELETE, url, JSON, body, on).ahead(WITHIN)).await {
+        let body = write::json_body(&options, &on)?;
+        let url = format!("{}/{}", leases_path(namespace), lease.name);
+        match self
+            .call(
+                ApiRequest::write(Method::DELETE, url, JSON_TYPE, body, on).with_priority(LEASE_CALL_TIMEOUT),
+            )
+            .await
+        {
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(()),
             answer => answer.map(drop),
         }
     }
 }
 
-fn collection(namespace: &str) -> String {
+fn leases_path(namespace: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases")
 }
 
-fn on(namespace: &str, name: &str) -> CallSubject {
+fn lease_subject(namespace: &str, name: &str) -> CallSubject {
     CallSubject::Object(ObjectId::new(&GroupKind::new("coordination.k8s.io", "Lease"), Some(namespace), name))
 }
 
@@ -218,7 +229,7 @@ mod tests {
     fn a_lease_is_written_as_client_go_writes_it() {
         let held = LeaseWrite::Renew("me", Duration::from_secs(10));
         let check = |before: Option<&LeaseRecord>, tenure, expected: &[&str], transitions: Option<i64>| {
-            let written = spec(before, tenure);
+            let written = lease_spec(before, tenure);
             let keys: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
             assert_eq!(keys, expected);
             assert_eq!(written.get("leaseTransitions").and_then(Value::as_i64), transitions);

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// Upper bounds of the histogram of calls, in seconds: the aims of the API server's own service
 /// levels, and what is far from them.
-const SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 30.0];
+const CALL_BUCKETS_SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 30.0];
 
 /// The code of a call that had no answer.
 const NO_ANSWER: &str = "none";
@@ -47,7 +47,7 @@ impl Default for CallMetrics {
     fn default() -> Self {
         Self {
             calls: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            seconds: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS_SECONDS)),
             restarts: Family::default(),
             silence: watch::Sender::new(None),
         }
@@ -66,7 +66,7 @@ impl CallMetrics {
     }
 
     /// One call has been answered, or not.
-    pub(crate) fn called(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
+    pub(crate) fn record_call(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
         let verb = method.as_str().to_owned();
         let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.as_u16().to_string());
         self.calls.get_or_create(&CallLabels { verb: verb.clone(), code }).inc();
@@ -74,17 +74,17 @@ impl CallMetrics {
     }
 
     /// Returns the time since which the server has not answered; none while it answers.
-    pub fn silence(&self) -> watch::Receiver<Option<Timestamp>> {
+    pub fn silence_receiver(&self) -> watch::Receiver<Option<Timestamp>> {
         self.silence.subscribe()
     }
 
     /// The server has said something.
-    pub(super) fn server_answered(&self) {
+    pub(super) fn record_answer(&self) {
         self.silence.send_if_modified(|silence| silence.take().is_some());
     }
 
     /// The server could not be reached, or did not answer in time.
-    pub(super) fn missed(&self) {
+    pub(super) fn record_silence(&self) {
         self.silence.send_if_modified(|silence| {
             let is_new = silence.is_none();
             silence.get_or_insert_with(Timestamp::now);

@@ -55,7 +55,7 @@ pub use config_key::ConfigKey;
 pub use connect::Connection;
 pub use controller_progress::of as rolling;
 pub use error::{CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField, RetryAdvice};
-pub use event::{EventType, KubernetesEvent, LONGEST_MESSAGE};
+pub use event::{EventType, KubernetesEvent, MAX_EVENT_MESSAGE_BYTES};
 pub use fence::{LeaseTerms, TermStart, WriteFence};
 pub use impersonation::ServiceAccount;
 pub use informer::{Informer, InformerChange, InformerEvent, WATCH_OVER};

@@ -12,8 +12,8 @@ use super::call::Cluster;
 use super::informer::{Informer, InformerEvent};
 use super::kinds::{ServedKind, ServedScope};
 use super::path::ListSelector;
-use super::pods::{Condition, condition};
-use super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
+use super::pods::{Condition, find_condition};
+use super::wire::{DecodedObject, WireDecoder, WireText, lenient, version};
 use crate::engine::{NodeFacts, Readiness};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -38,36 +38,36 @@ pub(super) struct NodeDecoder;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct NodeText<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     metadata: NodeMetadata<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     spec: NodeSpec,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     status: NodeStatus<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct NodeMetadata<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     resource_version: WireText<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     labels: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct NodeSpec {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     unschedulable: bool,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct NodeStatus<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     conditions: Vec<Condition<'a>>,
 }
 
@@ -77,7 +77,7 @@ impl WireDecoder for NodeDecoder {
     fn decode(&self, text: &str) -> Option<DecodedObject<NodeFacts>> {
         let node: NodeText<'_> = serde_json::from_str(text).ok()?;
         let name = Some(&*node.metadata.name.0).filter(|name| !name.is_empty())?;
-        let is_ready = condition(&node.status.conditions, "Ready", "True").is_some();
+        let is_ready = find_condition(&node.status.conditions, "Ready", "True").is_some();
         let labels =
             node.metadata.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into()));
         let record = NodeFacts {

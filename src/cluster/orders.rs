@@ -14,16 +14,16 @@ use serde_json::{Map, Value, json};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::intents::PERSON;
+use super::intents::CLI_FIELD_MANAGER;
 use super::inventory::{MERGE_PATCH, applyset_id};
-use super::write::{JSON, json as bytes};
+use super::write::{JSON_TYPE, json_body as bytes};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 /// The text around the source's name. The result is no DNS label, so it is never the name of an
 /// inventory.
-const AROUND: (&str, &str) = ("orders.", ".rhumb.dev");
+const ORDERS_NAME_AFFIXES: (&str, &str) = ("orders.", ".rhumb.dev");
 
 /// The orders object of a source as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +38,12 @@ pub struct OrdersObject {
 
 /// Returns the name of the orders object of a source.
 pub fn orders_name(source: &str) -> String {
-    format!("{}{source}{}", AROUND.0, AROUND.1)
+    format!("{}{source}{}", ORDERS_NAME_AFFIXES.0, ORDERS_NAME_AFFIXES.1)
 }
 
 /// Returns the source whose orders object has this name.
 pub fn source_of_orders(name: &str) -> Option<&str> {
-    name.strip_prefix(AROUND.0)?.strip_suffix(AROUND.1)
+    name.strip_prefix(ORDERS_NAME_AFFIXES.0)?.strip_suffix(ORDERS_NAME_AFFIXES.1)
 }
 
 impl OrdersObject {
@@ -63,8 +63,12 @@ impl OrdersObject {
 
 impl Cluster {
     /// Reads the orders object of a source; none where there is none.
-    pub async fn orders(&self, namespace: &str, source: &str) -> Result<Option<OrdersObject>, ClusterError> {
-        let on = on(namespace, source);
+    pub async fn read_orders(
+        &self,
+        namespace: &str,
+        source: &str,
+    ) -> Result<Option<OrdersObject>, ClusterError> {
+        let on = orders_subject(namespace, source);
         match self.call(ApiRequest::read(url(namespace, source), on.clone())).await {
             Ok(answer) => {
                 let set = applyset_id(namespace, source);
@@ -85,7 +89,7 @@ impl Cluster {
         inventory: &Uid,
     ) -> Result<OrdersObject, ClusterError> {
         let body = new_object(namespace, source, Some(inventory), BTreeMap::new());
-        let on = on(namespace, source);
+        let on = orders_subject(namespace, source);
         let made = self.make_config_map(namespace, &on, bytes(&body, &on)?).await?;
         OrdersObject::read(made, &applyset_id(namespace, source), on)
     }
@@ -100,14 +104,14 @@ impl Cluster {
         before: &OrdersObject,
         keys: &[String],
     ) -> Result<OrdersObject, ClusterError> {
-        let (on, set) = (on(namespace, source), applyset_id(namespace, source));
+        let (on, set) = (orders_subject(namespace, source), applyset_id(namespace, source));
         let gone: Map<String, Value> = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
         let (uid, rv) = &before.known;
         let patch = json!({
             "metadata": {"uid": uid.0, "resourceVersion": rv.to_string(), "labels": {annotations::ORDERS_OF: set}},
             "data": gone,
         });
-        let url = path::query(url(namespace, source), &[("fieldManager", FIELD_MANAGER)]);
+        let url = path::with_query(url(namespace, source), &[("fieldManager", FIELD_MANAGER)]);
         let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, bytes(&patch, &on)?, on.clone());
         match self.call(ask).await {
             Ok(answer) => OrdersObject::read(answer.decode(&on)?, &set, on),
@@ -127,16 +131,16 @@ impl Cluster {
         token: &str,
         text: &str,
     ) -> Result<(), ClusterError> {
-        let on = on(namespace, source);
+        let on = orders_subject(namespace, source);
         let data = BTreeMap::from([(token.to_owned(), text.to_owned())]);
         let body = bytes(&json!({"data": data}), &on)?;
-        let target = path::query(url(namespace, source), &[("fieldManager", PERSON)]);
+        let target = path::with_query(url(namespace, source), &[("fieldManager", CLI_FIELD_MANAGER)]);
         match self.call(ApiRequest::write(Method::PATCH, target, MERGE_PATCH, body, on.clone())).await {
             Err(error) if *error.fault() == ClusterFault::NoObject => {
                 let collection = format!("/api/v1/namespaces/{namespace}/configmaps");
-                let target = path::query(collection, &[("fieldManager", PERSON)]);
+                let target = path::with_query(collection, &[("fieldManager", CLI_FIELD_MANAGER)]);
                 let body = bytes(&new_object(namespace, source, None, data), &on)?;
-                self.call(ApiRequest::write(Method::POST, target, JSON, body, on)).await.map(drop)
+                self.call(ApiRequest::write(Method::POST, target, JSON_TYPE, body, on)).await.map(drop)
             }
             answer => answer.map(drop),
         }
@@ -172,7 +176,7 @@ fn new_object(
     }
 }
 
-fn on(namespace: &str, source: &str) -> CallSubject {
+fn orders_subject(namespace: &str, source: &str) -> CallSubject {
     CallSubject::Object(ObjectId::new(
         &GroupKind::new("", "ConfigMap"),
         Some(namespace),

@@ -6,36 +6,36 @@ use crate::engine::{KeepPolicy, MetadataMap, ObjectOwner, ReconcilePolicy, ToolR
 use crate::object::PART_OF;
 use crate::object::annotations;
 
-const KUSTOMIZATION: [&str; 2] =
+const FLUX_KUSTOMIZATION_LABELS: [&str; 2] =
     ["kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"];
 const HELM_RELEASE: [&str; 2] = ["helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace"];
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 const ARGO_INSTANCE: &str = "argocd.argoproj.io/instance";
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const HELM: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-namespace"];
+const HELM_ANNOTATIONS: [&str; 2] = ["meta.helm.sh/release-name", "meta.helm.sh/release-namespace"];
 const CONFIG_SYNC_MANAGED: &str = "configmanagement.gke.io/managed";
 const CONFIG_SYNC_ID: &str = "configsync.gke.io/resource-id";
-const KAPP: &str = "kapp.k14s.io/app";
+const KAPP_LABEL: &str = "kapp.k14s.io/app";
 
 /// The field by which an object names its controller.
-const CONTROLLED: &str = "metadata.ownerReferences";
+const CONTROLLER_FIELD: &str = "metadata.ownerReferences";
 
 /// Every label and annotation that marks an owner. Words that ask for something stand in the
 /// engine's vocabulary.
-pub(super) const MARKS: [&str; 13] = [
+pub(super) const OWNER_MARKS: [&str; 13] = [
     PART_OF,
-    KUSTOMIZATION[0],
-    KUSTOMIZATION[1],
+    FLUX_KUSTOMIZATION_LABELS[0],
+    FLUX_KUSTOMIZATION_LABELS[1],
     HELM_RELEASE[0],
     HELM_RELEASE[1],
     ARGO_TRACKING,
     ARGO_INSTANCE,
     MANAGED_BY,
-    HELM[0],
-    HELM[1],
+    HELM_ANNOTATIONS[0],
+    HELM_ANNOTATIONS[1],
     CONFIG_SYNC_MANAGED,
     CONFIG_SYNC_ID,
-    KAPP,
+    KAPP_LABEL,
 ];
 
 /// Judges by metadata; `ours` is our own Apply entry.
@@ -50,8 +50,8 @@ pub(super) fn of(
     interner: &Interner,
 ) -> ObjectOwner {
     let member_of = meta.labels.get(PART_OF).map(|set| interner.text(set));
-    match (member_of, controller(meta), foreign(meta, ours)) {
-        (Some(set), ..) if owns_label(ours) => ObjectOwner::Ours(set),
+    match (member_of, controller_reference(meta), foreign_mark(meta, ours)) {
+        (Some(set), ..) if is_label_owner(ours) => ObjectOwner::Ours(set),
         (_, Some(controller), _) => {
             let (kind, name) = (&controller.kind.0, &controller.name.0);
             let place = Some(&meta.namespace.0).filter(|namespace| !namespace.is_empty());
@@ -64,12 +64,12 @@ pub(super) fn of(
     }
 }
 
-fn controller<'a, 'b>(meta: &'a ObjectMetadata<'b>) -> Option<&'a OwnerReference<'b>> {
+fn controller_reference<'a, 'b>(meta: &'a ObjectMetadata<'b>) -> Option<&'a OwnerReference<'b>> {
     meta.owner_references.iter().find(|reference| reference.controller)
 }
 
-fn owns_label(ours: Option<&ManagedFieldsText<'_>>) -> bool {
-    ours.is_some_and(|entry| entry.owns(&["metadata", "labels", PART_OF]))
+fn is_label_owner(ours: Option<&ManagedFieldsText<'_>>) -> bool {
+    ours.is_some_and(|entry| entry.is_owner_of(&["metadata", "labels", PART_OF]))
 }
 
 /// Returns what the object asks for when nobody wants it any more, in our words or those of other
@@ -79,9 +79,10 @@ fn owns_label(ours: Option<&ManagedFieldsText<'_>>) -> bool {
 /// wrote it ourselves. So does a controller that it is said to belong to.
 pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_>>) -> KeepPolicy {
     match ToolRequests::of(meta.marks()).keep {
-        _ if controller(meta).is_some() => KeepPolicy::Asked,
+        _ if controller_reference(meta).is_some() => KeepPolicy::Asked,
         KeepPolicy::First
-            if !ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", annotations::PRUNE])) =>
+            if !ours
+                .is_some_and(|entry| entry.is_owner_of(&["metadata", "annotations", annotations::PRUNE])) =>
         {
             KeepPolicy::No
         }
@@ -105,23 +106,23 @@ pub(super) fn opt_out(
         all.then(|| ToolRequests::of(meta.marks().filter(|(map, key, _)| is_foreign(ours, *map, key))));
     let word = asks.filter(|asks| is_disabled(*asks)).and_then(|asks| asks.left_by);
     // Most objects have no such mark, which is cheaper to see than what our entry owns.
-    let controlled = controller(meta).map(|_| CONTROLLED);
-    let claimed = || controlled.or_else(|| foreign(meta, ours).map(|(key, _)| key));
+    let controlled = controller_reference(meta).map(|_| CONTROLLER_FIELD);
+    let claimed = || controlled.or_else(|| foreign_mark(meta, ours).map(|(key, _)| key));
     let owns_release =
-        || ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", annotations::RELEASE]));
-    let counts = |_: &&str| if owns_label(ours) { controlled.is_some() } else { owns_release() };
+        || ours.is_some_and(|entry| entry.is_owner_of(&["metadata", "annotations", annotations::RELEASE]));
+    let counts = |_: &&str| if is_label_owner(ours) { controlled.is_some() } else { owns_release() };
     word.or_else(|| claimed().filter(counts))
 }
 
 /// Returns whether somebody else put a mark there.
 fn is_foreign(ours: Option<&ManagedFieldsText<'_>>, carrier: MetadataMap, key: &str) -> bool {
     let map = if carrier == MetadataMap::Label { "labels" } else { "annotations" };
-    !ours.is_some_and(|entry| entry.owns(&["metadata", map, key]))
+    !ours.is_some_and(|entry| entry.is_owner_of(&["metadata", map, key]))
 }
 
 /// Returns the first mark of another tool: its key, and the owner in words. A mark from our own
 /// manifest does not count.
-fn foreign(
+fn foreign_mark(
     meta: &ObjectMetadata<'_>,
     ours: Option<&ManagedFieldsText<'_>>,
 ) -> Option<(&'static str, String)> {
@@ -135,9 +136,9 @@ fn foreign(
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
     };
-    if let Some(name) = label(KUSTOMIZATION[0]) {
-        let place = placed(label(KUSTOMIZATION[1]), name);
-        return Some((KUSTOMIZATION[0], format!("Flux Kustomization {place}")));
+    if let Some(name) = label(FLUX_KUSTOMIZATION_LABELS[0]) {
+        let place = placed(label(FLUX_KUSTOMIZATION_LABELS[1]), name);
+        return Some((FLUX_KUSTOMIZATION_LABELS[0], format!("Flux Kustomization {place}")));
     }
     if let Some(name) = label(HELM_RELEASE[0]) {
         return Some((HELM_RELEASE[0], format!("Flux HelmRelease {}", placed(label(HELM_RELEASE[1]), name))));
@@ -151,11 +152,14 @@ fn foreign(
         return Some((ARGO_INSTANCE, format!("Argo CD Application {name}")));
     }
     // Its label stands in many a manifest, so only the annotation has to be theirs.
-    if let (Some("Helm"), Some(name)) = (meta.labels.get(MANAGED_BY), annotation(HELM[0])) {
-        return Some((HELM[0], format!("Helm release {}", placed(annotation(HELM[1]), name))));
+    if let (Some("Helm"), Some(name)) = (meta.labels.get(MANAGED_BY), annotation(HELM_ANNOTATIONS[0])) {
+        return Some((
+            HELM_ANNOTATIONS[0],
+            format!("Helm release {}", placed(annotation(HELM_ANNOTATIONS[1]), name)),
+        ));
     }
     if annotation(CONFIG_SYNC_MANAGED) == Some("enabled") || annotation(CONFIG_SYNC_ID).is_some() {
         return Some((CONFIG_SYNC_MANAGED, "Config Sync".to_owned()));
     }
-    label(KAPP).map(|app| (KAPP, format!("kapp app {app}")))
+    label(KAPP_LABEL).map(|app| (KAPP_LABEL, format!("kapp app {app}")))
 }

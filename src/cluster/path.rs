@@ -33,9 +33,9 @@ pub struct NamespaceSelector {
 
 impl ListSelector {
     /// Returns the members of these sets, by label; those of one namespace, where it is named.
-    pub fn part_of(sets: &BTreeSet<Arc<str>>, namespace: Option<&Arc<str>>) -> Self {
+    pub fn members_of(sets: &BTreeSet<Arc<str>>, namespace: Option<&Arc<str>>) -> Self {
         let Some(namespace) = namespace else { return Self::ApplySets(sets.clone()) };
-        let labels = Some(part_of(sets).into());
+        let labels = Some(members_of(sets).into());
         Self::Namespace(Arc::new(NamespaceSelector { namespace: namespace.clone(), labels, fields: None }))
     }
 
@@ -51,7 +51,7 @@ impl ListSelector {
     pub(super) fn parameters(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         match self {
             Self::All => Vec::new(),
-            Self::ApplySets(sets) => vec![("labelSelector", part_of(sets).into())],
+            Self::ApplySets(sets) => vec![("labelSelector", members_of(sets).into())],
             Self::Unlabelled => vec![("labelSelector", format!("!{PART_OF}").into())],
             Self::Namespace(within) => {
                 let labels = within.labels.as_deref().map(|labels| ("labelSelector", labels.into()));
@@ -62,13 +62,13 @@ impl ListSelector {
     }
 }
 
-fn part_of(sets: &BTreeSet<Arc<str>>) -> String {
+fn members_of(sets: &BTreeSet<Arc<str>>) -> String {
     let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
     format!("{PART_OF} in ({})", sets.join(","))
 }
 
 /// Returns the path of a kind's collection: of one namespace, or of the whole cluster.
-pub(super) fn collection(kind: &ServedKind, namespace: Option<&str>) -> String {
+pub(super) fn collection_path(kind: &ServedKind, namespace: Option<&str>) -> String {
     let mut path = if kind.gvk.group.is_empty() {
         format!("/api/{}", kind.gvk.version)
     } else {
@@ -90,14 +90,14 @@ pub(super) fn object(kind: &ServedKind, id: &ObjectId) -> String {
 
 /// Returns the path of one object by its names.
 pub(super) fn object_path(kind: &ServedKind, namespace: Option<&str>, name: &str) -> String {
-    let mut path = collection(kind, namespace);
+    let mut path = collection_path(kind, namespace);
     path.push('/');
     push_encoded(&mut path, name);
     path
 }
 
 /// Adds parameters; their values may hold any character.
-pub(super) fn query(mut path: String, parameters: &[(&str, &str)]) -> String {
+pub(super) fn with_query(mut path: String, parameters: &[(&str, &str)]) -> String {
     let mut mark = '?';
     for (name, value) in parameters {
         path.push(mark);

@@ -28,10 +28,10 @@ use super::error::ClusterFault;
 const OF_THE_SERVICE: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"];
 
 /// No answer is longer, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_PLUGIN_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// The time limit for output after its end: a process that it left behind may hold its pipes open.
-const REST: Duration = Duration::from_secs(1);
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 struct ExecCredential {
@@ -79,24 +79,24 @@ pub(super) async fn run_plugin(
     let Some(plugin) = user.exec.take() else { return Ok(None) };
     let output = match tokio::time::timeout(patience, run(&plugin)).await {
         Ok(output) => output?,
-        Err(_) => return Err(hangs()),
+        Err(_) => return Err(hanging_fault()),
     };
-    let answer: ExecCredential = serde_json::from_slice(&output).map_err(|_| unreadable())?;
-    let status = answer.status.ok_or_else(unreadable)?;
+    let answer: ExecCredential = serde_json::from_slice(&output).map_err(|_| unreadable_fault())?;
+    let status = answer.status.ok_or_else(unreadable_fault)?;
     let expires = status.expiration_timestamp.map(|text| text.parse::<Timestamp>());
-    let expires = expires.transpose().map_err(|_| unreadable())?;
+    let expires = expires.transpose().map_err(|_| unreadable_fault())?;
     let given =
         |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let token = given(status.token);
     if token.as_deref().is_some_and(|token| !is_token(token)) {
-        return Err(unreadable());
+        return Err(unreadable_fault());
     }
     match (given(status.client_certificate_data), given(status.client_key_data)) {
         (Some(certificate), Some(key)) => {
             user.client_certificate_data = Some(STANDARD.encode(certificate));
             user.client_key_data = Some(STANDARD.encode(key).into());
         }
-        _ if token.is_none() => return Err(unreadable()),
+        _ if token.is_none() => return Err(unreadable_fault()),
         _ => {}
     }
     user.token = token.map(Into::into);
@@ -104,12 +104,12 @@ pub(super) async fn run_plugin(
 }
 
 /// It, or what it asks, may answer later.
-pub(super) fn hangs() -> ClusterFault {
+pub(super) fn hanging_fault() -> ClusterFault {
     ClusterFault::Plugin { reason: "the credential plugin gives no answer".to_owned() }
 }
 
 /// It may be another one the next time.
-fn unreadable() -> ClusterFault {
+fn unreadable_fault() -> ClusterFault {
     ClusterFault::Plugin { reason: "the credential plugin's answer cannot be read".to_owned() }
 }
 
@@ -118,8 +118,8 @@ async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, ClusterFault> {
     let mode = plugin.interactive_mode.as_ref();
     let somebody = mode != Some(&ExecInteractiveMode::Never) && std::io::stdin().is_terminal();
     let talk = if somebody { PluginInteraction::Allowed } else { PluginInteraction::Denied };
-    let mut child = command(plugin, talk)?.spawn().map_err(|error| {
-        let said = classify::numberless(&error.to_string()).to_lowercase();
+    let mut child = plugin_command(plugin, talk)?.spawn().map_err(|error| {
+        let said = classify::without_errno(&error.to_string()).to_lowercase();
         ClusterFault::Config { reason: format!("the credential plugin cannot be started: {said}") }
     })?;
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -127,11 +127,12 @@ async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, ClusterFault> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut out, mut said) = (Vec::new(), Vec::new());
     let status = {
-        let read = async { tokio::try_join!(answer(stdout, &mut out), complaints(stderr, &mut said)) };
+        let read =
+            async { tokio::try_join!(read_answer(stdout, &mut out), read_complaints(stderr, &mut said)) };
         match select(pin!(child.wait()), pin!(read)).await {
             Either::Left((status, read)) => {
                 group.0 = None;
-                tokio::time::timeout(REST, read).await.unwrap_or(Ok(((), ())))?;
+                tokio::time::timeout(OUTPUT_DRAIN_TIMEOUT, read).await.unwrap_or(Ok(((), ())))?;
                 status
             }
             Either::Right((read, wait)) => {
@@ -143,14 +144,14 @@ async fn run(plugin: &ExecConfig) -> Result<Vec<u8>, ClusterFault> {
     group.0 = None;
     match status {
         Ok(status) if status.success() => Ok(out),
-        Ok(status) => Err(classify::plugin(status, &said)),
+        Ok(status) => Err(classify::plugin_fault(status, &said)),
         Err(_) => {
             Err(ClusterFault::Plugin { reason: "how the credential plugin ended is not known".to_owned() })
         }
     }
 }
 
-fn command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Command, ClusterFault> {
+fn plugin_command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Command, ClusterFault> {
     let wrong = |what: &str| ClusterFault::Config { reason: format!("the credential plugin {what}") };
     let program = plugin.command.as_ref().ok_or_else(|| wrong("has no command"))?;
     let mut info = json!({
@@ -184,18 +185,24 @@ fn command(plugin: &ExecConfig, talk: PluginInteraction) -> Result<Command, Clus
 
 /// Reads its answer. Output that is longer than any answer is not read to its end, which may never
 /// come.
-async fn answer(stdout: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), ClusterFault> {
+async fn read_answer(
+    stdout: Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), ClusterFault> {
     let Some(stdout) = stdout else { return Ok(()) };
     // A pipe that breaks has an end too.
-    let _ = stdout.take(LONGEST).read_to_end(bytes).await;
-    if (bytes.len() as u64) < LONGEST { Ok(()) } else { Err(unreadable()) }
+    let _ = stdout.take(MAX_PLUGIN_OUTPUT_BYTES).read_to_end(bytes).await;
+    if (bytes.len() as u64) < MAX_PLUGIN_OUTPUT_BYTES { Ok(()) } else { Err(unreadable_fault()) }
 }
 
 /// Reads what it complains of. It may say more than anybody wants to know, and is not to wait for a
 /// reader.
-async fn complaints(stderr: Option<impl AsyncRead + Unpin>, bytes: &mut Vec<u8>) -> Result<(), ClusterFault> {
+async fn read_complaints(
+    stderr: Option<impl AsyncRead + Unpin>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), ClusterFault> {
     let Some(mut stderr) = stderr else { return Ok(()) };
-    let _ = (&mut stderr).take(LONGEST).read_to_end(bytes).await;
+    let _ = (&mut stderr).take(MAX_PLUGIN_OUTPUT_BYTES).read_to_end(bytes).await;
     let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
     Ok(())
 }

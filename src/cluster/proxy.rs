@@ -28,16 +28,16 @@ pub(super) fn of(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Opt
         return None;
     }
     let exceptions = read("NO_PROXY", "no_proxy").unwrap_or_default();
-    let is_direct = exceptions.split(',').map(str::trim).any(|entry| matches(entry, &host, address, port));
+    let is_direct = exceptions.split(',').map(str::trim).any(|entry| is_match(entry, &host, address, port));
     (!is_direct).then(|| if proxy.contains("://") { proxy } else { format!("http://{proxy}") })
 }
 
-fn matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
+fn is_match(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
     if entry == "*" {
         return true;
     }
     if let Some((network, length)) = entry.split_once('/') {
-        return in_network(network, length, address).unwrap_or(false);
+        return is_in_network(network, length, address).unwrap_or(false);
     }
     if let Ok(entry) = entry.trim_matches(['[', ']']).parse::<IpAddr>() {
         return address == Some(entry);
@@ -68,7 +68,7 @@ fn is_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
-fn in_network(network: &str, length: &str, address: Option<IpAddr>) -> Option<bool> {
+fn is_in_network(network: &str, length: &str, address: Option<IpAddr>) -> Option<bool> {
     let length: u32 = length.parse().ok()?;
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), 32_u32),

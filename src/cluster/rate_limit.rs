@@ -69,7 +69,7 @@ impl CallLimiter {
     }
 
     /// Notes that the server queues fairly by itself.
-    pub(super) fn server_queues(&self) {
+    pub(super) fn note_server_queues(&self) {
         self.server_queues.store(true, Ordering::Relaxed);
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::call::{ApiRequest, Cluster, unreadable};
+use super::call::{ApiRequest, Cluster, unreadable_error};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
 use super::path::{self, ListSelector};
@@ -19,13 +19,13 @@ use crate::object::ObjectId;
 
 /// Small enough that a page of objects with a megabyte each is bearable, large enough that a kind
 /// of thousands needs few calls.
-const PAGE: &str = "500";
+const LIST_PAGE_SIZE: &str = "500";
 const PAGE_SIZE: usize = 500;
 /// Up to so many names are asked for one by one.
-const FEW: usize = 2;
+const MAX_SINGLE_READS: usize = 2;
 
 /// The forms of an answer that hold only metadata.
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// The maximum number of pages that are read of what carries no label of a set: nothing bounds how
@@ -102,7 +102,7 @@ impl Cluster {
     ) -> Result<BTreeMap<String, LiveLookup>, ClusterError> {
         let mut missing = names.clone();
         let mut found = BTreeMap::new();
-        if names.len() > FEW {
+        if names.len() > MAX_SINGLE_READS {
             self.look_at_list(kind, namespace, &mut missing, &mut found).await?;
         }
         let single = |name: String| async move {
@@ -127,10 +127,10 @@ impl Cluster {
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
         let mut next: Option<String> = None;
         loop {
-            let url = page_url(path::collection(kind, namespace), &ListSelector::All, next.as_deref());
+            let url = page_url(path::collection_path(kind, namespace), &ListSelector::All, next.as_deref());
             let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
             let page: ListPage<'_> =
-                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             for item in page.items.unwrap_or_default() {
                 let Some(DecodedObject { id, record, .. }) = decoder.decode(item.get()) else { continue };
                 if missing.remove(id.name()) {
@@ -161,10 +161,11 @@ impl Cluster {
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Metadata);
         let (mut objects, mut next): (Vec<_>, Option<String>) = (Vec::new(), None);
         for _ in 0..UNLABELLED_PAGES {
-            let url = page_url(path::collection(kind, namespace), &ListSelector::Unlabelled, next.as_deref());
+            let url =
+                page_url(path::collection_path(kind, namespace), &ListSelector::Unlabelled, next.as_deref());
             let answer = self.call(ApiRequest::read(url, on.clone()).accept(METADATA_LIST)).await?;
             let page: ListPage<'_> =
-                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+                serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
             let seen =
                 page.items.unwrap_or_default().into_iter().filter_map(|item| decoder.decode(item.get()));
             let released = seen.filter(|seen| seen.record.shown_release().is_some());
@@ -185,7 +186,7 @@ impl Cluster {
     ) -> Result<LiveLookup, ClusterError> {
         let on = CallSubject::Object(ObjectId::new(&kind.gvk.group_kind(), namespace, name));
         let url = path::object_path(kind, namespace, name);
-        match self.call(ApiRequest::read(url, on.clone()).accept(METADATA)).await {
+        match self.call(ApiRequest::read(url, on.clone()).accept(METADATA_ONLY)).await {
             Ok(answer) => {
                 match LiveDecoder::new(kind, self.interner(), WireForm::Metadata).decode(answer.text(&on)?) {
                     Some(seen) => Ok(LiveLookup::Found(Box::new(seen.record))),
@@ -200,8 +201,9 @@ impl Cluster {
         }
     }
 
-    /// Returns what informers keep of an object that was read whole; none where it is no object.
-    pub fn view(&self, kind: &Arc<ServedKind>, object: &Value) -> Option<LiveObject> {
+    /// Returns what informers keep of an object that was read completely; none where it is no
+    /// object.
+    pub fn decode_view(&self, kind: &Arc<ServedKind>, object: &Value) -> Option<LiveObject> {
         let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
         decoder.decode(&object.to_string()).map(|seen| seen.record)
     }
@@ -228,7 +230,7 @@ impl Cluster {
         let mut all = Vec::new();
         let mut next = None;
         loop {
-            let (page, meta) = self.page(kind, selector, next.as_deref(), &decoder).await?;
+            let (page, meta) = self.read_page(kind, selector, next.as_deref(), &decoder).await?;
             all.extend(page.into_iter().map(|seen| (seen.id, seen.record)));
             match meta.next() {
                 Some(token) => next = Some(token.to_owned()),
@@ -238,7 +240,7 @@ impl Cluster {
     }
 
     /// Reads one page of a kind. An item that is no object is left out.
-    pub(super) async fn page<P: WireDecoder>(
+    pub(super) async fn read_page<P: WireDecoder>(
         &self,
         kind: &ServedKind,
         selector: &ListSelector,
@@ -246,19 +248,19 @@ impl Cluster {
         decoder: &P,
     ) -> Result<(Vec<DecodedObject<P::Record>>, ListPageMetadata), ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
-        let url = page_url(path::collection(kind, selector.namespace()), selector, next);
+        let url = page_url(path::collection_path(kind, selector.namespace()), selector, next);
         let answer = self.call(ApiRequest::read(url, on.clone())).await?;
         let page: ListPage<'_> =
-            serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable(&on, &error))?;
+            serde_json::from_str(answer.text(&on)?).map_err(|error| unreadable_error(&on, &error))?;
         let items = page.items.unwrap_or_default();
         Ok((items.into_iter().filter_map(|item| decoder.decode(item.get())).collect(), page.metadata))
     }
 }
 
 fn page_url(collection: String, selector: &ListSelector, next: Option<&str>) -> String {
-    let mut parameters = vec![("limit", PAGE)];
+    let mut parameters = vec![("limit", LIST_PAGE_SIZE)];
     let selected = selector.parameters();
     parameters.extend(selected.iter().map(|(name, value)| (*name, &**value)));
     parameters.extend(next.map(|token| ("continue", token)));
-    path::query(collection, &parameters)
+    path::with_query(collection, &parameters)
 }

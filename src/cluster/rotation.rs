@@ -18,7 +18,7 @@ impl Cluster {
             loop {
                 tokio::time::sleep(pause).await;
                 let known = cluster.credential_files().await;
-                let now = seen_now(&known).await;
+                let now = restamp(&known).await;
                 if now == known || Some(&now) == elsewhere.as_ref() || now.values().all(Option::is_none) {
                     continue;
                 }
@@ -50,7 +50,7 @@ impl Cluster {
 }
 
 /// Returns how these files look now.
-async fn seen_now(known: &CredentialFiles) -> CredentialFiles {
+async fn restamp(known: &CredentialFiles) -> CredentialFiles {
     let files: Vec<PathBuf> = known.keys().cloned().collect();
     // A disk that hangs holds up nobody else.
     tokio::task::spawn_blocking(move || stamp_files(files)).await.unwrap_or_default()

@@ -11,7 +11,7 @@ use super::write;
 use super::{FIELD_MANAGER, path};
 use crate::object::{GroupKind, ObjectId};
 
-const APPLY: &str = "application/apply-patch+yaml";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 #[derive(Deserialize)]
 struct CustomSourceList {
@@ -35,7 +35,7 @@ pub struct CustomSourceVersion<'a> {
 
 impl Cluster {
     /// Returns all of them at a path.
-    pub async fn custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
+    pub async fn list_custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
         let on = CallSubject::Kind(kind());
         let list: CustomSourceList =
             self.call(ApiRequest::read(path.to_owned(), on.clone())).await?.decode(&on)?;
@@ -46,7 +46,7 @@ impl Cluster {
     ///
     /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster; that it is gone
     /// is no failure.
-    pub async fn tie_custom_source(
+    pub async fn patch_finalizers(
         &self,
         path: &str,
         read: CustomSourceVersion<'_>,
@@ -54,9 +54,9 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         let CustomSourceVersion { name, uid, version } = read;
         let on = CallSubject::Object(ObjectId::new(&kind(), None, name));
-        let url = path::query(format!("{path}/{name}"), &[("fieldManager", FIELD_MANAGER)]);
+        let url = path::with_query(format!("{path}/{name}"), &[("fieldManager", FIELD_MANAGER)]);
         let metadata = json!({ "uid": uid, "resourceVersion": version, "finalizers": finalizers });
-        let body = write::json(&json!({ "metadata": metadata }), &on)?;
+        let body = write::json_body(&json!({ "metadata": metadata }), &on)?;
         match self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await {
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(()),
             answer => answer.map(drop),
@@ -73,7 +73,7 @@ impl Cluster {
         let name = head.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let namespace = head.pointer("/metadata/namespace").and_then(Value::as_str);
         let on = CallSubject::Object(ObjectId::new(&kind(), namespace, name));
-        let url = path::query(
+        let url = path::with_query(
             format!("{path}/{name}/status"),
             &[("fieldManager", FIELD_MANAGER), ("force", "true")],
         );
@@ -81,7 +81,7 @@ impl Cluster {
         if let Value::Object(body) = &mut body {
             body.insert("status".to_owned(), json!(status));
         }
-        let body = write::json(&body, &on)?;
-        self.call(ApiRequest::write(Method::PATCH, url, APPLY, body, on)).await.map(drop)
+        let body = write::json_body(&body, &on)?;
+        self.call(ApiRequest::write(Method::PATCH, url, APPLY_PATCH, body, on)).await.map(drop)
     }
 }

@@ -9,8 +9,8 @@ use kube::core::response::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::backoff::jittered;
-use super::call::{Cluster, unreadable};
+use super::backoff::jitter;
+use super::call::{Cluster, unreadable_error};
 use super::classify;
 use super::connect::WatchTimeouts;
 use super::error::{CallSubject, ClusterError, ClusterFault};
@@ -18,7 +18,7 @@ use super::kinds::ServedKind;
 use super::path::{self, ListSelector};
 
 /// An event larger than any object that etcd stores is no event.
-const LONGEST_LINE: usize = 64 << 20;
+const MAX_WATCH_LINE_BYTES: usize = 64 << 20;
 
 /// The start of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Cluster {
     ) -> Result<Watch, ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
         let patience = self.watch_timeouts();
-        let seconds = jittered(patience.lifetime).as_secs().max(1).to_string();
+        let seconds = jitter(patience.lifetime).as_secs().max(1).to_string();
         let mut parameters =
             vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
         match start {
@@ -102,8 +102,8 @@ impl Cluster {
         }
         let selected = selector.parameters();
         parameters.extend(selected.iter().map(|(name, value)| (*name, &**value)));
-        let url = path::query(path::collection(kind, selector.namespace()), &parameters);
-        let (lines, server) = self.stream(url, &on).await?;
+        let url = path::with_query(path::collection_path(kind, selector.namespace()), &parameters);
+        let (lines, server) = self.open_watch(url, &on).await?;
         let lines = Box::pin(lines);
         // Until its list has ended, a watch that says nothing is a server that does not know this
         // form.
@@ -140,7 +140,7 @@ impl Watch {
                 Ok(line) => line,
                 // The connection was cut in the middle of a line.
                 Err(error) if error.is_eof() => return Ok(None),
-                Err(error) => return Err(unreadable(&self.subject, &error)),
+                Err(error) => return Err(unreadable_error(&self.subject, &error)),
             };
             let object = line.object.get();
             match line.what {
@@ -158,7 +158,7 @@ impl Watch {
                 }
                 "BOOKMARK" => {
                     let mark: Bookmark =
-                        serde_json::from_str(object).map_err(|e| unreadable(&self.subject, &e))?;
+                        serde_json::from_str(object).map_err(|e| unreadable_error(&self.subject, &e))?;
                     let ends_list = mark.metadata.annotations.contains_key("k8s.io/initial-events-end");
                     self.take_bookmark(ends_list);
                     return Ok(Some(WatchEvent::Bookmark {
@@ -175,7 +175,7 @@ impl Watch {
     }
 
     /// Returns how long it may be silent now.
-    pub(super) fn limit(&self) -> Duration {
+    pub(super) fn silence_limit(&self) -> Duration {
         self.limit
     }
 
@@ -187,7 +187,7 @@ impl Watch {
     }
 
     /// Returns the error of a watch that broke.
-    pub(super) fn cut(&self, reason: String) -> ClusterError {
+    pub(super) fn broken_watch_error(&self, reason: String) -> ClusterError {
         ClusterError::new(
             self.subject.clone(),
             ClusterFault::Unreachable { server: self.server.clone(), reason },
@@ -201,8 +201,8 @@ impl Watch {
             let chunk = match tokio::time::timeout(self.limit, self.lines.fill_buf()).await {
                 Ok(Ok(chunk)) => chunk,
                 Ok(Err(error)) => {
-                    let reason = format!("the watch broke: {}", classify::chain(&error));
-                    return Err(self.cut(reason));
+                    let reason = format!("the watch broke: {}", classify::error_chain(&error));
+                    return Err(self.broken_watch_error(reason));
                 }
                 Err(_) => {
                     let (server, after) = (self.server.clone(), self.limit);
@@ -222,7 +222,7 @@ impl Watch {
             if end.is_some() {
                 return Ok(true);
             }
-            if self.line.len() > LONGEST_LINE {
+            if self.line.len() > MAX_WATCH_LINE_BYTES {
                 let reason = "an event of the watch has no end".to_owned();
                 return Err(ClusterError::new(self.subject.clone(), ClusterFault::Garbled { reason }));
             }

@@ -87,13 +87,13 @@ impl WireDecoder for LiveDecoder {
 
     fn decode(&self, text: &str) -> Option<DecodedObject<LiveObject>> {
         let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
-        let meta: ObjectMetadata<'_> = part(raw.metadata);
+        let meta: ObjectMetadata<'_> = lenient_part(raw.metadata);
         let id = meta.id(&self.group_kind, &self.interner)?;
         let rv = version(&meta.resource_version.0);
         Some(DecodedObject {
             id,
             rv,
-            record: LiveObject { values: self.values(text, &meta), ..self.live(&raw, &meta, rv) },
+            record: LiveObject { values: self.value_digest_of(text, &meta), ..self.live(&raw, &meta, rv) },
         })
     }
 
@@ -105,7 +105,7 @@ impl WireDecoder for LiveDecoder {
 impl LiveDecoder {
     /// Returns the values behind our entry. They are read into a tree of what is ours, which is
     /// gone with the digest.
-    fn values(&self, text: &str, meta: &ObjectMetadata<'_>) -> Option<ValueDigest> {
+    fn value_digest_of(&self, text: &str, meta: &ObjectMetadata<'_>) -> Option<ValueDigest> {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours())?;
         match self.form {
             WireForm::Whole => fields::value_digest_of_text(text, ours.fields_v1?.get(), self.schema),
@@ -116,14 +116,14 @@ impl LiveDecoder {
     fn live(&self, raw: &RawObject<'_>, meta: &ObjectMetadata<'_>, rv: ResourceVersion) -> LiveObject {
         let ours = meta.managed_fields.iter().find(|entry| entry.is_ours());
         let tree = match self.form {
-            WireForm::Whole => Some(skimmed(raw, meta)),
+            WireForm::Whole => Some(skim_object(raw, meta)),
             WireForm::Metadata => None,
         };
         let health = match &tree {
             Some(tree) => health::of_kind(&self.group_kind, tree),
             None => Health::new(HealthStatus::Unknown, "only its metadata was read"),
         };
-        let claim = meta.annotations.get(annotations::RELEASE).and_then(|text| self.claim(text));
+        let claim = meta.annotations.get(annotations::RELEASE).and_then(|text| self.release_claim(text));
         LiveObject {
             uid: Uid((&*meta.uid.0).into()),
             rv,
@@ -135,12 +135,12 @@ impl LiveDecoder {
             ours: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
             values: None,
             others: self.other_managers(meta),
-            replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::cedes_replicas),
+            replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::is_ceding_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| {
                 let rolling = controller_progress::of(&self.group_kind, tree)?;
                 let failed_before = ours.is_some_and(|entry| {
-                    controller_progress::failed_before(&self.group_kind, tree, &entry.time.0)
+                    controller_progress::is_failed_before(&self.group_kind, tree, &entry.time.0)
                 });
                 Some(RolloutNumbers { failed_before, ..rolling })
             }),
@@ -156,10 +156,12 @@ impl LiveDecoder {
                 .annotations
                 .get(annotations::CONFIG)
                 .filter(|_| {
-                    ours.is_some_and(|entry| entry.owns(&["metadata", "annotations", annotations::CONFIG]))
+                    ours.is_some_and(|entry| {
+                        entry.is_owner_of(&["metadata", "annotations", annotations::CONFIG])
+                    })
                 })
                 .and_then(|text| text.parse().ok()),
-            finished: tree.as_ref().is_some_and(|tree| health::finished(&self.group_kind, tree)),
+            finished: tree.as_ref().is_some_and(|tree| health::is_finished(&self.group_kind, tree)),
             keep: owner::keep(meta, ours),
             asked: ObjectIntents::parse(
                 meta.annotations.get(annotations::ORDER),
@@ -172,7 +174,7 @@ impl LiveDecoder {
     }
 
     /// Returns the claim in the annotation. The engine has the keys that prove it.
-    fn claim(&self, text: &str) -> Option<Box<ReleaseClaim>> {
+    fn release_claim(&self, text: &str) -> Option<Box<ReleaseClaim>> {
         ReleaseClaim::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }
 
@@ -189,12 +191,12 @@ impl LiveDecoder {
             .collect();
         list.sort_unstable();
         list.dedup();
-        self.interner.managers(&list)
+        self.interner.intern_managers(&list)
     }
 }
 
 /// Returns the object as far as health and rolling look at it.
-fn skimmed(raw: &RawObject<'_>, meta: &ObjectMetadata<'_>) -> Value {
+fn skim_object(raw: &RawObject<'_>, meta: &ObjectMetadata<'_>) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(meta.name.0));
     metadata.insert("generation".to_owned(), json!(meta.generation));
@@ -213,10 +215,10 @@ fn skimmed(raw: &RawObject<'_>, meta: &ObjectMetadata<'_>) -> Value {
     let mut tree = Map::new();
     tree.insert("metadata".to_owned(), Value::Object(metadata));
     if raw.spec.is_some() {
-        tree.insert("spec".to_owned(), Value::Object(part::<SpecSubset>(raw.spec).0));
+        tree.insert("spec".to_owned(), Value::Object(lenient_part::<SpecSubset>(raw.spec).0));
     }
     if raw.status.is_some() {
-        tree.insert("status".to_owned(), part(raw.status));
+        tree.insert("status".to_owned(), lenient_part(raw.status));
     }
     Value::Object(tree)
 }
@@ -268,7 +270,7 @@ impl WireDecoder for VersionDecoder {
 
     fn decode(&self, text: &str) -> Option<DecodedObject<ResourceVersion>> {
         let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
-        let meta: ObjectMetadata<'_> = part(raw.metadata);
+        let meta: ObjectMetadata<'_> = lenient_part(raw.metadata);
         let rv = version(&meta.resource_version.0);
         Some(DecodedObject { id: meta.id(&self.group_kind, &self.interner)?, rv, record: rv })
     }
@@ -277,18 +279,18 @@ impl WireDecoder for VersionDecoder {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct ScalerSpec<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     scale_target_ref: TargetRef<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct TargetRef<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     api_version: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     kind: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
 }
 
@@ -297,9 +299,9 @@ impl WireDecoder for ScalerDecoder {
 
     fn decode(&self, text: &str) -> Option<DecodedObject<Scaler>> {
         let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
-        let meta: ObjectMetadata<'_> = part(raw.metadata);
+        let meta: ObjectMetadata<'_> = lenient_part(raw.metadata);
         let id = meta.id(&self.group_kind, &self.interner)?;
-        let target = part::<ScalerSpec<'_>>(raw.spec).scale_target_ref;
+        let target = lenient_part::<ScalerSpec<'_>>(raw.spec).scale_target_ref;
         let group = target.api_version.0.split_once('/').map_or("", |(group, _)| group);
         let known = !target.kind.0.is_empty() && !target.name.0.is_empty();
         let target = known.then(|| ScaleTarget {
@@ -324,27 +326,27 @@ pub(super) struct RawObject<'a> {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ObjectMetadata<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     pub(super) namespace: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     uid: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     resource_version: WireText<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     generation: i64,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     creation_timestamp: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     deletion_timestamp: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     pub(super) labels: WatchedTexts<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     pub(super) annotations: WatchedTexts<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     pub(super) owner_references: Vec<OwnerReference<'a>>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     managed_fields: Vec<ManagedFieldsText<'a>>,
 }
 
@@ -357,7 +359,7 @@ impl ObjectMetadata<'_> {
 
     fn id(&self, kind: &GroupKind, interner: &Interner) -> Option<ObjectId> {
         let named = !self.name.0.is_empty();
-        named.then(|| ObjectId::shared(kind, interner.text(&self.namespace.0), &self.name.0))
+        named.then(|| ObjectId::with_shared_namespace(kind, interner.text(&self.namespace.0), &self.name.0))
     }
 }
 
@@ -365,11 +367,11 @@ impl ObjectMetadata<'_> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct OwnerReference<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     pub(super) kind: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     pub(super) name: WireText<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     pub(super) controller: bool,
 }
 
@@ -377,13 +379,13 @@ pub(super) struct OwnerReference<'a> {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ManagedFieldsText<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     manager: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     operation: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     subresource: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     time: WireText<'a>,
     #[serde(borrow)]
     fields_v1: Option<&'a RawValue>,
@@ -394,12 +396,12 @@ impl ManagedFieldsText<'_> {
         self.manager.0 == FIELD_MANAGER && self.operation.0 == "Apply" && self.subresource.0.is_empty()
     }
 
-    fn cedes_replicas(&self) -> bool {
-        self.manager.0 != FIELD_MANAGER && self.owns(&["spec", "replicas"])
+    fn is_ceding_replicas(&self) -> bool {
+        self.manager.0 != FIELD_MANAGER && self.is_owner_of(&["spec", "replicas"])
     }
 
     /// Returns whether this entry owns the field behind a chain of keys.
-    pub(super) fn owns(&self, path: &[&str]) -> bool {
+    pub(super) fn is_owner_of(&self, path: &[&str]) -> bool {
         let (Some(entry), Some(last)) = (self.fields_v1, path.last()) else { return false };
         // Most entries do not name it anywhere, which is cheaper to see than to walk.
         entry.get().contains(last) && fields::owns(entry.get(), path)
@@ -442,7 +444,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WatchedTexts<'a> {
                         annotations::PRUNE,
                         annotations::RECONCILE,
                     ];
-                    let known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::MARKS);
+                    let known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::OWNER_MARKS);
                     let words = PEER_WORDS.iter().map(|word| &word.key);
                     match known.chain(words).find(|known| **known == key.0) {
                         Some(known) => {
@@ -475,8 +477,11 @@ impl<'de> Deserialize<'de> for SpecSubset {
                 let mut kept = Map::new();
                 while let Some(key) = map.next_key::<WireText<'de>>()? {
                     let key_of = |keys: &[&str]| keys.contains(&&*key.0);
-                    if key_of(&health::SPEC_KEYS) || key_of(&controller_progress::SPEC_KEYS) {
-                        kept.insert(key.0.into_owned(), part(Some(map.next_value::<&'de RawValue>()?)));
+                    if key_of(&health::HEALTH_SPEC_KEYS) || key_of(&controller_progress::SPEC_KEYS) {
+                        kept.insert(
+                            key.0.into_owned(),
+                            lenient_part(Some(map.next_value::<&'de RawValue>()?)),
+                        );
                     } else {
                         map.next_value::<IgnoredAny>()?;
                     }
@@ -512,14 +517,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireText<'a> {
 }
 
 /// Reads a field of any JSON type; what does not fit is the default.
-pub(super) fn lax<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    Ok(part(Some(<&'de RawValue>::deserialize(deserializer)?)))
+    Ok(lenient_part(Some(<&'de RawValue>::deserialize(deserializer)?)))
 }
 
 /// Reads a part of any JSON type; what does not fit is the default.
-pub(super) fn part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+pub(super) fn lenient_part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 

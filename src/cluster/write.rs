@@ -17,8 +17,8 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::{LiveObject, Precondition, ResourceVersion, Uid};
 use crate::object::ObjectId;
 
-const APPLY: &str = "application/apply-patch+yaml";
-pub(super) const JSON: &str = "application/json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+pub(super) const JSON_TYPE: &str = "application/json";
 
 /// Indicates whether fields that other managers own with other values are taken from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Cluster {
         force: ApplyForce,
     ) -> Result<ApplyResult, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        let answer = self.patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Real).await?;
+        let answer = self.send_patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Real).await?;
         let seen = LiveDecoder::new(kind, self.interner(), WireForm::Whole).decode(answer.text(&on)?);
         let Some(seen) = seen else {
             return Err(ClusterError::new(
@@ -89,12 +89,13 @@ impl Cluster {
                 ClusterFault::Garbled { reason: "the answer is no object".to_owned() },
             ));
         };
-        let warnings = if on.is_secret() { Vec::new() } else { warnings(&answer) };
+        let warnings = if on.is_secret() { Vec::new() } else { warning_texts(&answer) };
         Ok(ApplyResult { live: seen.record, created: answer.status == StatusCode::CREATED, warnings })
     }
 
     /// Returns the whole object as it would be after an apply. Nothing is written. The live object
-    /// tells which fields the apply would have to make ours first, see [`Cluster::own_strategy`].
+    /// tells which fields the apply would have to make ours first, see
+    /// [`Cluster::own_rolling_update`].
     pub async fn dry_run(
         &self,
         kind: &ServedKind,
@@ -106,7 +107,7 @@ impl Cluster {
         let force = if *guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
         let left_out = OmittedStrategy::of(&id.group_kind(), body, live);
         let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
-        let answer = self.patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Dry).await?;
+        let answer = self.send_patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Dry).await?;
         let answer = answer.decode(&CallSubject::Object(id.clone()))?;
         Ok(match left_out {
             Some(left_out) => left_out.put_back(answer),
@@ -114,7 +115,7 @@ impl Cluster {
         })
     }
 
-    async fn patch(
+    async fn send_patch(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -130,11 +131,11 @@ impl Cluster {
         if mode == WriteMode::Dry {
             parameters.push(("dryRun", "All"));
         }
-        let url = path::query(path::object(kind, id), &parameters);
+        let url = path::with_query(path::object(kind, id), &parameters);
         let text = serde_json::to_vec(content).map_err(|error| {
             ClusterError::new(on.clone(), ClusterFault::Garbled { reason: format!("no JSON: {error}") })
         })?;
-        self.call(ApiRequest::write(Method::PATCH, url, APPLY, text, on)).await
+        self.call(ApiRequest::write(Method::PATCH, url, APPLY_PATCH, text, on)).await
     }
 
     /// Deletes exactly this incarnation in exactly this version.
@@ -158,13 +159,19 @@ impl Cluster {
             propagation_policy: Some(policy.to_owned()),
             preconditions: Some(Preconditions {
                 uid: Some(uid.0.to_string()),
-                resource_version: sendable(rv),
+                resource_version: version_text(rv),
             }),
             ..DeleteOptions::default()
         };
-        let ask = ApiRequest::write(Method::DELETE, path::object(kind, id), JSON, json(&options, &on)?, on);
+        let ask = ApiRequest::write(
+            Method::DELETE,
+            path::object(kind, id),
+            JSON_TYPE,
+            json_body(&options, &on)?,
+            on,
+        );
         match self.call(ask).await {
-            Ok(answer) => Ok(deleted(&answer)),
+            Ok(answer) => Ok(delete_result(&answer)),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(DeleteResult::Gone),
             // The 409 does not say which precondition failed.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {
@@ -179,7 +186,7 @@ impl Cluster {
 }
 
 /// Returns a `Status` means that it is gone; the object itself comes back while it is still there.
-fn deleted(answer: &ApiResponse) -> DeleteResult {
+fn delete_result(answer: &ApiResponse) -> DeleteResult {
     let body: Map<String, Value> = serde_json::from_slice(&answer.body).unwrap_or_default();
     let gone = body.get("kind").is_some_and(|kind| kind == "Status") && answer.status == StatusCode::OK;
     // Without a deletionTimestamp the answer is the object as it was last.
@@ -188,7 +195,7 @@ fn deleted(answer: &ApiResponse) -> DeleteResult {
 }
 
 /// Returns the texts of `Warning: 299 - "..."`.
-fn warnings(answer: &ApiResponse) -> Vec<String> {
+fn warning_texts(answer: &ApiResponse) -> Vec<String> {
     let headers = answer.headers.get_all(http::header::WARNING).into_iter();
     headers
         .filter_map(|value| value.to_str().ok())
@@ -198,7 +205,7 @@ fn warnings(answer: &ApiResponse) -> Vec<String> {
 }
 
 /// Returns a request's body.
-pub(super) fn json(content: &impl Serialize, on: &CallSubject) -> Result<Vec<u8>, ClusterError> {
+pub(super) fn json_body(content: &impl Serialize, on: &CallSubject) -> Result<Vec<u8>, ClusterError> {
     serde_json::to_vec(content).map_err(|error| {
         ClusterError::new(on.clone(), ClusterFault::Garbled { reason: format!("no JSON: {error}") })
     })
@@ -206,7 +213,7 @@ pub(super) fn json(content: &impl Serialize, on: &CallSubject) -> Result<Vec<u8>
 
 /// Returns a version as the server knows it; zero stands for one that is no number, see
 /// `wire::version`.
-fn sendable(rv: ResourceVersion) -> Option<String> {
+fn version_text(rv: ResourceVersion) -> Option<String> {
     (rv.0 != 0).then(|| rv.to_string())
 }
 
@@ -252,7 +259,7 @@ impl Serialize for GuardedMetadata<'_> {
             Precondition::Uid(uid) => map.serialize_entry("uid", &uid.0)?,
             Precondition::Exact(uid, rv) => {
                 map.serialize_entry("uid", &uid.0)?;
-                if let Some(rv) = sendable(*rv) {
+                if let Some(rv) = version_text(*rv) {
                     map.serialize_entry("resourceVersion", &rv)?;
                 }
             }

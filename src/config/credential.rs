@@ -71,7 +71,7 @@ mod tests {
     fn credentials_are_used_at_their_own_address_and_at_no_other() {
         #[track_caller]
         fn check(all: &BoundCredentials, url: &str, expected: Option<&str>) {
-            let (path, interval) = (TreePath::default(), PositiveDuration::seconds(60));
+            let (path, interval) = (TreePath::default(), PositiveDuration::from_seconds(60));
             let at =
                 SourceLocation::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None };
             let found = match all.of(&at) {

@@ -15,11 +15,11 @@ use super::{
     ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SourceSpec, UrlPrefix, VerifySpec,
 };
 use crate::engine::{self, AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
-use crate::fields::blurred;
+use crate::fields::blur;
 
 /// The finalizer of an object with the policy [`DeletionPolicy::Delete`]; it stays until all of the
 /// source's objects are deleted.
-pub const FINALIZER: &str = "rhumb.dev/prune";
+pub const SOURCE_FINALIZER: &str = "rhumb.dev/prune";
 
 /// The objects of kind `Source` in the system namespace that are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ impl CustomSourcePolicy {
     }
 
     /// The same with its files made independent of the working directory.
-    pub(super) fn resolved(mut self, environment: &Environment) -> Self {
+    pub(super) fn resolve(mut self, environment: &Environment) -> Self {
         for file in self.keys.values_mut() {
             *file = environment.resolve(file);
         }
@@ -101,9 +101,9 @@ impl CustomSourcePolicy {
     }
 
     /// Returns the allow-list of a source, bounded by the policy's.
-    fn bounded(&self, own: AllowList) -> AllowList {
+    fn bound_allow_list(&self, own: AllowList) -> AllowList {
         match &self.objects {
-            Some(all) => own.bounded_by(all.clone().into()),
+            Some(all) => own.intersect(all.clone().into()),
             None => own,
         }
     }
@@ -329,13 +329,13 @@ impl CustomSource {
         let CustomSourceMetadata { name, uid, resource_version, generation, finalizers, deletion_timestamp } =
             document.metadata;
         let mut spec = document.spec;
-        let policy = policy(&mut spec);
-        let allow = allowed.bounded(allow(&spec));
+        let policy = take_policy(&mut spec);
+        let allow = allowed.bound_allow_list(allow(&spec));
         // As whom it acts is known where nothing else of it is understood.
         let named = spec.get("serviceAccountName").and_then(Value::as_str).map(str::parse);
         let named = named.transpose().map_err(|error| format!("spec.serviceAccountName: {error}"));
         let account = named.and_then(|named| allowed.account(named));
-        let config = checked(&name, spec, allowed)
+        let config = check_spec(&name, spec, allowed)
             .and_then(|config| Ok(SourceConfig { service_account: account.clone()?, ..config }))
             .map(|config| SourceConfig {
                 allow: allow.clone(),
@@ -359,7 +359,7 @@ impl CustomSource {
 
     /// Returns whether the object waits for the deletion of its source's objects.
     pub fn is_tied(&self) -> bool {
-        self.finalizers.iter().any(|one| one == FINALIZER)
+        self.finalizers.iter().any(|one| one == SOURCE_FINALIZER)
     }
 
     /// Returns the state of its finalizer. A source that only observes has nothing to delete, nor
@@ -384,9 +384,9 @@ impl CustomSource {
         let mut finalizers = self.finalizers.clone();
         match tie {
             FinalizerState::Correct => return None,
-            FinalizerState::Missing => finalizers.push(FINALIZER.to_owned()),
+            FinalizerState::Missing => finalizers.push(SOURCE_FINALIZER.to_owned()),
             FinalizerState::Unneeded | FinalizerState::HeldUntilEmpty => {
-                finalizers.retain(|one| one != FINALIZER);
+                finalizers.retain(|one| one != SOURCE_FINALIZER);
             }
         }
         Some(finalizers)
@@ -394,7 +394,7 @@ impl CustomSource {
 
     /// Returns the configuration to follow. None before the finalizer is there, as the objects
     /// could not be deleted in time. None of a deleted source that leaves its objects.
-    pub fn followed(&self) -> Option<SourceConfig> {
+    pub fn followed_config(&self) -> Option<SourceConfig> {
         let config = self.config.as_ref().ok();
         match self.finalizer_state() {
             FinalizerState::Missing => None,
@@ -402,8 +402,10 @@ impl CustomSource {
                 let name: DnsLabel = self.name.parse().ok()?;
                 // Its objects are deleted with its own rights and no others.
                 let account = self.account.clone().ok()?;
-                let ending =
-                    || SourceConfig { service_account: account, ..SourceConfig::ending(&name, &self.allow) };
+                let ending = || SourceConfig {
+                    service_account: account,
+                    ..SourceConfig::ending_config(&name, &self.allow)
+                };
                 let config = config.cloned().unwrap_or_else(ending);
                 Some(SourceConfig { life: SourceLifecycle::Ends, prune: PrunePolicy::On, ..config })
             }
@@ -416,7 +418,7 @@ impl CustomSource {
 impl SourceConfig {
     /// A source that ends, and of which only the name is understood: what it has is known from the
     /// cluster alone.
-    pub fn ending(name: &DnsLabel, allow: &AllowList) -> Self {
+    pub fn ending_config(name: &DnsLabel, allow: &AllowList) -> Self {
         Self {
             name: name.to_string(),
             location: SourceLocation::nowhere(),
@@ -440,24 +442,24 @@ impl SourceConfig {
 /// nothing, so that nothing is deleted.
 fn allow(spec: &Value) -> AllowList {
     let read = spec.get("allow").map_or(Ok(AllowSpec::default()), AllowSpec::deserialize);
-    read.map_or_else(|_| AllowList::nothing(), AllowList::from)
+    read.map_or_else(|_| AllowList::deny_all(), AllowList::from)
 }
 
 /// Takes the key out of a spec that the file does not have.
-fn policy(spec: &mut Value) -> Result<DeletionPolicy, String> {
+fn take_policy(spec: &mut Value) -> Result<DeletionPolicy, String> {
     let said = spec.as_object_mut().and_then(|spec| spec.remove("deletionPolicy"));
     let wrong = |error: serde_json::Error| format!("spec.deletionPolicy: {error}");
     said.map_or(Ok(DeletionPolicy::Orphan), |said| serde_json::from_value(said).map_err(wrong))
 }
 
-fn checked(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<SourceConfig, String> {
+fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<SourceConfig, String> {
     let name: DnsLabel = name.parse().map_err(|error| format!("metadata.name: {error}"))?;
     // The words of the error may show a value that has a password in it.
-    let wrong = |error: serde_json::Error| blurred(&format!("spec: {error}"));
+    let wrong = |error: serde_json::Error| blur(&format!("spec: {error}"));
     let mut spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
     allowed.name_keys(&mut spec)?;
     let config =
-        spec.into_config(&name, &Environment::default()).map_err(|error| blurred(&error.to_string()))?;
+        spec.into_config(&name, &Environment::default()).map_err(|error| blur(&error.to_string()))?;
     match allowed.refusal(&config.location) {
         Some(why) => Err(why),
         None => Ok(config),
@@ -465,13 +467,13 @@ fn checked(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<Sour
 }
 
 impl super::Config {
-    /// The configuration with the sources that stand in the cluster beside its own. A name in both
+    /// The configuration with the sources in the cluster beside its own. A name in both
     /// is the file's.
     #[must_use]
-    pub fn joined(&self, custom: &[CustomSource]) -> Self {
+    pub fn with_custom_sources(&self, custom: &[CustomSource]) -> Self {
         let mut joined = self.clone();
         let configs = custom.iter().filter(|custom| !self.names(&custom.name));
-        joined.sources.extend(configs.filter_map(CustomSource::followed));
+        joined.sources.extend(configs.filter_map(CustomSource::followed_config));
         joined
     }
 

@@ -14,7 +14,7 @@ pub struct PositiveDuration(std::time::Duration);
 
 impl PositiveDuration {
     /// Returns a number of seconds; none is taken as one.
-    pub const fn seconds(seconds: u64) -> Self {
+    pub const fn from_seconds(seconds: u64) -> Self {
         Self(std::time::Duration::from_secs(if seconds == 0 { 1 } else { seconds }))
     }
 
@@ -28,17 +28,17 @@ impl PositiveDuration {
     /// # Errors
     ///
     /// Less than a second would be without a pause.
-    pub fn regular(text: &str) -> Result<Self, IntervalError> {
+    pub fn parse_interval(text: &str) -> Result<Self, IntervalError> {
         text.parse::<Self>()?.at_least_a_second()
     }
 
     fn at_least_a_second(self) -> Result<Self, IntervalError> {
-        if self.0 < SHORTEST { Err(IntervalError::TooShort(self)) } else { Ok(self) }
+        if self.0 < MIN_INTERVAL { Err(IntervalError::TooShort(self)) } else { Ok(self) }
     }
 }
 
 /// The shortest time after which something is done again.
-const SHORTEST: std::time::Duration = std::time::Duration::from_secs(1);
+const MIN_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A text that does not say how often something may be done again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,8 +53,10 @@ pub enum IntervalError {
     TooShort(PositiveDuration),
 }
 
-/// As [`PositiveDuration::regular`].
-pub(super) fn regular<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PositiveDuration, D::Error> {
+/// As [`PositiveDuration::parse_interval`].
+pub(super) fn parse_interval<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<PositiveDuration, D::Error> {
     PositiveDuration::deserialize(deserializer)?.at_least_a_second().map_err(de::Error::custom)
 }
 
@@ -129,7 +131,7 @@ impl FromStr for PositiveDuration {
     type Err = ParseDurationError;
 
     fn from_str(text: &str) -> Result<Self, ParseDurationError> {
-        object::duration(text).filter(|length| !length.is_zero()).map(Self).ok_or(ParseDurationError)
+        object::parse_duration(text).filter(|length| !length.is_zero()).map(Self).ok_or(ParseDurationError)
     }
 }
 
@@ -172,11 +174,14 @@ mod tests {
     #[test]
     fn what_is_done_again_has_a_pause() {
         for short in ["1ms", "999ms", "0.5s"] {
-            let told = PositiveDuration::regular(short).unwrap_err();
+            let told = PositiveDuration::parse_interval(short).unwrap_err();
             assert!(matches!(told, IntervalError::TooShort(_)), "{short}: {told}");
         }
-        assert_eq!(PositiveDuration::regular("0s"), Err(IntervalError::NotADuration(ParseDurationError)));
-        assert_eq!(PositiveDuration::regular("1s"), Ok(PositiveDuration::seconds(1)));
+        assert_eq!(
+            PositiveDuration::parse_interval("0s"),
+            Err(IntervalError::NotADuration(ParseDurationError))
+        );
+        assert_eq!(PositiveDuration::parse_interval("1s"), Ok(PositiveDuration::from_seconds(1)));
     }
 
     #[test]

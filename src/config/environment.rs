@@ -42,12 +42,12 @@ impl Environment {
     /// Returns the path of the daemon's socket: `$RHUMB_SOCKET`, else in systemd's runtime
     /// directory, else in a folder of its own in XDG's. None of them is set for a system user
     /// outside of a service.
-    pub fn socket(&self) -> Option<PathBuf> {
+    pub fn socket_path(&self) -> Option<PathBuf> {
         let of_service = || self.runtime_directory.as_deref().and_then(first_of_list);
         // The XDG specification: a relative path is invalid and ignored.
         let of_person = || self.xdg_runtime_directory.as_ref().filter(|path| path.is_absolute());
         let directory = || of_service().or_else(|| of_person().map(|path| path.join("rhumb")));
-        self.socket.clone().or_else(|| directory().map(|path| path.join(super::SOCKET)))
+        self.socket.clone().or_else(|| directory().map(|path| path.join(super::SOCKET_FILE)))
     }
 
     /// Returns the directory for caches: the configured one, else systemd's, else `rhumb` in XDG's

@@ -30,7 +30,7 @@ impl ConfigFault {
 
     /// Adds the place, unless it is known more precisely already.
     #[must_use]
-    pub(super) fn at(mut self, mark: NodeMark) -> Self {
+    pub(super) fn with_mark(mut self, mark: NodeMark) -> Self {
         self.mark.get_or_insert(mark);
         self
     }

@@ -9,10 +9,10 @@ use super::{
     API_VERSION, ApiSpec, BudgetSpec, Config, ConnectionSpec, CustomSourcePolicy, DnsLabel, Environment,
     LeaseMode, NotifyConfig, ServeConfig, SourceConfig, reader,
 };
-use crate::fields::blurred;
+use crate::fields::blur;
 use crate::object::{Diagnostic, ManifestOrigin};
 
-const KINDS: [&str; 2] = ["Configuration", "Source"];
+const DOCUMENT_KINDS: [&str; 2] = ["Configuration", "Source"];
 
 /// Reads a configuration file. `file` is the name under which findings show it.
 ///
@@ -24,7 +24,7 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
     let documents = match tree::documents(text) {
         Ok(documents) => documents,
         Err(error) => {
-            findings.faults.push(ConfigFault::new("config-syntax", error.message).at(error.mark));
+            findings.faults.push(ConfigFault::new("config-syntax", error.message).with_mark(error.mark));
             return Err(findings.into_diagnostics());
         }
     };
@@ -59,18 +59,20 @@ struct ConfigFileReader<'a> {
 impl ConfigFileReader<'_> {
     fn take(&mut self, document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
         let Some(kind) = document.get("kind") else {
-            let fault = ConfigFault::new("config-missing-key", "the key `kind` is missing").at(document.mark);
-            return faults.push(fault.hint(format!("kinds: {}", KINDS.join(", "))));
+            let fault =
+                ConfigFault::new("config-missing-key", "the key `kind` is missing").with_mark(document.mark);
+            return faults.push(fault.hint(format!("kinds: {}", DOCUMENT_KINDS.join(", "))));
         };
         let mark = kind.mark;
         match kind.text() {
             Some("Configuration") => self.configuration(document, mark, faults),
             Some("Source") => self.source(document, faults),
             Some(other) => {
-                let fault = ConfigFault::new("config-kind", format!("unknown kind `{other}`")).at(mark);
-                faults.push(fault.hint(suggestion(other, &KINDS)));
+                let fault =
+                    ConfigFault::new("config-kind", format!("unknown kind `{other}`")).with_mark(mark);
+                faults.push(fault.hint(suggestion(other, &DOCUMENT_KINDS)));
             }
-            None => faults.push(ConfigFault::new("config-type", "the kind must be text").at(mark)),
+            None => faults.push(ConfigFault::new("config-type", "the kind must be text").with_mark(mark)),
         }
     }
 
@@ -84,7 +86,7 @@ impl ConfigFileReader<'_> {
         }
         if let Some((first, _)) = &self.configuration {
             let message = format!("a second Configuration; the first stands on line {}", first.line);
-            let fault = ConfigFault::new("config-two-configurations", message).at(mark);
+            let fault = ConfigFault::new("config-two-configurations", message).with_mark(mark);
             return faults.push(fault.hint("keep one Configuration, and a Source for each source"));
         }
         self.configuration = Some((mark, read));
@@ -98,7 +100,7 @@ impl ConfigFileReader<'_> {
         match source.spec.into_config(&source.metadata.name, self.environment) {
             Ok(source) => self.sources.push(source),
             Err(error) => {
-                let fault = ConfigFault::new("config-location", error.to_string()).at(spec);
+                let fault = ConfigFault::new("config-location", error.to_string()).with_mark(spec);
                 faults.push(fault.hint("give one of the two: git for commits, directory for files on disk"));
             }
         }
@@ -109,7 +111,7 @@ impl ConfigFileReader<'_> {
         let Some(name) = node.text() else { return };
         if let Some((_, first)) = self.names.iter().find(|(known, _)| known == name) {
             let message = format!("a second source `{name}`; the first stands on line {}", first.line);
-            let fault = ConfigFault::new("config-two-sources", message).at(node.mark);
+            let fault = ConfigFault::new("config-two-sources", message).with_mark(node.mark);
             return faults
                 .push(fault.hint("a source's name is the name of its parent object: give each its own"));
         }
@@ -139,7 +141,7 @@ impl ConfigFileReader<'_> {
             resync: document.resync,
             budget: document.budget,
             leases: document.leases,
-            custom_sources: document.custom_sources.resolved(self.environment),
+            custom_sources: document.custom_sources.resolve(self.environment),
             serve: document.serve.resolved(self.environment),
             notify: self.notify,
             sources: self.sources,
@@ -151,7 +153,7 @@ impl ConfigFileReader<'_> {
 fn refuse_deletion_policy(document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) {
     let Some(mark) = document.get("spec").and_then(|spec| spec.mark_of("deletionPolicy")) else { return };
     let why = "`deletionPolicy` is for a Source that stands in the cluster";
-    let fault = ConfigFault::new("config-deletion-policy", why).at(mark);
+    let fault = ConfigFault::new("config-deletion-policy", why).with_mark(mark);
     faults.push(fault.hint(
         "leave it out: the objects of a source that is taken out of the file stay; to delete them, take them out of git before",
     ));
@@ -190,15 +192,15 @@ impl ConfigFindings<'_> {
             .map(|fault| {
                 let (line, column) = fault.mark.map_or((0, 0), |mark| (mark.line, mark.column));
                 Diagnostic {
-                    hint: fault.hint.as_deref().map(blurred),
+                    hint: fault.hint.as_deref().map(blur),
                     excerpt: (line as usize)
                         .checked_sub(1)
                         .and_then(|index| lines.get(index))
-                        .map(|line| blurred(line)),
+                        .map(|line| blur(line)),
                     ..Diagnostic::error(
                         ManifestOrigin { file: self.file.clone(), line, column },
                         fault.code,
-                        blurred(&fault.message),
+                        blur(&fault.message),
                     )
                 }
             })

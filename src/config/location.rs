@@ -8,7 +8,7 @@ use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, PositiveDuration, VerifySpec};
-use crate::fields::without_credentials;
+use crate::fields::strip_credentials;
 
 /// The location of a source's manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub fn is_url(text: &str) -> bool {
 
 impl fmt::Display for GitUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&without_credentials(&self.0))
+        f.write_str(&strip_credentials(&self.0))
     }
 }
 

@@ -34,7 +34,8 @@ use std::path::PathBuf;
 pub use allow::{AllowSpec, ClusterScopedSpec};
 pub use credential::{BoundCredentials, CredentialUse};
 pub use custom::{
-    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FINALIZER, FinalizerState, custom_path,
+    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FinalizerState, SOURCE_FINALIZER,
+    custom_path,
 };
 pub use duration::{DurationOrZero, ParseDurationError, PositiveDuration};
 pub use environment::{Environment, StateDirectoryError};
@@ -46,7 +47,7 @@ pub use notify::{DirectoryStatusError, is_sound};
 pub use prefix::{ParseUrlPrefixError, UrlPrefix};
 pub use reload::{ConfigChange, differences};
 pub use schema::definition;
-pub use serve::SOCKET;
+pub use serve::SOCKET_FILE;
 pub use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec, SpecError};
 pub use verify::{VerifyMode, VerifySpec};
 

@@ -11,7 +11,7 @@ use crate::object::ContentHash;
 
 /// The number of hash digits behind a name that was cut.
 const HASH_DIGITS: usize = 8;
-const LONGEST_HEAD: usize = 63 - 1 - HASH_DIGITS;
+const MAX_NAME_HEAD_CHARS: usize = 63 - 1 - HASH_DIGITS;
 
 /// A DNS label: `a-z`, `0-9` and `-`, at most 63, a letter or digit at both ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -41,8 +41,8 @@ impl DnsLabel {
         if is_plain && (1..=63).contains(&label.len()) {
             return Self(label);
         }
-        let hash = ContentHash::of_bytes(place.as_bytes()).to_string();
-        let (head, tail) = (label.get(..LONGEST_HEAD).unwrap_or(&label), hash.get(..HASH_DIGITS));
+        let hash = ContentHash::hash_bytes(place.as_bytes()).to_string();
+        let (head, tail) = (label.get(..MAX_NAME_HEAD_CHARS).unwrap_or(&label), hash.get(..HASH_DIGITS));
         let head = if head.is_empty() { "source" } else { head.trim_end_matches('-') };
         Self(format!("{head}-{}", tail.unwrap_or_default()))
     }

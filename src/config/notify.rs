@@ -14,14 +14,14 @@ use super::{
     UrlSource,
 };
 
-const GITHUB: &str = "https://api.github.com";
+const GITHUB_API_URL: &str = "https://api.github.com";
 
 /// The placeholder of the source in a context, and the default context.
-const SOURCE: &str = "{source}";
-const CONTEXT: &str = "rhumb/{source}";
+const SOURCE_PLACEHOLDER: &str = "{source}";
+const DEFAULT_CONTEXT: &str = "rhumb/{source}";
 
 /// Forges keep 255 characters of a context; the name of a source needs its room.
-const LONGEST_CONTEXT: usize = 128;
+const MAX_CONTEXT_BYTES: usize = 128;
 
 /// One entry of the key `notify` of a `ConfigRole`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -105,7 +105,7 @@ impl NotifySpec {
         let mark = document.get("notify").and_then(|notify| notify.at(number)).unwrap_or(document).mark;
         let mut recipients = Vec::new();
         let mut wrong = |fault: (&'static str, String), hint: &str| {
-            faults.push(ConfigFault::new(fault.0, fault.1).at(mark).hint(hint.to_owned()));
+            faults.push(ConfigFault::new(fault.0, fault.1).with_mark(mark).hint(hint.to_owned()));
         };
         let resolve = |path: PathBuf| environment.resolve(&path);
         if let Some(webhook) = self.webhook {
@@ -163,7 +163,7 @@ type NotifyFault = (&'static str, String, &'static str);
 impl ForgeSpec {
     fn checked(self, forge: Forge, environment: &Environment) -> Result<Recipient, NotifyFault> {
         let default = match forge {
-            Forge::GitHub => Some(GITHUB),
+            Forge::GitHub => Some(GITHUB_API_URL),
             Forge::Gitea => None,
             Forge::GitLab => Some("https://gitlab.com"),
         };
@@ -181,7 +181,7 @@ impl ForgeSpec {
             let message = format!("`{repository}` is no repository");
             return Err(("config-notify-repository", message, "its owner and name, as acme/shop"));
         }
-        let context = self.context.unwrap_or_else(|| CONTEXT.to_owned());
+        let context = self.context.unwrap_or_else(|| DEFAULT_CONTEXT.to_owned());
         if !is_context(&context) {
             let message = "the `context` cannot be that of a status".to_owned();
             let hint = "a short line, as staging/{source}; {source} stands for the name of the source";
@@ -195,9 +195,9 @@ impl ForgeSpec {
 fn is_context(text: &str) -> bool {
     !text.is_empty()
         && text.trim() == text
-        && text.chars().count() <= LONGEST_CONTEXT
+        && text.chars().count() <= MAX_CONTEXT_BYTES
         && !text.contains(char::is_control)
-        && !text.replace(SOURCE, "").contains(['{', '}'])
+        && !text.replace(SOURCE_PLACEHOLDER, "").contains(['{', '}'])
 }
 
 /// A directory has no commit, and so no forge shows a status for it.

@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer};
 use super::SourceLocation;
 
 /// The ports that need not be named.
-const PORTS: [(&str, u16); 4] = [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418)];
+const DEFAULT_PORTS: [(&str, u16); 4] = [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418)];
 
 /// The address of a server and the first folders of a path on it, or folders of this host.
 ///
@@ -128,7 +128,7 @@ impl PrefixAddress {
                 None
             };
         }
-        let (_, default) = PORTS.iter().find(|(known, _)| *known == scheme)?;
+        let (_, default) = DEFAULT_PORTS.iter().find(|(known, _)| *known == scheme)?;
         let (user, host) = server(authority)?;
         // Elsewhere it is a password, or looks like another host.
         if user.is_some() && scheme != "ssh" {
@@ -210,7 +210,7 @@ mod tests {
     use crate::config::{GitUrl, PositiveDuration, TreePath};
 
     fn at(url: &str) -> SourceLocation {
-        let (path, interval) = (TreePath::default(), PositiveDuration::seconds(60));
+        let (path, interval) = (TreePath::default(), PositiveDuration::from_seconds(60));
         SourceLocation::Git { url: GitUrl::new(url), reference: None, path, interval, verify: None }
     }
 

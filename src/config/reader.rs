@@ -14,7 +14,7 @@ use super::fault::ConfigFault;
 use super::tree::{ConfigNode, MappingEntry, NodeData};
 
 /// A file with more faults than this is of another kind altogether.
-const MOST_FAULTS: usize = 100;
+const MAX_FAULTS: usize = 100;
 
 /// Reads a document, or notes all that is wrong with it.
 pub(super) fn read<T>(document: &mut ConfigNode, faults: &mut Vec<ConfigFault>) -> Option<T>
@@ -25,13 +25,13 @@ where
     loop {
         let fault = match T::deserialize(&*document) {
             Ok(value) => return (faults.len() == before).then_some(value),
-            Err(fault) => fault.at(document.mark),
+            Err(fault) => fault.with_mark(document.mark),
         };
         let mark = fault.mark.unwrap_or(document.mark);
         if !follows_from_another(document, &fault) {
             faults.push(fault);
         }
-        if faults.len() >= MOST_FAULTS || !document.take_out(mark) {
+        if faults.len() >= MAX_FAULTS || !document.take_out(mark) {
             return None;
         }
     }
@@ -72,7 +72,7 @@ impl<'de> Deserializer<'de> for &'de ConfigNode {
                 visitor.visit_map(NodeEntries { rest: mapping.entries.iter(), value: None })
             }
         };
-        read.map_err(|fault: ConfigFault| fault.at(self.mark))
+        read.map_err(|fault: ConfigFault| fault.with_mark(self.mark))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigFault> {
@@ -99,7 +99,7 @@ impl<'de> Deserializer<'de> for &'de ConfigNode {
         match self.text() {
             Some(text) => {
                 let text: StrDeserializer<'_, ConfigFault> = text.into_deserializer();
-                visitor.visit_enum(text).map_err(|fault| fault.at(self.mark))
+                visitor.visit_enum(text).map_err(|fault| fault.with_mark(self.mark))
             }
             None => self.deserialize_any(visitor),
         }
@@ -136,12 +136,12 @@ impl<'de> MapAccess<'de> for NodeEntries<'de> {
         let Some(entry) = self.rest.next() else { return Ok(None) };
         self.value = Some(&entry.value);
         let key: StrDeserializer<'de, ConfigFault> = entry.key.as_str().into_deserializer();
-        seed.deserialize(key).map(Some).map_err(|fault| fault.at(entry.mark))
+        seed.deserialize(key).map(Some).map_err(|fault| fault.with_mark(entry.mark))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ConfigFault> {
         match self.value.take() {
-            Some(value) => seed.deserialize(value).map_err(|fault| fault.at(value.mark)),
+            Some(value) => seed.deserialize(value).map_err(|fault| fault.with_mark(value.mark)),
             None => Err(ConfigFault::new("config-value", "a value without a key")),
         }
     }

@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 /// A length of time as Kubernetes' own configuration writes it.
-const DURATION: &str = "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$";
+const DURATION_PATTERN: &str = "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$";
 /// A DNS label.
-const LABEL: &str = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
+const LABEL_PATTERN: &str = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
 /// A kind with its group, or all kinds of a group.
-const KIND: &str = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$|^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[*]$";
+const KIND_PATTERN: &str = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$|^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[*]$";
 
 /// DNS labels with dots between them.
-const ACCOUNT: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
+const ACCOUNT_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// The `CustomResourceDefinition`.
 pub fn definition() -> Value {
@@ -90,11 +90,11 @@ fn spec() -> Value {
         "properties": {
             "git": git(),
             "directory": text("A directory of the host that rhumb runs on; it or `git`. Only followed with `customSources: any`."),
-            "namespace": matching(LABEL, "The namespace of objects that name none. Left out: default."),
+            "namespace": matching(LABEL_PATTERN, "The namespace of objects that name none. Left out: default."),
             "allow": allow(),
             "serviceAccountName": {
                 "type": "string",
-                "pattern": ACCOUNT,
+                "pattern": ACCOUNT_PATTERN,
                 "maxLength": 253,
                 "description": "The ServiceAccount, in rhumb's own namespace, as which the objects are read and written. Left out: that of the configuration, else rhumb's own.",
             },
@@ -111,7 +111,7 @@ fn spec() -> Value {
                 "description": "How much may be pruned without a person's confirmation: a count (10), a share (10%), or {count, percent}.",
                 "x-kubernetes-preserve-unknown-fields": true,
             },
-            "pruneDelay": matching(DURATION, "For so long other sources of the cluster may claim what this one drops, before that is deleted; only where there are others. Left out: 30s."),
+            "pruneDelay": matching(DURATION_PATTERN, "For so long other sources of the cluster may claim what this one drops, before that is deleted; only where there are others. Left out: 30s."),
             "budget": narrowing(),
             "observe": switch("Whether everything is done but the writes. Left out: false."),
             "deletionPolicy": one_of(
@@ -152,7 +152,7 @@ fn verify() -> Value {
         "description": "What its commits must show before they are followed. Left out: nothing, or what `customSources.verify` asks for.",
         "required": ["keys"],
         "properties": {
-            "keys": matching(LABEL, "The keys whose signatures count: one of the names under `customSources.keys` of the configuration."),
+            "keys": matching(LABEL_PATTERN, "The keys whose signatures count: one of the names under `customSources.keys` of the configuration."),
             "mode": one_of(
                 &["head", "range"],
                 "Which commits must be signed: the newest, or each since the one that was accepted last. Left out: head.",
@@ -170,8 +170,8 @@ fn allow() -> Value {
         "type": "object",
         "description": "What the source may have at all, whatever its manifests say. What is not allowed is refused by name, and neither written, read nor deleted.",
         "properties": {
-            "namespaces": list(LABEL, "The namespaces of its objects. Left out: any."),
-            "kinds": list(KIND, "Their kinds: apps/Deployment, ConfigMap for one without a group, apps/* for all of a group. Left out: any."),
+            "namespaces": list(LABEL_PATTERN, "The namespaces of its objects. Left out: any."),
+            "kinds": list(KIND_PATTERN, "Their kinds: apps/Deployment, ConfigMap for one without a group, apps/* for all of a group. Left out: any."),
             "clusterScoped": {
                 "description": "Which objects it may have that live in no namespace: true, false, or a list of kinds, as [Namespace]. Left out: none where namespaces are named, else any.",
                 "x-kubernetes-preserve-unknown-fields": true,
@@ -183,7 +183,7 @@ fn allow() -> Value {
 fn interval() -> Value {
     json!({
         "type": "string",
-        "pattern": DURATION,
+        "pattern": DURATION_PATTERN,
         "maxLength": 64,
         "description": "How often the repository is asked, 1s at the least. Left out: 1m.",
         "x-kubernetes-validations": [{
@@ -204,8 +204,8 @@ fn narrowing() -> Value {
                 "x-kubernetes-int-or-string": true,
             },
             "startsPerMinute": count("Rollouts that may begin in any minute."),
-            "soak": matching(DURATION, "For so long a workload must be whole before its rollout counts as a success."),
-            "deadline": matching(DURATION, "The longest time that a rollout may go without any progress."),
+            "soak": matching(DURATION_PATTERN, "For so long a workload must be whole before its rollout counts as a success."),
+            "deadline": matching(DURATION_PATTERN, "The longest time that a rollout may go without any progress."),
             "onFailure": one_of(&["rollback", "hold"], "What follows from a rollout that fails."),
         },
     })
@@ -259,7 +259,7 @@ mod tests {
     };
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
-    const HEAD: &str = "# The kind `Source`, for sources that stand in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
+    const HEAD: &str = "# The kind `Source`, for sources in the cluster. `INSTA_UPDATE=always cargo test schema` writes this file.\n";
 
     #[test]
     fn the_definition_in_the_examples_is_this_one() {

@@ -12,7 +12,7 @@ use super::tree::ConfigNode;
 use super::{Environment, ServeConfig, TlsFiles};
 
 /// The name of the socket in the runtime directory.
-pub const SOCKET: &str = "rhumb.sock";
+pub const SOCKET_FILE: &str = "rhumb.sock";
 
 /// The key `serve` of a `ConfigRole`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -66,7 +66,7 @@ impl ServeSpec {
             };
             if let Some(missing) = missing {
                 let message = format!("{listen} can be reached from other machines, which takes {missing}");
-                let fault = ConfigFault::new("config-serve-open", message).at(mark("listen"));
+                let fault = ConfigFault::new("config-serve-open", message).with_mark(mark("listen"));
                 faults.push(fault.hint(format!(
                     "set serve.tls and serve.token, or listen on 127.0.0.1:{}; for the kubelet's probes there is \
                      serve.probes",
@@ -79,7 +79,7 @@ impl ServeSpec {
             && listen.port() != 0
         {
             let fault = ConfigFault::new("config-value", "`listen` and `probes` are the same address");
-            faults.push(fault.at(mark("probes")).hint("give each its own port"));
+            faults.push(fault.with_mark(mark("probes")).hint("give each its own port"));
         }
     }
 
@@ -87,7 +87,7 @@ impl ServeSpec {
     pub(super) fn resolved(self, environment: &Environment) -> ServeConfig {
         let resolve = |path: PathBuf| environment.resolve(&path);
         ServeConfig {
-            socket: self.socket.map(resolve).or_else(|| environment.socket()),
+            socket: self.socket.map(resolve).or_else(|| environment.socket_path()),
             listen: self.listen.map(|address| address.0),
             probes: self.probes.map(|address| address.0),
             hosts: self.hosts.into_iter().map(|host| host.0).collect(),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::duration::regular;
+use super::duration::parse_interval;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
@@ -104,7 +104,7 @@ pub struct GitSpec {
     #[serde(default, skip_serializing_if = "TreePath::is_root")]
     pub path: TreePath,
     /// The polling interval of a remote repository.
-    #[serde(default = "GitSpec::default_interval", deserialize_with = "regular")]
+    #[serde(default = "GitSpec::default_interval", deserialize_with = "parse_interval")]
     pub interval: PositiveDuration,
     /// The required signatures of commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ impl GitSpec {
     }
 
     const fn default_interval() -> PositiveDuration {
-        PositiveDuration::seconds(60)
+        PositiveDuration::from_seconds(60)
     }
 }
 
@@ -196,7 +196,7 @@ pub struct ApiSpec {
 
 impl Default for ApiSpec {
     fn default() -> Self {
-        Self { qps: 50, burst: 100, concurrency: 8, timeout: PositiveDuration::seconds(30) }
+        Self { qps: 50, burst: 100, concurrency: 8, timeout: PositiveDuration::from_seconds(30) }
     }
 }
 
@@ -238,7 +238,7 @@ impl Default for BudgetSpec {
             max_unavailable,
             starts_per_minute,
             soak: DurationOrZero::new(soak),
-            deadline: PositiveDuration::seconds(deadline.as_secs()),
+            deadline: PositiveDuration::from_seconds(deadline.as_secs()),
             on_failure,
             namespaces: BTreeMap::new(),
         }
@@ -312,7 +312,7 @@ pub(super) struct ConfigurationDocument {
     pub(super) state_directory: Option<PathBuf>,
     #[serde(default = "DnsLabel::system_namespace")]
     pub(super) namespace: DnsLabel,
-    #[serde(default = "default_resync", deserialize_with = "regular")]
+    #[serde(default = "default_resync", deserialize_with = "parse_interval")]
     pub(super) resync: PositiveDuration,
     #[serde(default)]
     pub(super) api: ApiSpec,
@@ -349,7 +349,7 @@ pub(super) struct SourceMetadata {
 
 /// Returns the default resync interval.
 pub(super) const fn default_resync() -> PositiveDuration {
-    PositiveDuration::seconds(5 * 60)
+    PositiveDuration::from_seconds(5 * 60)
 }
 
 #[derive(Debug)]

@@ -44,7 +44,7 @@ fn configuration(keys: &str) -> String {
 #[test]
 fn the_example_says_what_it_explains() {
     let config = read("rhumb.yaml", EXAMPLE, &environment()).unwrap();
-    let interval = PositiveDuration::seconds(60);
+    let interval = PositiveDuration::from_seconds(60);
     assert_eq!(config.connection.kubeconfig, Some("/home/ann/.kube/config".into()));
     assert_eq!(config.connection.context.as_deref(), Some("production"));
     assert_eq!(config.state_directory, Some("/var/lib/rhumb".into()));
@@ -369,7 +369,7 @@ fn a_reload_tells_what_it_takes() {
         assert_eq!(differences(&old, &new), expected);
     }
     check(|_| {}, &[]);
-    check(|new| new.resync = PositiveDuration::seconds(1), &[ConfigChange::Resync]);
+    check(|new| new.resync = PositiveDuration::from_seconds(1), &[ConfigChange::Resync]);
     check(|new| new.budget.max_workloads = 9, &[ConfigChange::Budget]);
     let to = Recipient::Slack { url: "u".into() };
     let slack = NotifyConfig { to, sources: Vec::new(), on: NotificationEvent::ALL.into() };

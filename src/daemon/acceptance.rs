@@ -10,28 +10,31 @@ use crate::object::annotations;
 use crate::source::VerificationAnchor;
 
 /// Data key with the revision that was accepted last.
-const ACCEPTED: &str = "accepted";
+const ACCEPTED_KEY: &str = "accepted";
 
 /// Stands for a record that cannot be read: nothing comes after it before a person says with what
 /// to begin.
-const UNREADABLE: &str = "0000000000000000000000000000000000000000";
+const UNREADABLE_RECORD: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the accepted revision in the inventory of a namespace.
-pub(super) fn anchor(namespace: &str, inventory: Option<&InventoryObject>) -> VerificationAnchor {
+pub(super) fn verification_anchor(
+    namespace: &str,
+    inventory: Option<&InventoryObject>,
+) -> VerificationAnchor {
     VerificationAnchor {
-        accepted: inventory.and_then(accepted_of),
-        confirmed: inventory.and_then(confirmed_of),
+        accepted: inventory.and_then(accepted_revision),
+        confirmed: inventory.and_then(confirmed_revision),
         namespace: namespace.to_owned(),
     }
 }
 
 /// Returns what was accepted last.
-fn accepted_of(inventory: &InventoryObject) -> Option<Revision> {
-    inventory.data.get(ACCEPTED).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE)))
+fn accepted_revision(inventory: &InventoryObject) -> Option<Revision> {
+    inventory.data.get(ACCEPTED_KEY).map(|text| id(text).unwrap_or_else(|| Revision::new(UNREADABLE_RECORD)))
 }
 
 /// Returns what a person has confirmed.
-fn confirmed_of(inventory: &InventoryObject) -> Option<Revision> {
+fn confirmed_revision(inventory: &InventoryObject) -> Option<Revision> {
     inventory.annotations.get(annotations::ACCEPT).and_then(|text| id(text))
 }
 
@@ -46,30 +49,33 @@ fn id(text: &str) -> Option<Revision> {
 /// there is nothing to say.
 pub(super) fn is_recorded(inventory: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
     accepted.is_none_or(|accepted| {
-        inventory.and_then(accepted_of).as_ref() == Some(accepted)
-            && inventory.and_then(confirmed_of).as_ref() != Some(accepted)
+        inventory.and_then(accepted_revision).as_ref() == Some(accepted)
+            && inventory.and_then(confirmed_revision).as_ref() != Some(accepted)
     })
 }
 
 /// Lets a parent say what was accepted last. A confirmation of it has done its work.
 pub(super) fn record(inventory: &mut InventoryObject, accepted: Option<&Revision>) {
     let Some(accepted) = accepted else { return };
-    if confirmed_of(inventory).as_ref() == Some(accepted) {
+    if confirmed_revision(inventory).as_ref() == Some(accepted) {
         inventory.annotations.remove(annotations::ACCEPT);
     }
-    inventory.data.insert(ACCEPTED.to_owned(), accepted.to_string());
+    inventory.data.insert(ACCEPTED_KEY.to_owned(), accepted.to_string());
 }
 
 /// Tells a source that is looked at once what was accepted of it before.
-pub(super) async fn anchored(
+pub(super) async fn with_anchor(
     cluster: &Cluster,
     namespace: &str,
     mut setup: SourceSetup,
 ) -> Result<SourceSetup, cluster::ClusterError> {
     if let SourceFiles::Followed(source) = &mut setup.files
-        && source.verifies()
+        && source.is_verified()
     {
-        source.anchor(anchor(namespace, cluster.inventory(namespace, &setup.name).await?.as_ref()));
+        source.set_anchor(verification_anchor(
+            namespace,
+            cluster.read_inventory(namespace, &setup.name).await?.as_ref(),
+        ));
     }
     Ok(setup)
 }
@@ -80,7 +86,7 @@ mod tests {
 
     fn inventory(accepted: &str, confirmed: &str) -> InventoryObject {
         let mut inventory = InventoryObject::default();
-        inventory.data.extend((!accepted.is_empty()).then(|| (ACCEPTED.to_owned(), accepted.to_owned())));
+        inventory.data.extend((!accepted.is_empty()).then(|| (ACCEPTED_KEY.to_owned(), accepted.to_owned())));
         inventory
             .annotations
             .extend((!confirmed.is_empty()).then(|| (annotations::ACCEPT.to_owned(), confirmed.to_owned())));
@@ -91,18 +97,18 @@ mod tests {
     fn only_whole_ids_are_read_and_what_cannot_be_read_is_not_nothing() {
         #[track_caller]
         fn check(accepted: &str, confirmed: &str, expected: (Option<&str>, Option<&str>)) {
-            let found = anchor("rhumb-system", Some(&inventory(accepted, confirmed)));
+            let found = verification_anchor("rhumb-system", Some(&inventory(accepted, confirmed)));
             let expected = (expected.0.map(Revision::new), expected.1.map(Revision::new));
             assert_eq!((found.accepted, found.confirmed), expected, "{accepted} {confirmed}");
         }
         let (a, b) = ("a".repeat(40), "b".repeat(40));
         check("", "", (None, None));
         check(&a, &b, (Some(&a), Some(&b)));
-        check("main", &b[1..], (Some(UNREADABLE), None));
+        check("main", &b[1..], (Some(UNREADABLE_RECORD), None));
         check(&a, &format!(" {}\n", b.to_uppercase()), (Some(&a), Some(&b)));
         let none =
             VerificationAnchor { namespace: "rhumb-system".to_owned(), ..VerificationAnchor::default() };
-        assert_eq!(anchor("rhumb-system", None), none);
+        assert_eq!(verification_anchor("rhumb-system", None), none);
     }
 
     #[test]
@@ -111,13 +117,13 @@ mod tests {
         assert!(is_recorded(None, None) && !is_recorded(None, Some(&a)));
         let mut inventory = inventory("", b.as_str());
         record(&mut inventory, None);
-        assert_eq!(accepted_of(&inventory), None);
+        assert_eq!(accepted_revision(&inventory), None);
         record(&mut inventory, Some(&a));
         assert!(is_recorded(Some(&inventory), Some(&a)));
-        assert_eq!(confirmed_of(&inventory).as_ref(), Some(&b), "it is for another one");
+        assert_eq!(confirmed_revision(&inventory).as_ref(), Some(&b), "it is for another one");
         assert!(!is_recorded(Some(&inventory), Some(&b)));
         record(&mut inventory, Some(&b));
         assert!(is_recorded(Some(&inventory), Some(&b)));
-        assert_eq!(confirmed_of(&inventory), None);
+        assert_eq!(confirmed_revision(&inventory), None);
     }
 }

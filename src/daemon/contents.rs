@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::setup::SourceFiles;
 use crate::cluster::FieldOwners;
 use crate::engine::{
-    ApplyVariant, DesiredObject, ReleaseClaim, VersionBinding, effective, left_to_others, stamped,
-    without_ignored,
+    ApplyVariant, DesiredObject, ReleaseClaim, VersionBinding, effective_content, remove_ignored,
+    resolve_ignores, stamp_release,
 };
 use crate::manifest::{self, ManifestItem};
 use crate::object::{ContentHash, Object};
@@ -17,7 +17,7 @@ use crate::source::{self, BlobId, DiskSnapshot, RevisionReader};
 
 /// The maximum number of parsed files kept: a first apply asks for the objects of one file one
 /// after the other.
-const KEPT: usize = 16;
+const MAX_PARSED_FILES: usize = 16;
 
 /// The kept files together are not larger than this, unless it is one alone.
 const KEPT_BYTES: usize = 1 << 20;
@@ -92,21 +92,21 @@ impl ContentStore {
     }
 
     /// Returns whether the contents of an object's source need no disk.
-    pub(super) fn are_in_memory(&self, want: &DesiredObject) -> bool {
+    pub(super) fn is_in_memory(&self, want: &DesiredObject) -> bool {
         matches!(self.places[want.place.source].bytes, SourceBytes::Disk(_))
     }
 
     /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on
     /// the disk.
-    pub(super) fn effective(&self, want: &DesiredObject) -> Result<Value, ContentError> {
+    pub(super) fn effective_content(&self, want: &DesiredObject) -> Result<Value, ContentError> {
         let file = || want.origin.file.clone();
         let place = &self.places[want.place.source];
-        let parsed = self.items(place, want)?;
+        let parsed = self.manifest_items(place, want)?;
         let found = parsed.binary_search_by_key(&want.place.index, |one| one.index);
         let found = found.ok().and_then(|place| parsed.get(place));
-        let content = found.map(|found| effective(&object(found, want), &place.applyset));
+        let content = found.map(|found| effective_content(&object(found, want), &place.applyset));
         let hash = |content: &Value| match want.ignores {
-            Some(_) => ContentHash::of(&without_ignored(content.clone())),
+            Some(_) => ContentHash::of(&remove_ignored(content.clone())),
             None => ContentHash::of(content),
         };
         let content = content.filter(|content| hash(content) == want.hash);
@@ -114,8 +114,8 @@ impl ContentStore {
     }
 
     /// Returns the content of a wanted object that is compared and defended. Blocks on the disk.
-    pub(super) fn defended(&self, want: &DesiredObject) -> Result<Value, ContentError> {
-        self.effective(want).map(without_ignored)
+    pub(super) fn defended_content(&self, want: &DesiredObject) -> Result<Value, ContentError> {
+        self.effective_content(want).map(remove_ignored)
     }
 
     /// Returns the content to send where no object is: the effective content with the release
@@ -126,12 +126,12 @@ impl ContentStore {
         claim: &ReleaseClaim,
         form: ApplyVariant,
     ) -> Result<Value, ContentError> {
-        Ok(stamped(self.effective(want)?, claim, form))
+        Ok(stamp_release(self.effective_content(want)?, claim, form))
     }
 
     /// Returns the content to send to a live object, and whether it is good for this version of it
     /// only. Blocks on the disk.
-    pub(super) fn body_for(
+    pub(super) fn request_body(
         &self,
         want: &DesiredObject,
         claim: &ReleaseClaim,
@@ -140,11 +140,11 @@ impl ContentStore {
     ) -> Result<(Value, VersionBinding), ContentError> {
         let owners = FieldOwners::of(live);
         let others: Vec<&str> = owners.others.iter().map(String::as_str).collect();
-        let settled = left_to_others(self.effective(want)?, live, owners.ours.as_deref(), &others);
-        Ok((stamped(settled.content, claim, form), settled.binds))
+        let settled = resolve_ignores(self.effective_content(want)?, live, owners.ours.as_deref(), &others);
+        Ok((stamp_release(settled.content, claim, form), settled.binds))
     }
 
-    fn items(
+    fn manifest_items(
         &self,
         place: &ContentOrigin,
         want: &DesiredObject,
@@ -164,7 +164,7 @@ impl ContentStore {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((blob, bytes.len(), items.clone()));
         let size = |kept: &ParsedFiles| kept.iter().map(|(_, size, _)| size).sum::<usize>();
-        while kept.len() > KEPT || (kept.len() > 1 && size(&kept) > KEPT_BYTES) {
+        while kept.len() > MAX_PARSED_FILES || (kept.len() > 1 && size(&kept) > KEPT_BYTES) {
             kept.pop_front();
         }
         drop(kept);
@@ -183,7 +183,7 @@ impl ContentStore {
 }
 
 fn object(item: &ManifestItem, want: &DesiredObject) -> Object {
-    let mut body = manifest::cleaned(item.body.clone());
+    let mut body = manifest::clean(item.body.clone());
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         match want.id.namespace() {
             Some(namespace) => metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned())),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::contents::ContentStore;
-use super::executor::blocking;
+use super::executor::run_blocking;
 use super::loop_event::LookupFailure;
 use crate::change;
 use crate::cluster::{
@@ -51,44 +51,44 @@ impl ComparisonRequest {
         }
     }
 
-    fn schema(&self) -> ValueSchema {
+    fn value_schema(&self) -> ValueSchema {
         ValueSchema::of(&self.id.group_kind())
     }
 
     /// Returns the content in the form in which it was sent. Of the release annotation only the
     /// path matters.
-    fn stamped(&self, content: Value) -> Value {
+    fn with_stamp(&self, content: Value) -> Value {
         let release = Release { hash: self.want.hash, revision: Revision::new("") };
-        crate::engine::stamped(content, &ReleaseClaim { release, seal: None }, self.form)
+        crate::engine::stamp_release(content, &ReleaseClaim { release, seal: None }, self.form)
     }
 
     /// Answers by what the cluster was last seen to show, without a call.
-    pub(super) fn answer(&self, content: Value) -> VerifiedCoverage {
-        let content = self.stamped(content);
-        let cover = match fields::coverage(&content, self.shape.as_deref()) {
+    pub(super) fn answer_from_view(&self, content: Value) -> VerifiedCoverage {
+        let content = self.with_stamp(content);
+        let cover = match fields::field_coverage(&content, self.shape.as_deref()) {
             Coverage::Whole if self.has_values_of(&content) => FieldCoverage::Whole,
             Coverage::Whole => FieldCoverage::Unequal,
             Coverage::OnlyEmpty(_) => FieldCoverage::Empty,
             Coverage::Lost(paths) => self.lost_coverage(&paths),
         };
-        self.verified(cover)
+        self.verdict(cover)
     }
 
     fn has_values_of(&self, content: &Value) -> bool {
-        let digest = |entry: &str| fields::value_digest(content, entry, self.schema());
+        let digest = |entry: &str| fields::value_digest(content, entry, self.value_schema());
         self.values.is_some() && self.values == self.shape.as_deref().map(digest)
     }
 
     fn lost_coverage(&self, paths: &[FieldPath]) -> FieldCoverage {
         let kind = self.id.group_kind();
         // An overlay holds pods, and must be restored at once.
-        let lets_go = self.form.overlay.is_none() && change::lets_go(&kind, paths);
-        let template = lets_go || change::touches_template(&kind, paths);
+        let lets_go = self.form.overlay.is_none() && change::can_release_pods(&kind, paths);
+        let template = lets_go || change::can_touch_template(&kind, paths);
         FieldCoverage::Lost(if template { RepairImpact::Template } else { RepairImpact::InPlace })
     }
 
     /// Returns the verdict, bound to what the question is about.
-    pub(super) fn verified(&self, cover: FieldCoverage) -> VerifiedCoverage {
+    pub(super) fn verdict(&self, cover: FieldCoverage) -> VerifiedCoverage {
         let (content, overlay) = (self.form.hash(&self.want), self.form.overlay);
         let (started, values) = (self.form.started, self.values);
         VerifiedCoverage { content, overlay, started, shape: self.shape.clone(), values, cover }
@@ -103,14 +103,14 @@ impl ComparisonRequest {
         }
         let own = FieldOwners::of(shown).ours;
         let shape = self.shape.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
-        let digest = |entry: &str| fields::value_digest(shown, entry, self.schema());
+        let digest = |entry: &str| fields::value_digest(shown, entry, self.value_schema());
         own == shape.map(|shape| shape.to_string()) && self.values == self.shape.as_deref().map(digest)
     }
 }
 
 /// Answers by the values that the cluster shows now, and by a dry run where they are not spelled as
 /// the content spells them.
-pub(super) async fn inspected(
+pub(super) async fn inspect(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,
@@ -118,11 +118,11 @@ pub(super) async fn inspected(
 ) -> Result<VerifiedCoverage, LookupFailure> {
     let content = {
         let (contents, want) = (contents.clone(), question.want.clone());
-        blocking(move || contents.defended(&want))
+        run_blocking(move || contents.defended_content(&want))
             .await
             .map_err(|error| LookupFailure(error.to_string().into()))?
     };
-    let content = question.stamped(content);
+    let content = question.with_stamp(content);
     let shown =
         cluster.get(kind, &question.id).await.map_err(|error| LookupFailure(error.reason().into()))?;
     let Some(shown) = shown else { return Err(LookupFailure("it is gone".into())) };
@@ -131,23 +131,23 @@ pub(super) async fn inspected(
     let lost = match entry {
         Some(entry) if lost.is_empty() => {
             let values = ValueComparison { content: &content, shown: &shown, entry: &entry };
-            other_values(cluster, contents, kind, question, values).await?
+            differing_values_of(cluster, contents, kind, question, values).await?
         }
         _ => lost,
     };
     match (lost.is_empty(), question.is_about(&shown)) {
-        (true, true) => Ok(question.verified(FieldCoverage::Whole)),
+        (true, true) => Ok(question.verdict(FieldCoverage::Whole)),
         // Remembered, it would speak of values that nobody has looked at.
         (true, false) => Err(LookupFailure("it changed while it was looked at".into())),
         // Somebody who goes on writing does not keep the object from being repaired.
-        (false, _) => Ok(question.verified(question.lost_coverage(&lost))),
+        (false, _) => Ok(question.verdict(question.lost_coverage(&lost))),
     }
 }
 
 /// Returns the paths of a content that our entry does not cover. Of an empty list the value
 /// decides, as the server tracks no path for it.
 fn lost_paths(content: &Value, shown: &Value, entry: Option<&str>) -> Vec<FieldPath> {
-    match fields::coverage(content, entry) {
+    match fields::field_coverage(content, entry) {
         Coverage::Whole => Vec::new(),
         Coverage::Lost(paths) => paths,
         Coverage::OnlyEmpty(paths) => {
@@ -168,7 +168,7 @@ struct ValueComparison<'a> {
 }
 
 /// Returns the paths at which the object has other values than the content asks for.
-async fn other_values(
+async fn differing_values_of(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,
@@ -176,7 +176,7 @@ async fn other_values(
     values: ValueComparison<'_>,
 ) -> Result<Vec<FieldPath>, LookupFailure> {
     let ValueComparison { content, shown, entry } = values;
-    let differing = fields::differing_values(content, shown, entry, question.schema());
+    let differing = fields::differing_values(content, shown, entry, question.value_schema());
     if differing.is_empty() {
         return Ok(differing);
     }
@@ -184,12 +184,12 @@ async fn other_values(
         (contents.clone(), question.want.clone(), question.form, shown.clone());
     let release = Release { hash: want.hash, revision: Revision::new("") };
     let release = ReleaseClaim { release, seal: None };
-    let body = blocking(move || contents.body_for(&want, &release, form, &live)).await;
+    let body = run_blocking(move || contents.request_body(&want, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
     let guard = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
     match cluster.dry_run(kind, &question.id, &body, Some(shown), &guard).await {
-        Ok(after) => Ok(fields::differing_values(&after, shown, entry, question.schema())),
-        Err(error) if says_nothing(&error) => Ok(differing
+        Ok(after) => Ok(fields::differing_values(&after, shown, entry, question.value_schema())),
+        Err(error) if is_inconclusive(&error) => Ok(differing
             .into_iter()
             .filter(|path| is_other_at(&question.want, path, shown, content))
             .collect()),
@@ -201,7 +201,7 @@ async fn other_values(
 
 /// Returns whether a refused dry run tells nothing of the values. A reader without write rights is
 /// refused it, and so is everybody by a webhook that has no dry run.
-fn says_nothing(error: &ClusterError) -> bool {
+fn is_inconclusive(error: &ClusterError) -> bool {
     matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac, .. } | ClusterFault::Webhook { .. })
 }
 
@@ -215,7 +215,7 @@ fn is_other_at(want: &DesiredObject, path: &FieldPath, shown: &Value, content: &
 
 /// Tells who changed an object that is about to be put back; none for any other write, and where
 /// that cannot be told.
-pub(super) async fn of_repair(
+pub(super) async fn describe_repair(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,
@@ -226,11 +226,11 @@ pub(super) async fn of_repair(
         return None;
     }
     let shown = cluster.get(kind, id).await.ok()??;
-    who_changed(contents, id, apply, shown).await
+    describe_writers(contents, id, apply, shown).await
 }
 
 /// Tells who changed an object, and which of its fields, by what it shows.
-pub(super) async fn who_changed(
+pub(super) async fn describe_writers(
     contents: &ContentStore,
     id: &ObjectId,
     apply: &ApplyRequest,
@@ -238,12 +238,12 @@ pub(super) async fn who_changed(
 ) -> Option<String> {
     let question = ComparisonRequest::new(id.clone(), apply.want.clone(), apply.form, None);
     let contents = contents.clone();
-    blocking(move || {
-        let content = question.stamped(contents.defended(&question.want).ok()?);
+    run_blocking(move || {
+        let content = question.with_stamp(contents.defended_content(&question.want).ok()?);
         let entry = FieldOwners::of(&shown).ours;
         let taken = lost_paths(&content, &shown, entry.as_deref());
         let differing =
-            entry.map(|entry| fields::differing_values(&content, &shown, &entry, question.schema()));
+            entry.map(|entry| fields::differing_values(&content, &shown, &entry, question.value_schema()));
         let mut rewritten = differing.unwrap_or_default();
         rewritten.retain(|path| is_other_at(&question.want, path, &shown, &content));
         let managed = shown.pointer("/metadata/managedFields").unwrap_or(&Value::Null);

@@ -1,4 +1,6 @@
-//! Carries an action out and says what came of it. Makes no choices.
+//! Carries an action out and returns its result. Decides nothing about objects. It adapts the
+//! precondition of a write: to the version that it looked at, and to the uid alone after a write of
+//! its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use crate::engine::{
     Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DryRunImpact, LiveLookup,
     Precondition, RefusalRule, ResourceVersion, Uid, VersionBinding, WriteFailure, WriteResult,
 };
-use crate::object::{ObjectId, at, text_at};
+use crate::object::{ObjectId, text_at, value_at};
 use crate::report::Outcome;
 
 /// The executor of actions. Cheap to clone.
@@ -38,14 +40,14 @@ impl Executor {
         owner: Option<Arc<str>>,
     ) -> LoopEvent {
         let force = if apply.guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
-        let (body, guard) = match self.prepared(&kind, &id, &apply).await {
+        let (body, guard) = match self.prepare(&kind, &id, &apply).await {
             Ok(prepared) => prepared,
             Err(failure) => {
                 return LoopEvent::Done(id, Action::Apply(apply), ActionResult::Failed(failure), None);
             }
         };
         // Right before the write, as it takes over the entries that tell.
-        let drift = drift::of_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
+        let drift = drift::describe_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
         let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
         let (outcome, told) = match answer {
             Ok(applied) => {
@@ -59,7 +61,7 @@ impl Executor {
                 };
                 (ActionResult::Applied(WriteResult { live: applied.live }), Some(told))
             }
-            Err(error) => (ActionResult::Failed(failure(&error)), None),
+            Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
         LoopEvent::Done(id, Action::Apply(apply), outcome, told)
     }
@@ -67,36 +69,36 @@ impl Executor {
     /// Asks the server for the impact of a write on pods, without its overlay: that only holds it
     /// up.
     pub(super) async fn dry_run(self, kind: Arc<ServedKind>, id: ObjectId, apply: ApplyRequest) -> LoopEvent {
-        let outcome = self.foreseen(&kind, &id, &apply).await;
+        let outcome = self.ask_for_impact(&kind, &id, &apply).await;
         let outcome = outcome.map_or_else(ActionResult::Failed, ActionResult::DryRun);
         LoopEvent::Done(id, Action::DryRun(apply), outcome, None)
     }
 
-    async fn foreseen(
+    async fn ask_for_impact(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
         apply: &ApplyRequest,
     ) -> Result<DryRunImpact, WriteFailure> {
-        let before = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
+        let before = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
-        let claim = apply.claim();
+        let claim = apply.release_claim();
         let (contents, want) = (self.contents.clone(), apply.want.clone());
         let (form, live) = (ApplyVariant { overlay: None, ..apply.form }, before.clone());
-        let body = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
+        let body = run_blocking(move || contents.request_body(&want, &claim, form, &live)).await;
         let (body, _) =
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
-        let generation = at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
+        let generation = value_at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
         let guard = Precondition::Uid(uid.clone());
         let after = self.cluster.dry_run(kind, id, &body, Some(&before), &guard).await;
-        let after = after.map_err(|error| failure(&error))?;
-        let impact = change::impact(&id.group_kind(), Some(&before), Some(&after));
+        let after = after.map_err(|error| classify_failure(&error))?;
+        let impact = change::change_impact(&id.group_kind(), Some(&before), Some(&after));
         Ok(DryRunImpact { content: apply.want.hash, uid, generation, impact })
     }
 
     /// Returns the content to send, and its precondition.
-    async fn prepared(
+    async fn prepare(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -106,18 +108,18 @@ impl Executor {
             |error: contents::ContentError| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO);
         if apply.want.ignores.is_none() || apply.guard == Precondition::Absent {
             let body = self.body(apply).await.map_err(unreadable)?;
-            let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
-            let guard = self.cluster.own_strategy(kind, id, &body, guard).await;
-            return Ok((body, guard.map_err(|error| failure(&error))?));
+            let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
+            let guard = self.cluster.own_rolling_update(kind, id, &body, guard).await;
+            return Ok((body, guard.map_err(|error| classify_failure(&error))?));
         }
         // The owners are read after fields were taken over, as those would be reset.
-        let guard = self.reclaim(kind, id, apply).await.map_err(|error| failure(&error))?;
-        let live = self.cluster.get(kind, id).await.map_err(|error| failure(&error))?;
+        let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
+        let live = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
-        let claim = apply.claim();
+        let claim = apply.release_claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let prepared = blocking(move || contents.body_for(&want, &claim, form, &live)).await;
+        let prepared = run_blocking(move || contents.request_body(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
         let guard = match (guard, version, binds) {
@@ -126,8 +128,11 @@ impl Executor {
             }
             (guard, ..) => guard,
         };
-        let guard =
-            self.cluster.own_strategy(kind, id, &body, guard).await.map_err(|error| failure(&error))?;
+        let guard = self
+            .cluster
+            .own_rolling_update(kind, id, &body, guard)
+            .await
+            .map_err(|error| classify_failure(&error))?;
         Ok((body, guard))
     }
 
@@ -151,12 +156,12 @@ impl Executor {
     }
 
     async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
-        let claim = apply.claim();
-        if self.contents.are_in_memory(&apply.want) {
+        let claim = apply.release_claim();
+        if self.contents.is_in_memory(&apply.want) {
             return self.contents.body(&apply.want, &claim, apply.form);
         }
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        blocking(move || contents.body(&want, &claim, form)).await
+        run_blocking(move || contents.body(&want, &claim, form)).await
     }
 
     /// Deletes one incarnation in one version.
@@ -173,7 +178,7 @@ impl Executor {
                 };
                 (ActionResult::Deleted, Some(told))
             }
-            Err(error) => (ActionResult::Failed(failure(&error)), None),
+            Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
         LoopEvent::Done(id, action, outcome, told)
     }
@@ -202,12 +207,14 @@ impl Executor {
 
     /// Compares contents with what our entries cover.
     pub(super) async fn compare(self, questions: Vec<ComparisonRequest>) -> LoopEvent {
-        let answered = blocking(move || {
+        let answered = run_blocking(move || {
             questions
                 .into_iter()
                 .map(|question| {
-                    let verified =
-                        self.contents.defended(&question.want).map(|content| question.answer(content));
+                    let verified = self
+                        .contents
+                        .defended_content(&question.want)
+                        .map(|content| question.answer_from_view(content));
                     (question.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
                 })
                 .collect()
@@ -217,14 +224,14 @@ impl Executor {
 
     /// Looks at the values that the cluster shows.
     pub(super) async fn inspect(self, kind: Arc<ServedKind>, question: ComparisonRequest) -> LoopEvent {
-        let verified = drift::inspected(&self.cluster, &self.contents, &kind, &question).await;
+        let verified = drift::inspect(&self.cluster, &self.contents, &kind, &question).await;
         LoopEvent::Compared(vec![(question.id, verified)])
     }
 }
 
 /// Returns the meaning of an API server's error for the object. The wait is the server's; the
 /// backoff is the queue's.
-fn failure(error: &ClusterError) -> WriteFailure {
+fn classify_failure(error: &ClusterError) -> WriteFailure {
     let text: Arc<str> = error.reason().into();
     let wait = error.retry_after().unwrap_or(Duration::ZERO);
     match (error.fault(), error.retry()) {
@@ -244,7 +251,7 @@ fn failure(error: &ClusterError) -> WriteFailure {
 }
 
 /// Runs a function that blocks on the disk. A panic in it is passed on.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {

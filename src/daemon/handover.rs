@@ -7,26 +7,26 @@ use crate::cluster::{Cluster, ClusterError, InventoryObject, applyset_id};
 use crate::engine::{ContentClaims, Engine, PeerSource, SourceId, SourceProgress, SourceStatement};
 
 /// Data key with what a source says to the others.
-const STATEMENT: &str = "handover";
+const HANDOVER_KEY: &str = "handover";
 
 /// Returns the statement in an inventory; none where it is missing or unreadable.
 fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement> {
-    SourceStatement::parse(inventory?.data.get(STATEMENT)?).ok()
+    SourceStatement::parse(inventory?.data.get(HANDOVER_KEY)?).ok()
 }
 
 /// Another source, as its parent shows it.
-fn peer(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
-    let says = match inventory.data.get(STATEMENT) {
+fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
+    let says = match inventory.data.get(HANDOVER_KEY) {
         Some(text) => SourceStatement::parse(text),
-        None => Err("it says nothing to other sources yet".into()),
+        None => Err("it has not published its claims to other sources yet".into()),
     };
     PeerSource { name: name.into(), applyset: applyset_id(namespace, name).into(), says }
 }
 
 /// Reads what all sources of the cluster say.
-pub(super) async fn peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
-    let inventories = cluster.kept_inventories(namespace).await?;
-    Ok(inventories.iter().map(|(name, inventory)| peer(namespace, name, inventory)).collect())
+pub(super) async fn read_peers(cluster: &Cluster, namespace: &str) -> Result<Vec<PeerSource>, ClusterError> {
+    let inventories = cluster.read_inventories(namespace).await?;
+    Ok(inventories.iter().map(|(name, inventory)| peer_of(namespace, name, inventory)).collect())
 }
 
 /// Returns whether a parent says what it should.
@@ -42,7 +42,7 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
 /// before the objects of it were seen, and nothing else tells that they are.
 pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
-        && read_statement(inventory).is_some_and(|told| engine.claims_too_much(source, &told))
+        && read_statement(inventory).is_some_and(|told| engine.has_excess_claims(source, &told))
 }
 
 /// Takes over what a parent said before this process served its source.
@@ -70,18 +70,18 @@ pub(super) fn record(
         InventoryWriteMode::Exact => engine.tidy_statement(source, told.as_ref()),
     };
     if let Some(statement) = statement {
-        data.insert(STATEMENT.to_owned(), statement.text());
+        data.insert(HANDOVER_KEY.to_owned(), statement.text());
     }
 }
 
 /// Returns the parent of a source that nobody serves any more: it wants nothing.
-pub(super) fn retired(inventory: &InventoryObject) -> InventoryObject {
+pub(super) fn retire_inventory(inventory: &InventoryObject) -> InventoryObject {
     let statement = SourceStatement {
         progress: SourceProgress::Unordered,
         claims: ContentClaims::These([].into()),
         released: [].into(),
     };
     let mut inventory = inventory.clone();
-    inventory.data.insert(STATEMENT.to_owned(), statement.text());
+    inventory.data.insert(HANDOVER_KEY.to_owned(), statement.text());
     inventory
 }

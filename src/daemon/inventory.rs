@@ -6,41 +6,41 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::handover;
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Acknowledgement, Engine, FULL, HashSeals, Inventory, PauseIntent, PruneDecision, Rejection,
-    ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_sealing,
+    Acknowledgement, Engine, HashSeals, Inventory, MAX_RECORD_BYTES, PauseIntent, PruneDecision, Rejection,
+    ResourceVersion, SealStatus, SourceId, SourceLifecycle, Uid, parse_rejections, rejections_seal_status,
     rejections_text, unreadable_rejections,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::source::VerificationAnchor;
 
 /// The text in place of a location that an inventory does not tell.
-pub(super) const NOWHERE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
+pub(super) const UNKNOWN_PLACE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
 
 /// The text between two locations.
-const AND: &str = " and ";
+const PLACE_SEPARATOR: &str = " and ";
 
 /// The maximum number of locations that are named.
-const PLACES: usize = 8;
+const MAX_PLACES: usize = 8;
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
-const FINISHED: &str = "finished-jobs";
+const FINISHED_JOBS_KEY: &str = "finished-jobs";
 
 /// Data key with the deletions that wait for a person: one line an object.
-const PENDING: &str = "pending-prunes";
+const PENDING_PRUNES_KEY: &str = "pending-prunes";
 
 /// Data key with the kind that cannot be listed, so that nothing is pruned: `since <time>: <why>`.
-const UNLISTED: &str = "prune-closed";
+const PRUNE_CLOSED_KEY: &str = "prune-closed";
 
 /// Data key with the contents that failed here: one line of JSON a unit.
-const REJECTED: &str = "rejected";
+const REJECTED_KEY: &str = "rejected";
 
 /// Data key with what became of that which people asked for: one line each, `<token> <outcome>`.
-const ACKNOWLEDGED: &str = "acknowledged";
+const ACKNOWLEDGED_KEY: &str = "acknowledged";
 
 /// Data key with the confirmed deletions: one uid a line.
-const CONFIRMED: &str = "confirmed-prunes";
+const CONFIRMED_PRUNES_KEY: &str = "confirmed-prunes";
 
-/// Data key with how many more deletions wait for a person than have room in the list.
+/// Data key with how many pending deletions have no room in the list.
 const PENDING_LEFT: &str = "pending-prunes-left";
 
 /// The maximum number of pending deletions in an inventory. Rejections need room beside them.
@@ -71,15 +71,16 @@ pub struct PendingPrune {
 impl std::fmt::Display for PendingPrune {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let namespace = self.id.namespace().unwrap_or_default();
-        let name =
-            ENDS.iter().fold(self.id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
+        let name = LINE_ESCAPES
+            .iter()
+            .fold(self.id.name().to_owned(), |name, (plain, coded)| name.replace(plain, coded));
         write!(f, "{} {} {namespace}/{name} {}", self.uid, self.id.group_kind(), self.reason)
     }
 }
 
 /// The characters that would end a name or its line, and their encodings. Names of RBAC objects may
 /// hold all of them.
-const ENDS: [(&str, &str); 3] = [(" ", "%20"), ("\n", "%0A"), ("\r", "%0D")];
+const LINE_ESCAPES: [(&str, &str); 3] = [(" ", "%20"), ("\n", "%0A"), ("\r", "%0D")];
 
 impl PendingPrune {
     fn parse(line: &str) -> Option<Self> {
@@ -87,7 +88,8 @@ impl PendingPrune {
         let (uid, kind, name, reason) = (words.next()?, words.next()?, words.next()?, words.next()?);
         let (namespace, name) = name.split_once('/')?;
         let namespace = (!namespace.is_empty()).then_some(namespace);
-        let name = ENDS.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
+        let name =
+            LINE_ESCAPES.iter().fold(name.to_owned(), |name, (plain, coded)| name.replace(coded, plain));
         let id = ObjectId::new(&GroupKind::parse(kind), namespace, &name);
         Some(Self { uid: Uid(uid.into()), id, reason: reason.to_owned() })
     }
@@ -97,12 +99,12 @@ impl PendingPrune {
 pub fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
     inventory
         .data
-        .get(PENDING)
+        .get(PENDING_PRUNES_KEY)
         .map(|text| text.lines().filter_map(PendingPrune::parse).collect())
         .unwrap_or_default()
 }
 
-/// Returns how many more deletions wait for a person than the parent has room to tell.
+/// Returns how many pending deletions the parent has no room for.
 pub fn untold_prunes(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
@@ -119,8 +121,8 @@ pub fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
 }
 
 /// Returns the acknowledgements in an inventory.
-pub fn acknowledged(inventory: &InventoryObject) -> Vec<Acknowledgement> {
-    inventory.data.get(ACKNOWLEDGED).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
+pub fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgement> {
+    inventory.data.get(ACKNOWLEDGED_KEY).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
 }
 
 /// Returns the contents that failed or were undone, as the parent tells them to whoever has no key.
@@ -129,51 +131,55 @@ pub fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
 }
 
 fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Rejection> {
-    inventory.data.get(REJECTED).map(|text| parse_rejections(text, seals)).unwrap_or_default()
+    inventory.data.get(REJECTED_KEY).map(|text| parse_rejections(text, seals)).unwrap_or_default()
 }
 
 /// Returns why not all is known of what failed; none where each line of it can be read.
-pub(super) fn unreadable(inventory: Option<&InventoryObject>, namespace: &str, name: &str) -> Option<String> {
-    let text = inventory.and_then(|inventory| inventory.data.get(REJECTED))?;
+pub(super) fn unreadable_reason(
+    inventory: Option<&InventoryObject>,
+    namespace: &str,
+    name: &str,
+) -> Option<String> {
+    let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY))?;
     let count = unreadable_rejections(text);
     let lines = if count == 1 { "1 line of".to_owned() } else { format!("{count} lines of") };
     (count > 0).then(|| {
         format!(
-            "ConfigMap {namespace}/{name}: {lines} `{REJECTED}` cannot be read and count as not written: what \
+            "ConfigMap {namespace}/{name}: {lines} `{REJECTED_KEY}` cannot be read and count as not written: what \
              failed or was undone is tried again where only they said so"
         )
     })
 }
 
 /// Returns how the hashes of Secrets stand in a parent.
-pub(super) fn sealing(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
-    let text = inventory.and_then(|inventory| inventory.data.get(REJECTED));
-    text.map(|text| rejections_sealing(text, seals)).unwrap_or_default()
+pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
+    let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY));
+    text.map(|text| rejections_seal_status(text, seals)).unwrap_or_default()
 }
 
 /// Returns whether there is a key, and hashes of Secrets in a parent are not sealed by it.
 fn is_to_be_sealed(engine: &Engine, inventory: Option<&InventoryObject>) -> bool {
-    engine.seals().number().is_some() && sealing(inventory, engine.seals()) == SealStatus::Stale
+    engine.seals().number().is_some() && seal_status(inventory, engine.seals()) == SealStatus::Stale
 }
 
 /// Returns whether a parent says more of orders than has room beside all else.
 fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
-    let text = inventory.and_then(|inventory| inventory.data.get(ACKNOWLEDGED));
+    let text = inventory.and_then(|inventory| inventory.data.get(ACKNOWLEDGED_KEY));
     text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
 }
 
 /// Returns why nothing at all is pruned, and since when, as the parent tells it.
-pub fn unlisted(inventory: &InventoryObject) -> Option<String> {
-    inventory.data.get(UNLISTED).cloned()
+pub fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> {
+    inventory.data.get(PRUNE_CLOSED_KEY).cloned()
 }
 
 /// Returns the text about a kind that cannot be listed. Where the reason is the same, the recorded
 /// text stays, as its time is that of the beginning.
 fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObject>) -> Option<String> {
     // Where nothing is to go it keeps nobody from anything, and is not worth a write.
-    engine.judgements(source).next()?;
-    let why = engine.unlisted(source)?;
-    let told = known.and_then(unlisted).filter(|told| told.ends_with(&format!(": {why}")));
+    engine.prune_decisions(source).next()?;
+    let why = engine.unlisted_reason(source)?;
+    let told = known.and_then(unlisted_reason_of).filter(|told| told.ends_with(&format!(": {why}")));
     let now = || format!("since {}: {why}", jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC"));
     Some(told.unwrap_or_else(now))
 }
@@ -181,16 +187,16 @@ fn unlisted_text(engine: &Engine, source: SourceId, known: Option<&InventoryObje
 /// Returns the deletions of a source that wait for a person, and the number of those that have no
 /// room in the list.
 fn list_pending(engine: &Engine, source: SourceId, room: usize) -> [(&'static str, Option<String>); 2] {
-    let waiting = engine.judgements(source).filter_map(|(id, judgement)| match judgement {
+    let waiting = engine.prune_decisions(source).filter_map(|(id, judgement)| match judgement {
         PruneDecision::Confirm(why) => {
-            let uid = engine.live(id)?.uid.clone();
+            let uid = engine.informer_object(id)?.uid.clone();
             Some(PendingPrune { uid, id: id.clone(), reason: why.to_string() })
         }
         _ => None,
     });
     let (list, left) = list_within(waiting, room.min(PENDING_BYTES));
     [
-        (PENDING, Some(list).filter(|list| !list.is_empty())),
+        (PENDING_PRUNES_KEY, Some(list).filter(|list| !list.is_empty())),
         (PENDING_LEFT, (left > 0).then(|| left.to_string())),
     ]
 }
@@ -212,8 +218,8 @@ fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (Str
 
 /// Returns the bytes that a parent has left for the list of deletions.
 fn room_left(inventory: &InventoryObject) -> usize {
-    let others = inventory.data.iter().filter(|(key, _)| *key != PENDING && *key != PENDING_LEFT);
-    FULL.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
+    let others = inventory.data.iter().filter(|(key, _)| *key != PENDING_PRUNES_KEY && *key != PENDING_LEFT);
+    MAX_RECORD_BYTES.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
 /// Returns whether the parent tells the deletions that wait as they are, and every Job that has
@@ -223,7 +229,7 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
     let mut ended = known.filter(|(id, hash)| engine.has_content(id, **hash)).peekable();
     if ended.peek().is_some() {
-        let told = text(FINISHED).map(|text| finished(text)).unwrap_or_default();
+        let told = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
         if ended.any(|(id, hash)| told.get(id) != Some(hash)) {
             return false;
         }
@@ -234,42 +240,42 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
         && !is_overlong(inventory)
         && !is_to_be_sealed(engine, inventory)
         && handover::is_recorded(engine, source, inventory)
-        && list_pending(engine, source, inventory.map_or(FULL, room_left))
+        && list_pending(engine, source, inventory.map_or(MAX_RECORD_BYTES, room_left))
             .iter()
             .all(|(key, told)| text(key) == told.as_ref())
-        && text(UNLISTED) == unlisted_text(engine, source, inventory).as_ref()
+        && text(PRUNE_CLOSED_KEY) == unlisted_text(engine, source, inventory).as_ref()
 }
 
 /// Reads an inventory, as seen from a source at this location. An inventory that cannot be read
 /// whole is left as it is.
 pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &HashSeals) -> Inventory {
     let Some(inventory) = inventory else {
-        return Inventory { other_place: Some(NOWHERE.into()), ..Inventory::default() };
+        return Inventory { other_place: Some(UNKNOWN_PLACE.into()), ..Inventory::default() };
     };
     let annotation = |key: &str| inventory.annotations.get(key).map(String::as_str).unwrap_or_default();
     let made_from = annotation(annotations::SOURCE);
-    let confirmed = inventory.data.get(CONFIRMED).map(String::as_str).unwrap_or_default();
+    let confirmed = inventory.data.get(CONFIRMED_PRUNES_KEY).map(String::as_str).unwrap_or_default();
     Inventory {
         kinds: inventory.kinds.clone(),
         namespaces: inventory.namespaces.iter().map(|name| name.as_str().into()).collect(),
         other_place: match made_from {
-            "" => Some(NOWHERE.into()),
+            "" => Some(UNKNOWN_PLACE.into()),
             other => (other != place).then(|| other.into()),
         },
         unplaced: !made_from.is_empty() && !is_among(place, made_from),
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
-        finished: inventory.data.get(FINISHED).map(|text| finished(text)).unwrap_or_default(),
+        finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
         rejections: open_rejections(inventory, seals)
             .into_iter()
-            .map(Rejection::held_where_unreadable)
+            .map(Rejection::hold_if_unreadable)
             .collect(),
         paused: PauseIntent::parse(annotation(annotations::PAUSED)),
-        acknowledged: acknowledged(inventory),
+        acknowledged: acknowledgements(inventory),
     }
 }
 
 /// One line an object: `Job.batch shop/migrate <hash>`.
-fn finished(text: &str) -> BTreeMap<ObjectId, ContentHash> {
+fn parse_finished(text: &str) -> BTreeMap<ObjectId, ContentHash> {
     let line = |line: &str| {
         let mut words = line.split(' ');
         let (kind, name, hash) = (words.next()?, words.next()?, words.next()?);
@@ -297,22 +303,22 @@ fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
 
 /// Returns whether a place is one of those that an inventory was made from.
 fn is_among(place: &str, made_from: &str) -> bool {
-    let begins = |text: &str| text.is_empty() || text.starts_with(AND);
+    let begins = |text: &str| text.is_empty() || text.starts_with(PLACE_SEPARATOR);
     made_from.match_indices(place).any(|(start, _)| {
         let (before, after) = (&made_from[..start], &made_from[start + place.len()..]);
-        (before.is_empty() || before.ends_with(AND)) && begins(after)
+        (before.is_empty() || before.ends_with(PLACE_SEPARATOR)) && begins(after)
     })
 }
 
 /// Returns the places that an inventory was made from, with one more. Of many some are left out:
 /// that there are several is what counts, and an annotation has a bound.
-fn among(place: &str, made_from: &str) -> String {
-    let mut places: Vec<&str> = made_from.split(AND).collect();
-    while places.len() >= PLACES {
+fn join_places(place: &str, made_from: &str) -> String {
+    let mut places: Vec<&str> = made_from.split(PLACE_SEPARATOR).collect();
+    while places.len() >= MAX_PLACES {
         places.remove(1);
     }
     places.push(place);
-    places.join(AND)
+    places.join(PLACE_SEPARATOR)
 }
 
 /// Returns the inventory as it should be now. A kind is added before its first object is written,
@@ -351,7 +357,7 @@ pub(super) fn wanted_inventory(
         && let Some(made_from) = inventory.annotations.get_mut(annotations::SOURCE)
     {
         // After a return to the other location these objects must not pass for that one's.
-        *made_from = among(place, made_from);
+        *made_from = join_places(place, made_from);
     }
     let confirmed = match tidy {
         InventoryWriteMode::Grow => engine.next_confirmed(source),
@@ -359,24 +365,24 @@ pub(super) fn wanted_inventory(
     };
     if let Some(confirmed) = confirmed {
         let uids: Vec<String> = confirmed.iter().map(ToString::to_string).collect();
-        replace(&mut inventory, CONFIRMED, (!uids.is_empty()).then(|| uids.join("\n")));
+        replace(&mut inventory, CONFIRMED_PRUNES_KEY, (!uids.is_empty()).then(|| uids.join("\n")));
     }
-    replace(&mut inventory, UNLISTED, unlisted_text(engine, source, known));
+    replace(&mut inventory, PRUNE_CLOSED_KEY, unlisted_text(engine, source, known));
     let told = state.inventory.iter().filter(|_| is_to_be_sealed(engine, known));
     let mut told = told.map(|recorded| recorded.rejections.clone());
     if let Some(rejections) = engine.next_rejections(source).or_else(|| told.next()) {
         match rejections_text(&rejections, engine.seals())? {
-            none if none.is_empty() => drop(inventory.data.remove(REJECTED)),
-            text => drop(inventory.data.insert(REJECTED.to_owned(), text)),
+            none if none.is_empty() => drop(inventory.data.remove(REJECTED_KEY)),
+            text => drop(inventory.data.insert(REJECTED_KEY.to_owned(), text)),
         }
     }
     let overlong = is_overlong(known).then(|| recorded.acknowledged.clone());
     if let Some(acknowledged) = engine.next_acknowledged(source).or(overlong) {
-        inventory.data.insert(ACKNOWLEDGED.to_owned(), Acknowledgement::text(&acknowledged));
+        inventory.data.insert(ACKNOWLEDGED_KEY.to_owned(), Acknowledgement::text(&acknowledged));
     }
     let known = state.inventory.as_ref().map(|recorded| recorded.finished.clone());
     let ended = ended_jobs(engine, source, known.unwrap_or(recorded.finished));
-    replace(&mut inventory, FINISHED, (!ended.is_empty()).then(|| finished_text(&ended)));
+    replace(&mut inventory, FINISHED_JOBS_KEY, (!ended.is_empty()).then(|| finished_text(&ended)));
     // Last, as it takes the room that is left.
     for (key, told) in list_pending(engine, source, room_left(&inventory)) {
         replace(&mut inventory, key, told);
@@ -392,14 +398,15 @@ struct UnlistedScope {
 
 impl UnlistedScope {
     fn of(engine: &Engine, source: SourceId, inventory: &InventoryObject) -> Self {
-        let is_outside = |name: &&String| !engine.looks_into(source, name);
+        let is_outside = |name: &&String| !engine.is_watching(source, name);
         let outside: BTreeSet<String> = inventory.namespaces.iter().filter(is_outside).cloned().collect();
         let is_seen = |kind: &GroupKind| {
-            engine.admits(source, kind) && (outside.is_empty() || !engine.may_be_elsewhere(source, kind))
+            engine.is_kind_allowed(source, kind)
+                && (outside.is_empty() || !engine.can_be_elsewhere(source, kind))
         };
         let kinds = inventory.kinds.iter().filter(|kind| !is_seen(kind)).cloned().collect();
         // A kind that is not listed at all may be wherever anything was.
-        let lists_all = inventory.kinds.iter().all(|kind| engine.admits(source, kind));
+        let lists_all = inventory.kinds.iter().all(|kind| engine.is_kind_allowed(source, kind));
         let namespaces = if lists_all { outside } else { inventory.namespaces.clone() };
         Self { kinds, namespaces }
     }
@@ -432,10 +439,10 @@ fn ended_jobs(
     let mut ended: BTreeMap<ObjectId, ContentHash> = known
         .into_iter()
         .filter(|(id, hash)| {
-            let wanted = engine.entry(id).and_then(|entry| entry.want());
+            let wanted = engine.entry(id).and_then(|entry| entry.wanted_content());
             // A manifest that was not read, or is disallowed for now, may be wanted still, and
             // would run again.
-            let may_be = !state.is_whole() || !engine.allows(source, id);
+            let may_be = !state.is_whole() || !engine.is_allowed(source, id);
             wanted.map_or(may_be, |(_, desired)| desired.is_release(*hash))
         })
         .collect();
@@ -443,7 +450,7 @@ fn ended_jobs(
     let has_jobs = catalog.object_counts().kinds().any(|kind| kind.is("batch", "Job"));
     for id in catalog.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
         let Some(entry) = engine.entry(id) else { continue };
-        let Some((_, desired)) = entry.want() else { continue };
+        let Some((_, desired)) = entry.wanted_content() else { continue };
         if desired.traits.ends == crate::engine::ObjectLifetime::AfterFinish
             && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.is_release(**hash))
         {

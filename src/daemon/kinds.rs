@@ -18,14 +18,14 @@ use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
-const LONGEST_RETRY: Duration = Duration::from_mins(1);
+const MAX_DISCOVERY_RETRY_DELAY: Duration = Duration::from_mins(1);
 /// After a discovery that failed as a whole, it is asked again within this.
-const OUTAGE: Duration = Duration::from_secs(10);
+const MAX_DISCOVERY_BACKOFF: Duration = Duration::from_secs(10);
 /// The time for which discovery must not have listed a kind before its absence is asked about.
-const MISSING: Duration = Duration::from_secs(30);
+const ABSENCE_CONFIRMATION: Duration = Duration::from_secs(30);
 
 /// The reason for a kind that discovery does not name.
-pub(super) const UNLISTED: &str = "the server does not list this kind now";
+pub(super) const UNLISTED_REASON: &str = "the server does not list this kind now";
 
 /// Kinds, informers and autoscalers.
 pub(super) struct KindWatches {
@@ -91,34 +91,35 @@ impl KindWatches {
     }
 
     /// Returns when discovery is to be asked again; the answer comes to
-    /// [`KindWatches::discovered`].
-    pub(super) fn due(&self) -> Option<Instant> {
+    /// [`KindWatches::set_kinds`].
+    pub(super) fn next_due(&self) -> Option<Instant> {
         self.next
     }
 
     /// Discovery is being asked.
-    pub(super) fn discovery_begins(&mut self) {
+    pub(super) fn note_discovery_start(&mut self) {
         self.next = None;
     }
 
     /// Something happened after which a missing kind may be there.
     pub(super) fn hint(&mut self) {
-        if self.kinds.is_some() && self.lacks_some() {
+        if self.kinds.is_some() && self.has_missing_kinds() {
             self.retry = FIRST_RETRY;
             self.next = Some(Instant::now());
         }
     }
 
     /// Discovery did not answer.
-    pub(super) fn failed(&mut self, error: ClusterError) {
+    pub(super) fn note_discovery_failure(&mut self, error: ClusterError) {
         self.failure = Some(error);
-        self.retry = self.retry.min(OUTAGE);
+        self.retry = self.retry.min(MAX_DISCOVERY_BACKOFF);
         self.retry_discovery();
     }
 
     /// Kinds that discovery has not listed for so long that they may be gone.
     pub(super) fn long_missing(&self, now: Instant) -> BTreeSet<GroupKind> {
-        let long = self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= MISSING);
+        let long =
+            self.missing.iter().filter(|(_, since)| now.duration_since(**since) >= ABSENCE_CONFIRMATION);
         long.map(|(kind, _)| kind).filter(|kind| !self.absent.contains(kind)).cloned().collect()
     }
 
@@ -139,18 +140,18 @@ impl KindWatches {
     }
 
     /// Records that the question has no answer.
-    pub(super) fn untold(&mut self) {
+    pub(super) fn note_no_answer(&mut self) {
         self.asking = false;
     }
 
     /// The server certainly does not have these kinds; what was listed meanwhile is there.
-    pub(super) fn absent(&mut self, kinds: BTreeSet<GroupKind>, engine: &mut Engine) {
+    pub(super) fn set_absent(&mut self, kinds: BTreeSet<GroupKind>, engine: &mut Engine) {
         self.asking = false;
         for kind in kinds.into_iter().filter(|kind| self.missing.contains_key(kind)) {
             tracing::info!(%kind, "the server does not have this kind any more, and so none of its objects");
             for (number, watcher) in self.watchers.all.iter().enumerate() {
                 if watcher.held.contains(&kind) || watcher.wanted.contains(&kind) {
-                    engine.informer(WatchScope::whole(number, &kind), KindState::Absent);
+                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), KindState::Absent);
                 }
             }
             self.absent.insert(kind);
@@ -159,12 +160,12 @@ impl KindWatches {
 
     fn retry_discovery(&mut self) {
         self.next = Some(Instant::now() + self.retry);
-        self.retry = (self.retry * 2).min(LONGEST_RETRY);
+        self.retry = (self.retry * 2).min(MAX_DISCOVERY_RETRY_DELAY);
     }
 
-    fn lacks_some(&self) -> bool {
+    fn has_missing_kinds(&self) -> bool {
         let lacks = |watcher: &AccountWatcher| {
-            watcher.held.iter().any(|kind| !watcher.lists(kind) && !self.absent.contains(kind))
+            watcher.held.iter().any(|kind| !watcher.is_listing(kind) && !self.absent.contains(kind))
         };
         self.watchers.all.iter().any(lacks)
             || self.kinds.as_ref().is_none_or(|kinds| {
@@ -173,18 +174,18 @@ impl KindWatches {
     }
 
     /// Discovery answered.
-    pub(super) fn discovered(&mut self, kinds: KindTable, engine: &mut Engine) {
+    pub(super) fn set_kinds(&mut self, kinds: KindTable, engine: &mut Engine) {
         self.kinds = Some(kinds);
         self.failure = None;
         self.update(engine);
-        if self.lacks_some() {
+        if self.has_missing_kinds() {
             self.retry_discovery();
         }
     }
 
     /// Returns why nothing is known of the server's kinds, where discovery has been asked and has
     /// never answered.
-    pub(super) fn undiscovered(&self) -> Option<&ClusterError> {
+    pub(super) fn discovery_error(&self) -> Option<&ClusterError> {
         self.failure.as_ref().filter(|_| self.kinds.is_none())
     }
 
@@ -200,20 +201,20 @@ impl KindWatches {
     }
 
     /// Returns the cluster as whoever watches for a source sees it.
-    pub(super) fn cluster_of(&self, watcher: WatcherId) -> &Cluster {
+    pub(super) fn cluster_for_watcher(&self, watcher: WatcherId) -> &Cluster {
         self.watchers.cluster(watcher).unwrap_or(&self.cluster)
     }
 
     /// Returns a kind of which nothing may be watched, in the server's own version.
-    pub(super) fn served(&self, kind: &GroupKind) -> Option<Arc<ServedKind>> {
-        match self.kinds.as_ref()?.watched(kind, &self.wanted) {
+    pub(super) fn served_kind(&self, kind: &GroupKind) -> Option<Arc<ServedKind>> {
+        match self.kinds.as_ref()?.watched_kind(kind, &self.wanted) {
             KindLookup::Served(kind) => Some(kind),
             KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         }
     }
 
     /// Returns a kind in exactly this version.
-    pub(super) fn exactly(&self, gvk: &Gvk) -> Option<Arc<ServedKind>> {
+    pub(super) fn served_kind_of_version(&self, gvk: &Gvk) -> Option<Arc<ServedKind>> {
         match self.kinds.as_ref()?.get(gvk) {
             KindLookup::Served(kind) => Some(kind),
             KindLookup::Unserved { .. } | KindLookup::Unknown => None,
@@ -221,7 +222,7 @@ impl KindWatches {
     }
 
     /// Manifests of a source ask for these kinds.
-    pub(super) fn want(
+    pub(super) fn request_kinds(
         &mut self,
         watcher: WatcherId,
         gvks: impl IntoIterator<Item = Gvk>,
@@ -254,7 +255,7 @@ impl KindWatches {
     fn update_for(&mut self, are_new: bool, engine: &mut Engine) {
         if are_new {
             self.update(engine);
-            if self.kinds.is_some() && self.lacks_some() && self.next.is_none() {
+            if self.kinds.is_some() && self.has_missing_kinds() && self.next.is_none() {
                 self.retry_discovery();
             }
         }
@@ -270,7 +271,7 @@ impl KindWatches {
                 }
                 KindLookup::Unknown => KindAvailability::Unknown,
             };
-            engine.served(gvk.clone(), served);
+            engine.set_kind_availability(gvk.clone(), served);
         }
         for number in 0..self.watchers.all.len() {
             self.update_watcher(number, &kinds, engine);
@@ -283,12 +284,12 @@ impl KindWatches {
         // One informer for each kind, in one version, whatever versions the manifests name: two
         // would show every object twice.
         for kind in all {
-            let found = kinds.watched(&kind, &self.wanted);
+            let found = kinds.watched_kind(&kind, &self.wanted);
             if !matches!(found, KindLookup::Unserved { .. }) {
                 self.missing.remove(&kind);
                 self.absent.remove(&kind);
             }
-            let is_listed = self.watchers.all.get(number).is_some_and(|watcher| watcher.lists(&kind));
+            let is_listed = self.watchers.all.get(number).is_some_and(|watcher| watcher.is_listing(&kind));
             let blind = |why: &str| KindState::Blind(why.into(), ErrorClass::Source);
             match found {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
@@ -298,24 +299,27 @@ impl KindWatches {
                 // touched.
                 KindLookup::Unserved { .. } => {
                     self.missing.entry(kind.clone()).or_insert_with(Instant::now);
-                    engine.informer(WatchScope::whole(number, &kind), blind(UNLISTED));
+                    engine
+                        .set_informer_state(WatchScope::whole_cluster(number, &kind), blind(UNLISTED_REASON));
                 }
-                KindLookup::Unknown => engine.informer(WatchScope::whole(number, &kind), blind(GROUP_DOWN)),
+                KindLookup::Unknown => {
+                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(GROUP_DOWN));
+                }
             }
         }
     }
 
     fn inform(&mut self, number: WatcherId, kind: &Arc<ServedKind>, engine: &mut Engine) {
         let Some(watcher) = self.watchers.all.get_mut(number) else { return };
-        if watcher.lists_as(kind) {
+        if watcher.is_listing_version(kind) {
             return;
         }
         self.versions.insert(kind.gvk.group_kind(), kind.clone());
         let mut informers = BTreeMap::new();
-        for (listing, selector) in watcher.lists_of(number, kind) {
+        for (listing, selector) in watcher.list_scopes(number, kind) {
             // It may have been missing until now.
             if !engine.is_listed(&listing) || watcher.informer(&listing).is_none() {
-                engine.informer(&listing, KindState::Syncing);
+                engine.set_informer_state(&listing, KindState::Syncing);
             }
             let informer = watcher.cluster.informer(kind, selector, number, self.to_informers.clone());
             informers.insert(listing.namespace, informer);
@@ -331,9 +335,9 @@ impl KindWatches {
         }
         match kinds.get(&Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler")) {
             KindLookup::Served(kind) => {
-                self.scalers = Some(self.cluster.scalers(&kind, self.to_scalers.clone()));
+                self.scalers = Some(self.cluster.scaler_informer(&kind, self.to_scalers.clone()));
             }
-            KindLookup::Unserved { .. } => engine.autoscaled(HashSet::new()),
+            KindLookup::Unserved { .. } => engine.set_autoscaled(HashSet::new()),
             KindLookup::Unknown => {}
         }
     }
@@ -365,7 +369,7 @@ impl KindWatches {
     }
 
     /// Returns the informer of the autoscalers told. Returns why it ended, where it did.
-    pub(super) fn scaled(
+    pub(super) fn relay_scaler_event(
         &mut self,
         event: InformerEvent<Scaler>,
         engine: &mut Engine,
@@ -376,13 +380,13 @@ impl KindWatches {
             _ => {}
         }
         if let Some(targets) = self.targets.take(event.change) {
-            engine.autoscaled(targets);
+            engine.set_autoscaled(targets);
         }
         None
     }
 
     /// Returns an informer told. Returns why it ended, where it did.
-    pub(super) fn informed(
+    pub(super) fn relay_event(
         &mut self,
         event: InformerEvent<LiveObject>,
         engine: &mut Engine,
@@ -394,9 +398,9 @@ impl KindWatches {
                 if id.kind() == "CustomResourceDefinition" && live.health.is_current() {
                     self.hint();
                 }
-                engine.seen_by(event.listing.watcher, &id, live);
+                engine.observe_object_by(event.listing.watcher, &id, live);
             }
-            InformerChange::Delete(id, _) => engine.gone_by(event.listing.watcher, &id),
+            InformerChange::Delete(id, _) => engine.observe_absence_by(event.listing.watcher, &id),
             InformerChange::InitDone => engine.list_complete(&event.listing),
             // The outage may have ended with a restore of older data. The version that the watch
             // went on from then means something else, and what came before it was never told.
@@ -410,7 +414,10 @@ impl KindWatches {
                 // Its earlier view is old at worst, and every write carries the version that it was
                 // decided on.
                 if !engine.is_listed(&event.listing) {
-                    engine.informer(&event.listing, KindState::Blind(error.reason().into(), error.class()));
+                    engine.set_informer_state(
+                        &event.listing,
+                        KindState::Blind(error.reason().into(), error.class()),
+                    );
                 }
             }
         }
@@ -418,7 +425,7 @@ impl KindWatches {
     }
 
     /// Lists every kind again, as an audit of what the watches told.
-    pub(super) fn audit(&self) {
+    pub(super) fn relist_all(&self) {
         let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
         for informer in kinds.chain(&self.scalers).chain(&self.inventories).chain(&self.orders) {
             informer.relist();
@@ -426,8 +433,8 @@ impl KindWatches {
     }
 
     /// Returns where the objects of each kind live, as far as the server tells.
-    pub(super) fn scopes(&self) -> KindScopes {
-        scopes(self.kinds.as_ref())
+    pub(super) fn kind_scopes(&self) -> KindScopes {
+        kind_scopes(self.kinds.as_ref())
     }
 }
 
@@ -478,7 +485,7 @@ impl AutoscalerTargets {
 }
 
 /// Returns the scopes of built-in kinds and of those that a server has.
-pub(super) fn scopes(kinds: Option<&KindTable>) -> KindScopes {
+pub(super) fn kind_scopes(kinds: Option<&KindTable>) -> KindScopes {
     let mut scopes = KindScopes::builtin();
     for (kind, scope) in kinds.into_iter().flat_map(KindTable::scopes) {
         scopes.insert(kind.clone(), scope.into());

@@ -15,10 +15,10 @@ use crate::cluster::{Cluster, ClusterError, ClusterFault, Denial, LeaseTerms, Re
 use crate::report::{EventRecorder, LosslessSubscription};
 
 /// A namespace in which the user may make no Events is not tried again for so long.
-const DENIED: Duration = Duration::from_mins(10);
+const DENIED_RETRY_DELAY: Duration = Duration::from_mins(10);
 
 /// A server in trouble is not tried again for so long.
-const TROUBLE: Duration = Duration::from_secs(10);
+const OUTAGE_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Writes the events that a recorder keeps and receives, as long as it is polled. It begins as soon
 /// as there are terms, and writes for each source only within its own. The inventory `ConfigMap`s
@@ -45,12 +45,9 @@ pub async fn write_events(
         }
         let lost = writer.correlator.take_lost();
         if lost > 0 {
-            tracing::info!(
-                lost,
-                "not all that happened is told by Events: too much at once, no answer, or a refusal"
-            );
+            tracing::info!(lost, "some Events were not written: too many at once, no answer, or a refusal");
         }
-        let due = writer.correlator.due().max(writer.rest);
+        let due = writer.correlator.next_due().max(writer.rest);
         let wake = due.unwrap_or_else(Instant::now);
         tokio::select! {
             notice = coming.recv() => match notice {
@@ -78,7 +75,7 @@ impl Drop for EventWriter {
     fn drop(&mut self) {
         let left = self.correlator.unwritten_count();
         if left > 0 {
-            tracing::info!(left, "not all that happened is told by Events: rhumb ended before that");
+            tracing::info!(left, "some Events were not written before rhumb ended");
         }
     }
 }
@@ -94,11 +91,11 @@ impl EventWriter {
         let namespace = write.occurrence.id.namespace().map(str::to_owned);
         let now = Instant::now();
         if self.denied.get(&namespace).is_some_and(|until| now < *until) {
-            return self.correlator.unwritten(&write);
+            return self.correlator.note_skipped(&write);
         }
         let terms = self.terms.borrow().clone();
         let cluster = match terms {
-            Some(terms) => self.cluster.fenced(terms.fence([write.source.as_str().into()])),
+            Some(terms) => self.cluster.with_fence(terms.new_fence([write.source.as_str().into()])),
             None => self.cluster.clone(),
         };
         let written = match write.deed {
@@ -109,32 +106,38 @@ impl EventWriter {
             Ok(()) => drop(self.denied.remove(&namespace)),
             // They live for an hour.
             Err(error) if write.deed == EventWriteKind::Patch && *error.fault() == ClusterFault::NoObject => {
-                self.correlator.expired(write);
+                self.correlator.forget_event(write);
             }
             // It was made, and only the answer did not come.
-            Err(error) if write.tried_before() && *error.fault() == ClusterFault::VersionConflict => {}
-            Err(error) => self.failed(write, namespace, &error, now),
+            Err(error) if write.is_retry() && *error.fault() == ClusterFault::VersionConflict => {}
+            Err(error) => self.note_failure(write, namespace, &error, now),
         }
     }
 
-    fn failed(&mut self, write: EventWrite, namespace: Option<String>, error: &ClusterError, now: Instant) {
+    fn note_failure(
+        &mut self,
+        write: EventWrite,
+        namespace: Option<String>,
+        error: &ClusterError,
+        now: Instant,
+    ) {
         match error.fault() {
             // The Events of the namespace go with it; another one may have its name soon.
             ClusterFault::Denied { by: Denial::Terminating, .. }
             | ClusterFault::NoNamespace { .. }
             | ClusterFault::NotHeld => {
-                self.correlator.unwritten(&write);
+                self.correlator.note_skipped(&write);
             }
             // The denial is logged here, and not with each of them.
             ClusterFault::Denied { .. } => {
-                self.correlator.unwritten(&write);
-                if self.denied.insert(namespace, now + DENIED).is_none() {
+                self.correlator.note_skipped(&write);
+                if self.denied.insert(namespace, now + DENIED_RETRY_DELAY).is_none() {
                     tracing::warn!("no Events are written there: {error}");
                 }
                 return;
             }
-            _ if error.retry() != RetryAdvice::Soon => self.correlator.given_up(&write),
-            _ if self.correlator.failed(write) => self.rest = Some(Instant::now() + TROUBLE),
+            _ if error.retry() != RetryAdvice::Soon => self.correlator.note_lost(&write),
+            _ if self.correlator.note_failure(write) => self.rest = Some(Instant::now() + OUTAGE_RETRY_DELAY),
             _ => {}
         }
         tracing::debug!("an Event could not be written: {error}");

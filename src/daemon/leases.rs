@@ -29,10 +29,10 @@ use super::reconciler::Inquiries;
 use crate::cluster::{
     Cluster, ClusterError, ClusterFault, LeaseRecord, LeaseTerms, LeaseWrite, TermStart, WriteFence,
 };
-use crate::engine::{BEAT, LASTS, LeaseMark, LeaseShares, TERM};
+use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseShares, WRITE_TERM};
 use crate::heartbeat::Heartbeat;
 
-const LOST: &str = "lost the Lease of the source: another replica holds it, or has held it";
+const LOST_REASON: &str = "lost the Lease of the source: another replica holds it, or has held it";
 
 /// Names of sources.
 pub type SourceNames = BTreeSet<Arc<str>>;
@@ -43,13 +43,13 @@ const OF_SOURCE: &str = "rhumb-";
 /// same.
 const OF_REPLICA: &str = "rhumb-replica.";
 /// Writes of Leases at a time.
-const AT_ONCE: usize = 16;
+const CONCURRENT_WRITES: usize = 16;
 /// The time limit for the loop's answer about rollouts.
-const ANSWER: Duration = Duration::from_secs(1);
+const LOOP_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time for which a released Lease waits for the answers to writes in flight.
-const ANSWERED: Duration = Duration::from_millis(500);
+const RELEASE_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest time that one beat may take.
-const TURN: Duration = Duration::from_mins(1);
+const MAX_BEAT_DURATION: Duration = Duration::from_mins(1);
 
 /// The Leases that this replica holds. Dropped, they run out by themselves.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl Leases {
         let (runs, run) = watch::channel(SourceNames::new());
         let (told, share) = watch::channel(SourceNames::new());
         let (terms, stop) = (LeaseTerms::default(), CancellationToken::new());
-        let own: Arc<str> = identity().into();
-        let heartbeat = cluster.heartbeats().expect("the Leases", TURN);
+        let own: Arc<str> = process_identity().into();
+        let heartbeat = cluster.heartbeats().expect_part("the Leases", MAX_BEAT_DURATION);
         let keeper = LeaseKeeper {
             cluster,
             namespace: namespace.to_owned(),
@@ -94,7 +94,7 @@ impl Leases {
     }
 
     /// These are the sources that any replica should serve.
-    pub fn wish(&self, sources: SourceNames) {
+    pub fn set_wanted_sources(&self, sources: SourceNames) {
         self.wish.send_if_modified(|known| {
             let changed = *known != sources;
             *known = sources;
@@ -109,7 +109,7 @@ impl Leases {
 
     /// Waits until it may serve others than these; false where nobody looks after the Leases any
     /// more.
-    pub async fn wait_for_change(&self, serving: &SourceNames) -> bool {
+    pub async fn changed(&self, serving: &SourceNames) -> bool {
         let mut share = self.share.clone();
         let differs = |share: &SourceNames| share.intersection(&self.wish.borrow()).ne(serving.iter());
         share.wait_for(differs).await.is_ok()
@@ -117,18 +117,18 @@ impl Leases {
 
     /// Says which sources the loop serves: a Lease is released only when that no longer names its
     /// source.
-    pub fn serving(&self, sources: SourceNames) {
+    pub fn set_served_sources(&self, sources: SourceNames) {
         self.runs.send_replace(sources);
     }
 
     /// Returns the terms of all sources, as they are at any moment.
-    pub fn terms(&self) -> LeaseTerms {
+    pub fn lease_terms(&self) -> LeaseTerms {
         self.terms.clone()
     }
 
     /// Returns the fence around all writes of a loop that serves these sources.
     pub fn fence(&self, sources: &SourceNames) -> WriteFence {
-        self.terms.fence(sources.iter().cloned())
+        self.terms.new_fence(sources.iter().cloned())
     }
 
     /// Releases all, once no loop runs any more.
@@ -172,16 +172,16 @@ struct LeaseAnswer {
 
 impl LeaseKeeper {
     async fn keep(mut self, stop: CancellationToken) {
-        let registered = stop.run_until_cancelled(self.own_lease()).await;
+        let registered = stop.run_until_cancelled(self.announce_replica()).await;
         if let Some(registered) = registered {
-            self.own_saved(registered);
+            self.record_own_lease(registered);
             // Others that begin now are seen before anything is taken.
-            stop.run_until_cancelled(tokio::time::sleep(BEAT)).await;
+            stop.run_until_cancelled(tokio::time::sleep(LEASE_LIST_INTERVAL)).await;
         }
         while !stop.is_cancelled() {
-            self.heartbeat.beat(TURN);
-            self.beat().await;
-            let wake = self.shares.wake(Instant::now());
+            self.heartbeat.record(MAX_BEAT_DURATION);
+            self.renew_and_list().await;
+            let wake = self.shares.next_wake(Instant::now());
             tokio::select! {
                 () = tokio::time::sleep_until(wake.into()) => {}
                 Ok(()) = self.wished.changed() => {}
@@ -193,37 +193,37 @@ impl LeaseKeeper {
     }
 
     /// Renews the held Leases before anything else is asked.
-    async fn beat(&mut self) {
-        let due = self.shares.due(Instant::now());
-        let (own, held) = futures::join!(self.own_lease(), self.save(due));
-        self.own_saved(own);
-        self.saved(held);
+    async fn renew_and_list(&mut self) {
+        let due = self.shares.due_renewals(Instant::now());
+        let (own, held) = futures::join!(self.announce_replica(), self.save(due));
+        self.record_own_lease(own);
+        self.record_saved(held);
         self.list().await;
         let wanted = self.wished.borrow_and_update().clone();
-        let moves = self.shares.moves(&wanted, Instant::now());
+        let moves = self.shares.next_moves(&wanted, Instant::now());
         for source in &moves.lost {
             self.terms.end(source);
-            tracing::warn!(%source, "{LOST}");
+            tracing::warn!(%source, "{LOST_REASON}");
         }
         for source in &moves.lapsed {
             self.terms.end(source);
-            tracing::warn!(%source, "the Lease of the source was not renewed in time: nothing is written for it until it is");
+            tracing::warn!(%source, "the Lease of the source was not renewed in time: nothing is written for the source until it is");
         }
         let leaving = &self.leaving;
         self.lapsed.extend(moves.lapsed.into_iter().filter(|source| !leaving.contains(source)));
         let is_own = |source: &Arc<str>| self.is_last_holder(source);
         for source in self.lapsed.iter().filter(|source| wanted.contains(*source) && !is_own(source)) {
-            tracing::warn!(%source, "{LOST}");
+            tracing::warn!(%source, "{LOST_REASON}");
         }
         let lapsed = self.lapsed.iter().filter(|source| wanted.contains(*source) && is_own(source));
         self.lapsed = lapsed.cloned().collect();
         self.leaving.extend(moves.leave);
-        self.leaving.retain(|source| self.shares.holds(source));
+        self.leaving.retain(|source| self.shares.has_lease(source));
         self.publish();
-        let taken = self.save(self.free(moves.take)).await;
-        self.saved(taken);
+        let taken = self.save(self.unserved_sources(moves.take)).await;
+        self.record_saved(taken);
         if moves.surplus > 0 {
-            self.let_go(moves.surplus).await;
+            self.choose_surplus(moves.surplus).await;
         }
         self.publish();
         self.release().await;
@@ -242,7 +242,7 @@ impl LeaseKeeper {
     }
 
     /// Returns those that no loop of this process serves, but for what it goes on with.
-    fn free(&self, sources: Vec<Arc<str>>) -> Vec<Arc<str>> {
+    fn unserved_sources(&self, sources: Vec<Arc<str>>) -> Vec<Arc<str>> {
         let run = self.run.borrow();
         let is_free = |source: &Arc<str>| self.lapsed.contains(source) || !run.contains(source);
         sources.into_iter().filter(is_free).collect()
@@ -250,7 +250,7 @@ impl LeaseKeeper {
 
     /// Publishes what the loop may serve.
     fn publish(&self) {
-        let held = self.shares.held().filter(|source| !self.leaving.contains(*source));
+        let held = self.shares.held_sources().filter(|source| !self.leaving.contains(*source));
         let share: SourceNames = held.chain(&self.lapsed).cloned().collect();
         self.told.send_if_modified(|known| {
             if *known == share {
@@ -269,7 +269,7 @@ impl LeaseKeeper {
 
     /// Looks at all Leases.
     async fn list(&mut self) {
-        match self.cluster.leases(&self.namespace).await {
+        match self.cluster.list_leases(&self.namespace).await {
             Ok(found) => self.read(found),
             Err(error) if *error.fault() == ClusterFault::NoObject => {}
             Err(error) => return self.complain(&error),
@@ -306,20 +306,20 @@ impl LeaseKeeper {
         let answers = futures::stream::iter(sources).map(|source| async move {
             let name = format!("{OF_SOURCE}{source}");
             let (sent, tick) = (Instant::now(), LeaseTerms::tick());
-            let tenure = LeaseWrite::Renew(own, LASTS);
+            let tenure = LeaseWrite::Renew(own, LEASE_DURATION);
             let answer = cluster.save_lease(namespace, &name, records.get(&name), tenure).await;
             LeaseAnswer { source, sent, tick, answer }
         });
-        answers.buffer_unordered(AT_ONCE).collect().await
+        answers.buffer_unordered(CONCURRENT_WRITES).collect().await
     }
 
-    fn saved(&mut self, all: Vec<LeaseAnswer>) {
+    fn record_saved(&mut self, all: Vec<LeaseAnswer>) {
         for LeaseAnswer { source, sent, tick, answer } in all {
-            self.renewal_answered(&source, sent, tick, answer);
+            self.record_renewal(&source, sent, tick, answer);
         }
     }
 
-    fn renewal_answered(
+    fn record_renewal(
         &mut self,
         source: &Arc<str>,
         sent: Instant,
@@ -330,10 +330,10 @@ impl LeaseKeeper {
             Ok(record) => {
                 self.records.insert(record.name.clone(), record);
                 // An answer that came too late gives nothing: another may have it.
-                if sent.elapsed() < TERM {
-                    self.shares.renewed(source, sent);
+                if sent.elapsed() < WRITE_TERM {
+                    self.shares.note_renewal(source, sent);
                     self.lapsed.remove(source);
-                    self.terms.extend(source, tick, TERM);
+                    self.terms.extend(source, tick, WRITE_TERM);
                 }
             }
             // The next look shows what it says now.
@@ -343,17 +343,17 @@ impl LeaseKeeper {
     }
 
     /// Shows that this replica lives, where that is due.
-    async fn own_lease(&self) -> Option<Result<LeaseRecord, ClusterError>> {
+    async fn announce_replica(&self) -> Option<Result<LeaseRecord, ClusterError>> {
         let renewed = self.own_renewed.map(|renewed| renewed.elapsed());
-        if renewed.is_some_and(|since| since < BEAT * 2) {
+        if renewed.is_some_and(|since| since < LEASE_LIST_INTERVAL * 2) {
             return None;
         }
         let name = format!("{OF_REPLICA}{}", self.own);
-        let tenure = LeaseWrite::Renew(&self.own, LASTS);
+        let tenure = LeaseWrite::Renew(&self.own, LEASE_DURATION);
         Some(self.cluster.save_lease(&self.namespace, &name, self.records.get(&name), tenure).await)
     }
 
-    fn own_saved(&mut self, answer: Option<Result<LeaseRecord, ClusterError>>) {
+    fn record_own_lease(&mut self, answer: Option<Result<LeaseRecord, ClusterError>>) {
         match answer {
             Some(Ok(record)) => {
                 self.records.insert(record.name.clone(), record);
@@ -365,15 +365,15 @@ impl LeaseKeeper {
     }
 
     /// Chooses what others are to have.
-    async fn let_go(&mut self, surplus: usize) {
+    async fn choose_surplus(&mut self, surplus: usize) {
         let inquiries = self.running.borrow().clone();
         let Some(inquiries) = inquiries else { return };
-        let status = tokio::time::timeout(ANSWER, inquiries.status()).await;
+        let status = tokio::time::timeout(LOOP_ANSWER_TIMEOUT, inquiries.status()).await;
         let Ok(Some(status)) = status else { return };
         let rolling = status.rollout.rolling.iter().filter_map(|roll| roll.source.as_deref());
         let busy = rolling.map(Into::into).collect();
-        for source in self.shares.let_go(surplus, &busy) {
-            self.shares.offered(&source);
+        for source in self.shares.surplus_leases(surplus, &busy) {
+            self.shares.note_offer(&source);
             self.leaving.insert(source);
         }
     }
@@ -390,14 +390,14 @@ impl LeaseKeeper {
     async fn open(&mut self, sources: Vec<Arc<str>>, wished: &SourceNames) {
         for source in &sources {
             self.terms.end(source);
-            self.shares.gave_up(source);
+            self.shares.note_loss(source);
             self.leaving.remove(source);
         }
         // An Event may be on its way: the loop has ended, and whoever writes Events has not.
-        self.terms.at_rest(&sources, ANSWERED).await;
+        self.terms.wait_until_idle(&sources, RELEASE_DRAIN_TIMEOUT).await;
         // An unanswered write may still be carried out; then the Lease runs out, which takes
         // longer.
-        let sure = |source: &Arc<str>| !self.terms.is_write_unanswered(source, LASTS);
+        let sure = |source: &Arc<str>| !self.terms.is_write_unanswered(source, LEASE_DURATION);
         let sources: Vec<_> = sources.into_iter().filter(sure).collect();
         let (cluster, namespace, records) = (&self.cluster, &self.namespace, &self.records);
         let answers = futures::stream::iter(sources).map(|source| async move {
@@ -410,18 +410,18 @@ impl LeaseKeeper {
             let removed = cluster.delete_lease(namespace, record).await;
             Some((name, removed.map(|()| None)))
         });
-        let answers: Vec<_> = answers.buffer_unordered(AT_ONCE).collect().await;
+        let answers: Vec<_> = answers.buffer_unordered(CONCURRENT_WRITES).collect().await;
         for (name, answer) in answers.into_iter().flatten() {
             match answer {
                 Ok(Some(record)) => drop(self.records.insert(name, record)),
                 Ok(None) => drop(self.records.remove(&name)),
-                Err(error) => tracing::debug!("a Lease runs out instead of being released: {error}"),
+                Err(error) => tracing::debug!("a Lease was not released, and expires by itself: {error}"),
             }
         }
     }
 
     async fn release_all(&mut self) {
-        let held: Vec<Arc<str>> = self.shares.held().cloned().collect();
+        let held: Vec<Arc<str>> = self.shares.held_sources().cloned().collect();
         // The configuration is the same as before: somebody serves them soon.
         let all = held.iter().cloned().collect();
         self.open(held, &all).await;
@@ -434,13 +434,13 @@ impl LeaseKeeper {
 
 /// Returns the identity of this process: the host's name, which in a pod is the pod's, and a random
 /// number.
-fn identity() -> String {
+fn process_identity() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
     let host: String = host.chars().map(plain).take(63).collect();
     let host = host.trim_matches('-');
     let host = if host.is_empty() { "replica" } else { host };
-    format!("{host}.{:012x}", super::random().to_bits() & 0xffff_ffff_ffff)
+    format!("{host}.{:012x}", super::random_fraction().to_bits() & 0xffff_ffff_ffff)
 }
 
 #[cfg(test)]
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn each_process_has_a_name_of_its_own_that_can_be_a_leases() {
-        let (one, other) = (identity(), identity());
+        let (one, other) = (process_identity(), process_identity());
         assert_ne!(one, other);
         let parts: Vec<&str> = one.split('.').collect();
         assert_eq!(parts.len(), 2, "{one}");

@@ -42,7 +42,7 @@ pub(super) enum LoopEvent {
     Parent(SourceId, Result<Option<InventoryObject>, crate::cluster::ClusterError>),
     /// The orders object of a source was read or written.
     Orders(SourceId, Result<Option<OrdersObject>, crate::cluster::ClusterError>),
-    /// The budget object was read or written.
+    /// The rollout ledger was read or written.
     Budget(Result<Option<BudgetObject>, crate::cluster::ClusterError>),
     /// The key for hashes of data was read or made.
     ConfigKey(Result<Option<ConfigKey>, crate::cluster::ClusterError>),

@@ -1,18 +1,25 @@
 //! The loop that makes a cluster follow its sources.
 //!
-//! Everything that happens arrives as one closed `LoopEvent`; events only wake the loop, and every
-//! decision is made by the engine from whole state. Small tasks carry out the engine's actions, and
-//! their results are events again.
+//! The loop receives results of tasks (`LoopEvent`), changes that informers and watches saw, and
+//! questions, each through a channel of its own. They only wake it: every decision is made by the
+//! engine from whole state. Small tasks carry out the engine's actions.
 //!
-//! | part | does | |---|---| | [`Reconciler`] | the loop, for the daemon and for one pass | |
-//!   `feed` | one task per source: observe, read, parse | | `pins` | the revisions that a source
-//!   keeps readable | | `contents` | bodies of objects, read again when they are needed | | `act` |
-//!   carries an action out and returns its result | | `drift` | compares an object with its
-//!   content, and finds who changed it | | `kinds` | discovery, informers, autoscalers | |
-//!   `watchers` | the accounts and namespaces of the informers | | `customs` | sources in the
-//!   cluster | | `leases` | the sources that this replica holds | | `inventory` | the inventory
-//!   ConfigMap of each source | | `events` | Kubernetes Events | | `tasks` | tasks beside the loop,
-//!   whose end is always seen | | [`preview()`] | one dry run of the same engine |
+//! | part | does |
+//! |---|---|
+//! | [`Reconciler`] | the loop, for the daemon and for one pass |
+//! | `source_task` | one task per source: observe, read, parse |
+//! | `pins` | the revisions that a source keeps readable |
+//! | `contents` | bodies of objects, read again when they are needed |
+//! | `executor` | carries an action out and returns its result |
+//! | `drift` | compares an object with its content, and finds who changed it |
+//! | `kinds` | discovery, informers, autoscalers |
+//! | `watchers` | the accounts and namespaces of the informers |
+//! | `source_objects` | sources in the cluster |
+//! | `leases` | the sources that this replica holds |
+//! | `inventory` | the inventory ConfigMap of each source |
+//! | `kube_events` | Kubernetes Events |
+//! | `tasks` | tasks beside the loop, whose end is always seen |
+//! | [`preview()`] | one pass of the same engine without writes |
 //!
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
 
@@ -40,11 +47,12 @@ mod tasks;
 mod watchers;
 
 pub use inventory::{
-    PendingPrune, acknowledged, is_made_from, pending_prunes, place, rejections, unlisted, untold_prunes,
+    PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of,
+    untold_prunes,
 };
 pub use kube_events::write_events;
 pub use leases::{Leases, SourceNames};
-pub use objects::{GatheredManifests, SourceObjects, gathered};
+pub use objects::{GatheredManifests, SourceObjects, gather_manifests};
 pub use pass_result::{PassEnding, PassResult};
 pub use preview::{PreviewError, preview, preview_all, preview_of};
 pub use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
@@ -53,7 +61,7 @@ pub use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDut
 pub use tasks::FatalError;
 
 /// Returns a random number from 0 to 1, to spread what would otherwise happen everywhere at once.
-fn random() -> f64 {
+fn random_fraction() -> f64 {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     // Each RandomState has keys of its own.
     (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64

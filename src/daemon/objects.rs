@@ -1,6 +1,6 @@
 //! The objects of a source as its files say them, for whoever asks what it holds.
 
-use super::executor::blocking;
+use super::executor::run_blocking;
 use super::setup::SourceFiles;
 use crate::engine::AllowList;
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};
@@ -27,15 +27,15 @@ pub struct GatheredManifests {
 }
 
 /// Reads a source once, at its newest revision.
-pub async fn gathered(files: SourceFiles) -> Result<GatheredManifests, source::SourceError> {
+pub async fn gather_manifests(files: SourceFiles) -> Result<GatheredManifests, source::SourceError> {
     let (items, complete) = match files {
         SourceFiles::Once(disk) => {
             let texts =
                 disk.snapshot.files.iter().map(|file| (&file.path, disk.read(file.blob).unwrap_or_default()));
             let read = texts.map(|(path, bytes)| manifest::read(path, bytes));
-            gather(read, disk.snapshot.complete())
+            gather(read, disk.snapshot.is_complete())
         }
-        SourceFiles::Followed(source) => followed(source).await?,
+        SourceFiles::Followed(source) => read_followed(source).await?,
     };
     Ok(GatheredManifests { items, complete })
 }
@@ -63,16 +63,16 @@ impl GatheredManifests {
     }
 }
 
-async fn followed(mut source: Source) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
+async fn read_followed(mut source: Source) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
-    blocking(move || {
+    run_blocking(move || {
         let snapshot = reader.snapshot(&observed.revision)?;
         let mut readings = Vec::new();
         for file in &snapshot.files {
             readings.push(manifest::read(&file.path, &reader.read(file.blob)?));
         }
-        Ok(gather(readings.into_iter(), snapshot.complete()))
+        Ok(gather(readings.into_iter(), snapshot.is_complete()))
     })
     .await
 }

@@ -35,7 +35,7 @@ pub struct PassResult {
     pub held: BTreeMap<ObjectId, String>,
     /// The findings of reading, of all sources.
     pub diagnostics: Vec<Diagnostic>,
-    /// The reason for which a source was not read whole, by name.
+    /// The reason for which a source was not read completely, by name.
     pub incomplete: Vec<(String, String)>,
     /// The revision that was applied; empty where none could be read.
     pub revision: String,
@@ -63,7 +63,7 @@ impl PassResult {
                 Outcome::Created => (PlannedAction::Create, None),
                 Outcome::Configured => (PlannedAction::Configure, None),
                 Outcome::Adopted(owner) => {
-                    (PlannedAction::Configure, Some(format!("it is taken over from {owner}")))
+                    (PlannedAction::Configure, Some(format!("it is adopted from {owner}")))
                 }
                 Outcome::Repaired(who) => (PlannedAction::Configure, Some(who.to_string())),
                 Outcome::Unchanged | Outcome::Unhealthy(_) => (PlannedAction::Unchanged, None),

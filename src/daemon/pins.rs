@@ -9,10 +9,10 @@ use crate::object::Revision;
 
 /// The quiet time before revisions are kept. Keeping one costs more than reading a change, and the
 /// next commit should not wait for it.
-const QUIET: Duration = Duration::from_secs(1);
+const PIN_DELAY: Duration = Duration::from_secs(1);
 
 /// The longest time for which a revision is in force before it is kept all the same.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_PIN_DELAY: Duration = Duration::from_secs(30);
 
 /// The revisions that a source was told to keep, and those that it is to keep.
 #[derive(Debug, Default)]
@@ -26,15 +26,15 @@ pub(super) struct RevisionPins {
 
 impl RevisionPins {
     /// These are to be kept, and no others.
-    pub(super) fn want(&mut self, revisions: BTreeSet<Revision>) {
+    pub(super) fn set_wanted(&mut self, revisions: BTreeSet<Revision>) {
         self.wanted = revisions;
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        self.due = Some((now + QUIET).min(since + LONGEST));
+        self.due = Some((now + PIN_DELAY).min(since + MAX_PIN_DELAY));
     }
 
     /// Returns when something is to be done.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         self.due
     }
 
@@ -58,7 +58,7 @@ impl RevisionPins {
     }
 
     /// They could not be kept: tried again when it is asked for again.
-    pub(super) fn failed(&mut self) {
+    pub(super) fn note_failure(&mut self) {
         (self.due, self.since) = (None, None);
     }
 }
@@ -77,30 +77,30 @@ mod tests {
         let start = Instant::now();
         for (passed, due) in [(0, 1_000), (900, 1_900), (1_800, 2_800), (29_500, 30_000), (31_000, 30_000)] {
             tokio::time::advance(start + Duration::from_millis(passed) - Instant::now()).await;
-            pins.want(set("a"));
-            assert_eq!(pins.due(), Some(start + Duration::from_millis(due)), "{passed} ms");
+            pins.set_wanted(set("a"));
+            assert_eq!(pins.next_due(), Some(start + Duration::from_millis(due)), "{passed} ms");
         }
         pins.mark_kept(set("a"));
-        pins.want(set("a b"));
-        assert_eq!(pins.due(), Some(Instant::now() + QUIET));
+        pins.set_wanted(set("a b"));
+        assert_eq!(pins.next_due(), Some(Instant::now() + PIN_DELAY));
     }
 
     #[test]
     fn they_are_kept_one_by_one_after_the_first_time() {
         let mut pins = RevisionPins::default();
-        assert_eq!(pins.due(), None);
-        pins.want(set("a b"));
+        assert_eq!(pins.next_due(), None);
+        pins.set_wanted(set("a b"));
         assert_eq!(pins.next(), set("a b"));
         pins.mark_kept(pins.next());
-        assert_eq!(pins.due(), None);
-        pins.want(set("b c d"));
+        assert_eq!(pins.next_due(), None);
+        pins.set_wanted(set("b c d"));
         assert_eq!(pins.next(), set("b c"));
         pins.mark_kept(pins.next());
-        assert!(pins.due().is_some());
+        assert!(pins.next_due().is_some());
         assert_eq!(pins.next(), set("b c d"));
-        pins.failed();
-        assert_eq!(pins.due(), None);
-        pins.want(set("d"));
+        pins.note_failure();
+        assert_eq!(pins.next_due(), None);
+        pins.set_wanted(set("d"));
         assert_eq!(pins.next(), set("b c d").intersection(&set("d")).cloned().chain(set("d")).collect());
     }
 }

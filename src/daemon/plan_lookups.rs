@@ -23,17 +23,17 @@ pub(super) async fn prove_absent(
     if missing.is_empty() || engine.sources().iter().all(|source| source.prune != PrunePolicy::On) {
         return Ok(());
     }
-    match cluster.absent(&missing).await {
-        Ok(absent) => absent.iter().for_each(|kind| engine.absent(kind)),
+    match cluster.find_absent_kinds(&missing).await {
+        Ok(absent) => absent.iter().for_each(|kind| engine.set_kind_absent(kind)),
         Err(error) if error.is_unreachable() => return Err(error),
-        Err(error) => tracing::debug!("whether a kind is gone cannot be told: {error}"),
+        Err(error) => tracing::debug!("it cannot be found out whether a kind is gone: {error}"),
     }
     Ok(())
 }
 
 /// Decides again about what belongs to others, once it is known what those are called. Where that
 /// cannot be read the reason goes on naming the id of their inventory.
-pub(super) async fn name_owners(
+pub(super) async fn decide_foreign_objects(
     cluster: &Cluster,
     namespace: &str,
     engine: &mut Engine,
@@ -45,9 +45,9 @@ pub(super) async fn name_owners(
     if owned.is_empty() {
         return;
     }
-    let Ok(inventories) = cluster.kept_inventories(namespace).await else { return };
+    let Ok(inventories) = cluster.read_inventories(namespace).await else { return };
     let name = |name: &String| (applyset_id(namespace, name).into(), name.as_str().into());
-    engine.name_sources(inventories.iter().map(|(source, _)| name(source)).collect());
+    engine.set_source_names(inventories.iter().map(|(source, _)| name(source)).collect());
     for id in owned {
         let decision = engine.decide(&id, Instant::now());
         decisions.insert(id, decision);

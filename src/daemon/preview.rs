@@ -1,4 +1,5 @@
-//! One dry run: the same facts, the same decisions, and the server's own answer instead of a write.
+//! One pass of the same engine in which nothing is written: where a decision needs more than the
+//! store has, the object is read, and a server dry run stands in place of a write.
 
 mod lists;
 mod plan;
@@ -12,10 +13,10 @@ use serde_json::Value;
 use super::acceptance;
 use super::contents::{ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
-use super::executor::blocking;
-use super::handover::peers;
-use super::kinds::scopes;
-use super::plan_lookups::name_owners;
+use super::executor::run_blocking;
+use super::handover::read_peers;
+use super::kinds::kind_scopes;
+use super::plan_lookups::decide_foreign_objects;
 use super::reading::{ReadSettings, TextInterner};
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{read_disk, repository_of};
@@ -31,13 +32,13 @@ use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
 
 /// Server dry runs in flight at once.
-const CONCURRENCY: usize = 8;
+const CONCURRENT_DRY_RUNS: usize = 8;
 
 /// Tells what one pass over a source would do. Writes nothing to the cluster.
 ///
 /// Fails when the API server cannot be asked at all.
 pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> Result<Plan, PreviewError> {
-    let (preview, decisions) = decided(cluster, namespace, setup).await?;
+    let (preview, decisions) = decide_all(cluster, namespace, setup).await?;
     Ok(preview.plan(decisions).await)
 }
 
@@ -52,7 +53,7 @@ pub async fn preview_of(
     setup: SourceSetup,
     id: &ObjectId,
 ) -> Result<Plan, PreviewError> {
-    let (preview, mut decisions) = decided(cluster, namespace, setup).await?;
+    let (preview, mut decisions) = decide_all(cluster, namespace, setup).await?;
     decisions.retain(|other, _| other == id);
     Ok(preview.plan(decisions).await)
 }
@@ -80,13 +81,13 @@ pub async fn preview_all(
             Err(error) => return Err(error),
         }
     }
-    preview.all_read();
+    preview.note_all_read();
     let mut plans = Vec::new();
     for (name, source) in read {
         let plan = match source {
             Ok(_) if !planned(&name) => continue,
             Ok(source) => {
-                let decisions = Box::pin(preview.decided(source)).await?;
+                let decisions = Box::pin(preview.decide_all(source)).await?;
                 Ok(preview.plan(decisions).await)
             }
             Err(error) => Err(error),
@@ -96,14 +97,14 @@ pub async fn preview_all(
     Ok(plans)
 }
 
-async fn decided(
+async fn decide_all(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
 ) -> Result<(PreviewRun, BTreeMap<ObjectId, Decision>), PreviewError> {
     let mut preview = PreviewRun::new(cluster.clone(), namespace, cluster.discover().await?);
     let source = Box::pin(preview.add(setup)).await?;
-    let decisions = Box::pin(preview.decided(source)).await?;
+    let decisions = Box::pin(preview.decide_all(source)).await?;
     Ok((preview, decisions))
 }
 
@@ -144,10 +145,10 @@ struct SourceView {
 
 impl PreviewRun {
     fn new(cluster: Cluster, namespace: &str, kinds: KindTable) -> Self {
-        let mut engine = Engine::new(Budget::default()).foreseeing();
-        engine.mind_others();
-        engine.clock(std::time::Instant::now(), jiff::Timestamp::now());
-        engine.scoped(scopes(Some(&kinds)));
+        let mut engine = Engine::new(Budget::default()).assume_prerequisites();
+        engine.require_peer_consent();
+        engine.set_clock(std::time::Instant::now(), jiff::Timestamp::now());
+        engine.set_scopes(kind_scopes(Some(&kinds)));
         let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
         let (outlooks, notes) = (Vec::new(), Vec::new());
         Self { cluster, namespace, outlooks, source: SourceId::new(0), engine, contents, kinds, notes }
@@ -155,7 +156,7 @@ impl PreviewRun {
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
     async fn add(&mut self, setup: SourceSetup) -> Result<SourceId, PreviewError> {
-        let setup = acceptance::anchored(&self.cluster, &self.namespace, setup).await?;
+        let setup = acceptance::with_anchor(&self.cluster, &self.namespace, setup).await?;
         let applyset: Arc<str> = applyset_id(&self.namespace, &setup.name).into();
         let mut source = SourceState::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
@@ -167,7 +168,7 @@ impl PreviewRun {
             SourceFiles::Followed(source) => SourceBytes::Store(source.reader()),
             SourceFiles::Once(disk) => SourceBytes::Disk(disk.clone()),
         };
-        let acting = self.cluster.acting_as(setup.acts_as(&self.namespace));
+        let acting = self.cluster.with_account(setup.service_account(&self.namespace));
         let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
         let reading = self.read(SourceId::new(self.engine.sources().len()), &applyset, setup).await?;
         if namespaces.is_some() {
@@ -181,9 +182,9 @@ impl PreviewRun {
     }
 
     /// All sources were read a moment ago: none of them may want more than it says.
-    fn all_read(&mut self) {
-        let dropped = self.engine.dropped();
-        self.engine.source_ids().for_each(|source| self.engine.checked(source, dropped));
+    fn note_all_read(&mut self) {
+        let dropped = self.engine.last_drop();
+        self.engine.source_ids().for_each(|source| self.engine.record_check(source, dropped));
     }
 
     async fn read(
@@ -195,10 +196,12 @@ impl PreviewRun {
         let (applyset, namespace) = (applyset.clone(), setup.namespace.as_str().into());
         let dialect =
             ReadSettings { source, applyset, namespace, allow: setup.allow, names: TextInterner::default() };
-        let scopes = scopes(Some(&self.kinds));
+        let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
-            SourceFiles::Once(disk) => Ok(blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
-            SourceFiles::Followed(source) => super::source_task::at_newest(source, dialect, scopes).await,
+            SourceFiles::Once(disk) => Ok(run_blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
+            SourceFiles::Followed(source) => {
+                super::source_task::read_newest_once(source, dialect, scopes).await
+            }
         }
     }
 
@@ -215,26 +218,26 @@ impl PreviewRun {
                 }
                 KindLookup::Unknown => KindAvailability::Unknown,
             };
-            self.engine.served(gvk, served);
+            self.engine.set_kind_availability(gvk, served);
         }
         desired.iter().any(|desired| desired.ceded.is_some())
     }
 
     /// Turns to a source, and decides about all that it wants or has.
-    async fn decided(&mut self, source: SourceId) -> Result<BTreeMap<ObjectId, Decision>, PreviewError> {
+    async fn decide_all(&mut self, source: SourceId) -> Result<BTreeMap<ObjectId, Decision>, PreviewError> {
         self.source = source;
         self.notes.clear();
         self.list().await?;
-        self.scalers().await;
-        self.configs().await?;
+        self.read_scalers().await;
+        self.read_configs().await?;
         let mut decisions = self.decide().await?;
         if self.engine.needs_peers() {
             self.ask_others().await?;
             decisions = self.decide().await?;
         }
-        name_owners(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
+        decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
         if self.engine.source(source).prune == PrunePolicy::Partial {
-            decisions.retain(|id, _| self.want(id).is_some());
+            decisions.retain(|id, _| self.wanted_object(id).is_some());
         }
         Ok(decisions)
     }
@@ -242,11 +245,11 @@ impl PreviewRun {
     /// Reads what the other sources of the cluster want. Where that cannot be done the plan is made
     /// without it, and says so.
     async fn ask_others(&mut self) -> Result<(), ClusterError> {
-        match peers(&self.cluster, &self.namespace).await {
-            Ok(peers) => drop(self.engine.peers_read(peers, Instant::now())),
+        match read_peers(&self.cluster, &self.namespace).await {
+            Ok(peers) => drop(self.engine.set_peers(peers, Instant::now())),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.engine.mind_no_others();
+                self.engine.ignore_peers();
                 self.notes.push(format!(
                     "what other sources of the cluster want is not known, and may be among what would be deleted: \
                      {error}"
@@ -256,32 +259,32 @@ impl PreviewRun {
         Ok(())
     }
 
-    fn outlook(&self) -> &SourceView {
+    fn source_view(&self) -> &SourceView {
         &self.outlooks[self.source]
     }
 
     /// Returns the source's own wish for an object, whatever other sources ask for.
-    fn want(&self, id: &ObjectId) -> Option<&WantedObject> {
+    fn wanted_object(&self, id: &ObjectId) -> Option<&WantedObject> {
         let wants = &self.engine.entry(id)?.wants;
         wants.iter().find(|(source, _)| *source == self.source).map(|(_, want)| want)
     }
 
     /// Returns the objects that the source wants, or has as far as that is seen.
-    fn concerned(&self) -> impl Iterator<Item = &ObjectId> {
+    fn concerned_objects(&self) -> impl Iterator<Item = &ObjectId> {
         let applyset = &self.engine.source(self.source).applyset;
         let concerns = move |id: &ObjectId, entry: &ObjectEntry| {
-            let owner = self.engine.live(id).map(|live| &live.owner);
+            let owner = self.engine.informer_object(id).map(|live| &live.owner);
             let has = match owner {
                 Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == applyset,
                 _ => entry.wants.is_empty(),
             };
-            has || self.want(id).is_some()
+            has || self.wanted_object(id).is_some()
         };
         self.engine.entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
     }
 
     /// Reads what pods use, where a change of that restarts them.
-    async fn configs(&mut self) -> Result<(), ClusterError> {
+    async fn read_configs(&mut self) -> Result<(), ClusterError> {
         // Without it nobody can tell which objects are the source's own, and so would be pruned.
         if self.engine.is_reading_release_key() {
             self.read_key().await?;
@@ -290,25 +293,25 @@ impl PreviewRun {
             return Ok(());
         }
         for id in self.engine.data_to_follow() {
-            let data = match self.outlook().acting.data(&id).await {
+            let data = match self.source_view().acting.read_config_data(&id).await {
                 Ok(data) => ReadState::Value(data),
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => ReadState::Unreadable(error.reason().into()),
             };
-            self.engine.config_data(&id, data);
+            self.engine.set_config_data(&id, data);
         }
         Ok(())
     }
 
     async fn read_key(&mut self) -> Result<(), ClusterError> {
-        let key = match self.cluster.config_key(&self.namespace).await {
+        let key = match self.cluster.read_config_key(&self.namespace).await {
             Ok(key) => key.and_then(|key| key.key()).ok_or_else(|| "there is none".into()),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => Err(error.reason().into()),
         };
         let key = key.map_or_else(ReadState::Unreadable, ReadState::Value);
-        self.engine.release_key(key.clone());
-        self.engine.config_key(key);
+        self.engine.set_release_key(key.clone());
+        self.engine.set_config_key(key);
         Ok(())
     }
 
@@ -316,7 +319,7 @@ impl PreviewRun {
     async fn decide(&mut self) -> Result<BTreeMap<ObjectId, Decision>, ClusterError> {
         let now = Instant::now();
         let mut decisions = BTreeMap::new();
-        let mut open: Vec<ObjectId> = self.concerned().cloned().collect();
+        let mut open: Vec<ObjectId> = self.concerned_objects().cloned().collect();
         while !open.is_empty() {
             let mut looks: BTreeMap<(GroupKind, Option<String>), BTreeSet<String>> = BTreeMap::new();
             let mut again = Vec::new();
@@ -330,12 +333,12 @@ impl PreviewRun {
                     }
                     Action::Compare(want, form) => {
                         let verified = self.compare(&id, want, *form).await;
-                        self.engine.verified(&id, verified);
+                        self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
                     Action::Inspect(want, form) => {
                         let verified = self.inspect(&id, want, *form).await;
-                        self.engine.verified(&id, verified);
+                        self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
                     Action::Resolve => {
@@ -357,16 +360,16 @@ impl PreviewRun {
     ) -> Result<(), ClusterError> {
         for ((group_kind, namespace), names) in looks {
             let Some(kind) = self.kind(&group_kind) else { continue };
-            let found = match self.outlook().acting.look_up(&kind, namespace.as_deref(), &names).await {
+            let found = match self.source_view().acting.look_up(&kind, namespace.as_deref(), &names).await {
                 Ok(found) => found,
                 Err(error) if error.is_unreachable() => return Err(error),
                 Err(error) => {
                     let is_of = |listing: &WatchScope| {
                         listing.namespace.is_none() || listing.namespace.as_deref() == namespace.as_deref()
                     };
-                    for listing in self.lists_of(&kind).into_iter().filter(is_of) {
+                    for listing in self.list_scopes(&kind).into_iter().filter(is_of) {
                         let state = KindState::Blind(error.reason().into(), error.class());
-                        self.engine.informer(listing, state);
+                        self.engine.set_informer_state(listing, state);
                     }
                     continue;
                 }
@@ -377,20 +380,20 @@ impl PreviewRun {
                     Some(Found::Found(live)) => LiveLookup::Found(live.clone()),
                     Some(Found::Absent) | None => LiveLookup::Absent,
                 };
-                self.engine.looked_up(&id, looked);
+                self.engine.record_lookup(&id, looked);
             }
         }
         Ok(())
     }
 
     fn kind(&self, group_kind: &GroupKind) -> Option<Arc<ServedKind>> {
-        match self.kinds.preferred(group_kind) {
+        match self.kinds.preferred_kind(group_kind) {
             KindLookup::Served(kind) => Some(kind),
             KindLookup::Unserved { .. } | KindLookup::Unknown => None,
         }
     }
 
-    fn exactly(&self, gvk: &Gvk) -> Option<Arc<ServedKind>> {
+    fn served_kind_of_version(&self, gvk: &Gvk) -> Option<Arc<ServedKind>> {
         match self.kinds.get(gvk) {
             KindLookup::Served(kind) => Some(kind),
             KindLookup::Unserved { .. } | KindLookup::Unknown => None,
@@ -401,38 +404,43 @@ impl PreviewRun {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
         let claim = ReleaseClaim { release, seal: None };
-        blocking(move || contents.body(&want, &claim, form)).await.ok()
+        run_blocking(move || contents.body(&want, &claim, form)).await.ok()
     }
 
     async fn compare(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
-        let question = self.question(id, want, form);
+        let question = self.comparison_request(id, want, form);
         let (contents, want) = (self.contents.clone(), want.clone());
-        let content = blocking(move || contents.defended(&want)).await.unwrap_or_default();
-        question.answer(content)
+        let content = run_blocking(move || contents.defended_content(&want)).await.unwrap_or_default();
+        question.answer_from_view(content)
     }
 
-    /// Tries an object that cannot be read by the server's dry run, whose words then stand in the
-    /// plan.
+    /// Reads an object whose values have to be compared, and asks a dry run where they are spelled
+    /// otherwise. What cannot be read counts as changed.
     async fn inspect(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
-        let question = self.question(id, want, form);
-        let verified = match self.exactly(&want.gvk) {
+        let question = self.comparison_request(id, want, form);
+        let verified = match self.served_kind_of_version(&want.gvk) {
             Some(kind) => {
-                drift::inspected(&self.outlook().acting, &self.contents, &kind, &question).await.ok()
+                drift::inspect(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
             }
             None => None,
         };
-        verified.unwrap_or_else(|| question.verified(FieldCoverage::Lost(RepairImpact::InPlace)))
+        verified.unwrap_or_else(|| question.verdict(FieldCoverage::Lost(RepairImpact::InPlace)))
     }
 
-    fn question(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> ComparisonRequest {
-        ComparisonRequest::new(id.clone(), want.clone(), form, self.engine.shown(id))
+    fn comparison_request(
+        &self,
+        id: &ObjectId,
+        want: &SharedDesired,
+        form: ApplyVariant,
+    ) -> ComparisonRequest {
+        ComparisonRequest::new(id.clone(), want.clone(), form, self.engine.live_object(id))
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {
-        let named = self.engine.unresolved();
+        let named = self.engine.unresolved_contents();
         for (revision, wanted) in named {
             for (other, hash) in wanted.into_iter().filter(|(other, _)| other == id) {
-                self.engine.resolved(&other, &Release { hash, revision: revision.clone() }, None);
+                self.engine.record_past_content(&other, &Release { hash, revision: revision.clone() }, None);
             }
         }
     }

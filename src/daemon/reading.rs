@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{
-    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject, misused,
+    AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
+    check_annotations,
 };
 use crate::manifest::{self, KindScopes};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};
@@ -57,7 +58,7 @@ impl ReadSettings {
             let kind = item.gvk.group_kind();
             let scope = scopes.get(&kind);
             // Of what is refused wherever it lives, it need not be known.
-            if scope.is_none() && self.allow.admits(&kind, None) {
+            if scope.is_none() && self.allow.can_allow_kind(&kind, None) {
                 unknown.insert(kind);
             }
             let place = BodyLocation { source: self.source, blob, index: item.index };
@@ -68,9 +69,9 @@ impl ReadSettings {
                     refused.add(found);
                     continue;
                 }
-                let object = &self.names.shared(object);
-                let misused = misused(object);
-                match misused.iter().find(|found| found.is_error()) {
+                let object = &self.names.intern_object(object);
+                let misuse = check_annotations(object);
+                match misuse.iter().find(|found| found.is_error()) {
                     Some(fault) => facts.held.push(Arc::new(UnusableObject {
                         id: object.id.clone(),
                         gvk: object.gvk.clone(),
@@ -79,7 +80,7 @@ impl ReadSettings {
                     })),
                     None => facts.objects.push(Arc::new(DesiredObject::of(object, place, &self.applyset))),
                 }
-                facts.diagnostics.extend(misused);
+                facts.diagnostics.extend(misuse);
             }
             for held in assembled.held {
                 match self.allow.finding(&held.id, scope, &held.origin) {
@@ -101,7 +102,7 @@ impl ReadSettings {
 }
 
 /// The maximum number of disallowed objects of a file that are named.
-const NAMED: usize = 100;
+const MAX_NAMED_DISALLOWED: usize = 100;
 
 /// The disallowed objects of a file.
 #[derive(Default)]
@@ -112,7 +113,7 @@ struct DisallowedObjects {
 
 impl DisallowedObjects {
     fn add(&mut self, found: Diagnostic) {
-        if self.named.len() < NAMED { self.named.push(found) } else { self.more += 1 }
+        if self.named.len() < MAX_NAMED_DISALLOWED { self.named.push(found) } else { self.more += 1 }
     }
 
     fn diagnostics(self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
@@ -128,7 +129,7 @@ impl DisallowedObjects {
 pub(super) struct TextInterner(Arc<Mutex<HashSet<Arc<str>>>>);
 
 impl TextInterner {
-    fn shared(&self, object: Object) -> Object {
+    fn intern_object(&self, object: Object) -> Object {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = |text: &str| {
             if let Some(shared) = known.get(text) {
@@ -141,7 +142,7 @@ impl TextInterner {
         let Gvk { group, version, kind } = &object.gvk;
         let gvk = Gvk { group: text(group), version: text(version), kind: text(kind) };
         let namespace = text(object.id.namespace().unwrap_or_default());
-        let id = ObjectId::shared(&gvk.group_kind(), namespace, object.id.name());
+        let id = ObjectId::with_shared_namespace(&gvk.group_kind(), namespace, object.id.name());
         Object { id, gvk, ..object }
     }
 }
@@ -169,7 +170,7 @@ mod tests {
         AllowList {
             namespaces: Some(namespaces.iter().copied().map(Arc::from).collect()),
             kinds: Some(kinds.iter().map(|kind| kind.parse().unwrap()).collect()),
-            ..AllowList::nothing()
+            ..AllowList::deny_all()
         }
     }
 
@@ -206,11 +207,11 @@ mod tests {
 
     #[test]
     fn many_that_are_not_allowed_are_counted() {
-        let text: Vec<String> = (0..NAMED + 7)
+        let text: Vec<String> = (0..MAX_NAMED_DISALLOWED + 7)
             .map(|number| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a{number}}}}}\n"))
             .collect();
         let (_, told) = read(list(&["shop"], &["ConfigMap"]), &text.join("---\n"));
-        assert_eq!(told.len(), NAMED + 1);
+        assert_eq!(told.len(), MAX_NAMED_DISALLOWED + 1);
         assert!(told.contains(&"0: 7 more objects of this file are not allowed".to_owned()), "{told:?}");
     }
 }

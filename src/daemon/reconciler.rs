@@ -60,29 +60,29 @@ use crate::report::{Metrics, ObjectEvent, Outcome};
 
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is
 /// lost.
-const BACKLOG: usize = 1024;
+const CHANNEL_CAPACITY: usize = 1024;
 
 /// The interval at which a fresh list of every kind audits the watches, or every second resync
 /// where that is sooner. A lost event is found within it.
-const AUDIT: Duration = Duration::from_mins(10);
+const AUDIT_INTERVAL: Duration = Duration::from_mins(10);
 
 /// The time limit of a stop for the answers to writes in flight. A missing answer does no harm: the
 /// next start lists everything.
-const GRACE: Duration = Duration::from_secs(3);
+const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// While a prune waits for a person, the parent object is read again at this interval.
-const CONFIRMATION: Duration = Duration::from_secs(2);
+const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The longest time that one turn of the loop may take, or a wait last longer than it should.
-const TURN: Duration = Duration::from_mins(1);
+const MAX_TURN_DURATION: Duration = Duration::from_mins(1);
 
 /// The maximum number of decisions in one turn: some tenths of a second, after which a stop, an
 /// answer or a question has its turn. Fewer would cost one more list of each namespace that is
 /// looked at in two turns.
-const DECISIONS: usize = 10_000;
+const MAX_DECISIONS_PER_TURN: usize = 10_000;
 
 /// The interval at which the driving thread shows that nothing blocks it.
-const TICK: Duration = Duration::from_secs(10);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The condition that ends the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl LoopTimers {
     fn new(now: Instant, resync: Duration) -> Self {
         Self {
             resync: now + resync,
-            audit: now + AUDIT.min(resync * 2),
+            audit: now + AUDIT_INTERVAL.min(resync * 2),
             confirmation: None,
             stop: None,
             at_once: false,
@@ -176,14 +176,14 @@ impl Reconciler {
     pub fn new(setup: Setup, until: StopCondition, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
-        engine.mind_others();
+        engine.require_peer_consent();
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
         let mut places = Vec::new();
         let mut watchers = AccountWatchers::new(&setup.cluster);
         for source in setup.sources {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
-            let mut facts = source.facts(&applyset);
+            let mut facts = source.initial_state(&applyset);
             facts.watcher = watchers.watch_for(&source, &setup.namespace, &applyset, &mut engine);
             let number = engine.add_source(facts);
             shelves.push((applyset.clone(), SourceBytes::of(&source.files)));
@@ -199,7 +199,7 @@ impl Reconciler {
         }
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
         let queue = WorkQueue::default();
-        let metrics = Metrics::new(setup.cluster.measures().clone(), queue.measures().clone());
+        let metrics = Metrics::new(setup.cluster.call_metrics().clone(), queue.metrics().clone());
         Self {
             history: EventHistory::of(places.len()),
             stores: places.iter().map(|_| InventoryStore::default()).collect(),
@@ -209,7 +209,7 @@ impl Reconciler {
             retired: BTreeSet::new(),
             keeper: RolloutLedgerStore::default(),
             followers: PodFollowers::new(sinks.pods),
-            nodes: NodeWatch::closed(),
+            nodes: NodeWatch::new_closed(),
             configs: ConfigFollowers::new(sinks.data),
             executor: Executor { cluster: setup.cluster, contents: ContentStore::new(shelves) },
             engine,
@@ -249,7 +249,7 @@ impl Reconciler {
     /// Looks after what is left of sources that this process has served, and that nobody is to
     /// serve any more.
     #[must_use]
-    pub fn retiring(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
+    pub fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
             self.engine.retire(applyset_id(&self.namespace, source).into());
         }
@@ -259,8 +259,8 @@ impl Reconciler {
 
     /// Goes on counting where another loop of this process has stopped.
     #[must_use]
-    pub fn counting(self, metrics: Metrics) -> Self {
-        Self { queue: self.queue.counting(metrics.queue().clone()), metrics, ..self }
+    pub fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { queue: self.queue.with_metrics(metrics.queue_metrics().clone()), metrics, ..self }
     }
 
     /// Runs the loop. A stop ends it when the writes that are on their way have been answered, or
@@ -270,44 +270,47 @@ impl Reconciler {
     /// the program ended that must not.
     pub async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
         let cluster = self.executor.cluster.clone();
-        let heartbeat = cluster.heartbeats().expect("the loop", TURN);
-        self.tasks.keep("the clock", tick(cluster.heartbeats().expect("the thread of all tasks", TURN)));
-        let mut astray = std::pin::pin!(cluster.gone_astray());
+        let heartbeat = cluster.heartbeats().expect_part("the loop", MAX_TURN_DURATION);
+        self.tasks.keep(
+            "the clock",
+            tick(cluster.heartbeats().expect_part("the thread of all tasks", MAX_TURN_DURATION)),
+        );
+        let mut astray = std::pin::pin!(cluster.wait_for_other_cluster());
         self.clear_retired();
         loop {
             if stop.is_cancelled() {
-                self.timers.stop.get_or_insert_with(|| Instant::now() + GRACE);
+                self.timers.stop.get_or_insert_with(|| Instant::now() + STOP_GRACE_PERIOD);
             } else {
                 self.turn();
             }
-            if let Some(ending) = self.ending(&stop) {
-                heartbeat.beat(GRACE + TURN);
+            if let Some(ending) = self.find_pass_ending(&stop) {
+                heartbeat.record(STOP_GRACE_PERIOD + MAX_TURN_DURATION);
                 // Without an answer claims count until they have long rested.
-                let _ = tokio::time::timeout(GRACE, self.leave_records()).await;
+                let _ = tokio::time::timeout(STOP_GRACE_PERIOD, self.leave_records()).await;
                 return Ok(self.sum_up(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.
             let stopped = stop.is_cancelled();
             let wake = self.timers.stop.unwrap_or_else(|| self.wake());
-            heartbeat.beat(wake.saturating_duration_since(Instant::now()) + TURN);
+            heartbeat.record(wake.saturating_duration_since(Instant::now()) + MAX_TURN_DURATION);
             tokio::select! {
                 biased;
                 error = &mut astray => return Err(FatalError::Astray(error)),
-                fatal = self.tasks.broken() => return Err(fatal),
-                Some(event) = self.channels.from_tasks.recv() => self.happened(event),
-                Some(event) = self.channels.from_informers.recv() => self.informed(event),
-                Some(event) = self.channels.from_scalers.recv() => self.scaled(event),
-                Some(event) = self.channels.from_inventories.recv() => self.inventory_changed(event),
-                Some(event) = self.channels.from_orders.recv() => self.orders_changed(event),
-                Some(event) = self.channels.from_pods.recv() => self.pods_changed(event),
-                Some(event) = self.nodes.told.recv() => self.node_changed(event),
-                Some(event) = self.channels.from_data.recv() => self.data_changed(event),
-                Some(question) = self.channels.asked.recv() => self.answer(question),
+                fatal = self.tasks.first_failure() => return Err(fatal),
+                Some(event) = self.channels.from_tasks.recv() => self.handle_event(event),
+                Some(event) = self.channels.from_informers.recv() => self.handle_informer_event(event),
+                Some(event) = self.channels.from_scalers.recv() => self.handle_scaler_event(event),
+                Some(event) = self.channels.from_inventories.recv() => self.handle_inventory_event(event),
+                Some(event) = self.channels.from_orders.recv() => self.handle_orders_event(event),
+                Some(event) = self.channels.from_pods.recv() => self.handle_pods_event(event),
+                Some(event) = self.nodes.told.recv() => self.handle_node_event(event),
+                Some(event) = self.channels.from_data.recv() => self.handle_data_event(event),
+                Some(question) = self.channels.asked.recv() => self.answer_inquiry(question),
                 () = stop.cancelled(), if !stopped => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
-            heartbeat.beat(TURN);
-            self.absorb();
+            heartbeat.record(MAX_TURN_DURATION);
+            self.drain_events();
             if let Some(fatal) = self.fatal.take() {
                 return Err(fatal);
             }
@@ -315,33 +318,33 @@ impl Reconciler {
     }
 
     /// Takes what else has happened, so that a burst is decided on once.
-    fn absorb(&mut self) {
-        for _ in 0..BACKLOG {
+    fn drain_events(&mut self) {
+        for _ in 0..CHANNEL_CAPACITY {
             if let Ok(event) = self.channels.from_tasks.try_recv() {
-                self.happened(event);
+                self.handle_event(event);
             } else if let Ok(event) = self.channels.from_informers.try_recv() {
-                self.informed(event);
+                self.handle_informer_event(event);
             } else if let Ok(event) = self.channels.from_scalers.try_recv() {
-                self.scaled(event);
+                self.handle_scaler_event(event);
             } else if let Ok(event) = self.channels.from_inventories.try_recv() {
-                self.inventory_changed(event);
+                self.handle_inventory_event(event);
             } else if let Ok(event) = self.channels.from_orders.try_recv() {
-                self.orders_changed(event);
+                self.handle_orders_event(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
-                self.pods_changed(event);
+                self.handle_pods_event(event);
             } else if let Ok(event) = self.nodes.told.try_recv() {
-                self.node_changed(event);
+                self.handle_node_event(event);
             } else if let Ok(event) = self.channels.from_data.try_recv() {
-                self.data_changed(event);
+                self.handle_data_event(event);
             } else if let Ok(question) = self.channels.asked.try_recv() {
-                self.answer(question);
+                self.answer_inquiry(question);
             } else {
                 return;
             }
         }
     }
 
-    fn ending(&mut self, stop: &CancellationToken) -> Option<PassEnding> {
+    fn find_pass_ending(&mut self, stop: &CancellationToken) -> Option<PassEnding> {
         if stop.is_cancelled() {
             let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
             let answered = self.writes == 0 && Arc::strong_count(&self.underway) == 1;
@@ -354,7 +357,7 @@ impl Reconciler {
             return Some(PassEnding::TimedOut);
         }
         // Another request would be denied again.
-        if self.watched.undiscovered().is_some_and(|error| error.class() == ErrorClass::Forbidden) {
+        if self.watched.discovery_error().is_some_and(|error| error.class() == ErrorClass::Forbidden) {
             return Some(PassEnding::Undiscovered);
         }
         let depth = self.queue.depth();
@@ -373,12 +376,12 @@ impl Reconciler {
             .then_some(PassEnding::Settled)
     }
 
-    /// Returns whether a kind of an inventory is still being listed: what is not wanted any more is
+    /// Returns whether a kind of an inventory is still being listed: what is no longer wanted is
     /// not known yet.
     fn is_listing(&self) -> bool {
         self.engine
             .source_ids()
-            .any(|source| self.engine.held_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
+            .any(|source| self.engine.listed_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
     }
 
     fn wake(&mut self) -> Instant {
@@ -392,13 +395,13 @@ impl Reconciler {
         if self.timers.at_once {
             return Instant::now();
         }
-        let rollouts = self.engine.due(Instant::now());
+        let rollouts = self.engine.next_due(Instant::now());
         let others = [
             self.queue.next_due(),
-            self.watched.due(),
+            self.watched.next_due(),
             self.timers.confirmation,
             rollouts,
-            self.keeper.wakes(),
+            self.keeper.next_wake(),
             self.configs.due,
             self.telling.due,
         ];
@@ -408,8 +411,8 @@ impl Reconciler {
     /// One turn: timers, inventories, and as many keys as may be written at once.
     fn turn(&mut self) {
         let now = Instant::now();
-        let looked = self.on_time(now);
-        self.engine.clock(now, jiff::Timestamp::now());
+        let looked = self.run_due_work(now);
+        self.engine.set_clock(now, jiff::Timestamp::now());
         self.carry_out_orders();
         self.engine.advance(now);
         self.record_rollout_events(now);
@@ -417,7 +420,7 @@ impl Reconciler {
         self.free_stuck(now);
         self.evict_due(now);
         self.rescale_due(now);
-        self.engine.settle();
+        self.engine.reevaluate_prunes();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();
@@ -431,13 +434,13 @@ impl Reconciler {
         self.timers.at_once = false;
         let mut decided = 0;
         while self.writes - self.retries.len() < self.window.min(self.concurrency) {
-            if decided == DECISIONS {
+            if decided == MAX_DECISIONS_PER_TURN {
                 self.timers.at_once = true;
                 break;
             }
             let Some(id) = self.queue.take(now) else { break };
             decided += 1;
-            self.process(id, now, &mut batch);
+            self.process_key(id, now, &mut batch);
             // A decision may be what others wait for, and nothing else may happen for a long time.
             self.enqueue();
         }
@@ -455,9 +458,9 @@ impl Reconciler {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
         }
-        let confirm = self.engine.source_ids().any(|source| self.waits_for_person(source));
+        let confirm = self.engine.source_ids().any(|source| self.is_waiting_for_person(source));
         match (confirm, self.timers.confirmation) {
-            (true, None) => self.timers.confirmation = Some(now + CONFIRMATION),
+            (true, None) => self.timers.confirmation = Some(now + CONFIRMATION_INTERVAL),
             (false, _) => self.timers.confirmation = None,
             (true, Some(_)) => {}
         }
@@ -469,27 +472,27 @@ impl Reconciler {
         }
     }
 
-    fn waits_for_person(&self, source: SourceId) -> bool {
+    fn is_waiting_for_person(&self, source: SourceId) -> bool {
         self.until == StopCondition::Stopped
-            && self.engine.judgements(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
+            && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
     /// Does what is due, and tells of how many objects a resync is.
-    fn on_time(&mut self, now: Instant) -> Option<usize> {
+    fn run_due_work(&mut self, now: Instant) -> Option<usize> {
         let mut looked = None;
-        if self.watched.due().is_some_and(|due| due <= now) {
-            self.watched.discovery_begins();
+        if self.watched.next_due().is_some_and(|due| due <= now) {
+            self.watched.note_discovery_start();
             let cluster = self.executor.cluster.clone();
             self.spawn(async move { LoopEvent::Kinds(cluster.discover().await) });
         }
         if self.timers.resync <= now {
-            self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random());
+            self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random_fraction());
             looked = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
-            self.timers.audit = now + AUDIT.min(self.resync * 2);
-            self.watched.audit();
-            self.audit_configs();
+            self.timers.audit = now + AUDIT_INTERVAL.min(self.resync * 2);
+            self.watched.relist_all();
+            self.reread_configs();
             self.reread_inventories();
             self.reread_orders();
         }
@@ -504,7 +507,7 @@ impl Reconciler {
 /// Shows that tasks get their turn.
 async fn tick(heartbeat: Heartbeat) {
     loop {
-        heartbeat.beat(TICK + TURN);
-        tokio::time::sleep(TICK).await;
+        heartbeat.record(HEARTBEAT_INTERVAL + MAX_TURN_DURATION);
+        tokio::time::sleep(HEARTBEAT_INTERVAL).await;
     }
 }

@@ -63,12 +63,12 @@ pub struct SourceSetup {
 
 impl SourceSetup {
     /// As whom its objects are read and written, where the inventories are in this namespace.
-    pub(super) fn acts_as(&self, system: &str) -> Option<ServiceAccount> {
+    pub(super) fn service_account(&self, system: &str) -> Option<ServiceAccount> {
         self.account.as_ref().map(|name| ServiceAccount::new(system, name))
     }
 
     /// Returns the facts that the engine has of it before anything of it is read.
-    pub(super) fn facts(&self, applyset: &str) -> engine::SourceState {
+    pub(super) fn initial_state(&self, applyset: &str) -> engine::SourceState {
         let mut source = engine::SourceState::new(&self.name, applyset, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
         source.allow = self.allow.clone();

@@ -15,25 +15,27 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::reconciler::Inquiries;
 use crate::cluster::{Cluster, ClusterFault, CustomSourceVersion};
-use crate::config::{API_VERSION, CustomSource, CustomSourcePolicy, FINALIZER, FinalizerState, custom_path};
+use crate::config::{
+    API_VERSION, CustomSource, CustomSourcePolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
+};
 use crate::object::ErrorClass;
-use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, source_conditions};
+use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, updated_status};
 
 /// The interval of listing and of status updates.
-const BEAT: Duration = Duration::from_secs(2);
+const LIST_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A loop that is younger has not seen everything yet: what was well before is not told to be
 /// otherwise by it.
-const YOUNG: SignedDuration = SignedDuration::from_secs(10);
+const WARM_UP: SignedDuration = SignedDuration::from_secs(10);
 
 /// The time limit of a list that somebody waits for.
-const LOOK: Duration = Duration::from_secs(2);
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reason word of a source that could not be opened.
-const FAILED: &str = "Failed";
+const FAILED_REASON: &str = "Failed";
 
 /// A finalizer that may not be written is tried again after so long.
-const REFUSED: Duration = Duration::from_secs(15);
+const FINALIZER_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The kind of source that a status is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +75,7 @@ impl SourceDuty {
 /// The duties, by source.
 pub type SourceDuties = BTreeMap<Arc<str>, SourceDuty>;
 
-/// The sources that stand in the cluster. Dropped, they are not looked at any more.
+/// The sources in the cluster. Dropped, they are not looked at any more.
 #[derive(Debug)]
 pub struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
@@ -124,11 +126,11 @@ impl CustomSourceWatch {
         self.nudge.notify_one();
         let mut looked = self.looked.clone();
         let since = looked.wait_for(|asked| asked.is_some_and(|asked| asked >= now));
-        tokio::time::timeout(LOOK, since).await.is_ok_and(|looked| looked.is_ok())
+        tokio::time::timeout(LIST_TIMEOUT, since).await.is_ok_and(|looked| looked.is_ok())
     }
 
     /// Waits until something else is known; false where nobody looks any more.
-    pub async fn wait_for_change(&self, known: &[CustomSource]) -> bool {
+    pub async fn changed(&self, known: &[CustomSource]) -> bool {
         self.known.clone().wait_for(|newer| !is_same(newer, known)).await.is_ok()
     }
 
@@ -138,10 +140,10 @@ impl CustomSourceWatch {
     }
 
     /// One cannot be followed after all.
-    pub fn unusable(&self, source: &str, why: String) {
+    pub fn set_unusable(&self, source: &str, why: String) {
         self.duties.send_modify(|duties| {
             if let Some(duty) = duties.get_mut(source) {
-                duty.unusable = Some((FAILED, why));
+                duty.unusable = Some((FAILED_REASON, why));
             }
         });
     }
@@ -185,7 +187,7 @@ impl CustomSourceFollower {
                 self.write_statuses(&customs).await;
             }
             tokio::select! {
-                () = tokio::time::sleep(BEAT) => {}
+                () = tokio::time::sleep(LIST_INTERVAL) => {}
                 () = self.nudge.notified() => {}
             }
         }
@@ -193,15 +195,13 @@ impl CustomSourceFollower {
 
     async fn list(&mut self) -> Option<Vec<CustomSource>> {
         let asked = Instant::now();
-        let listed = self.cluster.custom_sources(&self.path).await;
+        let listed = self.cluster.list_custom_sources(&self.path).await;
         let objects = match listed {
             Ok(objects) => objects,
             Err(error) => {
                 let why = error.to_string();
                 if self.trouble.as_ref() != Some(&why) {
-                    tracing::warn!(
-                        "the sources that stand in the cluster: {why}; what is known of them stays in force"
-                    );
+                    tracing::warn!("the sources in the cluster: {why}; their last known specs stay in force");
                 }
                 self.trouble = Some(why);
                 return None;
@@ -215,7 +215,7 @@ impl CustomSourceFollower {
             if is_same(known, &customs) {
                 return false;
             }
-            tracing::info!("{} sources stand in the cluster", customs.len());
+            tracing::info!("{} sources in the cluster", customs.len());
             for (custom, why) in
                 customs.iter().filter_map(|custom| Some((custom, custom.config.as_ref().err()?)))
             {
@@ -235,7 +235,8 @@ impl CustomSourceFollower {
             return;
         }
         let Some(inquiries) = inquiries else { return };
-        let (Some(endings), Some(status)) = (inquiries.endings().await, inquiries.status().await) else {
+        let (Some(endings), Some(status)) = (inquiries.ending_sources().await, inquiries.status().await)
+        else {
             return;
         };
         let known = CustomSourceState { status, endings };
@@ -262,22 +263,22 @@ impl CustomSourceFollower {
             return true;
         }
         let Some(finalizers) = custom.finalizers(tie) else { return true };
-        let rests = |(since, _): &(Instant, String)| since.elapsed() < REFUSED;
+        let rests = |(since, _): &(Instant, String)| since.elapsed() < FINALIZER_RETRY_DELAY;
         if self.refused.get(&custom.name).is_some_and(rests) {
             return true;
         }
         let read = CustomSourceVersion { name: &custom.name, uid: &custom.uid, version: &custom.version };
-        match duty.cluster.tie_custom_source(&self.path, read, &finalizers).await {
+        match duty.cluster.patch_finalizers(&self.path, read, &finalizers).await {
             Ok(()) => {
                 self.refused.remove(&custom.name);
                 let does = if tie == FinalizerState::Missing { "has" } else { "no longer has" };
-                tracing::info!(source = %custom.name, "it {does} the finalizer {FINALIZER}");
+                tracing::info!(source = %custom.name, "it {does} the finalizer {SOURCE_FINALIZER}");
                 tie == FinalizerState::Missing
             }
             // The next list shows what it is now.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => true,
             Err(error) if matches!(error.class(), ErrorClass::Forbidden | ErrorClass::Invalid) => {
-                let why = format!("its finalizer {FINALIZER} cannot be written: {error}");
+                let why = format!("its finalizer {SOURCE_FINALIZER} cannot be written: {error}");
                 let told = self.refused.insert(custom.name.clone(), (Instant::now(), why.clone()));
                 if told.is_none_or(|(_, told)| told != why) {
                     tracing::warn!(source = %custom.name, "{why}");
@@ -309,7 +310,7 @@ impl CustomSourceFollower {
                 SourceCondition::Unusable("FinalizerRefused", why)
             }
             // Its words are of no matter any more, that nobody looks after it is.
-            (Some((reason @ FAILED, why)), FinalizerState::HeldUntilEmpty, None) => {
+            (Some((reason @ FAILED_REASON, why)), FinalizerState::HeldUntilEmpty, None) => {
                 SourceCondition::Unusable(reason, why)
             }
             (_, FinalizerState::HeldUntilEmpty, followed) => {
@@ -319,11 +320,10 @@ impl CustomSourceFollower {
             (None, FinalizerState::Missing, _) | (None, _, None) => SourceCondition::Begun,
             (None, _, Some(followed)) => SourceCondition::Followed(followed),
         };
-        let Some(next) = source_conditions(&custom.status, duty.generation, standing, Timestamp::now())
-        else {
+        let Some(next) = updated_status(&custom.status, duty.generation, standing, Timestamp::now()) else {
             return;
         };
-        let young = status.at.duration_since(status.process.since) < YOUNG;
+        let young = status.at.duration_since(status.process.since) < WARM_UP;
         if young && is_ready(&custom.status, duty.generation) && !is_ready(&next, duty.generation) {
             return;
         }

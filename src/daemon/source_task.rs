@@ -19,9 +19,9 @@ use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::last_look::LastLook;
 use self::missing_revisions::{ContentLookup, MissingContents};
-pub(super) use self::once::{at_newest, read_disk, read_once};
+pub(super) use self::once::{read_disk, read_newest_once, read_once};
 use self::verified_revision::ConcurrentLookups;
-use super::executor::blocking;
+use super::executor::run_blocking;
 use super::loop_event::LoopEvent;
 use super::pins::RevisionPins;
 use super::reading::ReadSettings;
@@ -35,11 +35,11 @@ use crate::source::{
 };
 
 /// The slack after which a late feed counts as dead: its events wait until the loop takes them.
-const SLACK: Duration = Duration::from_mins(1);
+const HEARTBEAT_SLACK: Duration = Duration::from_mins(1);
 
 /// The longest time of one task. A fetch ends by its own deadline, and a task takes two of them at
 /// most beside its waits.
-const DEED: Duration = Duration::from_mins(25);
+const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
 
 /// A request of the loop to a feed.
 #[derive(Debug)]
@@ -142,49 +142,49 @@ impl SourceFeed {
     }
 
     /// Tells, beside its events, when it last looked.
-    pub(super) fn noting(self, looked: LastLook) -> Self {
+    pub(super) fn with_last_look(self, looked: LastLook) -> Self {
         Self { looked, ..self }
     }
 
     /// Runs until nobody listens any more.
     pub(super) async fn run(mut self, orders: mpsc::Receiver<FeedRequest>) {
-        let hints = self.source.hints();
+        let hints = self.source.change_hints();
         let mut next = Instant::now();
         let beside =
-            if self.source.verifies() { ConcurrentLookups::Accepted } else { ConcurrentLookups::All };
+            if self.source.is_verified() { ConcurrentLookups::Accepted } else { ConcurrentLookups::All };
         let mut queue =
             TaskQueue { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
         loop {
-            let pins_due = self.pins.due();
+            let pins_due = self.pins.next_due();
             let deed = if let Some(deed) = queue.later.pop_front() {
                 deed
             } else {
-                self.heartbeat.beat(next.saturating_duration_since(Instant::now()) + SLACK);
+                self.heartbeat.record(next.saturating_duration_since(Instant::now()) + HEARTBEAT_SLACK);
                 tokio::select! {
-                    biased;
-                    order = queue.orders.recv() => {
-                        let Some(order) = order else { return };
-                        queue.take(order, self.content_reader(), self.head());
-                        continue;
-                    },
-                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
-                        if let Some(event) = queue.finish_lookup(found) && self.events.send(event).await.is_err() {
-                            return;
-                        }
-                        continue;
-                    },
-                    () = hints.next_hint() => FeedTask::Look,
-                    () = sleep_until(next) => FeedTask::Poll,
-                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
-                }
+                                    biased;
+                                    order = queue.orders.recv() => {
+                                        let Some(order) = order else { return };
+                queue.take(order, self.content_reader(), self.head_revision());
+                                        continue;
+                                    },
+                                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
+                                        if let Some(event) = queue.finish_lookup(found) && self.events.send(event).await.is_err() {
+                                            return;
+                                        }
+                                        continue;
+                                    },
+                                    () = hints.next_hint() => FeedTask::Look,
+                                    () = sleep_until(next) => FeedTask::Poll,
+                                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
+                                }
             };
             let polled = matches!(deed, FeedTask::Poll);
-            let Some(told) = self.work(deed, &mut queue).await else { return };
+            let Some(told) = self.run_task(deed, &mut queue).await else { return };
             if polled {
-                next = Instant::now() + self.source.next_poll(super::random());
+                next = Instant::now() + self.source.next_poll(super::random_fraction());
             }
             for event in told {
-                self.heartbeat.beat(SLACK);
+                self.heartbeat.record(HEARTBEAT_SLACK);
                 if self.events.send(event).await.is_err() {
                     return;
                 }
@@ -194,8 +194,8 @@ impl SourceFeed {
 
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
     /// it, as what is in force must be defended. Returns none when nobody listens any more.
-    async fn work(&mut self, deed: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
-        let (beside, head) = (self.content_reader(), self.head());
+    async fn run_task(&mut self, deed: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
+        let (beside, head) = (self.content_reader(), self.head_revision());
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(deed));
         loop {
@@ -213,21 +213,21 @@ impl SourceFeed {
     }
 
     async fn carry_out(&mut self, deed: FeedTask) -> Vec<LoopEvent> {
-        self.heartbeat.beat(DEED);
+        self.heartbeat.record(MAX_TASK_DURATION);
         match deed {
             FeedTask::Look | FeedTask::Poll => {
                 let mut told = self.look_at_source().await;
-                told.extend(self.bring_missing().await);
+                told.extend(self.fetch_missing().await);
                 told
             }
             FeedTask::Bring(wanted) => {
                 self.missing.push(wanted);
                 // The feed may not have noticed yet that the source cannot be read.
                 let mut told = self.look_at_source().await;
-                told.extend(self.bring_missing().await);
+                told.extend(self.fetch_missing().await);
                 told
             }
-            FeedTask::Anchor(anchor) => self.anchor(anchor).await,
+            FeedTask::Anchor(anchor) => self.set_anchor(anchor).await,
             FeedTask::LookBack(undo) => vec![self.look_back(undo).await],
             FeedTask::Pin => {
                 self.pin().await;
@@ -241,20 +241,20 @@ impl SourceFeed {
             FeedTask::LookAfter(reading) => {
                 self.asked = self.asked.max(reading);
                 let mut told = self.look_at_source().await;
-                told.extend(self.bring_missing().await);
+                told.extend(self.fetch_missing().await);
                 told
             }
             FeedTask::Want(revisions) => {
-                self.pins.want(revisions);
+                self.pins.set_wanted(revisions);
                 Vec::new()
             }
         }
     }
 
     /// Returns the revision that was told last.
-    fn head(&self) -> Option<Revision> {
+    fn head_revision(&self) -> Option<Revision> {
         let told = self.told.as_ref().map(|told| &told.revision);
-        told.or_else(|| self.source.current()).cloned()
+        told.or_else(|| self.source.current_revision()).cloned()
     }
 
     /// Returns the reader of older contents.
@@ -273,13 +273,13 @@ impl SourceFeed {
         }
         let number = self.dialect.source;
         let read = |(reading, unknown)| LoopEvent::Read(number, reading, unknown);
-        let seen = self.advance().await;
+        let seen = self.read_newest().await;
         let mut events = Vec::new();
         if self.place != self.source.identity() {
             self.source.identity().clone_into(&mut self.place);
             events.push(LoopEvent::Place(number, self.place.clone()));
         }
-        let repository = self.followed();
+        let repository = self.repository_identity();
         if self.repository != repository {
             self.repository.clone_from(&repository);
             events.push(LoopEvent::Repository(number, repository));
@@ -287,8 +287,8 @@ impl SourceFeed {
         match seen {
             Ok(news) => {
                 self.trouble = None;
-                self.looked.was(jiff::Timestamp::now());
-                events.extend(self.newly_accepted());
+                self.looked.set(jiff::Timestamp::now());
+                events.extend(self.take_accepted());
                 events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;
@@ -296,7 +296,7 @@ impl SourceFeed {
                 }
             }
             Err(error) => {
-                let remembered = self.remembered().await.map(read);
+                let remembered = self.read_remembered().await.map(read);
                 let why: Arc<str> = self.with_age(&error).into();
                 // The same trouble again is no news.
                 let known = self.trouble.replace(why.clone()).is_some_and(|before| before == why);
@@ -309,52 +309,53 @@ impl SourceFeed {
         events
     }
 
-    fn followed(&self) -> RepositoryIdentity {
+    fn repository_identity(&self) -> RepositoryIdentity {
         followed_by(&self.source)
     }
 
     /// Says what stays in force meanwhile, and since when nobody knows whether it is still the
     /// newest.
     fn with_age(&self, error: &SourceError) -> String {
-        match (self.source.current(), self.source.reached()) {
+        match (self.source.current_revision(), self.source.last_reached()) {
             (Some(revision), Some(reached)) => {
                 let age = jiff::SignedDuration::try_from(reached.elapsed()).unwrap_or_default();
                 let time = (jiff::Timestamp::now() - age).strftime("%Y-%m-%d %H:%M:%S UTC");
-                format!("{error} (in force: {}, last seen {time})", revision.short())
+                format!("{error} (in force: {}, last seen {time})", revision.short_name())
             }
             (Some(revision), None) => {
-                format!("{error} (in force: {}, not seen since rhumb started)", revision.short())
+                format!("{error} (in force: {}, not seen since rhumb started)", revision.short_name())
             }
             (None, _) => error.to_string(),
         }
     }
 
-    async fn advance(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
+    async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
         let revision = self.source.observe().await?.revision;
         let same = self.told.as_ref().filter(|told| told.revision == revision);
         if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
-            let (incomplete, refused) = (refusal(told), told.refused.clone());
+            let (incomplete, refused) = (refusal_text(told), told.refused.clone());
             let reading =
                 SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
             return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
         }
-        self.step(revision).await.map(Some)
+        self.read_revision(revision).await.map(Some)
     }
 
     /// Returns the first look of this process failed: what an earlier one left stays in force.
-    async fn remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
-        let revision = self.source.current().filter(|_| self.told.is_none()).cloned()?;
-        self.step(revision).await.ok()
+    async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
+        let revision = self.source.current_revision().filter(|_| self.told.is_none()).cloned()?;
+        self.read_revision(revision).await.ok()
     }
 
-    async fn step(
+    async fn read_revision(
         &mut self,
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let (from, extent) = (self.told.clone(), self.extent);
-        let step = blocking(move || advance(&reader, &dialect, scopes, from, extent, &revision)).await?;
+        let step =
+            run_blocking(move || read_newest(&reader, &dialect, scopes, from, extent, &revision)).await?;
         self.told = Some(step.snapshot);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;
@@ -372,7 +373,7 @@ impl SourceFeed {
             }
             Err(error) => {
                 tracing::warn!(source = self.source.name(), "older revisions cannot be kept: {error}");
-                self.pins.failed();
+                self.pins.note_failure();
             }
         }
     }
@@ -395,7 +396,7 @@ impl TaskQueue {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
             FeedRequest::Anchor(anchor) => FeedTask::Anchor(anchor),
-            FeedRequest::LookBack(undo) if self.waits_for_signatures() => FeedTask::LookBack(undo),
+            FeedRequest::LookBack(undo) if self.is_waiting_for_signatures() => FeedTask::LookBack(undo),
             FeedRequest::LookBack(undo) => {
                 return self.lookups.push(
                     beside.look_back(undo, head).map(|event| ContentLookup::Done(Box::new(event))).boxed(),
@@ -458,7 +459,7 @@ impl ContentReader {
         let Self { reader, dialect, scopes } = self;
         let token = undo.token.clone();
         let look_back = move || past_contents::look_back(&reader, &dialect, scopes, &undo, head.as_ref());
-        LoopEvent::LookedBack(token, blocking(look_back).await)
+        LoopEvent::LookedBack(token, run_blocking(look_back).await)
     }
 }
 
@@ -477,7 +478,7 @@ struct RevisionDiff {
 }
 
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
-fn difference(
+fn compare_revisions(
     reader: &RevisionReader,
     from: Option<Snapshot>,
     extent: ReadExtent,
@@ -485,7 +486,7 @@ fn difference(
 ) -> Result<RevisionDiff, SourceError> {
     if let Some(mut snapshot) = from {
         if extent == ReadExtent::Everything {
-            let mut all = whole(reader, &snapshot.files, to)?;
+            let mut all = compare_file_lists(reader, &snapshot.files, to)?;
             all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.blob)).collect();
             return Ok(all);
         }
@@ -505,13 +506,17 @@ fn difference(
             snapshot.revision = to.clone();
             return Ok(RevisionDiff { snapshot, changed, gone });
         }
-        return whole(reader, &snapshot.files, to);
+        return compare_file_lists(reader, &snapshot.files, to);
     }
-    whole(reader, &[], to)
+    compare_file_lists(reader, &[], to)
 }
 
 /// Compares whole lists of files.
-fn whole(reader: &RevisionReader, old: &[SnapshotFile], to: &Revision) -> Result<RevisionDiff, SourceError> {
+fn compare_file_lists(
+    reader: &RevisionReader,
+    old: &[SnapshotFile],
+    to: &Revision,
+) -> Result<RevisionDiff, SourceError> {
     let snapshot = reader.snapshot(to)?;
     let old: BTreeMap<&Arc<str>, BlobId> = old.iter().map(|file| (&file.path, file.blob)).collect();
     let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
@@ -526,7 +531,7 @@ fn whole(reader: &RevisionReader, old: &[SnapshotFile], to: &Revision) -> Result
 }
 
 /// Reads what changed since the last reading, or all.
-fn advance(
+fn read_newest(
     reader: &RevisionReader,
     dialect: &ReadSettings,
     mut scopes: KindScopes,
@@ -534,7 +539,7 @@ fn advance(
     extent: ReadExtent,
     to: &Revision,
 ) -> Result<ReadStep, SourceError> {
-    let RevisionDiff { snapshot, changed, gone } = difference(reader, from, extent, to)?;
+    let RevisionDiff { snapshot, changed, gone } = compare_revisions(reader, from, extent, to)?;
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
         gone.into_iter().map(|path| (path, None)).collect();
     let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
@@ -554,13 +559,13 @@ fn advance(
         files: files.into_iter().collect(),
         ..SourceReading::default()
     };
-    reading.authored = reader.commit(to)?.map(|commit| authored(&commit));
-    reading.incomplete = refusal(&snapshot);
+    reading.authored = reader.commit(to)?.map(|commit| authorship(&commit));
+    reading.incomplete = refusal_text(&snapshot);
     reading.refused.clone_from(&snapshot.refused);
     Ok(ReadStep { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
 }
 
-fn authored(commit: &CommitInfo) -> Authorship {
+fn authorship(commit: &CommitInfo) -> Authorship {
     Authorship::of(&commit.author, &commit.subject)
 }
 
@@ -587,7 +592,7 @@ fn read_files(
     Ok(unknown)
 }
 
-fn refusal(snapshot: &Snapshot) -> Option<Arc<str>> {
+fn refusal_text(snapshot: &Snapshot) -> Option<Arc<str>> {
     let refused = snapshot.refused.first()?;
     Some(format!("{}: {}", refused.origin.file, refused.message).into())
 }

@@ -19,7 +19,7 @@ pub enum FatalError {
     #[error("{0}")]
     Contested(String),
     /// A task beside the loop ended that must not.
-    #[error("{0} ended, which is a bug of rhumb; nothing is lost by starting again")]
+    #[error("{0} ended, which is a bug in rhumb; a restart loses nothing")]
     Ended(&'static str),
 }
 
@@ -59,7 +59,7 @@ impl TaskSet {
 
     /// Waits until one ends that must not, or in a panic: for ever, where none does. Nothing is
     /// lost when the wait is given up.
-    pub(super) async fn broken(&mut self) -> FatalError {
+    pub(super) async fn first_failure(&mut self) -> FatalError {
         while let Some(ended) = self.running.join_next().await {
             match ended {
                 Ok(Some(name)) => return FatalError::Ended(name),
@@ -80,7 +80,7 @@ mod tests {
     async fn check(expected: Option<&str>, start: impl FnOnce(&mut TaskSet)) {
         let mut tasks = TaskSet::default();
         start(&mut tasks);
-        let broken = tokio::time::timeout(Duration::from_secs(5), tasks.broken()).await;
+        let broken = tokio::time::timeout(Duration::from_secs(5), tasks.first_failure()).await;
         let words = broken.ok().map(|fatal| {
             assert_eq!(fatal.class(), ErrorClass::Internal);
             fatal.to_string()

@@ -44,23 +44,27 @@ impl AccountWatcher {
     }
 
     /// Returns whether it has informers of a kind.
-    pub(super) fn lists(&self, kind: &GroupKind) -> bool {
+    pub(super) fn is_listing(&self, kind: &GroupKind) -> bool {
         self.informers.contains_key(kind)
     }
 
     /// Returns whether it has informers of a kind in exactly this version.
-    pub(super) fn lists_as(&self, kind: &Arc<ServedKind>) -> bool {
+    pub(super) fn is_listing_version(&self, kind: &Arc<ServedKind>) -> bool {
         self.informers.get(&kind.gvk.group_kind()).is_some_and(|(known, _)| known == kind)
     }
 
     /// Returns its lists of a kind, each with its selector.
-    pub(super) fn lists_of(&self, number: WatcherId, kind: &ServedKind) -> Vec<(WatchScope, ListSelector)> {
+    pub(super) fn list_scopes(
+        &self,
+        number: WatcherId,
+        kind: &ServedKind,
+    ) -> Vec<(WatchScope, ListSelector)> {
         let parts = match (&self.namespaces, kind.scope) {
             (Some(namespaces), ServedScope::Namespaced) => namespaces.iter().cloned().map(Some).collect(),
             _ => vec![None],
         };
         let list = |namespace: Option<Arc<str>>| {
-            let selector = ListSelector::part_of(&self.applysets, namespace.as_ref());
+            let selector = ListSelector::members_of(&self.applysets, namespace.as_ref());
             (WatchScope { watcher: number, kind: kind.gvk.group_kind(), namespace }, selector)
         };
         parts.into_iter().map(list).collect()
@@ -104,13 +108,13 @@ impl AccountWatchers {
         applyset: &Arc<str>,
         engine: &mut Engine,
     ) -> WatcherId {
-        let account = source.acts_as(system);
+        let account = source.service_account(system);
         let is_alike = |watcher: &AccountWatcher| {
             watcher.cluster.account() == account.as_ref() && watcher.namespaces == source.namespaces
         };
         let number = self.all.iter().position(is_alike).unwrap_or_else(|| {
             self.all
-                .push(AccountWatcher::new(self.own.acting_as(account.clone()), source.namespaces.clone()));
+                .push(AccountWatcher::new(self.own.with_account(account.clone()), source.namespaces.clone()));
             engine.add_watcher(source.namespaces.clone())
         });
         if let Some(watcher) = self.all.get_mut(number) {

@@ -10,24 +10,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A Lease that nobody has renewed for so long is free.
-pub const LASTS: Duration = Duration::from_secs(10);
+pub const LEASE_DURATION: Duration = Duration::from_secs(10);
 
 /// The interval at which a held Lease is renewed.
-const RENEWAL: Duration = Duration::from_secs(2);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The time after the last renewal was sent within which writes for a source are sent. The rest of
 /// the Lease's duration is for writes that the server still has in its hands.
-pub const TERM: Duration = Duration::from_secs(6);
+pub const WRITE_TERM: Duration = Duration::from_secs(6);
 
 /// The interval at which the Leases are listed.
-pub const BEAT: Duration = Duration::from_secs(1);
+pub const LEASE_LIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A replica that has been there for less is given nothing by the others yet: it may be one that
 /// ends again at once.
-const SETTLED: Duration = Duration::from_secs(10);
+const NEWCOMER_DELAY: Duration = Duration::from_secs(10);
 
 /// The Lease of a replica that has been silent for so long is removed.
-const LITTER: Duration = Duration::from_mins(2);
+const STALE_LEASE_AGE: Duration = Duration::from_mins(2);
 
 /// The state of a Lease. Any change of it is a sign of life of its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,12 +51,12 @@ struct ObservedLease {
 }
 
 impl ObservedLease {
-    fn ends(&self) -> Instant {
+    fn expires_at(&self) -> Instant {
         self.since + self.mark.lasts
     }
 
-    fn lives(&self, now: Instant) -> bool {
-        self.mark.holder.is_some() && now < self.ends()
+    fn is_alive(&self, now: Instant) -> bool {
+        self.mark.holder.is_some() && now < self.expires_at()
     }
 }
 
@@ -115,12 +115,12 @@ impl LeaseShares {
     }
 
     /// Returns the sources that it holds.
-    pub fn held(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub fn held_sources(&self) -> impl Iterator<Item = &Arc<str>> {
         self.held.keys()
     }
 
     /// Returns whether it holds a source.
-    pub fn holds(&self, source: &str) -> bool {
+    pub fn has_lease(&self, source: &str) -> bool {
         self.held.contains_key(source)
     }
 
@@ -134,7 +134,7 @@ impl LeaseShares {
         replicas: BTreeMap<Arc<str>, LeaseMark>,
         now: Instant,
     ) {
-        let before: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
+        let before: BTreeSet<Arc<str>> = self.live_replicas(now).into_iter().cloned().collect();
         let is_own = |source: &Arc<str>| {
             sources.get(source).is_some_and(|mark| mark.holder.as_ref() == Some(&self.own))
         };
@@ -148,7 +148,7 @@ impl LeaseShares {
         merge_leases(&mut self.sources, sources, now);
         self.sources.extend(vanished);
         merge_leases(&mut self.replicas, replicas, now);
-        let after: BTreeSet<Arc<str>> = self.living(now).into_iter().cloned().collect();
+        let after: BTreeSet<Arc<str>> = self.live_replicas(now).into_iter().cloned().collect();
         if before != after {
             self.unwanted.clear();
         }
@@ -158,7 +158,7 @@ impl LeaseShares {
     }
 
     /// A Lease was taken or renewed, by a request that was sent at this moment.
-    pub fn renewed(&mut self, source: &Arc<str>, sent: Instant) {
+    pub fn note_renewal(&mut self, source: &Arc<str>, sent: Instant) {
         self.free.remove(source);
         if let Some(known) = self.held.get_mut(source) {
             *known = sent.max(*known);
@@ -172,44 +172,44 @@ impl LeaseShares {
     }
 
     /// A Lease is no longer held, or its end was asked for.
-    pub fn gave_up(&mut self, source: &str) {
+    pub fn note_loss(&mut self, source: &str) {
         self.held.remove(source);
     }
 
     /// A Lease is let go for others to take. It stays held until nothing is written for it any
     /// more.
-    pub fn offered(&mut self, source: &Arc<str>) {
+    pub fn note_offer(&mut self, source: &Arc<str>) {
         self.offered.insert(source.clone());
     }
 
     /// Returns the Leases that are due for renewal.
-    pub fn due(&self, now: Instant) -> Vec<Arc<str>> {
-        let due = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= RENEWAL);
+    pub fn due_renewals(&self, now: Instant) -> Vec<Arc<str>> {
+        let due = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= RENEWAL_INTERVAL);
         due.map(|(source, _)| source.clone()).collect()
     }
 
     /// Returns the time until which nothing can change but by the writes of others.
-    pub fn wake(&self, now: Instant) -> Instant {
-        let ends = self.sources.values().chain(self.replicas.values()).map(ObservedLease::ends);
-        let terms = self.held.values().map(|sent| *sent + TERM);
-        ends.chain(terms).filter(|end| *end > now).fold(now + BEAT, Instant::min)
+    pub fn next_wake(&self, now: Instant) -> Instant {
+        let ends = self.sources.values().chain(self.replicas.values()).map(ObservedLease::expires_at);
+        let terms = self.held.values().map(|sent| *sent + WRITE_TERM);
+        ends.chain(terms).filter(|end| *end > now).fold(now + LEASE_LIST_INTERVAL, Instant::min)
     }
 
     /// Returns the moves of a replica that is to serve these sources. Notes the sources that are
     /// nobody's.
-    pub fn moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> LeaseMoves {
+    pub fn next_moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> LeaseMoves {
         let broken = std::mem::take(&mut self.broken);
         let gone = |source: &Arc<str>| broken.contains(source) || self.is_of_another(source, now);
         let lost: Vec<Arc<str>> = self.held.keys().filter(|source| gone(source)).cloned().collect();
-        let ended = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= TERM);
+        let ended = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= WRITE_TERM);
         let lapsed = ended.map(|(source, _)| source).filter(|source| !gone(source));
         let lapsed: Vec<Arc<str>> = lapsed.cloned().collect();
         for source in lost.iter().chain(&lapsed) {
-            self.gave_up(source);
+            self.note_loss(source);
         }
         let leave: Vec<_> = self.held.keys().filter(|source| !wanted.contains(*source)).cloned().collect();
         self.note_free(wanted, now);
-        let replicas = self.living(now);
+        let replicas = self.live_replicas(now);
         let cap = self.share(wanted, replicas.len(), now);
         let stays = |source: &&Arc<str>| wanted.contains(*source) && !self.offered.contains(*source);
         let kept = self.held.keys().filter(stays).count();
@@ -221,33 +221,34 @@ impl LeaseShares {
         open.rotate_left(turn);
         let room = cap.saturating_sub(kept);
         let stranded = |source: &Arc<str>| {
-            self.free.get(source).is_some_and(|since| now.duration_since(*since) >= LASTS)
+            self.free.get(source).is_some_and(|since| now.duration_since(*since) >= LEASE_DURATION)
         };
         let take = open.iter().enumerate().filter(|(place, source)| *place < room || stranded(source));
         let take = take.map(|(_, source)| (*source).clone()).collect();
-        let surplus = kept.saturating_sub(cap).min(self.room_of_others(cap, now));
-        let dead = self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + LITTER);
+        let surplus = kept.saturating_sub(cap).min(self.spare_room_of_others(cap, now));
+        let dead =
+            self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + STALE_LEASE_AGE);
         let litter = dead.map(|(id, _)| id.clone()).collect();
         LeaseMoves { lost, lapsed, leave, take, surplus, litter }
     }
 
     /// Returns which of its sources a replica lets go of; never one that is in the middle of a
     /// rollout.
-    pub fn let_go(&self, surplus: usize, busy: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
+    pub fn surplus_leases(&self, surplus: usize, busy: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
         let settled = |source: &Arc<str>| !self.unwanted.contains(source) && !self.offered.contains(source);
         let idle = |source: &&Arc<str>| !busy.contains(*source) && settled(source);
         self.held.keys().rev().filter(idle).take(surplus).cloned().collect()
     }
 
     /// Returns the replicas that live, this one among them.
-    fn living(&self, now: Instant) -> BTreeSet<&Arc<str>> {
-        let others = self.replicas.iter().filter(|(_, seen)| seen.lives(now)).map(|(id, _)| id);
+    fn live_replicas(&self, now: Instant) -> BTreeSet<&Arc<str>> {
+        let others = self.replicas.iter().filter(|(_, seen)| seen.is_alive(now)).map(|(id, _)| id);
         others.chain([&self.own]).collect()
     }
 
     /// Returns whether another replica holds a source.
     pub fn is_of_another(&self, source: &str, now: Instant) -> bool {
-        let seen = self.sources.get(source).filter(|seen| seen.lives(now));
+        let seen = self.sources.get(source).filter(|seen| seen.is_alive(now));
         seen.is_some_and(|seen| seen.mark.holder.as_ref() != Some(&self.own))
     }
 
@@ -268,12 +269,12 @@ impl LeaseShares {
     }
 
     /// Returns how many sources those replicas can still take that have come to stay.
-    fn room_of_others(&self, cap: usize, now: Instant) -> usize {
+    fn spare_room_of_others(&self, cap: usize, now: Instant) -> usize {
         let settled = self.replicas.iter().filter(|(id, seen)| {
-            **id != self.own && seen.lives(now) && now.duration_since(seen.first) >= SETTLED
+            **id != self.own && seen.is_alive(now) && now.duration_since(seen.first) >= NEWCOMER_DELAY
         });
         let holds = |id: &Arc<str>| {
-            let of = |seen: &&ObservedLease| seen.lives(now) && seen.mark.holder.as_ref() == Some(id);
+            let of = |seen: &&ObservedLease| seen.is_alive(now) && seen.mark.holder.as_ref() == Some(id);
             self.sources.values().filter(of).count()
         };
         settled.map(|(id, _)| cap.saturating_sub(holds(id))).sum()
@@ -291,7 +292,7 @@ fn merge_leases(
         .map(|(name, mark)| {
             let known = before.get(&name);
             // A holder that comes back from the dead is new.
-            let first = known.filter(|seen| seen.mark == mark || now < seen.ends());
+            let first = known.filter(|seen| seen.mark == mark || now < seen.expires_at());
             let first = first.map_or(now, |seen| seen.first);
             let since = known.filter(|seen| seen.mark == mark).map_or(now, |seen| seen.since);
             (name, ObservedLease { mark, first, since })

@@ -18,7 +18,7 @@ pub enum PlannedAction {
     Configure,
     /// It is as wanted.
     Unchanged,
-    /// It is not wanted any more and is deleted.
+    /// It is no longer wanted and is deleted.
     Delete,
     /// It cannot be changed in place and is deleted and created.
     Recreate,
@@ -83,7 +83,7 @@ pub struct PlannedObject {
 
 impl PlannedObject {
     /// Pods that are replaced, one after the other or all at once.
-    pub fn restarts(&self) -> u32 {
+    pub fn restarted_pods(&self) -> u32 {
         match self.impact.kind {
             ImpactKind::Restart | ImpactKind::Recreate => self.impact.pods,
             ImpactKind::None | ImpactKind::InPlace | ImpactKind::Scale => 0,
@@ -111,7 +111,7 @@ pub fn units(objects: &[PlannedObject], parts: &[Vec<ObjectId>]) -> Vec<PlannedU
         }
     }
     let first = |members: &[&PlannedObject]| {
-        let restarting = members.iter().filter(|planned| planned.restarts() > 0);
+        let restarting = members.iter().filter(|planned| planned.restarted_pods() > 0);
         restarting.map(|planned| (planned.wave, planned.id.clone())).min()
     };
     let mut all: Vec<_> =

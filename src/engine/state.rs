@@ -105,7 +105,7 @@ impl Engine {
 
     /// Makes it decide as if all that must come first had been done: for a plan, not for a write.
     #[must_use]
-    pub fn foreseeing(mut self) -> Self {
+    pub fn assume_prerequisites(mut self) -> Self {
         self.foresight = Prerequisites::AllDone;
         self
     }
@@ -154,13 +154,13 @@ impl Engine {
     }
 
     /// Returns the informers' view of one object.
-    pub fn live(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
         self.live.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
-    pub fn all_live(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
+    pub fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
         lookup_counts::count(self.live.len());
         self.live.iter().map(|(id, live)| (id, &**live))
     }
@@ -182,7 +182,7 @@ impl Engine {
     }
 
     /// Wakes whom a topic held up.
-    pub fn touch(&mut self, topic: &WaitTopic) {
+    pub fn wake_topic(&mut self, topic: &WaitTopic) {
         for id in self.waiting.remove(topic).unwrap_or_default() {
             self.waits.remove(&id);
             self.dirty.push(id);
@@ -200,7 +200,8 @@ impl Engine {
         for (file, facts) in reading.files {
             touched.extend(state.catalog.replace(&file, facts));
         }
-        let doubt = state.catalog.not_understood().map(|file| format!("{file} is not understood").into());
+        let doubt =
+            state.catalog.first_unreadable_file().map(|file| format!("{file} is not understood").into());
         let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
         state.refused = reading.refused;
         if before.is_some() && state.incomplete.is_none() {
@@ -221,7 +222,7 @@ impl Engine {
             self.begin_slowly();
         }
         for id in &touched {
-            self.rewant(source, id);
+            self.recompute_wanted(source, id);
         }
         if first {
             self.give_up_unwanted();
@@ -239,30 +240,30 @@ impl Engine {
 
     /// Number of the last reading that left an object unwanted: another source may have it in a
     /// revision that has not been read yet.
-    pub fn dropped(&self) -> u64 {
+    pub fn last_drop(&self) -> u64 {
         self.readings
     }
 
     /// A source was looked at after a reading of this number, and what that found was read.
-    pub fn checked(&mut self, source: SourceId, reading: u64) {
+    pub fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked = reading;
         self.judge_again();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
-    pub fn unreadable(&mut self, source: SourceId, why: Arc<str>) {
+    pub fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
         self.sources[source].incomplete = Some(why);
         self.sources[source].to_judge = true;
     }
 
-    pub(super) fn rewant(&mut self, source: SourceId, id: &ObjectId) {
-        let want = self.wants_of(source, id);
+    pub(super) fn recompute_wanted(&mut self, source: SourceId, id: &ObjectId) {
+        let want = self.wanted_of(source, id);
         let newest = self.sources[source].head.clone();
         let entry = self.entries.entry(id.clone()).or_default();
         let named = entry.wants.iter().any(|(other, _)| *other == source);
         self.sources[source].count(id, named, want.is_some());
         let before = entry.wants.clone();
-        let was = entry.want().map(|(_, desired)| desired.clone());
+        let was = entry.wanted_content().map(|(_, desired)| desired.clone());
         let mut left_wave = false;
         if let Some((_, WantedObject::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
@@ -279,12 +280,12 @@ impl Engine {
         entry.wants.sort_by_key(|(source, _)| *source);
         self.order_wants(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        if let Some((_, desired)) = entry.want()
+        if let Some((_, desired)) = entry.wanted_content()
             && let Some(defined) = &desired.defines
         {
             self.definitions.insert((**defined).clone(), id.clone());
         }
-        if entry.want().is_some_and(|(_, desired)| !desired.after.is_empty()) {
+        if entry.wanted_content().is_some_and(|(_, desired)| !desired.after.is_empty()) {
             self.dependents.insert(id.clone());
         } else {
             self.dependents.remove(id);
@@ -293,12 +294,12 @@ impl Engine {
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.live.get(id), entry.written) {
-                entry.know(live, newest.as_ref());
+                entry.restore_accepted(live, newest.as_ref());
             }
             self.track(id);
             self.track_rollout(id);
             self.dirty.push(id.clone());
-            self.touch(&WaitTopic::Object(id.clone()));
+            self.wake_topic(&WaitTopic::Object(id.clone()));
             self.track_uses(id, was.as_deref());
         }
         self.track_wave(id);
@@ -317,7 +318,7 @@ impl Engine {
 
     /// Judges again what no source wants, where anything changed, and marks whose judgement
     /// changed. To be called after each batch of facts.
-    pub fn settle(&mut self) {
+    pub fn reevaluate_prunes(&mut self) {
         self.begin_returns();
         self.settle_budget();
         for source in self.source_ids() {
@@ -359,7 +360,7 @@ impl Engine {
     }
 
     /// Takes over what the parent object says.
-    pub fn inventory(&mut self, source: SourceId, mut inventory: Inventory) {
+    pub fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
         // A Job that has ended has ended, whatever becomes of the parent.
         if let Some(known) = &self.sources[source].inventory {
             for (id, hash) in known.finished.iter().filter(|(id, hash)| self.has_content(id, **hash)) {
@@ -373,25 +374,25 @@ impl Engine {
                 self.restarting.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
-            self.confirmations_read(source);
-            self.inventory_updated(source);
+            self.drop_recorded_confirmations(source);
+            self.note_inventory_change(source);
             self.apply_rejections(source);
-            self.rejections_forgotten(source);
+            self.retry_forgotten_rejections(source);
             self.sources[source].to_judge = true;
-            self.touch(&WaitTopic::Inventory(source));
+            self.wake_topic(&WaitTopic::Inventory(source));
         }
     }
 
     /// Takes over whether the server has a kind.
-    pub fn served(&mut self, gvk: Gvk, served: KindAvailability) {
+    pub fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
         if self.served.get(&gvk) != Some(&served) {
             self.served.insert(gvk, served);
-            self.touch(&WaitTopic::Kinds);
+            self.wake_topic(&WaitTopic::Kinds);
         }
     }
 
     /// Takes over which objects autoscalers target.
-    pub fn autoscaled(&mut self, targets: HashSet<ObjectId>) {
+    pub fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
         match self.autoscaled.replace(targets.clone()) {
             Some(before) => self.dirty.extend(before.symmetric_difference(&targets).cloned()),
             // Until now those whose count is not ours were taken for targets.
@@ -405,13 +406,13 @@ impl Engine {
             self.entries.remove(id);
             self.forget_gate(id);
             if !self.live.contains_key(id) {
-                self.touch(&WaitTopic::Object(id.clone()));
+                self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.unwanted.contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a
                 // version that is older than the deletion. The facts about that are forgotten, and
                 // it is judged anew.
                 self.entries.entry(id.clone()).or_default();
-                self.object_changed(id);
+                self.note_object_change(id);
             }
         }
     }

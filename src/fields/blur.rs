@@ -1,7 +1,7 @@
 //! Texts that others wrote, and in which a secret may stand: what looks like one is not shown.
 
 /// A shorter word is no secret that anybody should use.
-const SHORTEST: usize = 16;
+const MIN_SECRET_CHARS: usize = 16;
 
 /// Returns the text without credentials and queries in URLs. Each word that looks like a secret
 /// becomes `***`: at least 16 characters, among them a digit. Paths and dotted names are judged
@@ -9,15 +9,15 @@ const SHORTEST: usize = 16;
 ///
 /// It is for complaints, whose place is told beside them: a name too many that cannot be read harms
 /// little.
-pub fn blurred(text: &str) -> String {
-    let text = without_credentials(text);
+pub fn blur(text: &str) -> String {
+    let text = strip_credentials(text);
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.as_str();
-    while let Some(begin) = rest.find(belongs) {
+    while let Some(begin) = rest.find(is_credential_char) {
         let (before, from) = rest.split_at(begin);
-        let (word, after) = from.split_at(from.find(|c| !belongs(c)).unwrap_or(from.len()));
+        let (word, after) = from.split_at(from.find(|c| !is_credential_char(c)).unwrap_or(from.len()));
         shown.push_str(before);
-        shown.push_str(if looks_secret(word) { "***" } else { word });
+        shown.push_str(if is_likely_secret(word) { "***" } else { word });
         rest = after;
     }
     shown.push_str(rest);
@@ -25,16 +25,16 @@ pub fn blurred(text: &str) -> String {
 }
 
 /// Characters of passwords and tokens, encoded or not.
-fn belongs(c: char) -> bool {
+fn is_credential_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-+=&%~".contains(c)
 }
 
-fn looks_secret(word: &str) -> bool {
-    word.len() >= SHORTEST && word.bytes().any(|byte| byte.is_ascii_digit())
+fn is_likely_secret(word: &str) -> bool {
+    word.len() >= MIN_SECRET_CHARS && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// Returns the text with what stands between `://` and `@` replaced, and the query of a URL.
-pub fn without_credentials(text: &str) -> String {
+pub fn strip_credentials(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn credentials_are_never_shown() {
         fn check(text: &str, expected: &str) {
-            assert_eq!(without_credentials(text), expected);
+            assert_eq!(strip_credentials(text), expected);
         }
         check("https://me:hunter2@host/shop.git", "https://***@host/shop.git");
         check("url: \"https://tok@en@host\" # https://b:c@d", "url: \"https://***@host\" # https://***@d");
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_looks_like_a_secret_is_not_shown() {
         fn check(text: &str, expected: &str) {
-            assert_eq!(blurred(text), expected);
+            assert_eq!(blur(text), expected);
         }
         check("expected a number, found `hunter2`", "expected a number, found `hunter2`");
         check("found `ghp_0123456789abcdef`, not true", "found `***`, not true");

@@ -10,7 +10,7 @@ use crate::object::canonical_json;
 
 /// The depth beyond which values count as covered; the API server itself refuses objects nested
 /// this deep.
-pub(super) const MAX_DEPTH: usize = 500;
+pub(super) const MAX_VALUE_DEPTH: usize = 500;
 
 /// The fields that name the object, and those that only the server sets: nobody ever owns them.
 const UNOWNED_METADATA: [&str; 7] =
@@ -34,13 +34,13 @@ pub enum Coverage {
 /// A null needs no cover; `{}` and `[]` do. A node covers its whole subtree only when it is exactly
 /// `{}`. Without an entry, or with one that cannot be read, nothing is covered. `apiVersion`,
 /// `kind` and the object's names count as covered.
-pub fn uncovered(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
-    gaps(content, entry).into_iter().map(|gap| gap.path).collect()
+pub fn uncovered_paths(content: &Value, entry: Option<&str>) -> Vec<FieldPath> {
+    coverage_gaps(content, entry).into_iter().map(|gap| gap.path).collect()
 }
 
 /// Tells whether our FieldsV1 text covers a content, and what to do when it does not.
-pub fn coverage(content: &Value, entry: Option<&str>) -> Coverage {
-    let gaps = gaps(content, entry);
+pub fn field_coverage(content: &Value, entry: Option<&str>) -> Coverage {
+    let gaps = coverage_gaps(content, entry);
     let lost = gaps.iter().any(|gap| !gap.hollow);
     let paths: Vec<FieldPath> =
         gaps.into_iter().filter(|gap| gap.hollow != lost).map(|gap| gap.path).collect();
@@ -53,7 +53,7 @@ pub fn coverage(content: &Value, entry: Option<&str>) -> Coverage {
 
 /// Returns the topmost paths that our entry owns and the content does not have (any more). The next
 /// apply gives them up, which deletes those that nobody else owns.
-pub fn surplus(content: &Value, entry: &str) -> Vec<FieldPath> {
+pub fn surplus_paths(content: &Value, entry: &str) -> Vec<FieldPath> {
     let Some(entry) = ManagedEntry::parse(entry) else { return Vec::new() };
     let mut walk = SurplusWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
     walk.node(content, entry.root());
@@ -84,7 +84,7 @@ struct CoverageGap {
     hollow: bool,
 }
 
-fn gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
+fn coverage_gaps(content: &Value, entry: Option<&str>) -> Vec<CoverageGap> {
     let entry = entry.and_then(ManagedEntry::parse);
     let mut walk = CoverageWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
     walk.root(content, entry.as_ref().map(ManagedEntry::root));
@@ -131,7 +131,7 @@ impl CoverageWalk {
             Some(node) => {
                 self.path.push(element);
                 self.depth += 1;
-                if self.depth < MAX_DEPTH {
+                if self.depth < MAX_VALUE_DEPTH {
                     self.below(value, node);
                 }
                 self.depth -= 1;
@@ -139,8 +139,10 @@ impl CoverageWalk {
             }
             None => {
                 self.path.push(element);
-                self.found
-                    .push(CoverageGap { path: narrowed(&self.path, value), hollow: is_hollow(value, 0) });
+                self.found.push(CoverageGap {
+                    path: narrow_to_parent(&self.path, value),
+                    hollow: is_hollow(value, 0),
+                });
                 self.path.pop();
             }
         }
@@ -169,7 +171,7 @@ impl CoverageWalk {
 
 /// Returns the topmost path with only one value below: the server drops parents that own nothing
 /// any more, so the loss of one deep field shows as that of its parents.
-fn narrowed(path: &FieldPath, value: &Value) -> FieldPath {
+fn narrow_to_parent(path: &FieldPath, value: &Value) -> FieldPath {
     let (mut path, mut value) = (path.clone(), value);
     while let Value::Object(map) = value {
         let mut kept = map.iter().filter(|(_, value)| !value.is_null());
@@ -185,7 +187,9 @@ fn is_hollow(value: &Value, depth: usize) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),
-        Value::Object(map) => depth < MAX_DEPTH && map.values().all(|value| is_hollow(value, depth + 1)),
+        Value::Object(map) => {
+            depth < MAX_VALUE_DEPTH && map.values().all(|value| is_hollow(value, depth + 1))
+        }
         _ => false,
     }
 }
@@ -198,7 +202,7 @@ struct SurplusWalk {
 
 impl SurplusWalk {
     fn node(&mut self, content: &Value, node: EntryNode<'_>) {
-        if self.depth >= MAX_DEPTH {
+        if self.depth >= MAX_VALUE_DEPTH {
             return;
         }
         self.depth += 1;

@@ -10,15 +10,15 @@ use super::{FieldPath, PathElement};
 use crate::object::{canonical_json, text_at};
 
 /// The name under which the API server keeps what was there before anybody's ownership was tracked.
-const NOBODY: &str = "before-first-apply";
+const UNKNOWN_MANAGER: &str = "before-first-apply";
 
 /// The number of writers that are named, and of fields of each: one that changed more is found by
 /// these.
-const NAMED: usize = 3;
+const MAX_NAMED_WRITERS: usize = 3;
 
 /// The longest name of a field manager or a path that is told, in bytes: keys of maps are of any
 /// length.
-const LONGEST: usize = 160;
+const MAX_SHOWN_NAME_BYTES: usize = 160;
 
 /// Somebody else who owns a path that we lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,15 +39,15 @@ pub struct FieldWriter {
 /// writer comes first: a path may have owners who agreed with its value long before it was lost.
 ///
 /// A path that somebody removed is owned by nobody: then no writer is known.
-pub fn culprits(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<FieldWriter> {
-    holders(managed_fields, lost, our_manager).into_iter().map(|(_, culprit)| culprit).collect()
+pub fn lost_field_writers(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<FieldWriter> {
+    path_owners(managed_fields, lost, our_manager).into_iter().map(|(_, culprit)| culprit).collect()
 }
 
-/// As [`culprits`], each with the position of its path.
-fn holders(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<(usize, FieldWriter)> {
+/// As [`lost_field_writers`], each with the position of its path.
+fn path_owners(managed_fields: &Value, lost: &[FieldPath], our_manager: &str) -> Vec<(usize, FieldWriter)> {
     let mut found = Vec::new();
     for entry in entries(managed_fields) {
-        if is_ours(entry, our_manager) || text_at(entry, &["manager"]) == NOBODY {
+        if is_ours(entry, our_manager) || text_at(entry, &["manager"]) == UNKNOWN_MANAGER {
             continue;
         }
         let text = entry.get("fieldsV1").map(canonical_json).unwrap_or_default();
@@ -107,7 +107,7 @@ pub fn drift_words(
     our_manager: &str,
 ) -> Option<String> {
     let mut writers: Vec<WriterPaths> = Vec::new();
-    let found = holders(managed_fields, taken, our_manager);
+    let found = path_owners(managed_fields, taken, our_manager);
     let mut last: HashMap<usize, &FieldWriter> = HashMap::new();
     for (nth, culprit) in &found {
         last.entry(*nth).or_insert(culprit);
@@ -123,8 +123,9 @@ pub fn drift_words(
     for path in rewritten {
         WriterPaths::note(&mut writers, WriterPaths::under_our_name(our_manager, time), path);
     }
-    let mut words: Vec<String> = writers.iter().take(NAMED).map(WriterPaths::description).collect();
-    match writers.len().saturating_sub(NAMED) {
+    let mut words: Vec<String> =
+        writers.iter().take(MAX_NAMED_WRITERS).map(WriterPaths::description).collect();
+    match writers.len().saturating_sub(MAX_NAMED_WRITERS) {
         0 => {}
         more => words.push(format!("{more} more writers changed others")),
     }
@@ -180,8 +181,8 @@ impl WriterPaths {
     }
 
     fn description(&self) -> String {
-        let mut paths = self.paths.get(..NAMED).unwrap_or(&self.paths).join(", ");
-        match self.paths.len().saturating_sub(NAMED) {
+        let mut paths = self.paths.get(..MAX_NAMED_WRITERS).unwrap_or(&self.paths).join(", ");
+        match self.paths.len().saturating_sub(MAX_NAMED_WRITERS) {
             0 => {}
             more => paths = format!("{paths} and {more} more"),
         }
@@ -191,8 +192,10 @@ impl WriterPaths {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last() {
-        Some(end) if text.len() > LONGEST => format!("{}...", text.get(..end).unwrap_or_default()),
+    match text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_SHOWN_NAME_BYTES).last() {
+        Some(end) if text.len() > MAX_SHOWN_NAME_BYTES => {
+            format!("{}...", text.get(..end).unwrap_or_default())
+        }
         _ => text.to_owned(),
     }
 }

@@ -7,13 +7,13 @@ use crate::object::GroupKind;
 /// Stands for a value that is not shown.
 pub const MASK: &str = "<masked>";
 /// Stands for a value that is not shown and differs from the one before.
-pub const CHANGED: &str = "<masked: changed>";
+pub const CHANGED_MASK: &str = "<masked: changed>";
 /// The annotation in which `kubectl apply` keeps a whole copy of the manifest, Secrets included.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The beginnings of annotation values in which tools keep a whole manifest: as JSON (kapp), or as
 /// base64 of gzip (Rancher), ZIP (Banzai Cloud's object matcher) or Zstandard.
-const COPIES: [&str; 5] = ["{", "[", "H4sI", "UEsD", "KLUv"];
+const MANIFEST_COPY_PREFIXES: [&str; 5] = ["{", "[", "H4sI", "UEsD", "KLUv"];
 
 /// The beginnings of lines of such a value as YAML.
 const COPIED_LINES: [&str; 3] = ["apiVersion:", "data:", "stringData:"];
@@ -23,8 +23,8 @@ const COPIED_LINES: [&str; 3] = ["apiVersion:", "data:", "stringData:"];
 /// is `<masked>` too.
 ///
 /// Every kind called Secret counts, of whatever group: one mask too many harms nobody.
-pub fn masked(kind: &GroupKind, value: &Value) -> Value {
-    let mut shown = without_last_applied(value);
+pub fn mask_value(kind: &GroupKind, value: &Value) -> Value {
+    let mut shown = strip_last_applied(value);
     if is_secret(kind) {
         for (key, values) in shown.as_object_mut().into_iter().flatten() {
             if !is_shown(key, values) {
@@ -41,26 +41,26 @@ pub fn masked(kind: &GroupKind, value: &Value) -> Value {
 
 fn is_copy(annotation: &Value) -> bool {
     let begins = |text: &str, with: &[&str]| with.iter().any(|begin| text.trim_start().starts_with(begin));
-    annotation
-        .as_str()
-        .is_some_and(|text| begins(text, &COPIES) || text.lines().any(|line| begins(line, &COPIED_LINES)))
+    annotation.as_str().is_some_and(|text| {
+        begins(text, &MANIFEST_COPY_PREFIXES) || text.lines().any(|line| begins(line, &COPIED_LINES))
+    })
 }
 
-/// Returns copies of both sides of a difference that may be shown. They are as [`masked`], but each
-/// value of the second that differs from the first's is `<masked: changed>`.
-pub fn masked_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
-    let mut shown = masked(kind, after);
+/// Returns copies of both sides of a difference that may be shown. They are as [`mask_value`], but
+/// each value of the second that differs from the first's is `<masked: changed>`.
+pub fn mask_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
+    let mut shown = mask_value(kind, after);
     let fields = shown.as_object_mut().filter(|_| is_secret(kind));
     for (key, shown) in fields.into_iter().flatten() {
         let (Some(old), Some(new)) = (before.get(key), after.get(key)) else { continue };
         match (old, new, shown) {
             _ if is_shown(key, new) => {}
             (Value::Object(old), Value::Object(new), Value::Object(shown)) => mark_changes(old, new, shown),
-            (old, new, shown) if old != new && !shown.is_object() => *shown = CHANGED.into(),
+            (old, new, shown) if old != new && !shown.is_object() => *shown = CHANGED_MASK.into(),
             _ => {}
         }
     }
-    (masked(kind, before), shown)
+    (mask_value(kind, before), shown)
 }
 
 fn is_secret(kind: &GroupKind) -> bool {
@@ -89,12 +89,12 @@ fn mask(values: &mut Value) {
 fn mark_changes(old: &Map<String, Value>, new: &Map<String, Value>, shown: &mut Map<String, Value>) {
     for (key, value) in shown {
         if old.get(key).is_some_and(|old| new.get(key) != Some(old)) {
-            *value = CHANGED.into();
+            *value = CHANGED_MASK.into();
         }
     }
 }
 
-fn without_last_applied(value: &Value) -> Value {
+fn strip_last_applied(value: &Value) -> Value {
     let mut shown = value.clone();
     let annotations = shown.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     if let Some(annotations) = annotations

@@ -2,8 +2,8 @@
 //! others, and the values that must never be shown.
 //!
 //! Owns [`FieldPath`], the reading of FieldsV1 (the ownership trees of `metadata.managedFields`),
-//! and the rule that tells drift ([`uncovered`]). Also owns the masking of Secrets ([`masked`]),
-//! and of text by others that looks like a secret ([`blurred`]).
+//! and the rule that tells drift ([`uncovered_paths`]). Also owns the masking of Secrets
+//! ([`mask_value`]), and of text by others that looks like a secret ([`blur()`]).
 //!
 //! The API server takes a path out of our entry as soon as another field manager changes its value.
 //! A writer under our own name leaves it there, so the values behind our entry are compared too, by
@@ -25,13 +25,13 @@ mod quantity;
 mod sole;
 mod values;
 
-pub use blur::{blurred, without_credentials};
-pub use cover::{Coverage, coverage, owns, surplus, uncovered};
-pub use culprit::{FieldWriter, culprits, drift_words};
+pub use blur::{blur, strip_credentials};
+pub use cover::{Coverage, field_coverage, owns, surplus_paths, uncovered_paths};
+pub use culprit::{FieldWriter, drift_words, lost_field_writers};
 pub use empty::is_as_empty;
-pub use mask::{CHANGED, LAST_APPLIED, MASK, masked, masked_pair};
+pub use mask::{CHANGED_MASK, LAST_APPLIED, MASK, mask_pair, mask_value};
 pub use path::{FieldPath, PathElement};
-pub use quantity::quantity;
+pub use quantity::parse_quantity;
 pub use sole::owned_alone;
 pub use values::{ValueDigest, ValueSchema, differing_values, value_digest, value_digest_of_text};
 

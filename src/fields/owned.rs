@@ -11,7 +11,7 @@ use super::entry::{ChildKey, EntryNode, ManagedEntry};
 /// Reads the part of an object that lies below the fields of an entry; none where either is no
 /// JSON.
 ///
-/// Items of lists are read whole, as their keys say which of them an entry means.
+/// Items of lists are read completely, as their keys say which of them an entry means.
 pub(super) fn owned_part(text: &str, entry: &ManagedEntry<'_>) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     OwnedPart { node: entry.root(), is_root: true }.deserialize(&mut reader).ok()

@@ -43,7 +43,7 @@ impl FieldPath {
 
     /// Returns whether it begins with these map keys, or ends before the last of them while
     /// agreeing so far. Then the two paths contain one another.
-    pub fn meets(&self, keys: &[&str]) -> bool {
+    pub fn is_prefix_related(&self, keys: &[&str]) -> bool {
         self.0
             .iter()
             .zip(keys)

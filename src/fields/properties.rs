@@ -82,17 +82,17 @@ proptest! {
     #[test]
     fn the_entry_of_a_content_covers_it(content in content()) {
         let entry = entry(&content).to_string();
-        prop_assert_eq!(uncovered(&content, Some(&entry)), vec![]);
-        prop_assert_eq!(surplus(&content, &entry), vec![]);
+        prop_assert_eq!(uncovered_paths(&content, Some(&entry)), vec![]);
+        prop_assert_eq!(surplus_paths(&content, &entry), vec![]);
     }
 
     #[test]
     fn each_cut_is_noticed(content in content()) {
         for cut in cuts(&entry(&content)) {
             let entry = cut.map(|entry| entry.to_string());
-            let lost = uncovered(&content, entry.as_deref());
+            let lost = uncovered_paths(&content, entry.as_deref());
             prop_assert!(!lost.is_empty(), "{:?}", entry);
-            prop_assert!(coverage(&content, entry.as_deref()) != Coverage::Whole);
+            prop_assert!(field_coverage(&content, entry.as_deref()) != Coverage::Whole);
         }
     }
 
@@ -103,14 +103,14 @@ proptest! {
         let spec = smaller["spec"].as_object_mut().unwrap();
         let before = spec.len();
         spec.retain(|key, _| *key == spared);
-        prop_assert_eq!(surplus(&smaller, &text).len(), before - smaller["spec"].as_object().unwrap().len());
+        prop_assert_eq!(surplus_paths(&smaller, &text).len(), before - smaller["spec"].as_object().unwrap().len());
     }
 
     /// Looking many paths up at once tells the same as looking each of them up.
     #[test]
     fn who_holds_a_path_is_found(content in content(), other in content()) {
         let held = entry(&other);
-        let paths = uncovered(&content, Some("{\"f:spec\":{\".\":{}}}"));
+        let paths = uncovered_paths(&content, Some("{\"f:spec\":{\".\":{}}}"));
         let mut all: Vec<FieldPath> = paths.clone();
         for path in &paths {
             let within = path.find(&content).and_then(Value::as_object);
@@ -119,7 +119,7 @@ proptest! {
         }
         let managed = json!([{"manager": "x", "operation": "Update", "fieldsV1": held}]);
         let found: Vec<FieldPath> =
-            culprits(&managed, &all, "rhumb").into_iter().map(|culprit| culprit.path).collect();
+            lost_field_writers(&managed, &all, "rhumb").into_iter().map(|culprit| culprit.path).collect();
         let text = held.to_string();
         let tree = entry::ManagedEntry::parse(&text).unwrap();
         all.retain(|path| cover::holds(tree.root(), path.elements()));
@@ -134,7 +134,7 @@ proptest! {
         for fields in [nested, json!({"f:spec": beside}), content.clone()] {
             let text = fields.to_string();
             let managed = json!([{"manager": "x", "fieldsV1": fields}, {"manager": 7, "fieldsV1": [fields]}]);
-            let paths = [uncovered(&content, Some(&text)), surplus(&content, &text)].concat();
+            let paths = [uncovered_paths(&content, Some(&text)), surplus_paths(&content, &text)].concat();
             let _ = drift_words(&managed, &paths, &paths, "rhumb");
             let _ = (owned_alone(&content, &text, &[&text]), owned_alone(&content, &text, &[]));
             let _ = differing_values(&content, &managed, &text, ValueSchema::Secret);
@@ -145,7 +145,7 @@ proptest! {
     #[test]
     fn no_text_makes_it_fail(content in content(), text in ".{0,60}", json in "[\\[\\]{}\":,.fkvi0a\\\\]{0,40}") {
         for entry in [&text, &json] {
-            let _ = (uncovered(&content, Some(entry)), surplus(&content, entry), owns(entry, &["spec"]));
+            let _ = (uncovered_paths(&content, Some(entry)), surplus_paths(&content, entry), owns(entry, &["spec"]));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Quantities, as Kubernetes writes amounts of memory and processor time.
 
 /// The suffixes of `resource.Quantity`; an exponent is left to the parser of numbers.
-const SUFFIXES: [(&str, f64); 15] = [
+const QUANTITY_SUFFIXES: [(&str, f64); 15] = [
     ("Ki", 1024.0),
     ("Mi", 1_048_576.0),
     ("Gi", 1_073_741_824.0),
@@ -21,9 +21,9 @@ const SUFFIXES: [(&str, f64); 15] = [
 
 /// Returns the amount that a quantity stands for (`1000m` and `1`, `1Gi` and `1073741824`); none
 /// where it is none.
-pub fn quantity(text: &str) -> Option<f64> {
+pub fn parse_quantity(text: &str) -> Option<f64> {
     let text = text.trim();
-    let (digits, factor) = SUFFIXES
+    let (digits, factor) = QUANTITY_SUFFIXES
         .iter()
         .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)))
         .unwrap_or((text, 1.0));

@@ -10,7 +10,7 @@ use crate::object::canonical_json;
 
 /// The depth beyond which fields are left out; the API server itself refuses objects nested this
 /// deep.
-const MAX_DEPTH: usize = 500;
+const MAX_FIELD_DEPTH: usize = 500;
 
 /// Returns the part of an object that our FieldsV1 text owns and none of the others does: an apply
 /// that leaves it out resets it.
@@ -28,12 +28,12 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
     if depth > 0 && ours.is_leaf() {
         return others.is_empty().then(|| value.clone());
     }
-    if depth >= MAX_DEPTH || depth > 0 && others.iter().any(|other| other.is_leaf()) {
+    if depth >= MAX_FIELD_DEPTH || depth > 0 && others.iter().any(|other| other.is_leaf()) {
         return None;
     }
     match value {
         Value::Object(map) => {
-            let (mut kept, others) = (Map::new(), indexed(others));
+            let (mut kept, others) = (Map::new(), index_children(others));
             for child in ours.children() {
                 let ChildKey::Field(name) = child.child() else { continue };
                 let theirs: Vec<EntryNode<'_>> =
@@ -44,7 +44,7 @@ fn part(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
             (!kept.is_empty()).then_some(Value::Object(kept))
         }
         Value::Array(items) => {
-            let (mut kept, others) = (vec![Value::Null; items.len()], indexed(others));
+            let (mut kept, others) = (vec![Value::Null; items.len()], index_children(others));
             let mut places = ItemIndex::of(items);
             for child in ours.children() {
                 let Some(nth) = places.place(child) else { continue };
@@ -73,7 +73,7 @@ fn item(value: &Value, ours: EntryNode<'_>, others: &[EntryNode<'_>], depth: usi
     }
 }
 
-fn indexed<'e>(nodes: &[EntryNode<'e>]) -> Vec<ChildIndex<'e>> {
+fn index_children<'e>(nodes: &[EntryNode<'e>]) -> Vec<ChildIndex<'e>> {
     nodes.iter().map(|node| ChildIndex::of(*node)).collect()
 }
 

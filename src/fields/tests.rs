@@ -54,9 +54,9 @@ fn paths_read_as_people_write_them() {
 
 #[test]
 fn what_the_server_wrote_for_a_content_covers_it() {
-    assert_eq!(shown(&uncovered(&web(), Some(WEB))), [""; 0]);
-    assert_eq!(coverage(&web(), Some(WEB)), Coverage::Whole);
-    assert_eq!(shown(&surplus(&web(), WEB)), [""; 0]);
+    assert_eq!(shown(&uncovered_paths(&web(), Some(WEB))), [""; 0]);
+    assert_eq!(field_coverage(&web(), Some(WEB)), Coverage::Whole);
+    assert_eq!(shown(&surplus_paths(&web(), WEB)), [""; 0]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn each_path_taken_by_somebody_is_found() {
             assert!(entry.contains(from), "{from} is not there");
             entry = entry.replacen(from, to, 1);
         }
-        assert_eq!(shown(&uncovered(&web(), Some(&entry))), expected, "{cut:?}");
+        assert_eq!(shown(&uncovered_paths(&web(), Some(&entry))), expected, "{cut:?}");
     }
     let container = r#".spec.template.spec.containers[name="web"]"#;
     check(&[(r#""f:image": {}, "#, "")], &[&format!("{container}.image")]);
@@ -105,7 +105,7 @@ fn without_a_readable_entry_everything_is_uncovered() {
             r#".metadata.labels["app.kubernetes.io/name"]"#,
             ".spec",
         ];
-        assert_eq!(shown(&uncovered(&web(), entry)), expected, "{entry:?}");
+        assert_eq!(shown(&uncovered_paths(&web(), entry)), expected, "{entry:?}");
     }
     check(None);
     check(Some("{}}"));
@@ -122,7 +122,7 @@ fn without_a_readable_entry_everything_is_uncovered() {
 #[test]
 fn sets_and_odd_spellings_match_by_meaning() {
     fn check(content: Value, entry: &str, expected: &[&str]) {
-        assert_eq!(shown(&uncovered(&content, Some(entry))), expected, "{content} {entry}");
+        assert_eq!(shown(&uncovered_paths(&content, Some(entry))), expected, "{content} {entry}");
     }
     let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
     let entry = r#"{"f:metadata":{"f:finalizers":{".":{},"v:\"a/b\"":{},"v:\"\\u003c\"":{}}}}"#;
@@ -143,7 +143,7 @@ fn sets_and_odd_spellings_match_by_meaning() {
 #[test]
 fn only_empty_values_ask_for_a_look_instead_of_a_write() {
     fn check(content: Value, entry: &str, expected: Coverage) {
-        assert_eq!(coverage(&content, Some(entry)), expected, "{content}");
+        assert_eq!(field_coverage(&content, Some(entry)), expected, "{content}");
     }
     let path = |keys: &[&str]| vec![FieldPath::of_keys(keys)];
     let entry = r#"{"f:spec":{"f:a":{}}}"#;
@@ -163,7 +163,7 @@ fn surplus_names_what_the_next_apply_gives_up() {
     fn check(change: impl FnOnce(&mut Value), expected: &[&str]) {
         let mut content = web();
         change(&mut content);
-        assert_eq!(shown(&surplus(&content, WEB)), expected);
+        assert_eq!(shown(&surplus_paths(&content, WEB)), expected);
     }
     let spec = "/spec/template/spec";
     check(|v| v["spec"]["replicas"] = Value::Null, &[".spec.replicas"]);
@@ -175,7 +175,7 @@ fn surplus_names_what_the_next_apply_gives_up() {
         |v| *v.pointer_mut(&format!("{spec}/volumes")).unwrap() = json!([]),
         &[r#".spec.template.spec.volumes[name="tmp"]"#],
     );
-    assert!(surplus(&web(), "garbage").is_empty());
+    assert!(surplus_paths(&web(), "garbage").is_empty());
 }
 
 #[test]
@@ -208,9 +208,11 @@ fn culprits_are_the_present_owners_last_writer_first() {
         {"manager": "other", "operation": "Update", "fieldsV1": image("k:{\"name\":\"sidecar\"}")},
         {"manager": "broken", "fieldsV1": 3}, 7
     ]);
-    let lost =
-        uncovered(&web(), Some(&WEB.replace(r#""f:image": {}, "#, "").replace(r#""f:replicas": {}, "#, "")));
-    let found = culprits(&managed, &lost, "rhumb");
+    let lost = uncovered_paths(
+        &web(),
+        Some(&WEB.replace(r#""f:image": {}, "#, "").replace(r#""f:replicas": {}, "#, "")),
+    );
+    let found = lost_field_writers(&managed, &lost, "rhumb");
     let told: Vec<_> = found.iter().map(|c| (&*c.manager, &*c.subresource, c.path.to_string())).collect();
     assert_eq!(
         told,
@@ -219,13 +221,13 @@ fn culprits_are_the_present_owners_last_writer_first() {
             ("kubectl-set", "", r#".spec.template.spec.containers[name="web"].image"#.to_owned()),
         ]
     );
-    assert!(culprits(&json!("x"), &lost, "rhumb").is_empty());
+    assert!(lost_field_writers(&json!("x"), &lost, "rhumb").is_empty());
 }
 
 #[test]
 fn values_of_secrets_are_never_shown() {
     fn check(kind: &str, value: Value, expected: Value) {
-        assert_eq!(masked(&GroupKind::new("", kind), &value), expected);
+        assert_eq!(mask_value(&GroupKind::new("", kind), &value), expected);
     }
     let kubectl = json!({"annotations": {LAST_APPLIED: "{\"data\":{\"a\":\"aGk=\"}}"}});
     check(
@@ -275,23 +277,23 @@ fn values_of_secrets_are_never_shown() {
 #[test]
 fn a_changed_secret_value_is_told_and_not_shown() {
     fn check(before: Value, after: Value, expected: Value) {
-        let (old, new) = masked_pair(&GroupKind::new("", "Secret"), &before, &after);
+        let (old, new) = mask_pair(&GroupKind::new("", "Secret"), &before, &after);
         assert_eq!(new, expected);
         assert!(!old.to_string().contains("c2Vj") && !new.to_string().contains("c2Vj"));
     }
     check(
         json!({"data": {"same": "c2Vj", "new": "c2VjMQ==", "gone": "c2Vj"}}),
         json!({"data": {"same": "c2Vj", "new": "c2VjMg==", "added": "c2Vj"}}),
-        json!({"data": {"same": MASK, "new": CHANGED, "added": MASK}}),
+        json!({"data": {"same": MASK, "new": CHANGED_MASK, "added": MASK}}),
     );
-    check(json!({"data": "c2Vj"}), json!({"data": "c2VjMg=="}), json!({"data": CHANGED}));
+    check(json!({"data": "c2Vj"}), json!({"data": "c2VjMg=="}), json!({"data": CHANGED_MASK}));
     check(json!({"immutable": false}), json!({"immutable": true}), json!({"immutable": true}));
     check(
         json!({"stringDate": {"a": "c2Vj"}}),
         json!({"stringDate": {"a": "c2Vk"}}),
-        json!({"stringDate": {"a": CHANGED}}),
+        json!({"stringDate": {"a": CHANGED_MASK}}),
     );
-    check(json!({"immutable": true}), json!({"immutable": "c2Vj"}), json!({"immutable": CHANGED}));
+    check(json!({"immutable": true}), json!({"immutable": "c2Vj"}), json!({"immutable": CHANGED_MASK}));
     check(json!({"data": "c2Vj"}), json!({"data": {"a": "c2Vj"}}), json!({"data": {"a": MASK}}));
     check(json!({}), json!({"data": {"a": "c2Vj"}}), json!({"data": {"a": MASK}}));
 }
@@ -299,7 +301,7 @@ fn a_changed_secret_value_is_told_and_not_shown() {
 #[test]
 fn what_meets_a_chain_of_keys() {
     fn check(path: &[&str], keys: &[&str], expected: bool) {
-        assert_eq!(FieldPath::of_keys(path).meets(keys), expected, "{path:?} {keys:?}");
+        assert_eq!(FieldPath::of_keys(path).is_prefix_related(keys), expected, "{path:?} {keys:?}");
     }
     check(&["spec"], &["spec", "template"], true);
     check(&["spec", "template", "spec", "x"], &["spec", "template"], true);
@@ -310,7 +312,7 @@ fn what_meets_a_chain_of_keys() {
 #[test]
 fn deep_and_large_input_is_read_in_bounded_time() {
     let deep = format!("{}{}", "{\"f:a\":".repeat(100_000), "{}".to_owned() + &"}".repeat(100_000));
-    assert!(uncovered(&json!({"a": {"a": 1}}), Some(&deep)).is_empty());
+    assert!(uncovered_paths(&json!({"a": {"a": 1}}), Some(&deep)).is_empty());
     let items: Vec<Value> =
         (0..20_000).rev().map(|n| json!({"name": format!("n{n}"), "value": "x"})).collect();
     let children: Vec<String> = (0..20_000)
@@ -318,7 +320,7 @@ fn deep_and_large_input_is_read_in_bounded_time() {
         .collect();
     let entry = format!(r#"{{"f:spec":{{"f:list":{{{}}}}}}}"#, children.join(","));
     let started = std::time::Instant::now();
-    assert!(uncovered(&json!({"spec": {"list": items}}), Some(&entry)).is_empty());
+    assert!(uncovered_paths(&json!({"spec": {"list": items}}), Some(&entry)).is_empty());
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
 }
 

@@ -11,14 +11,15 @@ use std::fmt;
 use serde_json::{Number, Value};
 use sha2::{Digest as _, Sha256};
 
-use super::cover::{MAX_DEPTH, NodePairs, item_element};
+use super::cover::{MAX_VALUE_DEPTH, NodePairs, item_element};
 use super::entry::{ChildKey, EntryNode, ManagedEntry};
 use super::owned::owned_part;
-use super::{FieldPath, PathElement, quantity};
+use super::{FieldPath, PathElement, parse_quantity};
 use crate::object::{GroupKind, canonical_json};
 
 /// Maps whose values are quantities, in the kinds of Kubernetes itself.
-const QUANTITIES: [&str; 6] = ["allocatable", "capacity", "hard", "limits", "podFixed", "requests"];
+const BUILTIN_QUANTITY_MAPS: [&str; 6] =
+    ["allocatable", "capacity", "hard", "limits", "podFixed", "requests"];
 
 /// Fields that are quantities, in the kinds of Kubernetes itself.
 const QUANTITY_FIELDS: [&str; 4] = ["averageValue", "divisor", "sizeLimit", "storage"];
@@ -165,7 +166,7 @@ impl ValueHasher {
             self.hasher.update(&self.leaf);
             return;
         }
-        if place.depth >= MAX_DEPTH {
+        if place.depth >= MAX_VALUE_DEPTH {
             return;
         }
         let items = items_of(value, node);
@@ -221,7 +222,7 @@ impl ValueDiff {
             }
             return;
         }
-        if place.depth >= MAX_DEPTH {
+        if place.depth >= MAX_VALUE_DEPTH {
             return;
         }
         let (ones, others) = (items_of(one, node), items_of(other, node));
@@ -284,13 +285,13 @@ fn write_leaf(out: &mut Vec<u8>, value: Option<&Value>, place: ValuePosition<'_>
 
 fn write_value(out: &mut Vec<u8>, value: &Value, place: ValuePosition<'_>, schema: ValueSchema) {
     let is_quantity = schema != ValueSchema::Custom
-        && (QUANTITIES.contains(&place.parent) || QUANTITY_FIELDS.contains(&place.field));
+        && (BUILTIN_QUANTITY_MAPS.contains(&place.parent) || QUANTITY_FIELDS.contains(&place.field));
     match value {
         Value::Null => out.push(b'0'),
         Value::Bool(value) => out.push(if *value { b't' } else { b'f' }),
         Value::Number(number) if is_quantity => write_amount(out, number.as_f64().unwrap_or_default()),
         Value::Number(number) => write_number(out, number),
-        Value::String(text) => match quantity(text).filter(|_| is_quantity) {
+        Value::String(text) => match parse_quantity(text).filter(|_| is_quantity) {
             Some(amount) => write_amount(out, amount),
             None => write_text(out, text),
         },

@@ -129,9 +129,10 @@ fn a_service_for_one_pod_belongs_to_the_set_that_makes_it() {
     assert!(!selects.matches("shop", &of("shop/other"), "shop"));
     let set = of("shop/db");
     let (primary, db) = (id("Service", "shop/primary"), id("StatefulSet.apps", "shop/db"));
-    let units =
-        connected([node(&primary, &[], Some(&selects), None), node(&db, &[], None, Some(&set))].into_iter());
-    assert!(units.together(&primary, &db));
+    let units = connect_objects(
+        [node(&primary, &[], Some(&selects), None), node(&db, &[], None, Some(&set))].into_iter(),
+    );
+    assert!(units.is_same_unit(&primary, &db));
 }
 
 #[test]
@@ -209,11 +210,11 @@ fn what_did_not_change_connects_nothing() {
     let [a, b] = ["shop/a", "shop/b"].map(|name| id("Deployment.apps", name));
     let shared = [id("ServiceAccount", "shop/default")];
     let both = [node(&a, &shared, None, None), node(&b, &shared, None, None)];
-    assert!(!connected(both.into_iter()).together(&a, &b));
+    assert!(!connect_objects(both.into_iter()).is_same_unit(&a, &b));
     let changed = both.into_iter().chain([node(&shared[0], &[], None, None)]);
-    let units = connected(changed);
-    assert!(units.together(&a, &b));
-    assert_eq!(units.parts(), [[&shared[0], &a, &b]]);
+    let units = connect_objects(changed);
+    assert!(units.is_same_unit(&a, &b));
+    assert_eq!(units.unit_members(), [[&shared[0], &a, &b]]);
 }
 
 /// An object of the properties: with its body, its references as numbers of others.
@@ -274,7 +275,7 @@ proptest! {
         let selects: Vec<_> = things.iter().zip(&ids).map(|(thing, id)| LabelSelection::of(id, &thing.body)).collect();
         let labels: Vec<_> = things.iter().zip(&ids).map(|(thing, id)| SelectableLabels::of(id, &thing.body)).collect();
         let nodes = (0..ids.len()).map(|n| node(&ids[n], &refs[n], selects[n].as_deref(), labels[n].as_deref()));
-        let units = connected(nodes);
+        let units = connect_objects(nodes);
 
         let edge = |a: usize, b: usize| {
             let near = |n: usize| ids[n].namespace().unwrap();
@@ -293,10 +294,10 @@ proptest! {
         }
         for a in 0..ids.len() {
             for b in 0..ids.len() {
-                prop_assert_eq!(units.together(&ids[a], &ids[b]), parts[a] == parts[b], "{} {}", ids[a], ids[b]);
+                prop_assert_eq!(units.is_same_unit(&ids[a], &ids[b]), parts[a] == parts[b], "{} {}", ids[a], ids[b]);
             }
         }
-        prop_assert_eq!(units.parts().concat().len(), ids.len());
+        prop_assert_eq!(units.unit_members().concat().len(), ids.len());
     }
 }
 
@@ -311,5 +312,5 @@ fn what_is_selected_again_and_again_is_joined_once() {
     let (pods, budgets) = (many("Deployment.apps"), many("PodDisruptionBudget.policy"));
     let nodes = pods.iter().map(|id| node(id, &[], None, Some(&labels)));
     let nodes = nodes.chain(budgets.iter().map(|id| node(id, &[], Some(&everything), None)));
-    assert_eq!(connected(nodes).parts().len(), 1);
+    assert_eq!(connect_objects(nodes).unit_members().len(), 1);
 }

@@ -10,8 +10,8 @@ pub type WaitEdges = BTreeMap<ObjectId, BTreeSet<ObjectId>>;
 /// Finds the cycles that keep anything from being first: whoever waits without end waits for one of
 /// them. Each begins with the smallest of its objects, and each object follows the one that waits
 /// for it.
-pub fn cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
-    let stuck = stuck(edges);
+pub fn find_cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
+    let stuck = stuck_objects(edges);
     let next = |id: &ObjectId| edges[id].iter().find(|next| stuck.contains(*next)).cloned();
     let mut found = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -34,7 +34,7 @@ pub fn cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
 }
 
 /// Returns those that are left when whoever waits for nothing is taken away, again and again.
-fn stuck(edges: &WaitEdges) -> BTreeSet<ObjectId> {
+fn stuck_objects(edges: &WaitEdges) -> BTreeSet<ObjectId> {
     let mut waiting: BTreeMap<&ObjectId, usize> = BTreeMap::new();
     let mut users: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
     for (id, next) in edges {

@@ -3,8 +3,8 @@
 //! Owns [`references()`] (the objects that one object needs before it can work) and
 //! [`configuration()`] (the `ConfigMaps` and Secrets that its pods use). Also owns
 //! [`LabelSelection`] and [`SelectableLabels`] (connections by labels), and [`rank()`] (the
-//! customary order of kinds, where no reference tells). [`cycles()`] finds objects that wait for
-//! themselves, [`ConnectedUnits`] and [`connected`] find connected parts.
+//! customary order of kinds, where no reference tells). [`find_cycles()`] finds objects that wait
+//! for themselves, [`ConnectedUnits`] and [`connect_objects`] find connected parts.
 //!
 //! **Invariant:** knows contents only, no rollouts and no cluster.
 
@@ -14,11 +14,11 @@ mod references;
 mod selectors;
 mod units;
 
-pub use cycles::{WaitEdges, cycles};
+pub use cycles::{WaitEdges, find_cycles};
 pub use order::rank;
 pub use references::{configuration, depends_on, names_itself, references, unreadable_dependencies};
 pub use selectors::{LabelSelection, SelectableLabels, SelectorNamespaces, SelectorTarget};
-pub use units::{ConnectedUnits, GraphNode, connected};
+pub use units::{ConnectedUnits, GraphNode, connect_objects};
 
 #[cfg(test)]
 mod connection_tests;

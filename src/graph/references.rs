@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::object::annotations;
-use crate::object::{GroupKind, ObjectId, annotation, at, text_at};
+use crate::object::{GroupKind, ObjectId, annotation_text, text_at, value_at};
 
 /// Objects named in this annotation must be there and healthy first; Config Sync's and cli-utils'
 /// word for it is read as well. Form: `group/namespaces/ns/Kind/name` or `group/Kind/name`,
 /// separated by commas; the short form `Kind/name` means the object's own namespace and any
 /// built-in kind's group.
-const DEPENDS_ON: [&str; 2] = [annotations::DEPENDS_ON, "config.kubernetes.io/depends-on"];
+const DEPENDS_ON_ANNOTATIONS: [&str; 2] = [annotations::DEPENDS_ON, "config.kubernetes.io/depends-on"];
 
 /// Returns what an object needs before it can work: what its pods mount and run as, what it routes
 /// to and what it scales. Its namespace and its CRD are not among them, as every object needs
 /// those.
 pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = FoundReferences::near(id);
+    let mut found = FoundReferences::new(id);
     if let Some(pod) = pod_spec(id, body) {
         found.pod(pod);
     }
@@ -36,13 +36,13 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
         ("networking.k8s.io", "Ingress") => found.ingress(body),
         ("gateway.networking.k8s.io", kind) if kind.ends_with("Route") => found.route(body),
         ("autoscaling", "HorizontalPodAutoscaler") => {
-            found.target(at(body, &["spec", "scaleTargetRef"]), "", "");
+            found.target(value_at(body, &["spec", "scaleTargetRef"]), "", "");
         }
         ("autoscaling.k8s.io", "VerticalPodAutoscaler") => {
-            found.target(at(body, &["spec", "targetRef"]), "", "");
+            found.target(value_at(body, &["spec", "targetRef"]), "", "");
         }
         ("keda.sh", "ScaledObject") => {
-            found.target(at(body, &["spec", "scaleTargetRef"]), "apps", "Deployment");
+            found.target(value_at(body, &["spec", "scaleTargetRef"]), "apps", "Deployment");
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => found.binding(body),
         (group @ "admissionregistration.k8s.io", kind) => {
@@ -50,10 +50,10 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
                 found.global(group, policy, text_at(body, &["spec", "policyName"]));
             }
             found.each(body.get("webhooks"), |f, webhook| {
-                f.service(at(webhook, &["clientConfig", "service"]));
+                f.service(value_at(webhook, &["clientConfig", "service"]));
             });
         }
-        ("apiregistration.k8s.io", "APIService") => found.service(at(body, &["spec", "service"])),
+        ("apiregistration.k8s.io", "APIService") => found.service(value_at(body, &["spec", "service"])),
         _ => {}
     }
     found.ids.remove(id);
@@ -64,7 +64,7 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 /// or as files, also where they may be missing (`optional: true`). Pull secrets are not among them,
 /// as running pods do not notice a change.
 pub fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = FoundReferences { optional: OptionalReferences::Taken, ..FoundReferences::near(id) };
+    let mut found = FoundReferences { optional: OptionalReferences::Taken, ..FoundReferences::new(id) };
     if let Some(pod) = pod_spec(id, body) {
         found.used(pod);
     }
@@ -76,16 +76,18 @@ pub fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 fn pod_spec<'a>(id: &ObjectId, body: &'a Value) -> Option<&'a Value> {
     match (id.group(), id.kind()) {
         ("", "Pod") => body.get("spec"),
-        ("batch", "CronJob") => at(body, &["spec", "jobTemplate", "spec", "template", "spec"]),
-        ("apps" | "batch", _) | ("", "ReplicationController") => at(body, &["spec", "template", "spec"]),
+        ("batch", "CronJob") => value_at(body, &["spec", "jobTemplate", "spec", "template", "spec"]),
+        ("apps" | "batch", _) | ("", "ReplicationController") => {
+            value_at(body, &["spec", "template", "spec"])
+        }
         // A custom kind that makes pods of a template.
-        _ => at(body, &["spec", "template", "spec"]).filter(|spec| spec.get("containers").is_some()),
+        _ => value_at(body, &["spec", "template", "spec"]).filter(|spec| spec.get("containers").is_some()),
     }
 }
 
 /// Returns what must be healthy before an object is changed, by its own annotation.
 pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
-    let mut found = FoundReferences::near(id);
+    let mut found = FoundReferences::new(id);
     found.annotated(body);
     found.ids.remove(id);
     found.ids
@@ -93,7 +95,7 @@ pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 
 /// Returns whether an object's own annotation names the object itself.
 pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
-    let mut found = FoundReferences::near(id);
+    let mut found = FoundReferences::new(id);
     found.annotated(body);
     found.ids.contains(id)
 }
@@ -101,11 +103,15 @@ pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
 /// Returns the parts of the annotations about dependencies that name no object.
 pub fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
     let parts = |key| named_in(body, key).map(move |part| (key, part));
-    DEPENDS_ON.into_iter().flat_map(parts).filter(|(_, part)| DependencyText::parse(part).is_none()).collect()
+    DEPENDS_ON_ANNOTATIONS
+        .into_iter()
+        .flat_map(parts)
+        .filter(|(_, part)| DependencyText::parse(part).is_none())
+        .collect()
 }
 
 fn named_in<'a>(body: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
-    let text = annotation(body, key);
+    let text = annotation_text(body, key);
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
@@ -154,7 +160,7 @@ struct FoundReferences<'a> {
 }
 
 impl<'a> FoundReferences<'a> {
-    fn near(id: &'a ObjectId) -> Self {
+    fn new(id: &'a ObjectId) -> Self {
         let namespace = id.namespace().unwrap_or_default();
         Self { namespace, optional: OptionalReferences::Skipped, ids: BTreeSet::new() }
     }
@@ -198,8 +204,8 @@ impl<'a> FoundReferences<'a> {
 
     fn container(&mut self, container: &Value) {
         self.each(container.get("env"), |f, env| {
-            f.data("ConfigMap", at(env, &["valueFrom", "configMapKeyRef"]), "name");
-            f.data("Secret", at(env, &["valueFrom", "secretKeyRef"]), "name");
+            f.data("ConfigMap", value_at(env, &["valueFrom", "configMapKeyRef"]), "name");
+            f.data("Secret", value_at(env, &["valueFrom", "secretKeyRef"]), "name");
         });
         self.each(container.get("envFrom"), |f, from| {
             f.data("ConfigMap", from.get("configMapRef"), "name");
@@ -211,7 +217,7 @@ impl<'a> FoundReferences<'a> {
         self.data("ConfigMap", volume.get("configMap"), "name");
         self.data("Secret", volume.get("secret"), "secretName");
         self.data("PersistentVolumeClaim", volume.get("persistentVolumeClaim"), "claimName");
-        self.each(at(volume, &["projected", "sources"]), |f, source| {
+        self.each(value_at(volume, &["projected", "sources"]), |f, source| {
             f.data("ConfigMap", source.get("configMap"), "name");
             f.data("Secret", source.get("secret"), "name");
         });
@@ -227,7 +233,7 @@ impl<'a> FoundReferences<'a> {
     }
 
     fn claims_templates(&mut self, body: &Value) {
-        self.each(at(body, &["spec", "volumeClaimTemplates"]), |f, claim| {
+        self.each(value_at(body, &["spec", "volumeClaimTemplates"]), |f, claim| {
             f.global("storage.k8s.io", "StorageClass", text_at(claim, &["spec", "storageClassName"]));
         });
     }
@@ -235,11 +241,11 @@ impl<'a> FoundReferences<'a> {
     fn ingress(&mut self, body: &Value) {
         self.global("networking.k8s.io", "IngressClass", text_at(body, &["spec", "ingressClassName"]));
         self.add_named("", "Service", text_at(body, &["spec", "defaultBackend", "service", "name"]));
-        self.each(at(body, &["spec", "tls"]), |f, tls| {
+        self.each(value_at(body, &["spec", "tls"]), |f, tls| {
             f.add_named("", "Secret", text_at(tls, &["secretName"]));
         });
-        self.each(at(body, &["spec", "rules"]), |f, rule| {
-            f.each(at(rule, &["http", "paths"]), |f, path| {
+        self.each(value_at(body, &["spec", "rules"]), |f, rule| {
+            f.each(value_at(rule, &["http", "paths"]), |f, path| {
                 f.add_named("", "Service", text_at(path, &["backend", "service", "name"]));
             });
         });
@@ -247,10 +253,10 @@ impl<'a> FoundReferences<'a> {
 
     /// Collects the references of a route to the receivers of its requests, or of copies of them.
     fn route(&mut self, body: &Value) {
-        self.each(at(body, &["spec", "rules"]), |f, rule| {
+        self.each(value_at(body, &["spec", "rules"]), |f, rule| {
             f.each(rule.get("backendRefs"), Self::backend);
             f.each(rule.get("filters"), |f, filter| {
-                f.backend(at(filter, &["requestMirror", "backendRef"]).unwrap_or(&Value::Null));
+                f.backend(value_at(filter, &["requestMirror", "backendRef"]).unwrap_or(&Value::Null));
             });
         });
     }
@@ -297,20 +303,20 @@ impl<'a> FoundReferences<'a> {
     }
 
     fn annotated(&mut self, body: &Value) {
-        let parts = DEPENDS_ON.into_iter().flat_map(|key| named_in(body, key));
+        let parts = DEPENDS_ON_ANNOTATIONS.into_iter().flat_map(|key| named_in(body, key));
         for dependency in parts.filter_map(DependencyText::parse) {
             match dependency {
                 DependencyText::Namespaced(group, namespace, kind, name) => {
                     self.add(group, kind, namespace, name);
                 }
                 DependencyText::Global(group, kind, name) => self.global(group, kind, name),
-                DependencyText::Near(kind, name) => self.add_named(customary_group(kind), kind, name),
+                DependencyText::Near(kind, name) => self.add_named(default_group(kind), kind, name),
             }
         }
     }
 }
 
-fn customary_group(kind: &str) -> &'static str {
+fn default_group(kind: &str) -> &'static str {
     match kind {
         "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps",
         "Job" | "CronJob" => "batch",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::object::{ObjectId, at, text_at};
+use crate::object::{ObjectId, text_at, value_at};
 
 /// The label that a `StatefulSet` gives each of its pods: its own name, and the pod's ordinal.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
@@ -30,16 +30,16 @@ impl SelectableLabels {
     /// Reads them off an object; none for what nothing selects, which costs 8 bytes then.
     pub fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
         let (target, found) = match (id.group(), id.kind()) {
-            ("", "Service") => (SelectorTarget::Services, at(body, &["metadata", "labels"])),
-            ("", "Pod") => (SelectorTarget::Pods, at(body, &["metadata", "labels"])),
+            ("", "Service") => (SelectorTarget::Services, value_at(body, &["metadata", "labels"])),
+            ("", "Pod") => (SelectorTarget::Pods, value_at(body, &["metadata", "labels"])),
             ("batch", "CronJob") => (
                 SelectorTarget::Pods,
-                at(body, &["spec", "jobTemplate", "spec", "template", "metadata", "labels"]),
+                value_at(body, &["spec", "jobTemplate", "spec", "template", "metadata", "labels"]),
             ),
             _ => {
                 // Also a custom kind that makes pods of a template.
-                at(body, &["spec", "template", "spec", "containers"])?.as_array()?;
-                (SelectorTarget::Pods, at(body, &["spec", "template", "metadata", "labels"]))
+                value_at(body, &["spec", "template", "spec", "containers"])?.as_array()?;
+                (SelectorTarget::Pods, value_at(body, &["spec", "template", "metadata", "labels"]))
             }
         };
         let mut labels = texts(found);

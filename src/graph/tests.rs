@@ -102,9 +102,9 @@ fn units_are_the_connected_parts() {
     units.add(&d);
     units.join(&a, &b);
     units.join(&c, &b);
-    assert!(units.together(&a, &c));
-    assert!(!units.together(&a, &d));
-    assert!(!units.together(&a, &id("", "ConfigMap", "shop", "never seen")));
+    assert!(units.is_same_unit(&a, &c));
+    assert!(!units.is_same_unit(&a, &d));
+    assert!(!units.is_same_unit(&a, &id("", "ConfigMap", "shop", "never seen")));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_cycle_is_found_and_those_who_wait_for_one_are_not_in_it() {
             let (from, to) = edge.split_once(' ').unwrap();
             all.entry(named(from)).or_default().insert(named(to));
         }
-        let found = cycles(&all);
+        let found = find_cycles(&all);
         let found: Vec<String> =
             found.iter().map(|c| c.iter().map(ObjectId::name).collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(found, expected, "{edges:?}");

@@ -13,7 +13,7 @@ pub struct ConnectedUnits {
     sizes: Vec<usize>,
 }
 
-/// One of the objects that [`connected`] looks at.
+/// One of the objects that [`connect_objects`] looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphNode<'a> {
     /// The object.
@@ -32,7 +32,7 @@ pub struct GraphNode<'a> {
 /// What is not among them connects nothing: two workloads that run as one `ServiceAccount` are two
 /// units, unless the `ServiceAccount` is a node too. The cost is nearly linear in what is referred
 /// to and selected.
-pub fn connected<'a>(nodes: impl Iterator<Item = GraphNode<'a>>) -> ConnectedUnits {
+pub fn connect_objects<'a>(nodes: impl Iterator<Item = GraphNode<'a>>) -> ConnectedUnits {
     let nodes: Vec<GraphNode<'a>> = nodes.collect();
     let mut units = ConnectedUnits::default();
     for node in &nodes {
@@ -75,7 +75,7 @@ impl ConnectedUnits {
     }
 
     /// Returns whether two objects are in one unit.
-    pub fn together(&self, one: &ObjectId, other: &ObjectId) -> bool {
+    pub fn is_same_unit(&self, one: &ObjectId, other: &ObjectId) -> bool {
         match (self.numbers.get(one), self.numbers.get(other)) {
             (Some(one), Some(other)) => self.root(*one) == self.root(*other),
             _ => one == other,
@@ -83,7 +83,7 @@ impl ConnectedUnits {
     }
 
     /// Returns the units, each with its members in order, by their first members.
-    pub fn parts(&self) -> Vec<Vec<&ObjectId>> {
+    pub fn unit_members(&self) -> Vec<Vec<&ObjectId>> {
         let mut places: HashMap<usize, usize> = HashMap::new();
         let mut parts: Vec<Vec<&ObjectId>> = Vec::new();
         for (id, number) in &self.numbers {

@@ -10,7 +10,8 @@ use crate::object::GroupKind;
 const ALWAYS_OBSERVED: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
 
 /// The conditions that sum a custom kind up, the most telling first; the first that it has decides.
-const SUMMARIES: [&str; 6] = ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
+const SUMMARY_CONDITIONS: [&str; 6] =
+    ["Ready", "Available", "Healthy", "Programmed", "Succeeded", "Accepted"];
 
 /// Returns the health that precedes a kind's own rules.
 pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
@@ -38,7 +39,7 @@ pub(super) fn first(kind: &GroupKind, view: &HealthView<'_>) -> Option<Health> {
 /// current.
 pub(super) fn conditions(view: &HealthView<'_>) -> Health {
     let Some((kind, condition)) =
-        SUMMARIES.iter().find_map(|kind| view.condition(kind).map(|condition| (*kind, condition)))
+        SUMMARY_CONDITIONS.iter().find_map(|kind| view.condition(kind).map(|condition| (*kind, condition)))
     else {
         return Health::current();
     };

@@ -4,8 +4,8 @@
 //! with its own rules. A kind without rules, built-in or custom, is judged by its conditions; one
 //! without conditions is current as soon as it exists.
 //!
-//! Of the spec only [`SPEC_KEYS`] are read, so that an informer need not keep the rest. No shape of
-//! a tree makes it fail: the status of a custom kind may be any JSON.
+//! Of the spec only [`HEALTH_SPEC_KEYS`] are read, so that an informer need not keep the rest. No
+//! shape of a tree makes it fail: the status of a custom kind may be any JSON.
 //!
 //! **Invariant:** never fetches, never watches and knows no time.
 
@@ -85,11 +85,11 @@ impl Health {
 }
 
 /// The keys of `spec` that any rule reads; `updateStrategy` whole, the others are scalars.
-pub const SPEC_KEYS: [&str; 8] =
+pub const HEALTH_SPEC_KEYS: [&str; 8] =
     ["clusterIP", "completions", "parallelism", "paused", "replicas", "suspend", "type", "updateStrategy"];
 
 /// Judges an object that carries `apiVersion` and `kind`; it needs no more of the rest than
-/// `metadata`, the [`SPEC_KEYS`] of `spec` and `status`.
+/// `metadata`, the [`HEALTH_SPEC_KEYS`] of `spec` and `status`.
 pub fn of(object: &Value) -> Health {
     let gvk = Gvk::from_api_version(text_at(object, &["apiVersion"]), text_at(object, &["kind"]));
     of_kind(&gvk.group_kind(), object)
@@ -127,7 +127,7 @@ pub fn of_kind(kind: &GroupKind, object: &Value) -> Health {
 }
 
 /// Returns whether a Job or a Pod has ended, well or not; no other kind ever ends.
-pub fn finished(kind: &GroupKind, object: &Value) -> bool {
+pub fn is_finished(kind: &GroupKind, object: &Value) -> bool {
     let view = HealthView::new(object);
     match (&*kind.group, &*kind.kind) {
         ("batch", "Job") => job::is_finished(&view),

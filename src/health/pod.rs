@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::view::{HealthView, failed, in_progress};
 use super::{Health, HealthStatus};
-use crate::object::{at, text_at};
+use crate::object::{text_at, value_at};
 
 /// Reasons of a waiting container that do not pass while the pod stays as it is. (A registry that
 /// comes back heals an image pull; a rollout that meets one is stopped all the same.)
-const STUCK: [&str; 8] = [
+const STUCK_REASONS: [&str; 8] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -35,11 +35,11 @@ fn containers<'a>(view: &HealthView<'a>) -> impl Iterator<Item = &'a Value> {
 
 fn stuck(view: &HealthView<'_>) -> Option<String> {
     containers(view).find_map(|container| {
-        let waiting = at(container, &["state", "waiting"])?;
+        let waiting = value_at(container, &["state", "waiting"])?;
         let reason = text_at(waiting, &["reason"]);
         let name = text_at(container, &["name"]);
         let colon = if text_at(waiting, &["message"]).is_empty() { "" } else { ": " };
-        STUCK
+        STUCK_REASONS
             .contains(&reason)
             .then(|| format!("container {name} is in {reason}{colon}{}", text_at(waiting, &["message"])))
     })
@@ -68,7 +68,7 @@ fn why_failed(view: &HealthView<'_>) -> String {
         return format!("{reason}{colon}{message}");
     }
     let ended = containers(view).find_map(|container| {
-        let terminated = at(container, &["state", "terminated"])?;
+        let terminated = value_at(container, &["state", "terminated"])?;
         let code = terminated.get("exitCode")?.as_i64().filter(|code| *code != 0)?;
         let (name, reason) = (text_at(container, &["name"]), text_at(terminated, &["reason"]));
         Some(format!("container {name} exited with code {code} {reason}"))

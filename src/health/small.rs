@@ -4,7 +4,7 @@ use super::Health;
 use super::view::{self, HealthView, failed, in_progress};
 
 /// The conditions of a Namespace's controller while it empties the namespace.
-const LEFTOVERS: [&str; 5] = [
+const NAMESPACE_CONDITIONS: [&str; 5] = [
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
     "NamespaceDeletionContentFailure",
@@ -19,7 +19,7 @@ pub(super) fn namespace(view: &HealthView<'_>) -> Health {
 
 /// Returns the health of any object that is being deleted.
 pub(super) fn terminating(view: &HealthView<'_>) -> Health {
-    let leftover = LEFTOVERS.iter().find_map(|kind| view.holds(kind));
+    let leftover = NAMESPACE_CONDITIONS.iter().find_map(|kind| view.holds(kind));
     let fallback = "is being deleted";
     view::terminating(
         &leftover.map_or_else(|| fallback.to_owned(), |condition| condition.message_or(fallback)),

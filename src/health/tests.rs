@@ -52,7 +52,7 @@ fn no_shape_of_a_tree_makes_it_fail() {
             }
             let health = of(&object);
             assert_eq!(health.is_current(), health.message.is_empty(), "{object}: {health:?}");
-            let _ = finished(&GroupKind::new("batch", kind), &object);
+            let _ = is_finished(&GroupKind::new("batch", kind), &object);
         }
     }
 }
@@ -73,7 +73,7 @@ fn foreign_messages_stay_one_bounded_line_without_control_characters() {
 #[test]
 fn jobs_and_pods_end_and_nothing_else_does() {
     fn check(kind: &GroupKind, status: Value, expected: bool) {
-        assert_eq!(finished(kind, &json!({"status": status})), expected, "{kind} {status}");
+        assert_eq!(is_finished(kind, &json!({"status": status})), expected, "{kind} {status}");
     }
     let (job, pod) = (GroupKind::new("batch", "Job"), GroupKind::new("", "Pod"));
     check(&job, json!({"conditions": [{"type": "Complete", "status": "True"}]}), true);

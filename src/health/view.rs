@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use super::{Health, HealthStatus};
-use crate::object::{annotation, at, text_at};
+use crate::object::{annotation_text, text_at, value_at};
 
 /// No message is longer than this many characters: it ends up in one line of a terminal, of a log,
 /// of an Event.
-const LONGEST: usize = 400;
+const MAX_HEALTH_MESSAGE_CHARS: usize = 400;
 
 pub(super) struct HealthView<'a> {
     object: &'a Value,
@@ -24,11 +24,11 @@ impl<'a> HealthView<'a> {
     }
 
     pub(super) fn generation(&self) -> Option<i64> {
-        at(self.object, &["metadata", "generation"]).and_then(number)
+        value_at(self.object, &["metadata", "generation"]).and_then(number)
     }
 
     pub(super) fn observed_generation(&self) -> Option<i64> {
-        at(self.object, &["status", "observedGeneration"]).and_then(number)
+        value_at(self.object, &["status", "observedGeneration"]).and_then(number)
     }
 
     pub(super) fn is_deleting(&self) -> bool {
@@ -36,11 +36,11 @@ impl<'a> HealthView<'a> {
     }
 
     pub(super) fn annotation(&self, name: &str) -> &'a str {
-        annotation(self.object, name)
+        annotation_text(self.object, name)
     }
 
     pub(super) fn spec(&self, path: &[&str]) -> Option<&'a Value> {
-        at(self.object.get("spec")?, path)
+        value_at(self.object.get("spec")?, path)
     }
 
     /// Returns a whole number of the spec, where it is set.
@@ -62,7 +62,7 @@ impl<'a> HealthView<'a> {
     }
 
     pub(super) fn status(&self, key: &str) -> Option<&'a Value> {
-        at(self.object, &["status", key])
+        value_at(self.object, &["status", key])
     }
 
     /// Returns a count of the status; controllers leave zeros out.
@@ -149,7 +149,7 @@ fn because(status: HealthStatus, message: &str) -> Health {
 fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
-    let mut left = LONGEST;
+    let mut left = MAX_HEALTH_MESSAGE_CHARS;
     for word in words {
         if !line.is_empty() {
             line.push(' ');

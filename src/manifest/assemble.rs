@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{KindScope, KindScopes, ManifestItem, cleaned};
+use super::{KindScope, KindScopes, ManifestItem, clean};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
 
 /// The usable objects of a source.
@@ -36,7 +36,7 @@ pub struct InvalidObject {
 }
 
 /// The number of other places that are named for an object that stands more than once.
-const NAMED: usize = 3;
+const MAX_NAMED_DUPLICATES: usize = 3;
 
 /// Normalises the namespaces of all items by the scope of their kinds, and finds objects that stand
 /// twice.
@@ -114,9 +114,9 @@ impl<'s> Assembly<'s> {
             (_, Some(written)) => self.shared(written),
             (None, None) => Arc::from(""),
         };
-        let mut body = cleaned(item.body);
+        let mut body = clean(item.body);
         set_namespace(&mut body, &namespace);
-        let id = ObjectId::shared(&kind, namespace, &item.name);
+        let id = ObjectId::with_shared_namespace(&kind, namespace, &item.name);
         if scope.is_none() {
             self.assembled.unknown_scope.insert(id.clone());
         }
@@ -145,7 +145,7 @@ impl<'s> Assembly<'s> {
                 let Some(entry) = self.entries.get(index) else { continue };
                 let others = all.iter().filter(|other| **other != index);
                 let places = others.filter_map(|other| Some(&self.entries.get(*other)?.origin));
-                let reason = format!("{} stands {}", entry.id, also_at(all.len(), places));
+                let reason = format!("{} stands {}", entry.id, also_at_text(all.len(), places));
                 let hint =
                     if all.len() == 2 { "remove one of the two" } else { "remove all but one" }.to_owned();
                 let diagnostic = Diagnostic::error(entry.origin.clone(), "duplicate-object", reason.clone());
@@ -176,9 +176,10 @@ impl<'s> Assembly<'s> {
 
 /// Returns how often an object stands, and where besides here. Names a few, as each copy names the
 /// others.
-fn also_at<'o>(count: usize, others: impl Iterator<Item = &'o ManifestOrigin>) -> String {
+fn also_at_text<'o>(count: usize, others: impl Iterator<Item = &'o ManifestOrigin>) -> String {
     let times = if count == 2 { "twice".to_owned() } else { format!("{count} times") };
-    let named: Vec<String> = others.take(NAMED).map(|origin| format!(" and at {origin}")).collect();
+    let named: Vec<String> =
+        others.take(MAX_NAMED_DUPLICATES).map(|origin| format!(" and at {origin}")).collect();
     let more = count - 1 - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{times}: here{}{more}", named.concat())

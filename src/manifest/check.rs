@@ -11,16 +11,16 @@ use super::findings::{FileFindings, ManifestFinding};
 use super::names::{self, NameRule};
 use super::places::NodePlaces;
 use super::tree::{DocumentTree, NodeId, TextMark};
-use crate::object::{Gvk, SERVER_SET, at};
+use crate::object::{Gvk, SERVER_SET, value_at};
 
 /// Bytes that the keys and values of all annotations of an object may have.
-const ANNOTATIONS: usize = 256 << 10;
+const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
 
 /// The form of an `apiVersion`.
 pub(super) const BAD_API_VERSION: &str = "apiVersion must be `version` or `group/version`";
 
 /// Types of the fields of `metadata` that have no check of their own.
-const TYPES: [(&str, FieldType); 11] = [
+const METADATA_TYPES: [(&str, FieldType); 11] = [
     ("creationTimestamp", FieldType::Time),
     ("deletionGracePeriodSeconds", FieldType::Whole),
     ("deletionTimestamp", FieldType::Time),
@@ -98,7 +98,7 @@ pub(super) fn check(subject: &CheckSubject<'_, '_>, findings: &mut FileFindings)
         check.metadata();
         check.pods();
         check.contents();
-        check.dropped();
+        check.report_dropped_fields();
         check.owners();
     }
     CheckVerdict { identified: check.identified, typed: check.typed }
@@ -134,7 +134,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     fn get(&self, path: &[&str]) -> Option<&'s Value> {
-        at(self.subject.body, path)
+        value_at(self.subject.body, path)
     }
 
     fn kind(&mut self) {
@@ -274,7 +274,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     /// A name that the API does not take, with what was probably meant.
     fn misnamed(&mut self, path: &[&str], code: &'static str, message: String, name: &str) {
         let near = || names::nearest(name).map(|near| format!("a name that fits: {near}"));
-        match unrendered(name).map(str::to_owned).or_else(near) {
+        match find_template_sign(name).map(str::to_owned).or_else(near) {
             Some(hint) => self.hinted(path, code, message, &hint),
             None => self.error(path, code, message),
         }
@@ -286,7 +286,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             None | Some(Value::Null) => {}
             Some(Value::String(name)) if name.is_empty() || names::is_label(name) => {}
             Some(Value::String(name)) => {
-                let message = format!("\"{name}\" cannot name a namespace: {}", names::LABEL);
+                let message = format!("\"{name}\" cannot name a namespace: {}", names::LABEL_RULE);
                 self.misnamed(path, "bad-namespace", message, name);
             }
             Some(value) => {
@@ -299,7 +299,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     /// Returns the labels and annotations of a `metadata`. False when their types are wrong.
     fn labels(&mut self, metadata: &[&str]) -> bool {
         let body = self.subject.body;
-        let field = |name: &'static str| at(body, metadata).and_then(|metadata| metadata.get(name));
+        let field = |name: &'static str| value_at(body, metadata).and_then(|metadata| metadata.get(name));
         let typed = is_texts(field("labels")) && is_texts(field("annotations"));
         if let Some(labels) = self.texts(&[metadata, &["labels"]].concat(), field("labels")) {
             for (key, value) in labels {
@@ -314,7 +314,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                     }
                     let path = [metadata, &["labels", key]].concat();
                     let message = format!("label \"{key}\": {fault}");
-                    match value.as_str().and_then(unrendered) {
+                    match value.as_str().and_then(find_template_sign) {
                         Some(hint) => self.hinted(&path, "bad-label", message, hint),
                         None => self.error(&path, "bad-label", message),
                     }
@@ -330,10 +330,11 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                     self.key_error(&[metadata, &["annotations", key]].concat(), message);
                 }
             }
-            if size > ANNOTATIONS {
+            if size > MAX_ANNOTATIONS_BYTES {
                 let path = [metadata, &["annotations"]].concat();
-                let message =
-                    format!("the annotations have {size} bytes; the API takes at most {ANNOTATIONS}");
+                let message = format!(
+                    "the annotations have {size} bytes; the API takes at most {MAX_ANNOTATIONS_BYTES}"
+                );
                 self.error(&path, "annotations-too-large", message);
             }
         }
@@ -342,8 +343,8 @@ impl<'s> ObjectCheck<'_, 's, '_> {
 
     fn types(&mut self) {
         let body = self.subject.body;
-        for (field, wanted) in TYPES {
-            if let Some(value) = at(body, &["metadata", field]).filter(|value| !wanted.fits(value)) {
+        for (field, wanted) in METADATA_TYPES {
+            if let Some(value) = value_at(body, &["metadata", field]).filter(|value| !wanted.fits(value)) {
                 self.mistyped(field, value, wanted);
             }
         }
@@ -368,7 +369,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         self.findings.add(ManifestFinding::error(mark, "bad-key", message()));
     }
 
-    fn dropped(&mut self) {
+    fn report_dropped_fields(&mut self) {
         let kept = |value: Option<&Value>| value.is_some_and(|value| !clean::is_husk(value));
         if kept(self.get(&["status"])) {
             self.drop_warning(&["status"], "status is the server's to write: it is left out");
@@ -401,12 +402,12 @@ impl<'s> ObjectCheck<'_, 's, '_> {
 }
 
 /// The hint for what a template engine should have filled in.
-pub(super) const TEMPLATE: &str = "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore";
+pub(super) const TEMPLATE_HINT: &str = "`{{` looks like a template: render it first (for example with `helm template`) and follow the result, or list the file in .rhumbignore";
 
 /// Returns the sign of a text that a program should have filled in.
-fn unrendered(text: &str) -> Option<&'static str> {
+fn find_template_sign(text: &str) -> Option<&'static str> {
     if text.contains("{{") {
-        return Some(TEMPLATE);
+        return Some(TEMPLATE_HINT);
     }
     text.contains("${").then_some(
         "`${` looks like a variable: rhumb puts nothing in its place; fill it in first and follow the result",

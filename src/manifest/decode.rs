@@ -19,7 +19,7 @@ use crate::object::{DiagnosticCode, Gvk, ManifestOrigin, text_at};
 
 /// Reads the items of one file.
 pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
-    let text = match text::decoded(bytes, super::MAX_FILE as usize) {
+    let text = match text::decode_text(bytes, super::MAX_FILE as usize) {
         Ok(text) => text,
         Err(length) => return unread(file, length),
     };
@@ -202,7 +202,7 @@ impl FileDecoder<'_> {
             Value::Object(body) => body,
             _ => {
                 let finding = ManifestFinding::error(
-                    tree.mark(DocumentTree::ROOT),
+                    tree.mark(DocumentTree::ROOT_NODE),
                     "not-an-object",
                     "a document must be a mapping with apiVersion and kind",
                 );
@@ -212,7 +212,7 @@ impl FileDecoder<'_> {
         };
         let end = tree.len() as NodeId;
         let mut queue =
-            VecDeque::from([ObjectCandidate { body, node: DocumentTree::ROOT, end, implied: false }]);
+            VecDeque::from([ObjectCandidate { body, node: DocumentTree::ROOT_NODE, end, implied: false }]);
         while let Some(candidate) = queue.pop_front() {
             if is_list(&candidate.body) {
                 self.list(tree, candidate, &mut queue);
@@ -315,7 +315,7 @@ impl FileDecoder<'_> {
         let mark = tree.mark(node);
         let subject = check::CheckSubject { tree, node, body: &body, gvk: &gvk, implied };
         let verdict = check::check(&subject, &mut self.findings);
-        let doubled = doubled(tree, node, end, duplicates);
+        let doubled = duplicate_kind(tree, node, end, duplicates);
         self.understood &= verdict.identified && doubled != DuplicateKind::Identity;
         let namespace = text_at(&body, &["metadata", "namespace"]);
         let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
@@ -325,7 +325,7 @@ impl FileDecoder<'_> {
             origin: ManifestOrigin { file: self.file.clone(), line: mark.line, column: mark.column },
             valid: self.findings.errors() == before && doubled == DuplicateKind::Nothing,
             // Kubernetes decodes the metadata of documents, not that of the items of a list.
-            decodes: verdict.typed || node != DocumentTree::ROOT,
+            decodes: verdict.typed || node != DocumentTree::ROOT_NODE,
             index: self.items.len() as u32,
             gvk,
             body,
@@ -377,7 +377,12 @@ enum DuplicateKind {
 
 /// Returns whether keys of this object stand twice. Keys outside every object of a list count for
 /// all of them.
-fn doubled(tree: &DocumentTree<'_>, node: NodeId, end: NodeId, duplicates: &[NodeId]) -> DuplicateKind {
+fn duplicate_kind(
+    tree: &DocumentTree<'_>,
+    node: NodeId,
+    end: NodeId,
+    duplicates: &[NodeId],
+) -> DuplicateKind {
     let inside = duplicates.iter().filter(|at| **at < end && **at >= node).copied();
     let identity = [Some(node), tree.entry(node, "metadata").map(|(_, value)| value)];
     let mut found = DuplicateKind::Nothing;
@@ -431,12 +436,12 @@ struct TextTraits {
 
 impl TextTraits {
     fn of(text: &str) -> Self {
-        Self { secret: SECRET.iter().any(|sign| text.contains(sign)), cause: likely_cause(text) }
+        Self { secret: SECRET_SIGNS.iter().any(|sign| text.contains(sign)), cause: likely_cause(text) }
     }
 }
 
 /// The signs of a text that may be a Secret's.
-const SECRET: [&str; 3] = ["Secret", "kind: secret", "stringData"];
+const SECRET_SIGNS: [&str; 3] = ["Secret", "kind: secret", "stringData"];
 
 /// Returns why a text does not parse, where it looks like something else.
 fn likely_cause(text: &str) -> Option<&'static str> {
@@ -444,7 +449,7 @@ fn likely_cause(text: &str) -> Option<&'static str> {
         return Some("this looks like a binary file: list it in .rhumbignore, or give it another extension");
     }
     if text.contains("{{") {
-        return Some(check::TEMPLATE);
+        return Some(check::TEMPLATE_HINT);
     }
     let begins = |mark: &str| text.starts_with(&mark[1..]) || text.contains(mark);
     (begins("\n<<<<<<< ") || begins("\n>>>>>>> "))
@@ -452,12 +457,12 @@ fn likely_cause(text: &str) -> Option<&'static str> {
 }
 
 /// The beginning of a file that tells whether it is text, in characters; git looks at 8 000 bytes.
-const SNIFFED: usize = 2048;
+const SNIFFED_CHARS: usize = 2048;
 
 /// Returns true for archives, images and the like: a NUL, as git has it, or a beginning that is no
 /// text for a tenth.
 fn is_binary(text: &str) -> bool {
-    let head = || text.chars().take(SNIFFED);
+    let head = || text.chars().take(SNIFFED_CHARS);
     let odd = |character: &char| {
         *character == char::REPLACEMENT_CHARACTER || (character.is_control() && !character.is_whitespace())
     };

@@ -9,13 +9,13 @@ use super::tree::{DocumentFault, TextMark};
 use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity};
 
 /// More findings than this in one file are only counted.
-const MOST: usize = 200;
+const MAX_FINDINGS: usize = 200;
 
 /// A line is shown up to this many characters after the fault.
-const AFTER: usize = 120;
+const MAX_CHARS_AFTER_FAULT: usize = 120;
 
 /// Nothing is shown of a line with more characters than this before the fault.
-const BEFORE: usize = 4000;
+const MAX_CHARS_BEFORE_FAULT: usize = 4000;
 
 /// One finding before its file is done.
 pub(super) struct ManifestFinding {
@@ -102,7 +102,7 @@ impl FileFindings {
         let finding = finding.into();
         self.errors += u64::from(finding.severity == Severity::Error);
         // The first error is never crowded out by warnings.
-        if self.list.len() < MOST || (finding.severity == Severity::Error && self.errors == 1) {
+        if self.list.len() < MAX_FINDINGS || (finding.severity == Severity::Error && self.errors == 1) {
             self.list.push((self.document, finding));
         } else {
             self.left_out += 1;
@@ -111,7 +111,7 @@ impl FileFindings {
 
     /// Returns whether what comes is only counted, so that its place is of no use.
     pub(super) fn is_full(&self) -> bool {
-        self.list.len() >= MOST && self.errors > 0
+        self.list.len() >= MAX_FINDINGS && self.errors > 0
     }
 
     /// Counts an error and says so, where nothing more of it would be shown.
@@ -172,8 +172,8 @@ impl FileFindings {
             message: finding.message + &detail,
             hint: finding.hint,
             excerpt: excerpt
-                .filter(|_| !secret && column as usize <= BEFORE)
-                .map(|line| line.chars().take(column as usize + AFTER).collect()),
+                .filter(|_| !secret && column as usize <= MAX_CHARS_BEFORE_FAULT)
+                .map(|line| line.chars().take(column as usize + MAX_CHARS_AFTER_FAULT).collect()),
         }
     }
 

@@ -27,7 +27,7 @@ mod tree;
 mod yaml;
 
 pub use assemble::{AssembledSource, InvalidObject, assemble};
-pub use clean::cleaned;
+pub use clean::clean;
 pub use scopes::{KindScope, KindScopes};
 
 use std::fmt;
@@ -98,7 +98,7 @@ pub struct ManifestItem {
     pub namespace: Option<String>,
     /// The name; empty where there is none, which makes it invalid.
     pub name: String,
-    /// The tree exactly as read. [`cleaned`] makes what is sent of it.
+    /// The tree exactly as read. [`clean()`] makes what is sent of it.
     pub body: Value,
     /// The place of its first token.
     pub origin: ManifestOrigin,

@@ -38,8 +38,8 @@ impl NameRule {
             Self::CronJob if name.len() > 52 => Some(
                 "the name of a CronJob has at most 52 characters, because the names of its Jobs are longer",
             ),
-            Self::Subdomain | Self::CronJob => (!is_subdomain(name)).then_some(SUBDOMAIN),
-            Self::Label => (!is_label(name)).then_some(LABEL),
+            Self::Subdomain | Self::CronJob => (!is_subdomain(name)).then_some(SUBDOMAIN_RULE),
+            Self::Label => (!is_label(name)).then_some(LABEL_RULE),
             Self::PathSegment => {
                 let fits = !matches!(name, "." | "..") && !name.contains(['/', '%']);
                 (!fits).then_some("a name here must not be `.` or `..`, and must not contain `/` or `%`")
@@ -63,15 +63,15 @@ pub(super) fn nearest(name: &str) -> Option<String> {
     is_label(near).then(|| near.to_owned())
 }
 
-const SUBDOMAIN: &str = "a name here has at most 253 characters: lower-case letters, digits, `-` and `.`, \
+const SUBDOMAIN_RULE: &str = "a name here has at most 253 characters: lower-case letters, digits, `-` and `.`, \
                          and begins and ends with a letter or digit";
 
 /// The rule of [`NameRule::Label`], in words.
-pub(super) const LABEL: &str = "a name here has at most 63 characters: lower-case letters, digits and `-`, \
+pub(super) const LABEL_RULE: &str = "a name here has at most 63 characters: lower-case letters, digits and `-`, \
                                 and begins and ends with a letter or digit";
 
 /// The rule of [`label_value_fault`], in words.
-const VALUE: &str = "the value of a label has at most 63 characters: letters, digits, `-`, `_` and `.`, \
+const LABEL_VALUE_RULE: &str = "the value of a label has at most 63 characters: letters, digits, `-`, `_` and `.`, \
                      and begins and ends with a letter or digit";
 
 /// Returns whether a text is an RFC 1123 label.
@@ -121,7 +121,7 @@ pub(super) fn data_key_fault(key: &str) -> Option<&'static str> {
 
 /// Returns the fault in the value of a label, if any.
 pub(super) fn label_value_fault(value: &str) -> Option<&'static str> {
-    (!value.is_empty() && !is_qualified(value)).then_some(VALUE)
+    (!value.is_empty() && !is_qualified(value)).then_some(LABEL_VALUE_RULE)
 }
 
 fn is_qualified(text: &str) -> bool {

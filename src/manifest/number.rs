@@ -6,7 +6,7 @@ use super::scalar::Scalar;
 
 /// Returns a float as the JSON number that Kubernetes makes of it: an integer where its text is
 /// one. None for infinity and NaN.
-pub(super) fn json(float: f64) -> Option<Number> {
+pub(super) fn json_number(float: f64) -> Option<Number> {
     if float.fract() == 0.0
         && float.abs() < 1e21
         && let Ok(int) = format!("{float}").parse::<i64>()
@@ -16,9 +16,9 @@ pub(super) fn json(float: f64) -> Option<Number> {
     Number::from_f64(float)
 }
 
-/// Returns a float of JSON: as [`json`], but a negative zero keeps its sign.
+/// Returns a float of JSON: as [`json_number`], but a negative zero keeps its sign.
 pub(super) fn json_literal(float: f64) -> Option<Number> {
-    if float == 0.0 { Number::from_f64(float) } else { json(float) }
+    if float == 0.0 { Number::from_f64(float) } else { json_number(float) }
 }
 
 /// Returns a number, `true`, `false` or `null` of JSON. None when out of range.
@@ -58,7 +58,7 @@ pub(super) fn key(float: f64) -> String {
 }
 
 /// Bytes as text, each byte that is not part of valid UTF-8 replaced.
-pub(super) fn lossy(bytes: &[u8]) -> String {
+pub(super) fn lossy_text(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());

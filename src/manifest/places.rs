@@ -97,7 +97,7 @@ impl NodeIndex<'_> {
     fn add_merged(&mut self, tree: &DocumentTree<'_>, value: NodeId) {
         let target = tree.target(value);
         let mut add = |mapping| {
-            if !self.merged.contains(&mapping) && self.merged.len() < MERGED {
+            if !self.merged.contains(&mapping) && self.merged.len() < MAX_MERGED_MAPPINGS {
                 self.merged.push(mapping);
             }
         };
@@ -109,4 +109,4 @@ impl NodeIndex<'_> {
 }
 
 /// Mappings that are looked into, of those merged into one: places are worth no more.
-const MERGED: usize = 20;
+const MAX_MERGED_MAPPINGS: usize = 20;

@@ -44,7 +44,7 @@ pub(super) fn resolve(
 }
 
 /// The number of duplicate keys of one document that are traced to their first place.
-const TRACED: usize = 20;
+const MAX_TRACED_DUPLICATES: usize = 20;
 
 /// Work that is not done yet. A value that is done goes to the frame on top.
 enum ResolveFrame {
@@ -93,7 +93,7 @@ struct Resolver<'t, 'a, 'f> {
 
 impl Resolver<'_, '_, '_> {
     fn run(&mut self) -> Result<Value, DocumentFault> {
-        let mut done = self.enter(DocumentTree::ROOT)?;
+        let mut done = self.enter(DocumentTree::ROOT_NODE)?;
         loop {
             if let Some(value) = done.take() {
                 match self.give(value) {
@@ -229,7 +229,7 @@ impl Resolver<'_, '_, '_> {
         let node = mapping.node;
         let mark = self.tree.mark(key);
         let mut message = format!("key \"{text}\" stands twice in this mapping");
-        if self.duplicates.len() < TRACED
+        if self.duplicates.len() < MAX_TRACED_DUPLICATES
             && let Some(first) = self.first_of(node, key, text)
         {
             message = format!(
@@ -238,7 +238,7 @@ impl Resolver<'_, '_, '_> {
                 mark.line
             );
         }
-        if self.duplicates.len() < TRACED * 10 {
+        if self.duplicates.len() < MAX_TRACED_DUPLICATES * 10 {
             self.duplicates.push(key);
         }
         let finding = ManifestFinding::error(mark, "duplicate-key", message)
@@ -359,11 +359,11 @@ impl Resolver<'_, '_, '_> {
             Scalar::Uint(uint) => Number::from_f64(uint as f64).map_or(Value::Null, Value::Number),
             Scalar::Float(float) => {
                 let literal = self.tree.kind(node) == NodeKind::Literal;
-                let number = if literal { number::json_literal(float) } else { number::json(float) };
+                let number = if literal { number::json_literal(float) } else { number::json_number(float) };
                 Value::Number(number.ok_or_else(|| self.not_finite(node))?)
             }
             Scalar::Text => Value::String(self.text_of(node)),
-            Scalar::Bytes(bytes) => Value::String(number::lossy(&bytes)),
+            Scalar::Bytes(bytes) => Value::String(number::lossy_text(&bytes)),
         })
     }
 
@@ -485,7 +485,7 @@ fn key_text(scalar: Scalar, text: &str) -> Option<String> {
         Scalar::Int(int) => int.to_string(),
         Scalar::Float(float) => number::key(float),
         Scalar::Text => text.to_owned(),
-        Scalar::Bytes(bytes) => number::lossy(&bytes),
+        Scalar::Bytes(bytes) => number::lossy_text(&bytes),
     })
 }
 

@@ -78,14 +78,14 @@ pub(super) struct ScalarError(pub(super) String);
 /// Resolves a scalar by its tag and text; `quoted` scalars without a tag are text.
 pub(super) fn resolve(tag: ScalarTag, text: &str) -> Result<Scalar, ScalarError> {
     match tag {
-        ScalarTag::None => Ok(untagged(text, DateHandling::Tried).0),
+        ScalarTag::None => Ok(resolve_untagged(text, DateHandling::Tried).0),
         ScalarTag::NonSpecific | ScalarTag::Str | ScalarTag::Merge | ScalarTag::Other => Ok(Scalar::Text),
-        ScalarTag::Binary => base64(text)
+        ScalarTag::Binary => decode_base64(text)
             .map(Scalar::Bytes)
             .ok_or_else(|| ScalarError("the !!binary value is not valid base64".to_owned())),
         ScalarTag::Bool | ScalarTag::Int | ScalarTag::Float | ScalarTag::Null | ScalarTag::Timestamp => {
             let dates = if tag == ScalarTag::Timestamp { DateHandling::Tried } else { DateHandling::Skipped };
-            let (scalar, found) = untagged(text, dates);
+            let (scalar, found) = resolve_untagged(text, dates);
             match (scalar, found) {
                 (scalar, found) if found == tag => Ok(scalar),
                 (Scalar::Int(int), ScalarTag::Int) if tag == ScalarTag::Float => {
@@ -138,13 +138,13 @@ pub(super) fn is_leading_zero(text: &str) -> bool {
         && digits.all(|b| b.is_ascii_digit())
 }
 
-fn untagged(text: &str, dates: DateHandling) -> (Scalar, ScalarTag) {
+fn resolve_untagged(text: &str, dates: DateHandling) -> (Scalar, ScalarTag) {
     let Some(&first) = text.as_bytes().first() else { return (Scalar::Null, ScalarTag::Null) };
     if let Some(known) = resolve_word(text) {
         return known;
     }
     match first {
-        b'.' => separated(text)
+        b'.' => parse_separated(text)
             .map_or((Scalar::Text, ScalarTag::Str), |float| (Scalar::Float(float), ScalarTag::Float)),
         b'+' | b'-' | b'0'..=b'9' => {
             if dates == DateHandling::Tried && super::date::is_timestamp(text) {
@@ -176,28 +176,30 @@ fn resolve_word(text: &str) -> Option<(Scalar, ScalarTag)> {
 
 /// Returns a number whose underscores are already gone.
 fn number(plain: &str) -> (Scalar, ScalarTag) {
-    if let Some(int) = integer(plain) {
+    if let Some(int) = parse_integer(plain) {
         return (int, ScalarTag::Int);
     }
-    if let Some(float) = decimal(plain) {
+    if let Some(float) = parse_decimal(plain) {
         return (Scalar::Float(float), ScalarTag::Float);
     }
     // Reached by forms such as `0b-1`, which the base-0 reader refuses: the sign belongs to the
     // digits.
     let binary = match (plain.strip_prefix("0b"), plain.strip_prefix("-0b")) {
-        (Some(digits), _) => signed(digits, 2),
-        (None, Some(digits)) if !digits.starts_with(['+', '-']) => signed(digits, 2).map(i64::wrapping_neg),
+        (Some(digits), _) => parse_signed(digits, 2),
+        (None, Some(digits)) if !digits.starts_with(['+', '-']) => {
+            parse_signed(digits, 2).map(i64::wrapping_neg)
+        }
         _ => None,
     };
     binary.map_or((Scalar::Text, ScalarTag::Str), |int| (Scalar::Int(int), ScalarTag::Int))
 }
 
-fn signed(digits: &str, radix: u32) -> Option<i64> {
+fn parse_signed(digits: &str, radix: u32) -> Option<i64> {
     i64::from_str_radix(digits, radix).ok()
 }
 
 /// Returns an integer in any base: `0x`, `0o`, `0b` and a leading zero choose it.
-fn integer(plain: &str) -> Option<Scalar> {
+fn parse_integer(plain: &str) -> Option<Scalar> {
     let (sign, magnitude) = match plain.as_bytes().first()? {
         b'-' => (Some('-'), plain.get(1..)?),
         b'+' => (Some('+'), plain.get(1..)?),
@@ -224,7 +226,7 @@ fn integer(plain: &str) -> Option<Scalar> {
 }
 
 /// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, finite.
-fn decimal(plain: &str) -> Option<f64> {
+fn parse_decimal(plain: &str) -> Option<f64> {
     let unsigned = plain.strip_prefix(['+', '-']).unwrap_or(plain);
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
         Some(at) => (unsigned.get(..at)?, Some(unsigned.get(at + 1..)?)),
@@ -242,17 +244,17 @@ fn decimal(plain: &str) -> Option<f64> {
 }
 
 /// Returns a decimal whose digits may be separated by single underscores.
-fn separated(text: &str) -> Option<f64> {
+fn parse_separated(text: &str) -> Option<f64> {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
     let mut underscores = bytes.iter().enumerate().filter(|(_, b)| **b == b'_').map(|(at, _)| at);
     let between = underscores.all(|at| digit(at.checked_sub(1)) && digit(at.checked_add(1)));
-    between.then(|| decimal(&text.replace('_', ""))).flatten()
+    between.then(|| parse_decimal(&text.replace('_', ""))).flatten()
 }
 
 /// Standard base64 with padding, whatever its last bits; line breaks inside are skipped, as Go
 /// does.
-fn base64(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
     let clean: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     GeneralPurpose::new(&alphabet::STANDARD, config).decode(clean).ok()

@@ -29,7 +29,9 @@ impl KindScopes {
     /// Returns the kinds that Kubernetes brings along, for use without a cluster.
     pub fn builtin() -> Self {
         let mut scopes = Self::new();
-        for (scope, groups) in [(KindScope::Cluster, CLUSTER), (KindScope::Namespaced, NAMESPACED)] {
+        for (scope, groups) in
+            [(KindScope::Cluster, CLUSTER_KINDS), (KindScope::Namespaced, NAMESPACED_KINDS)]
+        {
             for (group, kinds) in groups {
                 for kind in kinds.split(' ') {
                     scopes.insert(GroupKind::new(group, kind), scope);
@@ -76,7 +78,7 @@ impl KindScopes {
 type ScopeTable = &'static [(&'static str, &'static str)];
 
 /// Kinds of the cluster itself, by group (API reference of Kubernetes 1.36).
-const CLUSTER: ScopeTable = &[
+const CLUSTER_KINDS: ScopeTable = &[
     ("", "ComponentStatus Namespace Node PersistentVolume"),
     (
         "admissionregistration.k8s.io",
@@ -101,7 +103,7 @@ const CLUSTER: ScopeTable = &[
 ];
 
 /// Kinds that live in namespaces, by group (API reference of Kubernetes 1.36).
-const NAMESPACED: ScopeTable = &[
+const NAMESPACED_KINDS: ScopeTable = &[
     (
         "",
         "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate \

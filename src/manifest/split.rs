@@ -6,7 +6,7 @@ use super::text;
 use super::tree::{DocumentFault, DocumentTree, TextMark};
 
 /// Kubernetes looks this far for the first brace.
-const SNIFFED: usize = 4096;
+const JSON_SNIFFED_BYTES: usize = 4096;
 
 /// One document, or what stands in the place of one.
 pub(super) enum DocumentPart<'a> {
@@ -40,7 +40,7 @@ enum SplitMode {
 
 impl<'a> DocumentSplitter<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let head = text.get(..text.floor_char_boundary(SNIFFED)).unwrap_or(text);
+        let head = text.get(..text.floor_char_boundary(JSON_SNIFFED_BYTES)).unwrap_or(text);
         let mode = if head.trim_start().starts_with('{') { SplitMode::Json(0) } else { SplitMode::Yaml };
         Self { text, at: 0, line: 1, column: 1, mode, returns: text.contains('\r') }
     }

@@ -5,19 +5,19 @@ use std::borrow::Cow;
 
 /// Returns the text of a file, without its byte order mark. Fails with its length when that is over
 /// a limit: what is not valid takes more bytes as text than in the file.
-pub(super) fn decoded(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
+pub(super) fn decode_text(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
     let text = match bytes {
-        [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(rest, limit)?,
-        [0xFF, 0xFE, rest @ ..] => utf16(rest, u16::from_le_bytes, limit)?,
-        [0xFE, 0xFF, rest @ ..] => utf16(rest, u16::from_be_bytes, limit)?,
-        _ => utf8(bytes, limit)?,
+        [0xEF, 0xBB, 0xBF, rest @ ..] => decode_utf8(rest, limit)?,
+        [0xFF, 0xFE, rest @ ..] => decode_utf16(rest, u16::from_le_bytes, limit)?,
+        [0xFE, 0xFF, rest @ ..] => decode_utf16(rest, u16::from_be_bytes, limit)?,
+        _ => decode_utf8(bytes, limit)?,
     };
     // kubectl's line reader takes `\r\n` off each line and puts `\n` back, which turns `\r\r\n`
     // into one break instead of two.
     Ok(if text.contains("\r\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { text })
 }
 
-fn utf8(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
+fn decode_utf8(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(Cow::Borrowed(text));
     }
@@ -34,7 +34,7 @@ fn utf8(bytes: &[u8], limit: usize) -> Result<Cow<'_, str>, usize> {
     Ok(Cow::Owned(text))
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, limit: usize) -> Result<Cow<'static, str>, usize> {
+fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, limit: usize) -> Result<Cow<'static, str>, usize> {
     let (pairs, odd) = bytes.as_chunks::<2>();
     let characters = || {
         char::decode_utf16(pairs.iter().copied().map(unit))

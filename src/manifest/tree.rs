@@ -53,7 +53,7 @@ pub(super) struct TreeSize {
 /// The index of a node in its tree.
 pub(super) type NodeId = u32;
 
-const NONE: NodeId = NodeId::MAX;
+const NO_NODE: NodeId = NodeId::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeKind {
@@ -70,7 +70,7 @@ pub(super) enum NodeKind {
 
 /// One node. `first` and `extent` are the first child (collections), the target (aliases) or the
 /// place of the text (scalars). A scalar's text is in the source, or in the owned texts when
-/// `extent` is [`NONE`].
+/// `extent` is [`NO_NODE`].
 #[derive(Clone, Copy, Debug)]
 struct TreeNode {
     mark: TextMark,
@@ -92,7 +92,7 @@ pub(super) struct DocumentTree<'a> {
 }
 
 impl<'a> DocumentTree<'a> {
-    pub(super) const ROOT: NodeId = 0;
+    pub(super) const ROOT_NODE: NodeId = 0;
 
     /// Returns an empty tree over the text that its borrowed scalars point into.
     pub(super) const fn over(source: &'a str) -> Self {
@@ -130,7 +130,7 @@ impl<'a> DocumentTree<'a> {
     /// Adds a collection.
     pub(super) fn push_collection(&mut self, kind: NodeKind, tag: ScalarTag, mark: TextMark) -> NodeId {
         self.mappings += usize::from(kind == NodeKind::Mapping);
-        self.push(TreeNode { mark, first: NONE, extent: NONE, next: NONE, kind, tag, shared: false })
+        self.push(TreeNode { mark, first: NO_NODE, extent: NO_NODE, next: NO_NODE, kind, tag, shared: false })
     }
 
     /// Adds an alias of a node.
@@ -139,7 +139,7 @@ impl<'a> DocumentTree<'a> {
             mark,
             first: target,
             extent: 0,
-            next: NONE,
+            next: NO_NODE,
             kind: NodeKind::Alias,
             tag: ScalarTag::None,
             shared: false,
@@ -159,7 +159,7 @@ impl<'a> DocumentTree<'a> {
             mark,
             first: start as u32,
             extent: len as u32,
-            next: NONE,
+            next: NO_NODE,
             kind,
             tag,
             shared: false,
@@ -176,7 +176,7 @@ impl<'a> DocumentTree<'a> {
     ) -> NodeId {
         let first = self.owned.len() as u32;
         self.owned.push(text);
-        self.push(TreeNode { mark, first, extent: NONE, next: NONE, kind, tag, shared: false })
+        self.push(TreeNode { mark, first, extent: NO_NODE, next: NO_NODE, kind, tag, shared: false })
     }
 
     /// Returns where a text stands in the source, if it is a part of it.
@@ -238,7 +238,7 @@ impl<'a> DocumentTree<'a> {
     pub(super) fn text(&self, id: NodeId) -> &str {
         let Some(node) = self.node(id) else { return "" };
         match node.kind {
-            NodeKind::Plain | NodeKind::Quoted | NodeKind::Literal if node.extent == NONE => {
+            NodeKind::Plain | NodeKind::Quoted | NodeKind::Literal if node.extent == NO_NODE => {
                 self.owned.get(node.first as usize).map_or("", AsRef::as_ref)
             }
             NodeKind::Plain | NodeKind::Quoted | NodeKind::Literal => {
@@ -252,7 +252,7 @@ impl<'a> DocumentTree<'a> {
     /// Moves the text of a scalar out; only for a node that is read once.
     pub(super) fn take_text(&mut self, id: NodeId) -> String {
         let owned = match self.node(id) {
-            Some(node) if node.extent == NONE => Some(node.first as usize),
+            Some(node) if node.extent == NO_NODE => Some(node.first as usize),
             _ => None,
         };
         match owned.and_then(|index| self.owned.get_mut(index)) {
@@ -275,12 +275,12 @@ impl<'a> DocumentTree<'a> {
     pub(super) fn first(&self, id: NodeId) -> Option<NodeId> {
         let node = self.node(id)?;
         let collection = matches!(node.kind, NodeKind::Sequence | NodeKind::Mapping);
-        (collection && node.first != NONE).then_some(node.first)
+        (collection && node.first != NO_NODE).then_some(node.first)
     }
 
     /// Returns the next child of the same collection.
     pub(super) fn next(&self, id: NodeId) -> Option<NodeId> {
-        self.node(id).map(|node| node.next).filter(|next| *next != NONE)
+        self.node(id).map(|node| node.next).filter(|next| *next != NO_NODE)
     }
 
     /// Returns the children of a collection.

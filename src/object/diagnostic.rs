@@ -68,7 +68,7 @@ impl Diagnostic {
 
     /// Adds the text of the line at fault.
     #[must_use]
-    pub fn excerpt(mut self, line: impl Into<String>) -> Self {
+    pub fn with_excerpt(mut self, line: impl Into<String>) -> Self {
         self.excerpt = Some(line.into());
         self
     }

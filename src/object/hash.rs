@@ -28,11 +28,11 @@ impl ContentHash {
 
     /// Hashes a tree; key order does not matter.
     pub fn of(value: &Value) -> Self {
-        Self::of_bytes(canonical_json(value).as_bytes())
+        Self::hash_bytes(canonical_json(value).as_bytes())
     }
 
     /// Hashes bytes.
-    pub fn of_bytes(bytes: &[u8]) -> Self {
+    pub fn hash_bytes(bytes: &[u8]) -> Self {
         let digest = Sha256::digest(bytes);
         Self(digest.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte)))
     }

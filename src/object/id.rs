@@ -110,12 +110,12 @@ pub struct ObjectId(Arc<ObjectIdParts>);
 impl ObjectId {
     /// Returns an object of a kind; no namespace for a cluster-scoped one.
     pub fn new(kind: &GroupKind, namespace: Option<&str>, name: &str) -> Self {
-        Self::shared(kind, namespace.unwrap_or_default().into(), name)
+        Self::with_shared_namespace(kind, namespace.unwrap_or_default().into(), name)
     }
 
     /// As [`ObjectId::new`], with a namespace text that many identities share; empty for
     /// cluster-scoped.
-    pub fn shared(kind: &GroupKind, namespace: Arc<str>, name: &str) -> Self {
+    pub fn with_shared_namespace(kind: &GroupKind, namespace: Arc<str>, name: &str) -> Self {
         Self(Arc::new(ObjectIdParts {
             group: kind.group.clone(),
             kind: kind.kind.clone(),

@@ -17,10 +17,10 @@ mod tree;
 
 pub use class::ErrorClass;
 pub use diagnostic::{Diagnostic, DiagnosticCode, Severity};
-pub use duration::{duration, duration_text};
+pub use duration::{duration_text, parse_duration};
 pub use hash::ContentHash;
 pub use id::{GroupKind, Gvk, ObjectId};
-pub use tree::{annotation, at, canonical_json, pretty_json, text_at};
+pub use tree::{annotation_text, canonical_json, pretty_json, text_at, value_at};
 
 use std::fmt;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Revision {
     }
 
     /// Returns the first twelve digits, as people write them.
-    pub fn short(&self) -> &str {
+    pub fn short_name(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
 }

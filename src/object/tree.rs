@@ -7,32 +7,32 @@ use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Returns the value under a chain of object keys.
-pub fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+pub fn value_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, key| value.get(key))
 }
 
 /// Returns the text under a chain of object keys; empty where there is none.
 pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> &'a str {
-    at(value, path).and_then(Value::as_str).unwrap_or_default()
+    value_at(value, path).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the text of an annotation of an object; empty where there is none.
-pub fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
+pub fn annotation_text<'a>(object: &'a Value, key: &str) -> &'a str {
     text_at(object, &["metadata", "annotations", key])
 }
 
 /// One line of JSON, keys sorted, numbers as Go's `encoding/json` writes them. Two trees that mean
 /// the same give the same text.
 pub fn canonical_json(value: &Value) -> String {
-    written(value, GoNumberWriter(CompactFormatter))
+    serialize_with(value, GoNumberWriter(CompactFormatter))
 }
 
 /// Indented JSON, the keys of trees sorted, numbers as Go's `encoding/json` writes them.
 pub fn pretty_json<T: Serialize + ?Sized>(value: &T) -> String {
-    written(value, GoNumberWriter(PrettyFormatter::new()))
+    serialize_with(value, GoNumberWriter(PrettyFormatter::new()))
 }
 
-fn written<T: Serialize + ?Sized, F: Formatter>(value: &T, formatter: F) -> String {
+fn serialize_with<T: Serialize + ?Sized, F: Formatter>(value: &T, formatter: F) -> String {
     let mut out = Vec::new();
     // Neither writing to a Vec nor serialising trees and plain structs can fail.
     let _ = value.serialize(&mut Serializer::with_formatter(&mut out, formatter));

@@ -21,11 +21,11 @@ pub use measures::QueueMetrics;
 pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
-pub const LONGEST_BACKOFF: Duration = Duration::from_mins(5);
+pub const MAX_BACKOFF_OF_KEY: Duration = Duration::from_mins(5);
 
 /// Room for so many keys is kept when none is there: what a first pass over a large source needed
 /// is given back.
-const ROOM: usize = 1024;
+const IDLE_CAPACITY: usize = 1024;
 
 /// Numbers that tell whether the workers keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl<K> Default for WorkQueue<K> {
 impl<K> WorkQueue<K> {
     /// One that goes on counting where others have stopped.
     #[must_use]
-    pub fn counting(self, measures: QueueMetrics) -> Self {
+    pub fn with_metrics(self, measures: QueueMetrics) -> Self {
         Self { measures, ..self }
     }
 }
@@ -100,12 +100,12 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Returns the metrics.
-    pub fn measures(&self) -> &QueueMetrics {
+    pub fn metrics(&self) -> &QueueMetrics {
         &self.measures
     }
 
     /// Returns how long what is being processed has been: of all in sum, and the longest.
-    pub fn unfinished(&self, now: Instant) -> (Duration, Duration) {
+    pub fn processing_times(&self, now: Instant) -> (Duration, Duration) {
         let since = self.processing.values().map(|taken| now.saturating_duration_since(*taken));
         since.fold((Duration::ZERO, Duration::ZERO), |(sum, longest), one| (sum + one, longest.max(one)))
     }
@@ -126,12 +126,12 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
 
     /// Counts a failure of a key and returns its backoff: 200 ms, doubled each time, 5 minutes at
     /// most, less up to a fifth by `jitter` (0 to 1).
-    pub fn backoff(&mut self, key: &K, jitter: f64) -> Duration {
+    pub fn next_backoff(&mut self, key: &K, jitter: f64) -> Duration {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX));
         *failures = failures.saturating_add(1).min(31);
         self.measures.retries.inc();
-        doubled.min(LONGEST_BACKOFF).mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
+        doubled.min(MAX_BACKOFF_OF_KEY).mul_f64(1.0 - 0.2 * jitter.clamp(0.0, 1.0))
     }
 
     /// Forgets the failures of a key.
@@ -144,7 +144,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.failures.get(key).copied().unwrap_or(0)
     }
 
-    /// Takes the next key. It counts as being processed until [`WorkQueue::done`].
+    /// Takes the next key. It counts as being processed until [`WorkQueue::finish`].
     pub fn take(&mut self, now: Instant) -> Option<K> {
         self.tick(now);
         self.promote(now);
@@ -157,7 +157,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Ends the processing of a key; it comes back at once if it was added meanwhile.
-    pub fn done(&mut self, key: &K) {
+    pub fn finish(&mut self, key: &K) {
         if let Some(taken) = self.processing.remove(key) {
             let took = self.now.unwrap_or(taken).saturating_duration_since(taken);
             self.measures.worked.observe(took.as_secs_f64());
@@ -165,10 +165,10 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
                 self.ready.push_back(key.clone());
             }
         }
-        if self.processing.is_empty() && self.ready.is_empty() && self.ready.capacity() > ROOM {
-            self.ready.shrink_to(ROOM);
-            self.dirty.shrink_to(ROOM);
-            self.processing.shrink_to(ROOM);
+        if self.processing.is_empty() && self.ready.is_empty() && self.ready.capacity() > IDLE_CAPACITY {
+            self.ready.shrink_to(IDLE_CAPACITY);
+            self.dirty.shrink_to(IDLE_CAPACITY);
+            self.processing.shrink_to(IDLE_CAPACITY);
         }
     }
 
@@ -199,10 +199,10 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
                 self.add(key);
             }
         }
-        if self.due.is_empty() && self.due.capacity() > ROOM {
-            self.due.shrink_to(ROOM);
-            self.tickets.shrink_to(ROOM);
-            self.delayed.shrink_to(ROOM);
+        if self.due.is_empty() && self.due.capacity() > IDLE_CAPACITY {
+            self.due.shrink_to(IDLE_CAPACITY);
+            self.tickets.shrink_to(IDLE_CAPACITY);
+            self.delayed.shrink_to(IDLE_CAPACITY);
         }
     }
 }

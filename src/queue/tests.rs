@@ -24,9 +24,9 @@ fn a_key_added_while_processed_comes_back_when_done_and_not_before() {
     assert_eq!(queue.take(now), Some("a"));
     queue.add("a");
     assert_eq!(queue.take(now), None);
-    queue.done(&"a");
+    queue.finish(&"a");
     assert_eq!(queue.take(now), Some("a"));
-    queue.done(&"a");
+    queue.finish(&"a");
     assert_eq!(queue.take(now), None);
     assert_eq!(queue.depth(), QueueDepth::default());
 }
@@ -40,7 +40,7 @@ fn a_delayed_key_waits_and_its_earliest_time_counts() {
     assert_eq!(queue.next_due(), Some(now + SECOND));
     assert_eq!(drain(&mut queue, now), [""; 0]);
     assert_eq!(drain(&mut queue, now + SECOND), ["a"]);
-    queue.done(&"a");
+    queue.finish(&"a");
     assert_eq!(drain(&mut queue, now + SECOND * 9), [""; 0], "the later times are gone");
     assert_eq!(queue.next_due(), None);
 }
@@ -56,12 +56,12 @@ fn what_is_counted_is_what_happened() {
     assert_eq!(queue.take(now + SECOND * 2), Some("a"));
     assert_eq!(queue.take(now + SECOND * 4), Some("b"));
     queue.tick(now + SECOND * 5);
-    assert_eq!(queue.unfinished(now + SECOND * 5), (SECOND * 4, SECOND * 3));
-    queue.done(&"a");
-    queue.backoff(&"a", 0.0);
-    queue.done(&"a");
+    assert_eq!(queue.processing_times(now + SECOND * 5), (SECOND * 4, SECOND * 3));
+    queue.finish(&"a");
+    queue.next_backoff(&"a", 0.0);
+    queue.finish(&"a");
     let (mut registry, mut text) = (Registry::default(), String::new());
-    queue.measures().register(&mut registry);
+    queue.metrics().register(&mut registry);
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     // a and b waited 2 s and 4 s; a was worked on for 3 s.
     for line in [
@@ -74,19 +74,19 @@ fn what_is_counted_is_what_happened() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
-    assert_eq!(queue.unfinished(now + SECOND * 5), (SECOND, SECOND));
+    assert_eq!(queue.processing_times(now + SECOND * 5), (SECOND, SECOND));
 }
 
 #[test]
 fn backoff_doubles_to_five_minutes_and_is_forgotten() {
     let mut queue = WorkQueue::default();
-    let rests: Vec<u64> = (0..13).map(|_| queue.backoff(&"a", 0.0).as_millis() as u64).collect();
+    let rests: Vec<u64> = (0..13).map(|_| queue.next_backoff(&"a", 0.0).as_millis() as u64).collect();
     assert_eq!(rests[..5], [200, 400, 800, 1600, 3200]);
     assert_eq!(rests[12], 300_000);
     for _ in 0..100 {
-        assert!(queue.backoff(&"a", 1.0) >= SECOND * 240);
+        assert!(queue.next_backoff(&"a", 1.0) >= SECOND * 240);
     }
     queue.forget(&"a");
     assert_eq!(queue.failures(&"a"), 0);
-    assert_eq!(queue.backoff(&"a", 0.0), FIRST_BACKOFF);
+    assert_eq!(queue.next_backoff(&"a", 0.0), FIRST_BACKOFF);
 }

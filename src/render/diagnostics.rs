@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::palette::{harmless, steers};
+use super::palette::{is_steering, sanitize};
 use super::{Palette, TextStyle};
 use crate::object::{Diagnostic, Severity};
 
 /// The number of characters shown of a long line, and of those before the fault.
-const SHOWN: usize = 100;
-const BEFORE: usize = 60;
+const MAX_EXCERPT_CHARS: usize = 100;
+const EXCERPT_CHARS_BEFORE: usize = 60;
 
 /// Returns all of them in the order of files and lines: `file:line:column: error: message`, the
 /// line with a caret under the fault, and what to do.
@@ -36,7 +36,7 @@ pub fn tally(found: &[Diagnostic]) -> String {
 }
 
 fn diagnostic(out: &mut String, found: &Diagnostic, palette: Palette) {
-    let mut place = harmless(&found.origin.file).into_owned();
+    let mut place = sanitize(&found.origin.file).into_owned();
     for number in [found.origin.line, found.origin.column] {
         if number == 0 {
             break;
@@ -48,31 +48,33 @@ fn diagnostic(out: &mut String, found: &Diagnostic, palette: Palette) {
     }
     let style = if found.is_error() { TextStyle::Error } else { TextStyle::Warning };
     let severity = found.severity.to_string();
-    let _ = writeln!(out, "{}: {}", palette.paint(style, &severity), harmless(&found.message));
-    if let Some(excerpt) = found.excerpt.as_deref().filter(|line| !line.trim().is_empty()) {
-        let (line, caret) = excerpted(excerpt, found.origin.column);
+    let _ = writeln!(out, "{}: {}", palette.paint(style, &severity), sanitize(&found.message));
+    if let Some(source_line) = found.excerpt.as_deref().filter(|line| !line.trim().is_empty()) {
+        let (line, caret) = excerpt(source_line, found.origin.column);
         let _ = writeln!(out, "    {line}");
         if let Some(caret) = caret {
             let _ = writeln!(out, "    {}{}", " ".repeat(caret), palette.paint(style, "^"));
         }
     }
     if let Some(hint) = &found.hint {
-        let _ = writeln!(out, "  {}: {}", palette.paint(TextStyle::Strong, "hint"), harmless(hint));
+        let _ = writeln!(out, "  {}: {}", palette.paint(TextStyle::Strong, "hint"), sanitize(hint));
     }
 }
 
 /// Returns the part of a line that holds the fault, and where the caret goes.
-fn excerpted(line: &str, column: u32) -> (String, Option<usize>) {
+fn excerpt(line: &str, column: u32) -> (String, Option<usize>) {
     let line: Vec<char> = line.trim_end().chars().map(|c| if c == '\t' { ' ' } else { c }).collect();
     let fault = (column as usize).checked_sub(1).filter(|fault| *fault <= line.len());
     let margin = line.iter().take_while(|c| c.is_whitespace()).count().min(fault.unwrap_or(usize::MAX));
     let start = match fault {
-        Some(fault) if line.len() - margin > SHOWN => fault.saturating_sub(BEFORE).max(margin),
+        Some(fault) if line.len() - margin > MAX_EXCERPT_CHARS => {
+            fault.saturating_sub(EXCERPT_CHARS_BEFORE).max(margin)
+        }
         _ => margin,
     };
-    let end = line.len().min(start + SHOWN);
+    let end = line.len().min(start + MAX_EXCERPT_CHARS);
     let mut shown: String =
-        line[start..end].iter().map(|c| if steers(*c) { '\u{fffd}' } else { *c }).collect();
+        line[start..end].iter().map(|c| if is_steering(*c) { '\u{fffd}' } else { *c }).collect();
     if end < line.len() {
         shown.push('…');
     }

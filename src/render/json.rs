@@ -9,8 +9,8 @@ use crate::change::ImpactKind;
 use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::{Diagnostic, ObjectId, pretty_json};
 
-/// The version of the form that [`json`] writes.
-pub const SCHEMA: &str = "rhumb.dev/plan/v1";
+/// The version of the form that [`plan_json`] writes.
+pub const PLAN_SCHEMA: &str = "rhumb.dev/plan/v1";
 
 #[derive(Serialize)]
 struct PlanForm<'a> {
@@ -96,24 +96,25 @@ struct ManifestsForm<'a> {
     diagnostics: Vec<DiagnosticForm<'a>>,
 }
 
-/// Returns a plan in the form [`SCHEMA`].
-pub fn json(plan: &Plan) -> String {
+/// Returns a plan in the form [`PLAN_SCHEMA`].
+pub fn plan_json(plan: &Plan) -> String {
     let form = PlanForm {
-        schema: SCHEMA,
+        schema: PLAN_SCHEMA,
         source: &plan.source,
         revision: Some(plan.revision.as_str()).filter(|revision| !revision.is_empty()),
         complete: plan.complete,
         objects: plan.objects.iter().map(object).collect(),
-        units: units(plan),
-        diagnostics: sorted(&plan.diagnostics),
+        units: unit_forms(plan),
+        diagnostics: sort_diagnostics(&plan.diagnostics),
         summary: summary(plan),
     };
     pretty_json(&form) + "\n"
 }
 
 /// Returns the manifests in the order of the files, with their diagnostics.
-pub fn reading_json(objects: &[&Value], diagnostics: &[Diagnostic]) -> String {
-    pretty_json(&ManifestsForm { objects: objects.to_vec(), diagnostics: sorted(diagnostics) }) + "\n"
+pub fn manifests_json(objects: &[&Value], diagnostics: &[Diagnostic]) -> String {
+    pretty_json(&ManifestsForm { objects: objects.to_vec(), diagnostics: sort_diagnostics(diagnostics) })
+        + "\n"
 }
 
 fn summary(plan: &Plan) -> PlanSummary {
@@ -126,7 +127,7 @@ fn summary(plan: &Plan) -> PlanSummary {
         recreate: count(PlannedAction::Recreate),
         wait: count(PlannedAction::Wait),
         refuse: count(PlannedAction::Refuse),
-        restarts: restarts(plan.objects.iter()),
+        restarts: restart_form(plan.objects.iter()),
     }
 }
 
@@ -141,7 +142,7 @@ fn object(planned: &PlannedObject) -> ObjectForm<'_> {
         line: planned.origin.as_ref().map(|origin| origin.line),
         wave: planned.wave,
         action: planned.verdict.label(),
-        impact: ImpactForm { kind: impact(planned.impact.kind), pods: planned.impact.pods },
+        impact: ImpactForm { kind: impact_word(planned.impact.kind), pods: planned.impact.pods },
         fields: planned
             .fields
             .iter()
@@ -155,24 +156,24 @@ fn object(planned: &PlannedObject) -> ObjectForm<'_> {
     }
 }
 
-fn units(plan: &Plan) -> Vec<UnitForm> {
+fn unit_forms(plan: &Plan) -> Vec<UnitForm> {
     let places: BTreeMap<&ObjectId, usize> =
         plan.objects.iter().enumerate().map(|(place, planned)| (&planned.id, place)).collect();
     let form = |unit: &PlannedUnit| {
         let objects: Vec<usize> = unit.members.iter().filter_map(|id| places.get(id).copied()).collect();
-        let restarts = restarts(objects.iter().filter_map(|place| plan.objects.get(*place)));
+        let restarts = restart_form(objects.iter().filter_map(|place| plan.objects.get(*place)));
         UnitForm { wave: unit.wave, objects, restarts }
     };
     plan.units.iter().map(form).collect()
 }
 
-fn restarts<'a>(objects: impl Iterator<Item = &'a PlannedObject>) -> RestartsForm {
-    let restarting: Vec<&PlannedObject> = objects.filter(|planned| planned.restarts() > 0).collect();
-    let pods = restarting.iter().map(|planned| planned.restarts()).sum();
+fn restart_form<'a>(objects: impl Iterator<Item = &'a PlannedObject>) -> RestartsForm {
+    let restarting: Vec<&PlannedObject> = objects.filter(|planned| planned.restarted_pods() > 0).collect();
+    let pods = restarting.iter().map(|planned| planned.restarted_pods()).sum();
     RestartsForm { workloads: restarting.len(), pods }
 }
 
-const fn impact(kind: ImpactKind) -> &'static str {
+const fn impact_word(kind: ImpactKind) -> &'static str {
     match kind {
         ImpactKind::None => "none",
         ImpactKind::InPlace => "in-place",
@@ -182,7 +183,7 @@ const fn impact(kind: ImpactKind) -> &'static str {
     }
 }
 
-fn sorted(diagnostics: &[Diagnostic]) -> Vec<DiagnosticForm<'_>> {
+fn sort_diagnostics(diagnostics: &[Diagnostic]) -> Vec<DiagnosticForm<'_>> {
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort();
     let given = |number: u32| (number > 0).then_some(number);

@@ -15,11 +15,11 @@ mod text;
 mod unified;
 
 pub use diagnostics::{diagnostics, tally};
-pub use json::{SCHEMA, json, reading_json};
-pub use palette::{Palette, TextStyle, harmless, harmless_line};
-pub use progress::{ApplyOutcome, progress};
-pub use text::{SummaryTense, held_back, names, summary, text};
-pub use unified::unified;
+pub use json::{PLAN_SCHEMA, manifests_json, plan_json};
+pub use palette::{Palette, TextStyle, sanitize, sanitize_line};
+pub use progress::{ApplyOutcome, progress_line};
+pub use text::{SummaryTense, held_back_text, names, summary, text};
+pub use unified::unified_diff;
 
 #[cfg(test)]
 mod tests;

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::palette::harmless;
+use super::palette::sanitize;
 use super::{Palette, TextStyle};
 use crate::change::{Impact, ImpactKind};
 use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::ObjectId;
 
 /// The number of objects of a unit that are named without an impact on pods.
-const NAMED: usize = 5;
+const MAX_NAMED_MEMBERS: usize = 5;
 
 /// Returns a line for each unit that restarts pods, and what they come to; empty where nothing is
 /// restarted.
-pub(super) fn order(plan: &Plan, palette: Palette) -> String {
+pub(super) fn order_lines(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     if plan.units.is_empty() {
         return out;
@@ -24,10 +24,11 @@ pub(super) fn order(plan: &Plan, palette: Palette) -> String {
     let _ = writeln!(out, "{}", palette.paint(TextStyle::Strong, "restarts, in order of release:"));
     for (number, unit) in plan.units.iter().enumerate() {
         let members = unit.members.iter().filter_map(|id| objects.get(id).copied());
-        let _ = writeln!(out, "{:>3}. {}", number + 1, harmless(&line(unit, &members.collect::<Vec<_>>())));
+        let _ = writeln!(out, "{:>3}. {}", number + 1, sanitize(&line(unit, &members.collect::<Vec<_>>())));
     }
-    let restarting = plan.objects.iter().filter(|planned| planned.restarts() > 0);
-    let (workloads, pods) = restarting.fold((0, 0), |(count, pods), one| (count + 1, pods + one.restarts()));
+    let restarting = plan.objects.iter().filter(|planned| planned.restarted_pods() > 0);
+    let (workloads, pods) =
+        restarting.fold((0, 0), |(count, pods), one| (count + 1, pods + one.restarted_pods()));
     let in_units = count_words(plan.units.len(), "unit");
     let _ = writeln!(
         out,
@@ -39,7 +40,7 @@ pub(super) fn order(plan: &Plan, palette: Palette) -> String {
 }
 
 /// Returns the impact on pods, in words; none where there is none.
-pub(super) fn impact(planned: &PlannedObject) -> Option<String> {
+pub(super) fn impact_text(planned: &PlannedObject) -> Option<String> {
     let Impact { kind, pods } = planned.impact;
     let pods = match pods {
         0 if kind == ImpactKind::Recreate => return Some("is deleted and created again".to_owned()),
@@ -66,32 +67,32 @@ fn line(unit: &PlannedUnit, members: &[&PlannedObject]) -> String {
     };
     let refused =
         |planned: &&&PlannedObject| matches!(planned.verdict, PlannedAction::Refuse | PlannedAction::Wait);
-    let moved = members.iter().filter(|planned| impact(planned).is_some());
+    let moved = members.iter().filter(|planned| impact_text(planned).is_some());
     let moved: Vec<String> = moved
         .map(|planned| {
-            let impact = impact(planned).unwrap_or_default();
+            let impact = impact_text(planned).unwrap_or_default();
             format!("{} {impact}{}", planned.id, elsewhere(planned))
         })
         .collect();
     let mut text = format!("wave {}: {}", unit.wave, moved.join(", "));
-    let others = members.iter().filter(|planned| impact(planned).is_none() && !refused(planned));
+    let others = members.iter().filter(|planned| impact_text(planned).is_none() && !refused(planned));
     let names: Vec<String> = others.map(|planned| format!("{}{}", planned.id, elsewhere(planned))).collect();
     if !names.is_empty() {
-        let _ = write!(text, "; with {}", shortened(&names));
+        let _ = write!(text, "; with {}", shorten_names(&names));
     }
     for (verdict, word) in [(PlannedAction::Wait, "waits"), (PlannedAction::Refuse, "refused")] {
         let held = members.iter().filter(|planned| planned.verdict == verdict);
         let names: Vec<String> = held.map(|planned| planned.id.to_string()).collect();
         if !names.is_empty() {
-            let _ = write!(text, "; {word}: {}", shortened(&names));
+            let _ = write!(text, "; {word}: {}", shorten_names(&names));
         }
     }
     text
 }
 
-fn shortened(names: &[String]) -> String {
-    let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
+fn shorten_names(names: &[String]) -> String {
+    let first = names.iter().take(MAX_NAMED_MEMBERS).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_NAMED_MEMBERS) {
         0 => first,
         more => format!("{first} and {more} more"),
     }

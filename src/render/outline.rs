@@ -3,7 +3,7 @@
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use crate::change::yaml;
+use crate::change::write_yaml;
 
 /// One line of an outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(super) enum DiffSide {
 
 /// Returns the lines that differ, with the keys above them and the names of the list items they are
 /// in.
-pub(super) fn outline(before: &Value, after: &Value) -> Vec<OutlineLine> {
-    let (before, after) = (yaml(before), yaml(after));
+pub(super) fn outline_lines(before: &Value, after: &Value) -> Vec<OutlineLine> {
+    let (before, after) = (write_yaml(before), write_yaml(after));
     let diff = TextDiff::from_lines(&before, &after);
     let lines: Vec<OutlineLine> = diff
         .iter_all_changes()
@@ -53,7 +53,7 @@ fn mark_shown(lines: &[OutlineLine]) -> Vec<bool> {
         let on_side =
             lines.iter().enumerate().filter(|(_, line)| line.side == side || line.side == DiffSide::Both);
         for (number, line) in on_side {
-            let depth = depth(&line.text);
+            let depth = line_depth(&line.text);
             above.truncate(above.partition_point(|(other, _)| *other < depth));
             above.push((depth, number));
             if line.side != DiffSide::Both {
@@ -74,7 +74,7 @@ fn mark_shown(lines: &[OutlineLine]) -> Vec<bool> {
 
 /// Returns how deep a line stands. A list item stands between its key, which has the same
 /// indentation, and its own keys.
-fn depth(line: &str) -> usize {
+fn line_depth(line: &str) -> usize {
     let rest = line.trim_start_matches(' ');
     let indentation = line.len() - rest.len();
     if rest.starts_with("- ") { indentation + 1 } else { indentation }
@@ -82,16 +82,16 @@ fn depth(line: &str) -> usize {
 
 /// Returns the line with the name of the list item that begins here, if it is another one.
 fn name_of_item(lines: &[OutlineLine], item: usize) -> Option<usize> {
-    let depth = depth(&lines[item].text);
+    let depth = line_depth(&lines[item].text);
     let own = lines[item].text.trim_start();
     if !own.starts_with("- ") || own.starts_with("- name: ") {
         return None;
     }
     let below = lines.iter().enumerate().skip(item + 1);
-    let mut inside = below.take_while(|(_, line)| self::depth(&line.text) > depth);
+    let mut inside = below.take_while(|(_, line)| self::line_depth(&line.text) > depth);
     inside
         .find(|(_, line)| {
-            self::depth(&line.text) == depth + 1 && line.text.trim_start().starts_with("name: ")
+            self::line_depth(&line.text) == depth + 1 && line.text.trim_start().starts_with("name: ")
         })
         .map(|(number, _)| number)
 }

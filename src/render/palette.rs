@@ -39,13 +39,13 @@ impl Palette {
         if self == Self::Plain || text.is_empty() {
             return Cow::Borrowed(text);
         }
-        Cow::Owned(format!("{}{text}{END}", style.begin()))
+        Cow::Owned(format!("{}{text}{STYLE_RESET}", style.begin()))
     }
 
     /// Returns a whole output in which foreign texts may stand as they came. Of the characters that
     /// steer a terminal only line ends, tabs and the colours of this palette are left.
     pub fn sanitize(self, text: &str) -> Cow<'_, str> {
-        let foreign = |c: char| steers(c) && !matches!(c, '\n' | '\t');
+        let foreign = |c: char| is_steering(c) && !matches!(c, '\n' | '\t');
         if !text.contains(foreign) {
             return Cow::Borrowed(text);
         }
@@ -53,7 +53,7 @@ impl Palette {
         while let Some(at) = rest.find(foreign) {
             out.push_str(&rest[..at]);
             rest = &rest[at..];
-            let painted = self.painted(rest);
+            let painted = self.escape_length(rest);
             if painted == 0 {
                 out.push('\u{fffd}');
             }
@@ -64,18 +64,18 @@ impl Palette {
     }
 
     /// Returns how long the escape is that a text begins with, if it is one of this palette's.
-    fn painted(self, text: &str) -> usize {
-        let ours = STYLES.into_iter().map(TextStyle::begin).chain([END]);
+    fn escape_length(self, text: &str) -> usize {
+        let ours = ALL_STYLES.into_iter().map(TextStyle::begin).chain([STYLE_RESET]);
         let begins = |escape: &&str| self == Self::Colour && text.starts_with(escape);
         ours.into_iter().find(begins).map_or(0, str::len)
     }
 }
 
 /// The end of a style.
-const END: &str = "\u{1b}[0m";
+const STYLE_RESET: &str = "\u{1b}[0m";
 
 /// All of them.
-const STYLES: [TextStyle; 8] = [
+const ALL_STYLES: [TextStyle; 8] = [
     TextStyle::Added,
     TextStyle::Removed,
     TextStyle::Changed,
@@ -102,17 +102,17 @@ impl TextStyle {
 }
 
 /// Returns the text with everything replaced that could steer a terminal or mislead a reader.
-pub fn harmless(text: &str) -> Cow<'_, str> {
-    if text.chars().any(steers) {
-        Cow::Owned(text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect())
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_steering) {
+        Cow::Owned(text.chars().map(|c| if is_steering(c) { '\u{fffd}' } else { c }).collect())
     } else {
         Cow::Borrowed(text)
     }
 }
 
 /// Returns the same in one line, for what is read in lines.
-pub fn harmless_line(text: &str) -> String {
-    harmless(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+pub fn sanitize_line(text: &str) -> String {
+    sanitize(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// Returns whether a character steers a terminal, changes the direction of text, or shows nothing:
@@ -121,7 +121,7 @@ pub fn harmless_line(text: &str) -> String {
 ///
 /// Beside controls and separators of lines these are the characters with the property
 /// `Default_Ignorable_Code_Point` of Unicode 17. The page has the same list.
-pub(super) fn steers(c: char) -> bool {
+pub(super) fn is_steering(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
         || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}')
@@ -166,10 +166,10 @@ mod tests {
             "\u{1d173}",
             "\u{e0100}",
         ] {
-            assert_eq!(harmless(&format!("a{steering}b")), "a\u{fffd}b", "{steering:?}");
+            assert_eq!(sanitize(&format!("a{steering}b")), "a\u{fffd}b", "{steering:?}");
         }
         let joined = "\u{1f468}\u{200d}\u{1f33e} \u{2764}\u{fe0f} \u{e9} \u{65e5}\u{672c}";
-        assert_eq!(harmless(joined), joined);
+        assert_eq!(sanitize(joined), joined);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The outcome of each object, a line each, in kubectl's habit.
 
-use super::palette::harmless;
+use super::palette::sanitize;
 use super::{Palette, TextStyle};
 use crate::object::ObjectId;
 
@@ -17,9 +17,9 @@ pub enum ApplyOutcome<'a> {
     Unchanged,
     /// It was deleted and created again.
     Recreated,
-    /// It was not wanted any more and is deleted.
+    /// It was no longer wanted and is deleted.
     Pruned,
-    /// It is not wanted any more, and stays.
+    /// It is no longer wanted, and stays.
     Kept(&'a str),
     /// Something that can pass holds it back.
     Waiting(&'a str),
@@ -31,7 +31,7 @@ pub enum ApplyOutcome<'a> {
 
 /// `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with its line
 /// end.
-pub fn progress(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
+pub fn progress_line(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
     let (word, style) = match outcome {
         ApplyOutcome::Created => ("created", TextStyle::Added),
         ApplyOutcome::Configured | ApplyOutcome::Adopted(_) => ("configured", TextStyle::Changed),
@@ -44,7 +44,7 @@ pub fn progress(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> S
         ApplyOutcome::Failed(_) => ("failed", TextStyle::Error),
     };
     let name = id.resource_name();
-    let name = harmless(&name);
+    let name = sanitize(&name);
     let word = palette.paint(style, word);
     let place = id.namespace().map(|namespace| format!(" ({namespace})")).unwrap_or_default();
     match outcome {
@@ -53,11 +53,11 @@ pub fn progress(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> S
         | ApplyOutcome::Refused(reason)
         | ApplyOutcome::Failed(reason) => {
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{name}{place} {word}: {}\n", harmless(&reason))
+            format!("{name}{place} {word}: {}\n", sanitize(&reason))
         }
         ApplyOutcome::Adopted(owner) => {
             let owner = owner.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{name} {word}{place}: taken over from {}\n", harmless(&owner))
+            format!("{name} {word}{place}: adopted from {}\n", sanitize(&owner))
         }
         _ => format!("{name} {word}{place}\n"),
     }

@@ -114,7 +114,7 @@ fn finding() -> Diagnostic {
     let origin = ManifestOrigin { file: "deploy/web.yaml".into(), line: 3, column: 5 };
     Diagnostic::error(origin, "duplicate-key", "the key `name` stands here twice, first on line 2")
         .hint("keep one of them")
-        .excerpt("    name: web")
+        .with_excerpt("    name: web")
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn what_restarts_is_listed_in_the_order_of_its_release() {
       2. wave 2: Job shop/migrate recreates 1 pod
     2 workloads, 5 pods, in 2 units
     ");
-    let json: Value = serde_json::from_str(&json(&plan)).unwrap();
+    let json: Value = serde_json::from_str(&plan_json(&plan)).unwrap();
     assert_eq!(
         json["units"][0],
         json!({"wave": 0, "objects": [1, 2, 4], "restarts": {"workloads": 1, "pods": 4}})
@@ -208,8 +208,8 @@ fn what_holds_for_several_objects_is_said_once() {
             PlannedObject { id: ObjectId::new(&GroupKind::new("", "Service"), Some("shop"), "b"), ..changed },
             config("a", PlannedAction::Wait, beyond),
             config("b", PlannedAction::Wait, beyond),
-            config("c", PlannedAction::Delete, "not wanted any more"),
-            config("d", PlannedAction::Delete, "not wanted any more"),
+            config("c", PlannedAction::Delete, "no longer wanted"),
+            config("d", PlannedAction::Delete, "no longer wanted"),
             config("e", PlannedAction::Refuse, "it belongs to Helm"),
             config("f", PlannedAction::Refuse, "it belongs to Helm"),
             config("g", PlannedAction::Refuse, "it belongs to Flux"),
@@ -243,11 +243,11 @@ fn what_holds_for_several_objects_is_said_once() {
 
     + 2 objects: not checked by the server yet, as the namespace shop is made first
     ? all 2 wait: 12 of 30 objects would be pruned at once, beyond the blast radius
-    - all 2 are deleted: not wanted any more
+    - all 2 are deleted: no longer wanted
 
     2 to create, 2 to configure, 2 to delete, 0 unchanged, 1 kept, 2 waiting, 3 refused
     ");
-    assert_snapshot!(held_back(&plan(), Palette::Plain), @r"
+    assert_snapshot!(held_back_text(&plan(), Palette::Plain), @r"
     ? Deployment shop/api  starts 3 pods  deploy/api.yaml:1
         waits: the namespace shop is not there yet
     ! Service shop/web  deploy/service.yaml:1
@@ -260,7 +260,7 @@ fn what_holds_for_several_objects_is_said_once() {
 
 #[test]
 fn a_plan_reads_as_a_patch() {
-    assert_snapshot!(unified(&plan(), Palette::Plain), @r"
+    assert_snapshot!(unified_diff(&plan(), Palette::Plain), @r"
     --- /dev/null
     +++ b/v1.Namespace..shop
     @@ -0,0 +1,4 @@
@@ -313,7 +313,7 @@ fn a_plan_reads_as_json() {
     let whole = plan();
     let objects = whole.objects[2..3].to_vec();
     let plan = Plan { objects, diagnostics: vec![finding()], complete: false, ..whole };
-    assert_snapshot!(json(&plan), @r#"
+    assert_snapshot!(plan_json(&plan), @r#"
     {
       "schema": "rhumb.dev/plan/v1",
       "source": "shop",
@@ -377,7 +377,7 @@ fn a_plan_reads_as_json() {
 fn what_is_not_known_is_null() {
     let diagnostics = vec![Diagnostic::file_error("", "no-source", "the branch main is gone")];
     let plan = Plan { source: "shop".to_owned(), diagnostics, ..Plan::default() };
-    assert_snapshot!(json(&plan), @r#"
+    assert_snapshot!(plan_json(&plan), @r#"
     {
       "schema": "rhumb.dev/plan/v1",
       "source": "shop",
@@ -434,7 +434,7 @@ fn summaries_say_why_nothing_is_pruned() {
 #[test]
 fn colour_is_the_only_difference_between_palettes() {
     let plan = Plan { diagnostics: vec![finding()], ..plan() };
-    for form in [text, unified, |plan: &Plan, palette| diagnostics(&plan.diagnostics, palette)] {
+    for form in [text, unified_diff, |plan: &Plan, palette| diagnostics(&plan.diagnostics, palette)] {
         let (bare, coloured) = (form(&plan, Palette::Plain), form(&plan, Palette::Colour));
         let stripped = coloured.split('\u{1b}').enumerate().fold(String::new(), |text, (number, piece)| {
             text + if number == 0 { piece } else { piece.split_once('m').unwrap().1 }
@@ -447,7 +447,7 @@ fn colour_is_the_only_difference_between_palettes() {
 #[test]
 fn a_name_makes_no_lines_of_its_own() {
     let mut plan = plan();
-    let lines = |plan: &Plan| [text, unified].map(|form| form(plan, Palette::Plain).lines().count());
+    let lines = |plan: &Plan| [text, unified_diff].map(|form| form(plan, Palette::Plain).lines().count());
     let before = lines(&plan);
     for planned in &mut plan.objects {
         let name = format!("{}\n- Namespace prod\u{1b}[2J", planned.id.name());
@@ -457,7 +457,7 @@ fn a_name_makes_no_lines_of_its_own() {
         unit.members = plan.objects.iter().map(|planned| planned.id.clone()).collect();
     }
     assert_eq!(lines(&plan), before);
-    let told = progress(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
+    let told = progress_line(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(!(text(&plan, Palette::Plain) + &told).contains('\u{1b}'));
 }
@@ -514,15 +514,15 @@ fn progress_reads_like_kubectl() {
     let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
     let shop = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
     let lines = [
-        progress(&shop, ApplyOutcome::Created, Palette::Plain),
-        progress(&web, ApplyOutcome::Created, Palette::Plain),
-        progress(&web, ApplyOutcome::Configured, Palette::Plain),
-        progress(&web, ApplyOutcome::Unchanged, Palette::Plain),
-        progress(&web, ApplyOutcome::Recreated, Palette::Plain),
-        progress(&web, ApplyOutcome::Pruned, Palette::Plain),
-        progress(&web, ApplyOutcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
-        progress(&shop, ApplyOutcome::Kept("its annotation asks to keep it"), Palette::Plain),
-        progress(&shop, ApplyOutcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
+        progress_line(&shop, ApplyOutcome::Created, Palette::Plain),
+        progress_line(&web, ApplyOutcome::Created, Palette::Plain),
+        progress_line(&web, ApplyOutcome::Configured, Palette::Plain),
+        progress_line(&web, ApplyOutcome::Unchanged, Palette::Plain),
+        progress_line(&web, ApplyOutcome::Recreated, Palette::Plain),
+        progress_line(&web, ApplyOutcome::Pruned, Palette::Plain),
+        progress_line(&web, ApplyOutcome::Waiting("the namespace shop\nis not there yet"), Palette::Plain),
+        progress_line(&shop, ApplyOutcome::Kept("its annotation asks to keep it"), Palette::Plain),
+        progress_line(&shop, ApplyOutcome::Refused("the server says\u{1b}[31m no"), Palette::Plain),
     ];
     assert_snapshot!(lines.concat(), @r"
     namespace/shop created
@@ -543,12 +543,13 @@ fn diagnostics_show_the_line() {
     let long = format!("{{{}\"name\": 1{}", "\"key\": 1, ".repeat(20), ", \"key\": 1".repeat(20));
     let found = [
         finding(),
-        Diagnostic::warning(place(9, 0), "b", "without a column").excerpt("  text"),
-        Diagnostic::error(place(2, 3), "a", "with a tab, \u{1b}[2Jand worse").excerpt("\t\u{1b}[2Jkey: 1"),
-        Diagnostic::error(place(4, 202), "a", "on a long line").excerpt(long),
-        Diagnostic::error(place(5, 99), "a", "beyond the end").excerpt("a: 1"),
-        Diagnostic::error(place(6, 6), "a", "after wide characters").excerpt("語語: @x"),
-        Diagnostic::error(place(8, 4), "a", "after a tab").excerpt("a:\t@x"),
+        Diagnostic::warning(place(9, 0), "b", "without a column").with_excerpt("  text"),
+        Diagnostic::error(place(2, 3), "a", "with a tab, \u{1b}[2Jand worse")
+            .with_excerpt("\t\u{1b}[2Jkey: 1"),
+        Diagnostic::error(place(4, 202), "a", "on a long line").with_excerpt(long),
+        Diagnostic::error(place(5, 99), "a", "beyond the end").with_excerpt("a: 1"),
+        Diagnostic::error(place(6, 6), "a", "after wide characters").with_excerpt("語語: @x"),
+        Diagnostic::error(place(8, 4), "a", "after a tab").with_excerpt("a:\t@x"),
         Diagnostic::file_error("a.yaml", "a", "about the whole file"),
         Diagnostic::file_error("", "a", "about nothing in particular"),
     ];
@@ -579,6 +580,6 @@ fn diagnostics_show_the_line() {
     assert_eq!(tally(&found), "8 errors, 1 warning");
     assert_eq!(tally(&found[1..2]), "1 warning");
     assert_eq!(tally(&[]), "");
-    let accent = Diagnostic::error(place(1, 5), "a", "after one of no width").excerpt("e\u{301}: @x");
+    let accent = Diagnostic::error(place(1, 5), "a", "after one of no width").with_excerpt("e\u{301}: @x");
     assert!(diagnostics(&[accent], Palette::Plain).ends_with("    e\u{301}: @x\n       ^\n"));
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::order::{impact, order};
-use super::outline::{DiffSide, outline};
-use super::palette::harmless;
+use super::order::{impact_text, order_lines};
+use super::outline::{DiffSide, outline_lines};
+use super::palette::sanitize;
 use super::{Palette, TextStyle};
 use crate::engine::{Plan, PlannedAction, PlannedObject};
 use crate::object::Diagnostic;
@@ -15,13 +15,13 @@ pub fn text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     let shown = plan.objects.iter().filter(|planned| is_shown(planned));
     list(&mut out, &shown.collect::<Vec<_>>(), palette);
-    out.push_str(&order(plan, palette));
+    out.push_str(&order_lines(plan, palette));
     out.push_str(&summary(plan, SummaryTense::Would));
     out
 }
 
 /// As [`text`], of what a patch cannot show: what waits, is refused or is kept. For standard error.
-pub fn held_back(plan: &Plan, palette: Palette) -> String {
+pub fn held_back_text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     let held = |planned: &&PlannedObject| {
         matches!(planned.verdict, PlannedAction::Wait | PlannedAction::Refuse) || is_kept(planned)
@@ -36,7 +36,7 @@ fn is_shown(planned: &PlannedObject) -> bool {
     planned.verdict != PlannedAction::Unchanged || is_kept(planned)
 }
 
-/// Returns whether an object is not wanted any more, and stays.
+/// Returns whether an object is no longer wanted, and stays.
 fn is_kept(planned: &PlannedObject) -> bool {
     planned.verdict == PlannedAction::Unchanged && planned.reason.is_some()
 }
@@ -74,7 +74,7 @@ fn list(out: &mut String, objects: &[&PlannedObject], palette: Palette) {
                 format!("{count} objects")
             }
         };
-        let text = harmless(&format!("{lead}: {}", one_line(reason))).into_owned();
+        let text = sanitize(&format!("{lead}: {}", one_line(reason))).into_owned();
         let _ = writeln!(out, "{} {}", palette.paint(style, sign), palette.paint(style, &text));
     }
     if !objects.is_empty() {
@@ -113,7 +113,7 @@ pub enum SummaryTense {
 }
 
 /// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned,
-/// if the source was not read whole.
+/// if the source was not read completely.
 pub fn summary(plan: &Plan, tense: SummaryTense) -> String {
     let mut out = String::new();
     if !plan.complete {
@@ -163,7 +163,7 @@ const fn action_words(verdict: PlannedAction, tense: SummaryTense) -> &'static s
 
 fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
-    let Some(first) = errors.next() else { return "the source was not read whole".to_owned() };
+    let Some(first) = errors.next() else { return "the source was not read completely".to_owned() };
     let place = first.origin.to_string();
     let more = match errors.count() {
         0 => String::new(),
@@ -171,7 +171,7 @@ fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
         count => format!(" (and {count} more errors)"),
     };
     let told = if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
-    format!("{}{more}", harmless(&told))
+    format!("{}{more}", sanitize(&told))
 }
 
 fn object(out: &mut String, planned: &PlannedObject, reason: Option<&str>, palette: Palette) {
@@ -180,13 +180,13 @@ fn object(out: &mut String, planned: &PlannedObject, reason: Option<&str>, palet
         out,
         "{} {}",
         palette.paint(style, sign),
-        palette.paint(TextStyle::Strong, &harmless(&planned.id.to_string()))
+        palette.paint(TextStyle::Strong, &sanitize(&planned.id.to_string()))
     );
-    if let Some(impact) = impact(planned) {
+    if let Some(impact) = impact_text(planned) {
         let _ = write!(out, "  {impact}");
     }
     if let Some(origin) = &planned.origin {
-        let _ = write!(out, "  {}", palette.paint(TextStyle::Faint, &harmless(&origin.to_string())));
+        let _ = write!(out, "  {}", palette.paint(TextStyle::Faint, &sanitize(&origin.to_string())));
     }
     out.push('\n');
     if let Some(reason) = reason {
@@ -198,11 +198,11 @@ fn object(out: &mut String, planned: &PlannedObject, reason: Option<&str>, palet
         };
         for (number, line) in reason.lines().enumerate() {
             let lead = if number == 0 { lead } else { "  " };
-            let _ = writeln!(out, "    {}", palette.paint(style, &harmless(&format!("{lead}{line}"))));
+            let _ = writeln!(out, "    {}", palette.paint(style, &sanitize(&format!("{lead}{line}"))));
         }
     }
     if let (Some(before), Some(after)) = (&planned.before, &planned.after) {
-        for line in outline(before, after) {
+        for line in outline_lines(before, after) {
             let (sign, style) = match line.side {
                 DiffSide::Both => (' ', TextStyle::Faint),
                 DiffSide::Before => ('-', TextStyle::Removed),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::palette::harmless;
+use super::palette::sanitize;
 use super::{Palette, TextStyle};
 use crate::change;
 use crate::engine::{Plan, PlannedAction, PlannedObject};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// Returns the whole YAML of each object that differs as a unified diff, with the file names that
 /// `kubectl diff` uses: `apps.v1.Deployment.shop.web`.
-pub fn unified(plan: &Plan, palette: Palette) -> String {
+pub fn unified_diff(plan: &Plan, palette: Palette) -> String {
     let differing = plan.objects.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
     differing.fold(String::new(), |mut out, planned| {
         object(&mut out, planned, palette);
@@ -21,12 +21,12 @@ pub fn unified(plan: &Plan, palette: Palette) -> String {
 
 fn object(out: &mut String, planned: &PlannedObject, palette: Palette) {
     let side = |side: &Option<Arc<Value>>| side.clone().unwrap_or_default();
-    let patch = change::unified(&side(&planned.before), &side(&planned.after));
+    let patch = change::unified_diff(&side(&planned.before), &side(&planned.after));
     if patch.is_empty() {
         return;
     }
-    let name = file_name(planned);
-    let name = harmless(&name);
+    let name = diff_file_name(planned);
+    let name = sanitize(&name);
     let (old, new) = match (&planned.before, &planned.after) {
         (None, _) => ("/dev/null".to_owned(), format!("b/{name}")),
         (_, None) => (format!("a/{name}"), "/dev/null".to_owned()),
@@ -47,7 +47,7 @@ fn object(out: &mut String, planned: &PlannedObject, palette: Palette) {
 
 /// `apps.v1.Deployment.shop.web`; kubectl leaves the group out for the core and doubles the dot for
 /// a cluster-scoped object, and so do we.
-fn file_name(planned: &PlannedObject) -> String {
+fn diff_file_name(planned: &PlannedObject) -> String {
     let group = if planned.gvk.group.is_empty() { String::new() } else { format!("{}.", planned.gvk.group) };
     let namespace = planned.id.namespace().unwrap_or_default();
     format!("{group}{}.{}.{namespace}.{}", planned.gvk.version, planned.gvk.kind, planned.id.name())

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Phase, SourceStatus, well_words};
+use super::{Phase, SourceStatus, healthy_text};
 
 /// Phases that do not pass without a person.
-const STUCK: [Phase; 4] = [Phase::Failed, Phase::Refused, Phase::RolledBack, Phase::Quarantined];
+const STUCK_PHASES: [Phase; 4] = [Phase::Failed, Phase::Refused, Phase::RolledBack, Phase::Quarantined];
 
 /// The condition of a source in the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +37,10 @@ pub enum RemainingObjects {
 }
 
 /// Phases in which a person keeps an object as it is.
-const KEPT: [Phase; 3] = [Phase::Held, Phase::Paused, Phase::OptedOut];
+const KEPT_PHASES: [Phase; 3] = [Phase::Held, Phase::Paused, Phase::OptedOut];
 
 /// Phases that pass by themselves.
-const PASSING: [Phase; 3] = [Phase::Progressing, Phase::RollingOut, Phase::Waiting];
+const TRANSIENT_PHASES: [Phase; 3] = [Phase::Progressing, Phase::RollingOut, Phase::Waiting];
 
 struct ConditionText {
     ready: &'static str,
@@ -56,13 +56,13 @@ fn condition_words(standing: SourceCondition<'_>) -> ConditionText {
             ConditionText { ready: "False", stalled: true, reason, message: why.to_owned() }
         }
         SourceCondition::Begun => progress("Starting", "it has not been read yet".to_owned()),
-        SourceCondition::Ending(status, left) => ending(status, left),
+        SourceCondition::Ending(status, left) => ending_condition(status, left),
         SourceCondition::Followed(status) => {
             let of = |phases: &[Phase]| -> BTreeMap<Phase, usize> {
                 let chosen = status.objects.iter().filter(|(phase, _)| phases.contains(phase));
                 chosen.map(|(phase, count)| (*phase, *count)).collect()
             };
-            let (stuck, kept) = (of(&STUCK), of(&KEPT));
+            let (stuck, kept) = (of(&STUCK_PHASES), of(&KEPT_PHASES));
             if let Some(why) = &status.barred {
                 ConditionText {
                     ready: "False",
@@ -71,35 +71,35 @@ fn condition_words(standing: SourceCondition<'_>) -> ConditionText {
                     message: why.clone(),
                 }
             } else if let Some(why) = &status.incomplete {
-                let reason = if status.revision.is_none() { "Starting" } else { "NotReadWhole" };
+                let reason = if status.revision.is_none() { "Starting" } else { "SourceIncomplete" };
                 progress(reason, why.clone())
             } else if !stuck.is_empty() {
                 ConditionText {
                     ready: "False",
                     stalled: true,
                     reason: "ObjectsFailed",
-                    message: counts(&stuck),
+                    message: counts_text(&stuck),
                 }
             } else if status.healthy {
-                let message = well_words(&status.objects);
+                let message = healthy_text(&status.objects);
                 ConditionText { ready: "True", stalled: false, reason: "Settled", message }
-            } else if !of(&PASSING).is_empty() || prunes(status) {
-                progress("Progressing", counts(&status.objects))
+            } else if !of(&TRANSIENT_PHASES).is_empty() || has_pending_prunes(status) {
+                progress("Progressing", counts_text(&status.objects))
             } else if !kept.is_empty() {
-                let reason = KEPT.into_iter().find(|phase| kept.contains_key(phase));
+                let reason = KEPT_PHASES.into_iter().find(|phase| kept.contains_key(phase));
                 let reason = match reason {
                     Some(Phase::Held) => "Held",
                     Some(Phase::OptedOut) => "OptedOut",
                     _ => "Paused",
                 };
-                ConditionText { ready: "False", stalled: true, reason, message: kept_words(status, &kept) }
+                ConditionText { ready: "False", stalled: true, reason, message: kept_text(status, &kept) }
             } else {
                 // All that is wanted is there and healthy.
                 ConditionText {
                     ready: "True",
                     stalled: false,
                     reason: "PruneWaiting",
-                    message: waiting(status),
+                    message: pending_prunes_text(status),
                 }
             }
         }
@@ -107,25 +107,28 @@ fn condition_words(standing: SourceCondition<'_>) -> ConditionText {
 }
 
 /// Returns whether a deletion waits for something that passes by itself.
-fn prunes(status: &SourceStatus) -> bool {
+fn has_pending_prunes(status: &SourceStatus) -> bool {
     let all = status.objects.get(&Phase::PruneWaiting).copied().unwrap_or_default();
     status.unlisted.is_none() && all > status.prune_waiting
 }
 
-fn kept_words(status: &SourceStatus, kept: &BTreeMap<Phase, usize>) -> String {
+fn kept_text(status: &SourceStatus, kept: &BTreeMap<Phase, usize>) -> String {
     match &status.paused {
         Some(why) => {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let name = &status.name;
-            format!("{}; the source is paused{why}; `rhumb rollout resume {name}` ends that", counts(kept))
+            format!(
+                "{}; the source is paused{why}; `rhumb rollout resume {name}` ends that",
+                counts_text(kept)
+            )
         }
-        None => format!("{}: a person asked for it, for each of them", counts(kept)),
+        None => format!("{}: annotations on them ask for it", counts_text(kept)),
     }
 }
 
-fn ending(status: Option<&SourceStatus>, left: Option<&RemainingObjects>) -> ConditionText {
+fn ending_condition(status: Option<&SourceStatus>, left: Option<&RemainingObjects>) -> ConditionText {
     let of = |stalled, reason, message| ConditionText { ready: "False", stalled, reason, message };
-    let begun = || "what it has is to be deleted, once all of that has been seen".to_owned();
+    let begun = || "its objects are deleted once all of them have been listed".to_owned();
     match (status, left) {
         (_, Some(RemainingObjects::Unknown)) => {
             let why = "its ConfigMap, which named the kinds of its objects, is gone or was made anew: what is left \
@@ -135,50 +138,52 @@ fn ending(status: Option<&SourceStatus>, left: Option<&RemainingObjects>) -> Con
         (_, Some(RemainingObjects::Unread(why))) => of(
             true,
             "InventoryUnread",
-            format!("{why}; with `deletionPolicy: Orphan` what it has stays, and it goes"),
+            format!("{why}; set `deletionPolicy: Orphan` to keep its objects and let the Source go"),
         ),
-        (Some(status), _) if status.prune_waiting > 0 => of(true, "PruneWaiting", waiting(status)),
+        (Some(status), _) if status.prune_waiting > 0 => {
+            of(true, "PruneWaiting", pending_prunes_text(status))
+        }
         (Some(status), _) if status.paused.is_some() => {
             let why = format!("paused; `rhumb rollout resume {}` ends that", status.name);
             of(true, "Paused", why)
         }
         (_, Some(RemainingObjects::Nothing)) => {
-            of(false, "Deleting", "nothing is left but what is kept".to_owned())
+            of(false, "Deleting", "only objects that are kept are left".to_owned())
         }
         (Some(status), Some(RemainingObjects::Objects(waits))) => {
-            let left = format!("{} are left", counts(&status.objects));
+            let left = format!("{} are left", counts_text(&status.objects));
             of(false, "Deleting", waits.iter().fold(left, |left, one| format!("{left}: {one}")))
         }
         _ => of(false, "Deleting", begun()),
     }
 }
 
-/// Deletions that wait for a person, and what confirms them.
-fn waiting(status: &SourceStatus) -> String {
+/// Pending deletions, and what confirms them.
+fn pending_prunes_text(status: &SourceStatus) -> String {
     let SourceStatus { name, prune_waiting, unlisted, .. } = status;
     if let (Some(why), 0) = (unlisted, prune_waiting) {
         return why.clone();
     }
-    let deletions = deletions_wait(*prune_waiting);
+    let deletions = pending_deletions_text(*prune_waiting);
     format!(
-        "{deletions} for a person: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+        "{deletions}: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
     )
 }
 
 /// `3 RollingOut, 20 Settled`.
-fn counts(objects: &BTreeMap<Phase, usize>) -> String {
+fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     let counts: Vec<String> = objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
     counts.join(", ")
 }
 
-/// `1 deletion waits`, `2 deletions wait`.
-pub fn deletions_wait(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "deletion waits" } else { "deletions wait" })
+/// `1 pending deletion`, `2 pending deletions`.
+pub fn pending_deletions_text(count: usize) -> String {
+    format!("{count} pending {}", if count == 1 { "deletion" } else { "deletions" })
 }
 
 /// Returns the status that an object should have, where it has another now; none where it says all
 /// that already. Only the times of conditions that stay as they are may differ.
-pub fn source_conditions(
+pub fn updated_status(
     known: &Value,
     generation: i64,
     standing: SourceCondition<'_>,
@@ -277,7 +282,7 @@ mod tests {
     fn the_conditions_are_those_of_kstatus() {
         #[track_caller]
         fn check(standing: SourceCondition<'_>, expected: [&str; 3], reason: &str, message: &str) {
-            let status = source_conditions(&Value::Null, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
+            let status = updated_status(&Value::Null, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
             let names = ["Ready", "Reconciling", "Stalled"];
             assert_eq!(states(&status), names.into_iter().zip(expected).collect::<Vec<_>>());
             assert_eq!(status["observedGeneration"], 3);
@@ -293,7 +298,7 @@ mod tests {
         let a = followed(&[], None, Some("not yet"));
         check(SourceCondition::Followed(&a), works, "Starting", "not yet");
         let a = followed(&[(Phase::Settled, 2)], Some("a"), Some("a.yaml is broken"));
-        check(SourceCondition::Followed(&a), works, "NotReadWhole", "a.yaml is broken");
+        check(SourceCondition::Followed(&a), works, "SourceIncomplete", "a.yaml is broken");
         // Nothing of it goes on before a person does something.
         let mut a = followed(&[(Phase::Settled, 2)], Some("a"), Some("its ConfigMap is somebody else's"));
         a.barred.clone_from(&a.incomplete);
@@ -306,15 +311,10 @@ mod tests {
             "2 objects are as wanted and healthy, 1 left alone",
         );
         let a = followed(&[(Phase::Settled, 2), (Phase::OptedOut, 1)], Some("a"), None);
-        check(
-            SourceCondition::Followed(&a),
-            stuck,
-            "OptedOut",
-            "1 OptedOut: a person asked for it, for each of them",
-        );
+        check(SourceCondition::Followed(&a), stuck, "OptedOut", "1 OptedOut: annotations on them ask for it");
         let a = followed(&[(Phase::Settled, 2), (Phase::RollingOut, 1)], Some("a"), None);
         check(SourceCondition::Followed(&a), works, "Progressing", "2 Settled, 1 RollingOut");
-        for phase in STUCK {
+        for phase in STUCK_PHASES {
             let a = followed(&[(Phase::Settled, 2), (phase, 1)], Some("a"), None);
             check(SourceCondition::Followed(&a), stuck, "ObjectsFailed", &format!("1 {phase}"));
         }
@@ -325,7 +325,7 @@ mod tests {
         #[track_caller]
         fn check(status: &SourceStatus, expected: [&str; 3], reason: &str, message: &str) {
             let told =
-                source_conditions(&Value::Null, 3, SourceCondition::Followed(status), Timestamp::UNIX_EPOCH);
+                updated_status(&Value::Null, 3, SourceCondition::Followed(status), Timestamp::UNIX_EPOCH);
             let told = told.unwrap();
             let names = ["Ready", "Reconciling", "Stalled"];
             assert_eq!(states(&told), names.into_iter().zip(expected).collect::<Vec<_>>());
@@ -344,7 +344,7 @@ mod tests {
         check(&unlisted, done, "PruneWaiting", "no Widgets");
         check(&status(&[(Phase::Settled, 2), (Phase::Held, 1)]), stuck, "Held", "1 Held");
         let paused = status(&[(Phase::Settled, 2), (Phase::Paused, 1)]);
-        check(&paused, stuck, "Paused", "1 Paused: a person asked");
+        check(&paused, stuck, "Paused", "1 Paused: annotations");
         let whole = SourceStatus { paused: Some("fair".to_owned()), ..paused };
         check(&whole, stuck, "Paused", "the source is paused: fair; `rhumb rollout resume shop` ends that");
         // A pause that keeps nothing back changes nothing.
@@ -360,7 +360,7 @@ mod tests {
         let known = json!({ "objects": 7, "phases": { "Settled": 7 }, "revision": "abc" });
         let tell = |status: Option<&SourceStatus>, left: Option<RemainingObjects>| {
             let standing = SourceCondition::Ending(status, left.as_ref());
-            source_conditions(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap()
+            updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap()
         };
         let words = |told: &Value| {
             let text = |key: &str| told["conditions"][0][key].as_str().unwrap().to_owned();
@@ -375,17 +375,17 @@ mod tests {
         let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
         let (stalled, reason, message) = words(&tell(Some(&asks), why()));
         assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
-        assert!(message.starts_with("1 deletion waits for a person: `rhumb prune list --name shop`"));
+        assert!(message.starts_with("1 pending deletion: `rhumb prune list --name shop`"));
         let paused = SourceStatus { paused: Some(String::new()), ..going };
         assert_eq!(words(&tell(Some(&paused), why())).1, "Paused");
         let (stalled, reason, message) =
             words(&tell(None, Some(RemainingObjects::Unread("no Widgets".to_owned()))));
         assert_eq!((&*stalled, &*reason), ("True", "InventoryUnread"));
-        assert!(message.starts_with("no Widgets; with `deletionPolicy: Orphan`"), "{message}");
+        assert!(message.starts_with("no Widgets; set `deletionPolicy: Orphan`"), "{message}");
         let empty = followed(&[], Some("deleted"), None);
         assert_eq!(
             words(&tell(Some(&empty), Some(RemainingObjects::Nothing))).2,
-            "nothing is left but what is kept"
+            "only objects that are kept are left"
         );
         // Former objects are not forgotten before they are known to be gone.
         for left in [None, Some(RemainingObjects::Unknown), Some(RemainingObjects::Unread(String::new()))] {
@@ -397,7 +397,7 @@ mod tests {
             SourceCondition::Unusable("Invalid", "no"),
             SourceCondition::Followed(&unread),
         ] {
-            let told = source_conditions(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
+            let told = updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(told["objects"], 7, "{standing:?}");
         }
         assert_eq!(words(&tell(None, Some(RemainingObjects::Unknown))).1, "InventoryLost");
@@ -408,7 +408,7 @@ mod tests {
         let tell = |known: &Value, objects: &[(Phase, usize)], seconds| {
             let status = followed(objects, Some("abc"), None);
             let now = Timestamp::from_second(seconds).unwrap();
-            source_conditions(known, 1, SourceCondition::Followed(&status), now)
+            updated_status(known, 1, SourceCondition::Followed(&status), now)
         };
         let first = tell(&Value::Null, &[(Phase::Settled, 1)], 1).unwrap();
         assert_eq!(

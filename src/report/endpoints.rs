@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 use super::SourceStatus;
 
 /// Stands for all names that no source has.
-const OTHER: &str = "other";
+const OTHER_SOURCE_LABEL: &str = "other";
 
 /// The reason for a rejected request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum WebhookOutcome {
 }
 
 /// All of it.
-const HEARD: [WebhookOutcome; 4] =
+const WEBHOOK_OUTCOMES: [WebhookOutcome; 4] =
     [WebhookOutcome::Taken, WebhookOutcome::Refused, WebhookOutcome::TooMany, WebhookOutcome::Unreadable];
 
 impl WebhookOutcome {
@@ -91,7 +91,7 @@ impl Default for EndpointMetrics {
 
 impl EndpointMetrics {
     /// Somebody was not answered.
-    pub fn unanswered(&self, why: RequestRejection) {
+    pub fn count_rejection(&self, why: RequestRejection) {
         let why = match why {
             RequestRejection::Name => "name",
             RequestRejection::Site => "site",
@@ -102,13 +102,16 @@ impl EndpointMetrics {
     }
 
     /// A webhook came, for a source of this name if there is one.
-    pub fn hook(&self, source: Option<&str>, heard: WebhookOutcome) {
+    pub fn count_webhook(&self, source: Option<&str>, heard: WebhookOutcome) {
         if let Some(source) = source {
             self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
         }
         let outcome = heard.label();
         self.hooks
-            .get_or_create(&WebhookLabels { source: source.unwrap_or(OTHER).to_owned(), outcome })
+            .get_or_create(&WebhookLabels {
+                source: source.unwrap_or(OTHER_SOURCE_LABEL).to_owned(),
+                outcome,
+            })
             .inc();
     }
 
@@ -117,7 +120,7 @@ impl EndpointMetrics {
         let mut counted = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         counted.retain(|name| {
             let stays = sources.iter().any(|source| source.name == *name);
-            for heard in HEARD.into_iter().filter(|_| !stays) {
+            for heard in WEBHOOK_OUTCOMES.into_iter().filter(|_| !stays) {
                 self.hooks.remove(&WebhookLabels { source: name.clone(), outcome: heard.label() });
             }
             stays
@@ -127,6 +130,6 @@ impl EndpointMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         let unanswered = "Requests and connections over HTTP that were not answered";
         registry.register("rhumb_http_refused", unanswered, self.unanswered.clone());
-        registry.register("rhumb_hooks", "Webhooks by what came of them", self.hooks.clone());
+        registry.register("rhumb_hooks", "Webhooks by outcome", self.hooks.clone());
     }
 }

@@ -10,13 +10,13 @@ use super::{DaemonStatus, Phase};
 use crate::object::Revision;
 
 /// The maximum number of sources named; of more, only their number.
-const NAMED: usize = 3;
+const MAX_NAMED_SOURCES: usize = 3;
 
 /// An API server that has not answered for so long is told of: one answer that is lost is no news.
-pub const SILENCE: Duration = Duration::from_secs(5);
+pub const SILENCE_THRESHOLD: Duration = Duration::from_secs(5);
 
 /// Says since when the API server has answered nothing.
-pub fn server_is_silent(since: Timestamp) -> String {
+pub fn silence_text(since: Timestamp) -> String {
     format!("the API server has not answered since {}", since.strftime("%H:%M:%S UTC"))
 }
 
@@ -46,7 +46,7 @@ pub struct SourceSummary {
     pub name: Arc<str>,
     /// The revision in force; none before the first read.
     pub revision: Option<Revision>,
-    /// Indicates whether its newest state was not read whole.
+    /// Indicates whether its newest state was incomplete.
     pub incomplete: bool,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for DaemonSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.sources[..] {
             [] => f.write_str("no sources")?,
-            named if named.len() <= NAMED => {
+            named if named.len() <= MAX_NAMED_SOURCES => {
                 for (number, source) in named.iter().enumerate() {
                     let comma = if number == 0 { "" } else { ", " };
                     write!(f, "{comma}{source}")?;
@@ -100,7 +100,7 @@ impl fmt::Display for DaemonSummary {
                 write!(f, "{} sources", many.len())?;
                 let troubled = many.iter().filter(|source| source.incomplete).count();
                 if troubled > 0 {
-                    write!(f, ", {troubled} not read whole")?;
+                    write!(f, ", {troubled} incomplete")?;
                 }
             }
         }
@@ -122,10 +122,10 @@ impl fmt::Display for DaemonSummary {
 impl fmt::Display for SourceSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.revision {
-            Some(revision) => write!(f, "{} at {}", self.name, revision.short())?,
+            Some(revision) => write!(f, "{} at {}", self.name, revision.short_name())?,
             None => return write!(f, "{} not read yet", self.name),
         }
-        f.write_str(if self.incomplete { " (not read whole)" } else { "" })
+        f.write_str(if self.incomplete { " (incomplete)" } else { "" })
     }
 }
 
@@ -155,12 +155,12 @@ mod tests {
         check(
             vec![SourceSummary { incomplete: true, ..shop() }],
             [9, 0, 0, 0, 0],
-            "shop at 0123456789ab (not read whole): 9 objects; next resync 03:04:05 UTC",
+            "shop at 0123456789ab (incomplete): 9 objects; next resync 03:04:05 UTC",
         );
         check(
             vec![shop(), shop(), shop(), source("a", None, true)],
             [1, 0, 0, 0, 0],
-            "4 sources, 1 not read whole: 1 objects; next resync 03:04:05 UTC",
+            "4 sources, 1 incomplete: 1 objects; next resync 03:04:05 UTC",
         );
     }
 }

@@ -32,19 +32,19 @@ pub struct ObjectEvent {
 
 /// A line tells so many characters of why something failed: pods and webhooks may say pages. `rhumb
 /// why` has all of it.
-const BRIEF: usize = 200;
+const MAX_BRIEF_CHARS: usize = 200;
 
 /// The length of the end of a long text, which says what came of it.
-const BRIEF_END: usize = 110;
+const BRIEF_TAIL_CHARS: usize = 110;
 
 /// As much of a text as a line has room for: how it begins, and how it ends.
-pub fn brief(text: &str) -> Cow<'_, str> {
+pub fn shorten_text(text: &str) -> Cow<'_, str> {
     let count = text.chars().count();
-    if count <= BRIEF {
+    if count <= MAX_BRIEF_CHARS {
         return Cow::Borrowed(text);
     }
-    let head: String = text.chars().take(BRIEF - BRIEF_END - 3).collect();
-    let tail: String = text.chars().skip(count - BRIEF_END).collect();
+    let head: String = text.chars().take(MAX_BRIEF_CHARS - BRIEF_TAIL_CHARS - 3).collect();
+    let tail: String = text.chars().skip(count - BRIEF_TAIL_CHARS).collect();
     Cow::Owned(format!("{} … {}", head.trim_end(), tail.trim_start()))
 }
 
@@ -90,7 +90,7 @@ pub fn log(event: &ObjectEvent) {
         Outcome::Refused(Reason::Rejected(_)) => {
             let words = told.to_string();
             let words = known.as_ref().map_or_else(|| words.clone(), |why| words.replace(&**why, "…"));
-            brief(&words).into_owned()
+            shorten_text(&words).into_owned()
         }
         told => told.to_string(),
     };
@@ -100,7 +100,7 @@ pub fn log(event: &ObjectEvent) {
         object = %id,
         source = source.as_ref().map(display),
         revision = revision.as_ref().map(display),
-        action = if repaired { "repair" } else { told.action() },
+        action = if repaired { "repair" } else { told.action_word() },
         message_id = reason.map(EventReason::message_id),
         object.group = group,
         object.kind = id.kind(),
@@ -166,13 +166,13 @@ pub fn log_notice(notice: &EventRecord) {
         object.namespace = part(|object| object.namespace.as_deref()),
         object.name = part(|object| Some(&object.name)),
         "{words}: {}",
-        if is_of_rollout(notice.reason) { brief(&notice.message) } else { Cow::Borrowed(&*notice.message) }
+        if is_of_rollout(notice.reason) { shorten_text(&notice.message) } else { Cow::Borrowed(&*notice.message) }
     );
 }
 
 impl Outcome {
     /// In a word, for machines.
-    pub const fn action(&self) -> &'static str {
+    pub const fn action_word(&self) -> &'static str {
         match self {
             Self::Created => "create",
             Self::Configured | Self::Adopted(_) | Self::Repaired(_) => "configure",
@@ -221,18 +221,18 @@ impl EventReason {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{BRIEF, brief};
+    use super::{MAX_BRIEF_CHARS, shorten_text};
     use crate::report::EventReason;
 
     #[test]
     fn a_long_reason_keeps_its_beginning_and_its_end() {
-        let check = |text: &str, expected: &str| assert_eq!(brief(text), expected);
+        let check = |text: &str, expected: &str| assert_eq!(shorten_text(text), expected);
         check("no progress for 10 min", "no progress for 10 min");
-        let exact = "ä".repeat(BRIEF);
+        let exact = "ä".repeat(MAX_BRIEF_CHARS);
         check(&exact, &exact);
         let long = format!("revision 1a2b failed: {}; it is back at revision 3c4d", "x".repeat(700));
-        let told = brief(&long);
-        assert!(told.chars().count() <= BRIEF, "{told}");
+        let told = shorten_text(&long);
+        assert!(told.chars().count() <= MAX_BRIEF_CHARS, "{told}");
         assert!(told.starts_with("revision 1a2b failed: xxx"), "{told}");
         assert!(told.ends_with("x; it is back at revision 3c4d"), "{told}");
     }

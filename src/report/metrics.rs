@@ -20,7 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::{DaemonStatus, EndpointMetrics, PHASES, Phase, ReloadCounts, SILENCE, SourceStatus};
+use super::{DaemonStatus, EndpointMetrics, PHASES, Phase, ReloadCounts, SILENCE_THRESHOLD, SourceStatus};
 use crate::cluster;
 use crate::heartbeat::HeartbeatStatus;
 use crate::object::ErrorClass;
@@ -119,7 +119,8 @@ type IntegerGauge = Gauge<u64, AtomicU64>;
 /// an hour.
 type DurationHistogram = Histogram;
 
-const LENGTHS: [f64; 10] = [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
+const ROLLOUT_BUCKETS_SECONDS: [f64; 10] =
+    [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0];
 
 /// The metrics of the loop, of the calls to the API server and of the workqueue; a clone counts the
 /// same.
@@ -149,7 +150,7 @@ impl Metrics {
             writes: Family::default(),
             repaired: Family::default(),
             rollouts: Family::default(),
-            rollout_seconds: Family::new_with_constructor(|| Histogram::new(LENGTHS)),
+            rollout_seconds: Family::new_with_constructor(|| Histogram::new(ROLLOUT_BUCKETS_SECONDS)),
             sources: Arc::default(),
             calls,
             queue,
@@ -159,18 +160,18 @@ impl Metrics {
     /// Returns the time since which the API server has not answered, where that is long enough to
     /// be reported.
     pub fn server_silent_since(&self, now: Timestamp) -> Option<Timestamp> {
-        let since = *self.calls.silence().borrow();
-        since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE)
+        let since = *self.calls.silence_receiver().borrow();
+        since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE_THRESHOLD)
     }
 
     /// Returns the metrics of the workqueues, one after the other.
-    pub fn queue(&self) -> &queue::QueueMetrics {
+    pub fn queue_metrics(&self) -> &queue::QueueMetrics {
         &self.queue
     }
 
     /// A rollout of a source has ended, so long after its beginning; none where an earlier process
     /// began it.
-    pub fn rolled(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
+    pub fn record_rollout(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
         let labels = RolloutLabels { source: self.add_source(source), outcome: ended.label() };
         self.rollouts.get_or_create(&labels).inc();
         if let Some(took) = took {
@@ -179,18 +180,18 @@ impl Metrics {
     }
 
     /// A write was answered: with this class of error, or well.
-    pub fn wrote(&self, action: &'static str, class: Option<ErrorClass>) {
+    pub fn record_write(&self, action: &'static str, class: Option<ErrorClass>) {
         let class = class.map_or_else(|| "none".to_owned(), |class| class.to_string());
         self.writes.get_or_create(&WriteLabels { action, class }).inc();
     }
 
     /// An object of a source had been changed by somebody else, and is as wanted again.
-    pub fn repaired(&self, source: &str) {
+    pub fn record_repair(&self, source: &str) {
         self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).inc();
     }
 
     /// Returns how many objects of a source were repaired.
-    pub fn repaired_of(&self, source: &str) -> u64 {
+    pub fn repairs_of(&self, source: &str) -> u64 {
         self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).get()
     }
 
@@ -232,25 +233,25 @@ impl Metrics {
         let mut registry = Registry::default();
         let version = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         registry.register("rhumb_build", "The program", Info::new(version));
-        registry.register("rhumb_apply", "Writes by what came of them", self.writes.clone());
+        registry.register("rhumb_apply", "Writes by action and outcome", self.writes.clone());
         let repaired = "Objects that somebody else had changed, and that were repaired";
         registry.register("rhumb_drift_repaired", repaired, self.repaired.clone());
-        let rollouts = "Rollouts that ended, by how";
+        let rollouts = "Rollouts that ended, by outcome";
         registry.register("rhumb_rollouts", rollouts, self.rollouts.clone());
         let lengths = "Seconds from the first write of a rollout to its end";
         registry.register("rhumb_rollout_seconds", lengths, self.rollout_seconds.clone());
         self.calls.register(&mut registry);
-        self.queue.register(of_the_workqueue(&mut registry));
-        progress(&mut registry, process.signs, process.now);
+        self.queue.register(workqueue_registry(&mut registry));
+        register_heartbeats(&mut registry, process.signs, process.now);
         let reloads = Family::<OutcomeLabels, Counter>::default();
         for (outcome, count) in [("taken", process.reloads.taken), ("refused", process.reloads.refused)] {
             reloads.get_or_create(&OutcomeLabels { outcome }).inc_by(count);
         }
         process.endpoints.register(&mut registry);
-        registry.register("rhumb_config_reloads", "New configurations by what became of them", reloads);
+        registry.register("rhumb_config_reloads", "New configurations by outcome", reloads);
         if let Some(status) = status {
-            gauges(&mut registry, status);
-            ages(&mut registry, status);
+            register_gauges(&mut registry, status);
+            register_ages(&mut registry, status);
         }
         let mut text = String::new();
         if text::encode(&mut text, &registry).is_err() {
@@ -264,12 +265,12 @@ impl Metrics {
 
 /// Returns the registry for metrics of the workqueue, which carry its name as those of client-go
 /// do.
-fn of_the_workqueue(registry: &mut Registry) -> &mut Registry {
+fn workqueue_registry(registry: &mut Registry) -> &mut Registry {
     registry.sub_registry_with_label(("name".into(), "objects".into()))
 }
 
 /// Adds the age of each part's last heartbeat.
-fn progress(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
+fn register_heartbeats(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
     let parts = Family::<PartLabels, Gauge<f64, AtomicU64>>::default();
     let late = Family::<PartLabels, IntegerGauge>::default();
     for sign in signs {
@@ -277,15 +278,15 @@ fn progress(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
         parts.get_or_create(&part).set(now.saturating_duration_since(sign.last).as_secs_f64());
         late.get_or_create(&part).set(sign.is_late(now).into());
     }
-    watches(registry, signs, now);
-    let since = "Seconds since each part that must make progress gave its last sign of life";
+    register_watches(registry, signs, now);
+    let since = "Seconds since the last heartbeat of each part";
     registry.register("rhumb_last_progress_seconds", since, parts);
-    registry.register("rhumb_progress_late", "Whether its next sign of life is overdue", late);
+    registry.register("rhumb_progress_late", "1 if the next heartbeat of the part is overdue", late);
 }
 
 /// Adds the age of each watch's last word from its server; of several over one kind, as of pods,
 /// the oldest.
-fn watches(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
+fn register_watches(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
     let watches = Family::<KindLabels, Gauge<f64, AtomicU64>>::default();
     for sign in signs {
         let Some(kind) = sign.name.strip_prefix(cluster::WATCH_OVER) else { continue };
@@ -299,7 +300,7 @@ fn watches(registry: &mut Registry, signs: &[HeartbeatStatus], now: Instant) {
     );
 }
 
-fn gauges(registry: &mut Registry, status: &DaemonStatus) {
+fn register_gauges(registry: &mut Registry, status: &DaemonStatus) {
     let mut gauge = |name: &str, help: &str, value: u64| {
         let gauge = IntegerGauge::default();
         gauge.set(value);
@@ -313,14 +314,18 @@ fn gauges(registry: &mut Registry, status: &DaemonStatus) {
     );
     gauge("rhumb_rollout_queue", "Workloads that wait to be rolled out", rollout.queue.len() as u64);
     gauge("rhumb_budget_workloads", "Workloads that may roll at a time", rollout.workloads.of.into());
-    gauge("rhumb_budget_window", "Workloads that may roll at a time just now", rollout.window.into());
-    let unavailable = "Pods that are unavailable, or may become so by what was begun";
+    gauge(
+        "rhumb_budget_window",
+        "Workloads that may roll out at a time now: it grows with each success",
+        rollout.window.into(),
+    );
+    let unavailable = "Pods that are unavailable, or may become so by running rollouts";
     gauge("rhumb_budget_pods_unavailable", unavailable, rollout.unavailable.used.into());
     let may = "Pods that may be unavailable at a time";
     gauge("rhumb_budget_pods_unavailable_max", may, rollout.unavailable.of.into());
     gauge("rhumb_budget_starts", "Rollouts that began in the last minute", rollout.starts.used.into());
     gauge("rhumb_budget_starts_max", "Rollouts that may begin in a minute", rollout.starts.of.into());
-    let queue = of_the_workqueue(registry);
+    let queue = workqueue_registry(registry);
     let depth = IntegerGauge::default();
     depth.set(process.queue as u64);
     queue.register("workqueue_depth", "Keys that wait to be taken, or are being processed", depth);
@@ -329,15 +334,15 @@ fn gauges(registry: &mut Registry, status: &DaemonStatus) {
         gauge.set(value);
         queue.register(name, help, gauge);
     };
-    let unfinished = "Seconds that what is being processed has been, in sum";
+    let unfinished = "Seconds of all work in progress, in sum";
     seconds("workqueue_unfinished_work_seconds", unfinished, process.unfinished_seconds);
-    let longest = "Seconds that the longest of what is being processed has been";
+    let longest = "Seconds of the longest work in progress";
     seconds("workqueue_longest_running_processor_seconds", longest, process.longest_seconds);
     sources(registry, &status.sources);
 }
 
 /// Adds the age of each source's last look, and of the server's last answer.
-fn ages(registry: &mut Registry, status: &DaemonStatus) {
+fn register_ages(registry: &mut Registry, status: &DaemonStatus) {
     let looked = Family::<SourceLabels, Gauge<f64, AtomicU64>>::default();
     for source in &status.sources {
         if let Some(at) = source.looked {
@@ -373,11 +378,11 @@ fn sources(registry: &mut Registry, sources: &[SourceStatus]) {
     registry.register("rhumb_objects", "Objects of each source by phase", objects);
     registry.register("rhumb_source_revision_info", "The revision in force; always 1", revisions);
     let complete = of(&|source| source.complete.into());
-    registry.register("rhumb_source_complete", "Whether the newest state was read whole", complete);
+    registry.register("rhumb_source_complete", "Whether the newest state was read completely", complete);
     let findings = of(&|source| source.findings as u64);
     registry.register("rhumb_source_findings", "Findings in the files of each source", findings);
     let pending = of(&|source| source.prune_waiting as u64);
-    registry.register("rhumb_prune_pending", "Deletions that wait for a person", pending);
+    registry.register("rhumb_prune_pending", "Pending deletions", pending);
 }
 
 #[cfg(test)]
@@ -408,8 +413,8 @@ mod tests {
             let line = format!("rhumb_rollouts_total{{source=\"shop\",outcome=\"{outcome}\"}} 0\n");
             assert!(text(&metrics).contains(&line), "{}", text(&metrics));
         }
-        metrics.rolled("shop", RolloutResult::Failed, Some(Duration::from_secs(9)));
-        metrics.repaired("shop");
+        metrics.record_rollout("shop", RolloutResult::Failed, Some(Duration::from_secs(9)));
+        metrics.record_repair("shop");
         metrics.keep(["shop".to_owned()].into());
         let kept = text(&metrics);
         assert!(kept.contains("rhumb_rollouts_total{source=\"shop\",outcome=\"failed\"} 1\n"), "{kept}");
@@ -460,11 +465,11 @@ mod tests {
         };
         let of = |name: &str, text: &str| text.lines().filter(|line| line.contains(name)).count();
         for source in ["shop", "branch-1"] {
-            metrics.repaired(source);
-            metrics.rolled(source, RolloutResult::Failed, Some(Duration::from_secs(7)));
-            endpoints.hook(Some(source), WebhookOutcome::Taken);
+            metrics.record_repair(source);
+            metrics.record_rollout(source, RolloutResult::Failed, Some(Duration::from_secs(7)));
+            endpoints.count_webhook(Some(source), WebhookOutcome::Taken);
         }
-        endpoints.hook(None, WebhookOutcome::Refused);
+        endpoints.count_webhook(None, WebhookOutcome::Refused);
         // While no loop runs nobody knows which sources there are.
         let before = text(None);
         let counted = of("source=\"shop\"", &before);
@@ -478,7 +483,7 @@ mod tests {
         }
     }
     /// Returns the names that a text of metrics shows, each with its type and help.
-    fn shown(text: &str) -> BTreeSet<(String, String, String)> {
+    fn described_metrics(text: &str) -> BTreeSet<(String, String, String)> {
         let of = |word: &str| -> Vec<(String, String)> {
             let rest = text.lines().filter_map(|line| line.strip_prefix(word)?.split_once(' '));
             rest.map(|(name, rest)| (name.to_owned(), rest.to_owned())).collect()
@@ -493,14 +498,14 @@ mod tests {
     #[test]
     fn each_metric_is_described_as_it_is_shown() {
         let calls = cluster::CallMetrics::default();
-        calls.called(&Method::GET, None, Duration::from_secs(1));
+        calls.record_call(&Method::GET, None, Duration::from_secs(1));
         calls.watch_restarted("Pod");
         let metrics = Metrics::new(calls, queue::QueueMetrics::default());
         let endpoints = EndpointMetrics::default();
-        endpoints.hook(None, WebhookOutcome::Refused);
-        endpoints.unanswered(RequestRejection::Name);
-        metrics.wrote("create", None);
-        metrics.rolled("shop", RolloutResult::Failed, Some(Duration::from_secs(7)));
+        endpoints.count_webhook(None, WebhookOutcome::Refused);
+        endpoints.count_rejection(RequestRejection::Name);
+        metrics.record_write("create", None);
+        metrics.record_rollout("shop", RolloutResult::Failed, Some(Duration::from_secs(7)));
         let now = Instant::now();
         let name = format!("{}Pod", cluster::WATCH_OVER).into();
         let watch = HeartbeatStatus { name, last: now, due: now };
@@ -523,7 +528,7 @@ mod tests {
                 (kind.to_owned(), name.to_owned(), metric.help.to_owned())
             })
             .collect();
-        assert_eq!(shown(&text), described, "{text}");
+        assert_eq!(described_metrics(&text), described, "{text}");
         for metric in METRICS {
             let lines = text.lines().filter(|line| !line.starts_with('#'));
             let mut lines = lines.filter(|line| line.starts_with(metric.name));

@@ -5,7 +5,7 @@
 //! listen. [`Phase`] is an object's state in one word, [`DaemonStatus`] that of everything,
 //! [`StatusSummary`] that of one source in a few lines. [`Metrics`] and [`EndpointMetrics`] are the
 //! counters. [`SystemdService`] talks to the service manager, with one line of status
-//! ([`DaemonSummary`]) and the [`watchdog()`].
+//! ([`DaemonSummary`]) and the [`start_watchdog()`].
 //!
 //! **Invariant:** decides nothing.
 
@@ -27,28 +27,28 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use comparison::{DifferingObject, ObjectComparison};
-pub use conditions::{RemainingObjects, SourceCondition, deletions_wait, is_ready, source_conditions};
+pub use conditions::{RemainingObjects, SourceCondition, is_ready, pending_deletions_text, updated_status};
 pub use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
-pub use log::{MACHINE_FIELDS, ObjectEvent, brief, has_line, log, log_notice};
+pub use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_notice, shorten_text};
 pub use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub use object_events::{
     EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, EventSubscription,
     LosslessSubscription,
 };
-pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, well_words};
+pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, healthy_text};
 pub use reference::{CONDITION_REASONS, ConditionReason, METRICS, MetricDescriptor, MetricType};
 pub use status::{
     BoundUsage, CommitStatus, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus,
-    QueuedWorkloadStatus, RolloutStatus, SourceStatus, SourceTimes, StatusContext, VERSION,
-    WorkloadRolloutStatus, first_objects, object_of, objects, status,
+    QueuedWorkloadStatus, RolloutStatus, STATUS_VERSION, SourceStatus, SourceTimes, StatusContext,
+    WorkloadRolloutStatus, first_objects, object_status, objects, status,
 };
-pub use status_summary::{NAMED, RecordedObject, STATUS, StatusSummary};
+pub use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, StatusSummary};
 
 use crate::engine::Reason;
 
-pub use headline::{DaemonSummary, SILENCE, SourceSummary, server_is_silent};
+pub use headline::{DaemonSummary, SILENCE_THRESHOLD, SourceSummary, silence_text};
 pub use sd_notify::{ReloadCounts, ReloadOutcome, ServiceNotifier, StatusTopic, SystemdService};
-pub use watchdog::{WatchdogGuard, watchdog};
+pub use watchdog::{WatchdogGuard, start_watchdog};
 
 /// The outcome of one object.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +108,7 @@ impl fmt::Display for Outcome {
         match self {
             Self::Created => f.write_str("created"),
             Self::Configured => f.write_str("configured"),
-            Self::Adopted(owner) => write!(f, "configured: taken over from {owner}"),
+            Self::Adopted(owner) => write!(f, "configured: adopted from {owner}"),
             Self::Repaired(who) => write!(f, "configured: {who}; put back"),
             Self::Unchanged => f.write_str("unchanged"),
             Self::Pruned => f.write_str("pruned"),

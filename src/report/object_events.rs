@@ -18,13 +18,13 @@ use crate::engine::Uid;
 use crate::object::{Gvk, ObjectId};
 
 /// The number of events kept for later listeners.
-const KEPT: usize = 512;
+const MAX_KEPT_EVENTS: usize = 512;
 
 /// The number of events after which a slow listener misses some, and learns that.
-const BEHIND: usize = 1024;
+const MAX_LISTENER_LAG: usize = 1024;
 
 /// A message is cut to so many bytes: the API server takes no longer one in an Event.
-const LONGEST: usize = 1024;
+const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// The reason word of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum EventReason {
     RevisionRead,
     /// All that a revision asks for is as wanted and healthy.
     RevisionSettled,
-    /// The newest state of a source could not be read whole.
+    /// The newest state of a source could not be read completely.
     SourceIncomplete,
     /// One of rhumb's own records in its namespace cannot be read before a person mends it.
     RecordUnreadable,
@@ -61,7 +61,7 @@ pub enum EventReason {
     Created,
     /// An object was changed.
     Configured,
-    /// An object was taken over from another owner.
+    /// An object was adopted from another owner.
     Adopted,
     /// An object that no source wants any more was deleted.
     Pruned,
@@ -243,7 +243,7 @@ impl EventRecorder {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
         Self(Arc::new(RecorderState {
             told: Mutex::default(),
-            listeners: broadcast::Sender::new(BEHIND),
+            listeners: broadcast::Sender::new(MAX_LISTENER_LAG),
             first,
         }))
     }
@@ -251,7 +251,7 @@ impl EventRecorder {
     /// Tells all who listen.
     pub fn record(&self, now: Timestamp, draft: EventDraft) {
         let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
-        message.truncate(message.floor_char_boundary(LONGEST));
+        message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let mut told = self.backlog();
         let EventBacklog { kept, followers } = &mut *told;
         let notice = Arc::new(EventRecord {
@@ -266,7 +266,7 @@ impl EventRecorder {
             subject,
             regarding,
         });
-        if kept.len() == KEPT {
+        if kept.len() == MAX_KEPT_EVENTS {
             kept.pop_front();
         }
         kept.push_back(notice.clone());
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    fn told(notices: &[Arc<EventRecord>]) -> Vec<&str> {
+    fn messages(notices: &[Arc<EventRecord>]) -> Vec<&str> {
         notices.iter().map(|notice| &*notice.message).collect()
     }
 
@@ -336,9 +336,9 @@ mod tests {
         recorder.record(now, draft("a"));
         recorder.record(now, draft("b"));
         let mut all = recorder.subscribe_after(0);
-        assert_eq!(told(&all.past), ["a", "b"]);
+        assert_eq!(messages(&all.past), ["a", "b"]);
         let first = all.past[0].number;
-        assert_eq!(told(&recorder.subscribe_after(first).past), ["b"]);
+        assert_eq!(messages(&recorder.subscribe_after(first).past), ["b"]);
         recorder.record(now, draft("c"));
         let coming = all.coming.try_recv().unwrap();
         assert_eq!((&*coming.message, coming.number), ("c", first + 2));
@@ -355,13 +355,13 @@ mod tests {
         let mut few = recorder.follow(|happening| happening == EventReason::RolloutFailed);
         recorder.record(now, EventDraft { reason: EventReason::RolloutFailed, ..draft("failed") });
         (0..10_000).for_each(|_| recorder.record(now, draft("read")));
-        assert_eq!((told(&all.past), told(&few.past)), (vec!["before"], vec![]));
+        assert_eq!((messages(&all.past), messages(&few.past)), (vec!["before"], vec![]));
         let heard = |coming: &mut mpsc::UnboundedReceiver<Arc<EventRecord>>| {
             std::iter::from_fn(|| coming.try_recv().ok()).collect::<Vec<_>>()
         };
         let heard_all = heard(&mut all.coming);
         assert_eq!((heard_all.len(), &*heard_all[0].message), (10_001, "failed"));
-        assert_eq!(told(&heard(&mut few.coming)), ["failed"]);
+        assert_eq!(messages(&heard(&mut few.coming)), ["failed"]);
         drop((all, few));
         recorder.record(now, draft("to nobody"));
         assert_eq!(recorder.followers(), 0);
@@ -384,12 +384,15 @@ mod tests {
     #[test]
     fn so_many_are_kept_and_each_is_so_long() {
         let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
-        for number in 0..=KEPT {
-            recorder.record(Timestamp::UNIX_EPOCH, draft(&format!("{number} {}", "é".repeat(LONGEST))));
+        for number in 0..=MAX_KEPT_EVENTS {
+            recorder.record(
+                Timestamp::UNIX_EPOCH,
+                draft(&format!("{number} {}", "é".repeat(MAX_EVENT_MESSAGE_BYTES))),
+            );
         }
         let past = recorder.subscribe_after(0).past;
-        assert_eq!(past.len(), KEPT);
-        assert!(past[0].message.starts_with("1 é") && past[0].message.len() <= LONGEST);
+        assert_eq!(past.len(), MAX_KEPT_EVENTS);
+        assert!(past[0].message.starts_with("1 é") && past[0].message.len() <= MAX_EVENT_MESSAGE_BYTES);
     }
 
     #[test]

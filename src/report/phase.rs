@@ -32,7 +32,7 @@ pub enum Phase {
     Held,
     /// A person has paused it.
     Paused,
-    /// It is not wanted any more, and its deletion waits.
+    /// It is no longer wanted, and its deletion waits.
     PruneWaiting,
     /// Its manifest asks to leave it alone.
     LeftAlone,
@@ -42,7 +42,7 @@ pub enum Phase {
 
 /// Says of objects of which each is well how many are as wanted and healthy, and how many nobody
 /// looks after.
-pub fn well_words(objects: &BTreeMap<Phase, usize>) -> String {
+pub fn healthy_text(objects: &BTreeMap<Phase, usize>) -> String {
     let all: usize = objects.values().sum();
     match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
         0 => format!("{all} objects are as wanted and healthy"),
@@ -83,7 +83,7 @@ impl Phase {
 
     /// Returns the phase of an object that the engine knows.
     pub fn of(engine: &Engine, id: &ObjectId, entry: &ObjectEntry, open: Option<&Reason>) -> Self {
-        let status = match engine.shown(id) {
+        let status = match engine.live_object(id) {
             Some(live) => Some(live.health.status),
             None => engine.has_ended(id, entry).then_some(HealthStatus::Current),
         };
@@ -105,7 +105,7 @@ pub enum Obstacle {
     Hold,
     /// A pause, while something new waits.
     Pause,
-    /// It is not wanted any more.
+    /// It is no longer wanted.
     Prune,
     /// Its manifest asks to leave it alone.
     LeftAlone,

@@ -15,7 +15,9 @@ impl Phase {
             Self::Failed => "The object is as wanted, and its controller gave up.",
             Self::RollingOut => "The pods of the workload are being replaced.",
             Self::Waiting => "A change is pending. The reason says what it waits for.",
-            Self::Refused => "The object cannot be as wanted until somebody changes something.",
+            Self::Refused => {
+                "The object cannot be applied until somebody changes the manifest, the cluster or the configuration."
+            }
             Self::RolledBack => "The wanted content failed, and the object is back at its last good one.",
             Self::Quarantined => "The wanted content failed, and the object stays as it is.",
             Self::Held => "Somebody holds the object with `rhumb hold`. Drift is shown and not repaired.",
@@ -34,10 +36,10 @@ impl EventReason {
             Self::RevisionRead => "Another revision of the source is in force.",
             Self::RevisionSettled => "Everything that the revision asks for is as wanted and healthy.",
             Self::SourceIncomplete => {
-                "The newest state of the source could not be read whole. Nothing is pruned until it can."
+                "The newest state of the source could not be read completely. Nothing is pruned until it can."
             }
             Self::RecordUnreadable => {
-                "One of rhumb's own records in its namespace cannot be read until somebody mends it."
+                "One of rhumb's own records in its namespace cannot be read until somebody repairs it."
             }
             Self::RolloutStarted => "The pods of a workload are being replaced.",
             Self::RolloutSucceeded => "The pods are replaced, and healthy.",
@@ -75,7 +77,8 @@ impl EventReason {
         )
     }
 
-    /// Returns whether it is in the log and in `rhumb events` alone: no Kubernetes Event tells of it.
+    /// Returns whether it is in the log and in `rhumb events` alone: no Kubernetes Event tells of
+    /// it.
     pub const fn is_logged_only(self) -> bool {
         matches!(self, Self::Created | Self::Configured | Self::Pruned | Self::Recreated)
     }
@@ -106,7 +109,7 @@ pub const CONDITION_REASONS: [ConditionReason; 17] = [
     ),
     reason("Reconciling", "Starting", "The source has not been read yet."),
     reason("Reconciling", "Progressing", "Changes are under way."),
-    reason("Reconciling", "NotReadWhole", "The newest state could not be read whole."),
+    reason("Reconciling", "SourceIncomplete", "The newest state could not be read completely."),
     reason(
         "Reconciling",
         "Deleting",
@@ -116,7 +119,7 @@ pub const CONDITION_REASONS: [ConditionReason; 17] = [
     reason(
         "Stalled",
         "InventoryUnread",
-        "The ConfigMap of the source cannot be read or written until somebody mends it.",
+        "The ConfigMap of the source cannot be read or written until somebody repairs it.",
     ),
     reason(
         "Stalled",
@@ -124,12 +127,12 @@ pub const CONDITION_REASONS: [ConditionReason; 17] = [
         "The Source was deleted, and the inventory that named its objects is gone.",
     ),
     reason("Stalled", "PruneWaiting", "The Source was deleted, and deletions wait for a confirmation."),
-    reason("Stalled", "Held", "Somebody holds objects, and nothing else is under way."),
-    reason("Stalled", "Paused", "Somebody paused objects or the source, and nothing else is under way."),
+    reason("Stalled", "Held", "Objects are on hold, and nothing else is in progress."),
+    reason("Stalled", "Paused", "Objects or the source are paused, and nothing else is in progress."),
     reason(
         "Stalled",
         "OptedOut",
-        "Annotations on live objects keep rhumb away, and nothing else is under way.",
+        "Annotations on live objects keep rhumb away, and nothing else is in progress.",
     ),
     reason("Stalled", "Invalid", "The spec is not valid; the message says why."),
     reason("Stalled", "NameTaken", "A source of the configuration file has that name."),
@@ -167,7 +170,7 @@ pub struct MetricDescriptor {
     pub help: &'static str,
 }
 
-const fn metric(
+const fn metric_descriptor(
     name: &'static str,
     kind: MetricType,
     labels: &'static [&'static str],
@@ -178,139 +181,189 @@ const fn metric(
 
 /// All metrics, in the order in which the reference lists them.
 pub const METRICS: [MetricDescriptor; 35] = [
-    metric("rhumb_build_info", MetricType::Info, &["version"], "The program"),
-    metric("rhumb_apply_total", MetricType::Counter, &["action", "class"], "Writes by what came of them"),
-    metric(
+    metric_descriptor("rhumb_build_info", MetricType::Info, &["version"], "The program"),
+    metric_descriptor(
+        "rhumb_apply_total",
+        MetricType::Counter,
+        &["action", "class"],
+        "Writes by action and outcome",
+    ),
+    metric_descriptor(
         "rhumb_drift_repaired_total",
         MetricType::Counter,
         &["source"],
         "Objects that somebody else had changed, and that were repaired",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_rollouts_total",
         MetricType::Counter,
         &["source", "outcome"],
-        "Rollouts that ended, by how",
+        "Rollouts that ended, by outcome",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_rollout_seconds",
         MetricType::Histogram,
         &["source", "outcome"],
         "Seconds from the first write of a rollout to its end",
     ),
-    metric("rhumb_rollout_in_flight", MetricType::Gauge, &[], "Workloads whose pods are being replaced"),
-    metric("rhumb_rollout_queue", MetricType::Gauge, &[], "Workloads that wait to be rolled out"),
-    metric("rhumb_budget_workloads", MetricType::Gauge, &[], "Workloads that may roll at a time"),
-    metric("rhumb_budget_window", MetricType::Gauge, &[], "Workloads that may roll at a time just now"),
-    metric(
+    metric_descriptor(
+        "rhumb_rollout_in_flight",
+        MetricType::Gauge,
+        &[],
+        "Workloads whose pods are being replaced",
+    ),
+    metric_descriptor("rhumb_rollout_queue", MetricType::Gauge, &[], "Workloads that wait to be rolled out"),
+    metric_descriptor("rhumb_budget_workloads", MetricType::Gauge, &[], "Workloads that may roll at a time"),
+    metric_descriptor(
+        "rhumb_budget_window",
+        MetricType::Gauge,
+        &[],
+        "Workloads that may roll out at a time now: it grows with each success",
+    ),
+    metric_descriptor(
         "rhumb_budget_pods_unavailable",
         MetricType::Gauge,
         &[],
-        "Pods that are unavailable, or may become so by what was begun",
+        "Pods that are unavailable, or may become so by running rollouts",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_budget_pods_unavailable_max",
         MetricType::Gauge,
         &[],
         "Pods that may be unavailable at a time",
     ),
-    metric("rhumb_budget_starts", MetricType::Gauge, &[], "Rollouts that began in the last minute"),
-    metric("rhumb_budget_starts_max", MetricType::Gauge, &[], "Rollouts that may begin in a minute"),
-    metric("rhumb_objects", MetricType::Gauge, &["source", "phase"], "Objects of each source by phase"),
-    metric(
+    metric_descriptor(
+        "rhumb_budget_starts",
+        MetricType::Gauge,
+        &[],
+        "Rollouts that began in the last minute",
+    ),
+    metric_descriptor(
+        "rhumb_budget_starts_max",
+        MetricType::Gauge,
+        &[],
+        "Rollouts that may begin in a minute",
+    ),
+    metric_descriptor(
+        "rhumb_objects",
+        MetricType::Gauge,
+        &["source", "phase"],
+        "Objects of each source by phase",
+    ),
+    metric_descriptor(
         "rhumb_source_revision_info",
         MetricType::Gauge,
         &["source", "revision"],
         "The revision in force; always 1",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_source_complete",
         MetricType::Gauge,
         &["source"],
-        "Whether the newest state was read whole",
+        "Whether the newest state was read completely",
     ),
-    metric("rhumb_source_findings", MetricType::Gauge, &["source"], "Findings in the files of each source"),
-    metric(
+    metric_descriptor(
+        "rhumb_source_findings",
+        MetricType::Gauge,
+        &["source"],
+        "Findings in the files of each source",
+    ),
+    metric_descriptor(
         "rhumb_source_age_seconds",
         MetricType::Gauge,
         &["source"],
         "Seconds since the newest state of each source was last looked at, with success",
     ),
-    metric("rhumb_prune_pending", MetricType::Gauge, &["source"], "Deletions that wait for a person"),
-    metric(
+    metric_descriptor("rhumb_prune_pending", MetricType::Gauge, &["source"], "Pending deletions"),
+    metric_descriptor(
         "rhumb_api_requests_total",
         MetricType::Counter,
         &["verb", "code"],
         "Calls to the API server by HTTP method and status code",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_api_request_seconds",
         MetricType::Histogram,
         &["verb"],
         "Seconds until the whole answer of a call was there",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_watch_restarts_total",
         MetricType::Counter,
         &["kind"],
         "Watches that ended and were begun again",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_watch_age_seconds",
         MetricType::Gauge,
         &["kind"],
         "Seconds since each watch last heard of its server",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_last_progress_seconds",
         MetricType::Gauge,
         &["part"],
-        "Seconds since each part that must make progress gave its last sign of life",
+        "Seconds since the last heartbeat of each part",
     ),
-    metric("rhumb_progress_late", MetricType::Gauge, &["part"], "Whether its next sign of life is overdue"),
-    metric(
+    metric_descriptor(
+        "rhumb_progress_late",
+        MetricType::Gauge,
+        &["part"],
+        "1 if the next heartbeat of the part is overdue",
+    ),
+    metric_descriptor(
         "rhumb_config_reloads_total",
         MetricType::Counter,
         &["outcome"],
-        "New configurations by what became of them",
+        "New configurations by outcome",
     ),
-    metric(
+    metric_descriptor(
         "rhumb_http_refused_total",
         MetricType::Counter,
         &["why"],
         "Requests and connections over HTTP that were not answered",
     ),
-    metric("rhumb_hooks_total", MetricType::Counter, &["source", "outcome"], "Webhooks by what came of them"),
-    metric(
+    metric_descriptor(
+        "rhumb_hooks_total",
+        MetricType::Counter,
+        &["source", "outcome"],
+        "Webhooks by outcome",
+    ),
+    metric_descriptor(
         "workqueue_depth",
         MetricType::Gauge,
         &["name"],
         "Keys that wait to be taken, or are being processed",
     ),
-    metric("workqueue_adds_total", MetricType::Counter, &["name"], "Keys that were added"),
-    metric("workqueue_retries_total", MetricType::Counter, &["name"], "Keys that came back after a failure"),
-    metric(
+    metric_descriptor("workqueue_adds_total", MetricType::Counter, &["name"], "Keys that were added"),
+    metric_descriptor(
+        "workqueue_retries_total",
+        MetricType::Counter,
+        &["name"],
+        "Keys that came back after a failure",
+    ),
+    metric_descriptor(
         "workqueue_queue_duration_seconds",
         MetricType::Histogram,
         &["name"],
         "Seconds that a key waited until it was taken",
     ),
-    metric(
+    metric_descriptor(
         "workqueue_work_duration_seconds",
         MetricType::Histogram,
         &["name"],
         "Seconds that the processing of a key took",
     ),
-    metric(
+    metric_descriptor(
         "workqueue_unfinished_work_seconds",
         MetricType::Gauge,
         &["name"],
-        "Seconds that what is being processed has been, in sum",
+        "Seconds of all work in progress, in sum",
     ),
-    metric(
+    metric_descriptor(
         "workqueue_longest_running_processor_seconds",
         MetricType::Gauge,
         &["name"],
-        "Seconds that the longest of what is being processed has been",
+        "Seconds of the longest work in progress",
     ),
 ];

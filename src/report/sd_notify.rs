@@ -17,16 +17,16 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The time for which a message waits for a service manager whose queue is full.
-const PATIENCE: Duration = Duration::from_secs(1);
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The least time between two status lines.
-const PAUSE: Duration = Duration::from_secs(1);
+const STATUS_LINE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The status line is cut to so many bytes.
-const LONGEST: usize = 1024;
+const MAX_STATUS_LINE_BYTES: usize = 1024;
 
 /// Each part of it is cut to so many, so that the others are seen too.
-const LONGEST_PART: usize = 512;
+const MAX_STATUS_PART_BYTES: usize = 512;
 
 /// The way to the service manager. Without one, all that is told is lost on purpose.
 #[derive(Debug, Default)]
@@ -57,14 +57,14 @@ impl ServiceNotifier {
     /// # Errors
     ///
     /// An address that is neither, or no socket to send from.
-    pub fn to(address: &OsStr) -> io::Result<Self> {
+    pub fn connect(address: &OsStr) -> io::Result<Self> {
         let address = match address.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
             [b'/', ..] => SocketAddr::from_pathname(Path::new(address))?,
             _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "it is no Unix socket")),
         };
         let (patient, hasty) = (UnixDatagram::unbound()?, UnixDatagram::unbound()?);
-        patient.set_write_timeout(Some(PATIENCE))?;
+        patient.set_write_timeout(Some(NOTIFY_TIMEOUT))?;
         hasty.set_nonblocking(true)?;
         Ok(Self { sockets: Some(NotifySockets { address, patient, hasty }) })
     }
@@ -76,7 +76,7 @@ impl ServiceNotifier {
         let socket = if haste == SendMode::Patient { patient } else { hasty };
         let sent = socket.send_to_addr(message.as_bytes(), address);
         if let Err(error) = &sent {
-            tracing::debug!("the service manager was not told {message:?}: {error}");
+            tracing::debug!("the service manager could not be notified of {message:?}: {error}");
         }
         sent.is_ok()
     }
@@ -148,12 +148,12 @@ struct StatusLine {
 impl StatusLine {
     fn text(&self) -> String {
         let short = |part: &String| {
-            let end = part.floor_char_boundary(LONGEST_PART);
+            let end = part.floor_char_boundary(MAX_STATUS_PART_BYTES);
             part.get(..end).unwrap_or_default().to_owned()
         };
         let parts: Vec<String> = self.parts.values().map(short).collect();
         let mut text = parts.join("; ").replace(char::is_control, " ");
-        text.truncate(text.floor_char_boundary(LONGEST));
+        text.truncate(text.floor_char_boundary(MAX_STATUS_LINE_BYTES));
         text
     }
 }
@@ -176,13 +176,13 @@ impl SystemdService {
     }
 
     /// Returns how many new configurations there were.
-    pub fn reloads(&self) -> ReloadCounts {
+    pub fn reload_counts(&self) -> ReloadCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ReloadCounts { taken: count(&self.0.taken), refused: count(&self.0.refused) }
     }
 
     /// It is up, or done with its new configuration; told once for each of the two.
-    pub fn ready(&self) {
+    pub fn notify_ready(&self) {
         let mut line = self.line();
         if line.ready == ReadyState::Awaited {
             line.ready = ReadyState::Owed;
@@ -192,8 +192,8 @@ impl SystemdService {
         }
     }
 
-    /// It takes a new configuration over; [`SystemdService::ready`] follows.
-    pub fn reloading(&self) {
+    /// It takes a new configuration over; [`SystemdService::notify_ready`] follows.
+    pub fn notify_reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
         let mut line = self.line();
@@ -207,7 +207,7 @@ impl SystemdService {
     }
 
     /// It ends.
-    pub fn stopping(&self) {
+    pub fn notify_stopping(&self) {
         self.0.notifier.send("STOPPING=1\nSTATUS=stopping", SendMode::Patient);
     }
 
@@ -217,7 +217,7 @@ impl SystemdService {
     }
 
     /// Each part makes progress.
-    pub(super) fn alive(&self) {
+    pub(super) fn notify_alive(&self) {
         self.0.notifier.send("WATCHDOG=1", SendMode::Patient);
     }
 
@@ -248,7 +248,7 @@ impl SystemdService {
         loop {
             self.0.changed.notified().await;
             self.flush();
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(STATUS_LINE_INTERVAL).await;
         }
     }
 
@@ -291,7 +291,7 @@ pub(super) mod tests {
             let path = dir.path().join("notify");
             let socket = UnixDatagram::bind(&path).unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            let service = SystemdService::new(ServiceNotifier::to(path.as_os_str()).unwrap());
+            let service = SystemdService::new(ServiceNotifier::connect(path.as_os_str()).unwrap());
             (Self { _dir: dir, socket }, service)
         }
 
@@ -324,14 +324,14 @@ pub(super) mod tests {
     fn states_are_told_with_the_status_line() {
         let (manager, service) = Manager::with_service();
         service.set_topic(StatusTopic::State, "waiting\nfor godot");
-        service.ready();
+        service.notify_ready();
         assert_eq!(manager.hears(), "READY=1\nSTATUS=waiting for godot");
         service.flush();
         service.set_topic(StatusTopic::Configuration, "a new one is refused");
         service.flush();
         assert_eq!(manager.hears(), "STATUS=a new one is refused; waiting for godot");
         service.set_topic(StatusTopic::Configuration, "");
-        service.reloading();
+        service.notify_reloading();
         let reloading = manager.hears();
         let rest = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
         let (micros, status) = rest.split_once('\n').unwrap();
@@ -341,37 +341,37 @@ pub(super) mod tests {
         assert_eq!(status, "STATUS=waiting for godot");
         service.extend(Duration::from_secs(90));
         assert_eq!(manager.hears(), "EXTEND_TIMEOUT_USEC=90000000");
-        service.stopping();
+        service.notify_stopping();
         assert_eq!(manager.hears(), "STOPPING=1\nSTATUS=stopping");
     }
 
     #[test]
     fn a_long_status_is_cut_between_characters() {
         let (manager, service) = Manager::with_service();
-        service.set_topic(StatusTopic::State, "ä".repeat(LONGEST));
+        service.set_topic(StatusTopic::State, "ä".repeat(MAX_STATUS_LINE_BYTES));
         service.flush();
-        assert_eq!(manager.hears(), format!("STATUS={}", "ä".repeat(LONGEST_PART / 2)));
+        assert_eq!(manager.hears(), format!("STATUS={}", "ä".repeat(MAX_STATUS_PART_BYTES / 2)));
         // Nobody's words keep the rest from being seen.
-        service.set_topic(StatusTopic::Progress, "a".repeat(LONGEST));
+        service.set_topic(StatusTopic::Progress, "a".repeat(MAX_STATUS_LINE_BYTES));
         service.set_topic(StatusTopic::State, "all is well");
         service.flush();
-        assert_eq!(manager.hears(), format!("STATUS={}; all is well", "a".repeat(LONGEST_PART)));
+        assert_eq!(manager.hears(), format!("STATUS={}; all is well", "a".repeat(MAX_STATUS_PART_BYTES)));
     }
 
     #[test]
     fn it_is_up_once_and_after_each_new_configuration_once() {
         let (manager, service) = Manager::with_service();
         service.set_topic(StatusTopic::State, "a");
-        service.ready();
+        service.notify_ready();
         service.set_topic(StatusTopic::State, "b");
-        service.ready();
-        service.ready();
+        service.notify_ready();
+        service.notify_ready();
         assert_eq!(manager.heard(), ["READY=1\nSTATUS=a", "STATUS=b"]);
-        service.reloading();
+        service.notify_reloading();
         service.flush();
-        service.reloading();
-        service.ready();
-        service.ready();
+        service.notify_reloading();
+        service.notify_ready();
+        service.notify_ready();
         let heard = manager.heard();
         let begins: Vec<&str> = heard.iter().filter_map(|text| text.split('=').next()).collect();
         assert_eq!(begins, ["RELOADING", "RELOADING", "READY"]);
@@ -383,14 +383,14 @@ pub(super) mod tests {
     async fn what_the_manager_cannot_hear_is_told_later() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("notify");
-        let service = SystemdService::new(ServiceNotifier::to(path.as_os_str()).unwrap());
+        let service = SystemdService::new(ServiceNotifier::connect(path.as_os_str()).unwrap());
         service.set_topic(StatusTopic::State, "here");
-        service.ready();
+        service.notify_ready();
         let told = tokio::spawn(service.clone().keep_current());
-        tokio::time::sleep(PAUSE * 3).await;
+        tokio::time::sleep(STATUS_LINE_INTERVAL * 3).await;
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
-        tokio::time::sleep(PAUSE * 2).await;
+        tokio::time::sleep(STATUS_LINE_INTERVAL * 2).await;
         let next = || {
             let mut buffer = [0; 4096];
             let length = socket.recv(&mut buffer).ok()?;
@@ -409,11 +409,11 @@ pub(super) mod tests {
         let senders: Vec<_> = std::iter::from_fn(sender).inspect(|sender| while send(sender) {}).collect();
         assert!(!senders.is_empty());
         service.set_topic(StatusTopic::State, "there");
-        tokio::time::sleep(PAUSE * 3).await;
+        tokio::time::sleep(STATUS_LINE_INTERVAL * 3).await;
         let mut heard: Vec<String> = std::iter::from_fn(next).collect();
         heard.retain(|text| text != "X=1");
         assert_eq!(heard, [""; 0]);
-        tokio::time::sleep(PAUSE * 2).await;
+        tokio::time::sleep(STATUS_LINE_INTERVAL * 2).await;
         assert_eq!(next().as_deref(), Some("STATUS=there"));
         told.abort();
     }
@@ -428,7 +428,7 @@ pub(super) mod tests {
             tokio::time::sleep(moment).await;
         }
         // 3 s of changes: at once, after one second, after two; the last when the third is over.
-        tokio::time::sleep(PAUSE * 10).await;
+        tokio::time::sleep(STATUS_LINE_INTERVAL * 10).await;
         assert_eq!(manager.heard(), ["STATUS=0", "STATUS=10", "STATUS=20", "STATUS=25"]);
         told.abort();
     }
@@ -438,15 +438,15 @@ pub(super) mod tests {
         let name = format!("rhumb-test-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let socket = UnixDatagram::bind_addr(&address).unwrap();
-        let service = SystemdService::new(ServiceNotifier::to(OsStr::new(&format!("@{name}"))).unwrap());
-        service.alive();
+        let service = SystemdService::new(ServiceNotifier::connect(OsStr::new(&format!("@{name}"))).unwrap());
+        service.notify_alive();
         let mut buffer = [0; 64];
         let length = socket.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"WATCHDOG=1");
-        assert!(ServiceNotifier::to(OsStr::new("vsock:2:1234")).is_err());
+        assert!(ServiceNotifier::connect(OsStr::new("vsock:2:1234")).is_err());
         // Nobody listens, or nobody ever did: neither is the service's trouble.
         drop(socket);
-        service.ready();
-        SystemdService::new(ServiceNotifier::default()).ready();
+        service.notify_ready();
+        SystemdService::new(ServiceNotifier::default()).notify_ready();
     }
 }

@@ -1,7 +1,7 @@
 //! The status: what runs, from which revision, what is not as it should be, and why not.
 //!
 //! One form for all who ask: the socket, the terminal and the page. Its fields are camel-cased and
-//! versioned by [`VERSION`]; fields may come, and none goes or changes its meaning within a
+//! versioned by [`STATUS_VERSION`]; fields may come, and none goes or changes its meaning within a
 //! version.
 
 use std::collections::BTreeMap;
@@ -19,21 +19,21 @@ use crate::engine::{
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
 /// The version of the form.
-pub const VERSION: &str = "status.rhumb.dev/v1";
+pub const STATUS_VERSION: &str = "status.rhumb.dev/v1";
 
 /// The maximum number of commits shown of a source.
-const CHANGES: usize = 10;
+const MAX_SHOWN_COMMITS: usize = 10;
 
 /// The maximum number of findings of each source, and of bytes of each: a broken file may have
 /// thousands.
-const SHOWN_FINDINGS: usize = 5;
-const LONGEST_FINDING: usize = 300;
+const MAX_SHOWN_FINDINGS: usize = 5;
+const MAX_FINDING_BYTES: usize = 300;
 
 /// The status of a running reconciler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonStatus {
-    /// [`VERSION`].
+    /// [`STATUS_VERSION`].
     pub api_version: String,
     /// `DaemonStatus`.
     pub kind: String,
@@ -59,7 +59,7 @@ pub struct ProcessStatus {
     pub next_resync: Timestamp,
     /// Objects with which something is to be done in this moment.
     pub queue: usize,
-    /// Seconds that what is being processed has been, in sum.
+    /// Seconds of all work in progress, in sum.
     pub unfinished_seconds: f64,
     /// Seconds that the longest of it has been.
     pub longest_seconds: f64,
@@ -97,7 +97,7 @@ pub struct SourceStatus {
     /// Objects that somebody else changed and that were repaired, since the process began.
     #[serde(default)]
     pub drift_repaired: u64,
-    /// Indicates whether its newest state was read whole: nothing is pruned otherwise.
+    /// Indicates whether its newest state was read completely: nothing is pruned otherwise.
     pub complete: bool,
     /// The reason where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub struct SourceStatus {
     /// The first of them, each as `file:line: message`: errors before warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_findings: Vec<String>,
-    /// Deletions that wait for a person.
+    /// Pending deletions.
     pub prune_waiting: usize,
     /// The reason for which nothing at all is pruned, where a person has to do something about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,14 +148,14 @@ pub struct CommitStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStatus {
-    /// Indicates whether the budget object has been read: nothing rolls before.
+    /// Indicates whether the rollout ledger has been read: none before.
     pub known: bool,
     /// The command with which a person has to mend the rollout ledger: no rollout begins before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Workloads in flight.
     pub workloads: BoundUsage,
-    /// Pods that are unavailable, or may become so by what was begun.
+    /// Pods that are unavailable, or may become so by running rollouts.
     pub unavailable: BoundUsage,
     /// Rollouts that began in the last minute.
     pub starts: BoundUsage,
@@ -328,13 +328,13 @@ pub struct StatusContext<'a> {
 pub fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
     let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
     for (id, entry) in engine.entries() {
-        if let Some(source) = source_of(engine, id, entry) {
+        if let Some(source) = source_of_object(engine, id, entry) {
             *counts[source].entry(Phase::of(engine, id, entry, beside.open.get(id))).or_default() += 1;
         }
     }
     let sources = engine.source_ids().zip(counts);
     DaemonStatus {
-        api_version: VERSION.to_owned(),
+        api_version: STATUS_VERSION.to_owned(),
         kind: "Status".to_owned(),
         at: beside.now.1,
         process: ProcessStatus {
@@ -347,7 +347,7 @@ pub fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
             server_silent_since: beside.metrics.server_silent_since(beside.now.1),
         },
         sources: sources.map(|(number, counts)| source(engine, beside, number, counts)).collect(),
-        rollout: rollout(engine, beside),
+        rollout: rollout_status(engine, beside),
     }
 }
 
@@ -360,7 +360,8 @@ fn source(
     let source = engine.source(number);
     let trouble = beside.troubles.get(number.position()).cloned().flatten();
     let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
-    let waiting = engine.judgements(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
+    let waiting =
+        engine.prune_decisions(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
     let times = beside.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
@@ -376,10 +377,10 @@ fn source(
         changes: engine
             .commits_of(number)
             .into_iter()
-            .take(CHANGES)
-            .map(|(revision, authored)| commit(&revision, authored))
+            .take(MAX_SHOWN_COMMITS)
+            .map(|(revision, authored)| commit_status(&revision, authored))
             .collect(),
-        drift_repaired: beside.metrics.repaired_of(&source.name),
+        drift_repaired: beside.metrics.repairs_of(&source.name),
         complete: incomplete.is_none(),
         observed: source.writes == SourceWrites::Observed,
         opt_out: source.opt_out,
@@ -391,8 +392,8 @@ fn source(
         findings: findings.len(),
         first_findings: first_findings(&findings),
         prune_waiting: waiting.count(),
-        unlisted: engine.unlisted(number),
-        unwatched: engine.unwatched(number),
+        unlisted: engine.unlisted_reason(number),
+        unwatched: engine.unwatched_namespaces(number),
     }
 }
 
@@ -403,21 +404,21 @@ fn first_findings(findings: &[Diagnostic]) -> Vec<String> {
     let words = |finding: &&Diagnostic| {
         let Diagnostic { origin, severity, message, .. } = finding;
         let text = format!("{origin}: {severity}: {message}");
-        text.get(..text.floor_char_boundary(LONGEST_FINDING)).unwrap_or_default().to_owned()
+        text.get(..text.floor_char_boundary(MAX_FINDING_BYTES)).unwrap_or_default().to_owned()
     };
-    order.iter().take(SHOWN_FINDINGS).map(words).collect()
+    order.iter().take(MAX_SHOWN_FINDINGS).map(words).collect()
 }
 
-fn commit(revision: &Revision, authored: Authorship) -> CommitStatus {
+fn commit_status(revision: &Revision, authored: Authorship) -> CommitStatus {
     CommitStatus { revision: revision.to_string(), author: authored.author, subject: authored.subject }
 }
 
-fn rollout(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus {
+fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus {
     let usage = engine.usage();
     let held = engine.held_steps(beside.now.0);
     let share = |(used, of)| BoundUsage { used, of };
-    let rolling = engine.rolling_now().into_iter().map(|load| {
-        let numbers = engine.live(&load.id).and_then(|live| live.rolling).unwrap_or_default();
+    let rolling = engine.rolling_workloads().into_iter().map(|load| {
+        let numbers = engine.informer_object(&load.id).and_then(|live| live.rolling).unwrap_or_default();
         WorkloadRolloutStatus {
             object: ObjectRef::of(&load.id),
             source: load.source.map(|source| engine.source(source).name.to_string()),
@@ -430,7 +431,7 @@ fn rollout(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus {
             step: held.get(&load.id).cloned(),
         }
     });
-    let queue = engine.queue().into_iter().map(|queued| QueuedWorkloadStatus {
+    let queue = engine.rollout_queue().into_iter().map(|queued| QueuedWorkloadStatus {
         object: ObjectRef::of(&queued.id),
         place: queued.place.map(|(place, _)| place),
         reason: queued.reason.to_string(),
@@ -473,7 +474,7 @@ impl ObjectFilter {
 /// Returns the objects that a filter lets through, in their order.
 pub fn objects(engine: &Engine, beside: &StatusContext<'_>, filter: &ObjectFilter) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
-    let queued = queued(engine);
+    let queued = queue_reasons(engine);
     let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
     let of_source = |told: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == told.source);
     let of_phase = |told: &ObjectStatus| filter.phase.is_none_or(|phase| phase == told.phase);
@@ -493,12 +494,12 @@ pub fn first_objects(
     let mut found: Vec<Vec<(&ObjectId, &ObjectEntry)>> =
         engine.sources().iter().map(|_| Vec::new()).collect();
     for (id, entry) in engine.entries() {
-        let of = source_of(engine, id, entry).and_then(|source| found.get_mut(source.position()));
+        let of = source_of_object(engine, id, entry).and_then(|source| found.get_mut(source.position()));
         if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, beside.open.get(id)))) {
             of.push((id, entry));
         }
     }
-    let queued = queued(engine);
+    let queued = queue_reasons(engine);
     let told = found.into_iter().map(|mut of| {
         of.sort_by_key(|(id, _)| *id);
         of.into_iter()
@@ -510,14 +511,14 @@ pub fn first_objects(
 }
 
 /// One object; none where no source of this process knows it.
-pub fn object_of(engine: &Engine, beside: &StatusContext<'_>, id: &ObjectId) -> Option<ObjectStatus> {
-    object(engine, beside, &queued(engine), id, engine.entry(id)?)
+pub fn object_status(engine: &Engine, beside: &StatusContext<'_>, id: &ObjectId) -> Option<ObjectStatus> {
+    object(engine, beside, &queue_reasons(engine), id, engine.entry(id)?)
 }
 
 /// Returns the present reason of each object in the rollout queue: it changes without a new
 /// decision about the object.
-fn queued(engine: &Engine) -> BTreeMap<ObjectId, String> {
-    let waits = engine.queue().into_iter().filter(|queued| queued.place.is_some());
+fn queue_reasons(engine: &Engine) -> BTreeMap<ObjectId, String> {
+    let waits = engine.rollout_queue().into_iter().filter(|queued| queued.place.is_some());
     waits.map(|queued| (queued.id, queued.reason.to_string())).collect()
 }
 
@@ -531,7 +532,7 @@ fn object(
     let open = beside.open.get(id);
     let phase = Phase::of(engine, id, entry, open);
     let unhealthy = || {
-        let live = engine.shown(id).filter(|live| !live.health.is_current())?;
+        let live = engine.live_object(id).filter(|live| !live.health.is_current())?;
         Some(match &*live.health.message {
             "" => live.health.status.to_string(),
             message => message.to_owned(),
@@ -544,7 +545,7 @@ fn object(
     };
     Some(ObjectStatus {
         object: ObjectRef::of(id),
-        source: engine.source(source_of(engine, id, entry)?).name.to_string(),
+        source: engine.source(source_of_object(engine, id, entry)?).name.to_string(),
         phase,
         reason: reason().or_else(paused).or_else(unhealthy),
         revision: entry.brought.as_ref().map(ToString::to_string),
@@ -557,7 +558,7 @@ fn object(
 }
 
 /// Returns the source that wants an object, or has it in its inventory.
-fn source_of(engine: &Engine, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceId> {
+fn source_of_object(engine: &Engine, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceId> {
     let wanting = entry.wants.first().map(|(source, _)| *source);
-    wanting.or_else(|| engine.source_of(engine.live(id)?))
+    wanting.or_else(|| engine.source_of(engine.informer_object(id)?))
 }

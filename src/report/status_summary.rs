@@ -6,31 +6,31 @@ use std::fmt::Write as _;
 use super::{ObjectRef, ObjectStatus, PHASES, Phase, SourceStatus};
 use crate::engine::OptOutPolicy;
 use crate::object::Revision;
-use crate::render::harmless_line;
+use crate::render::sanitize_line;
 
 /// The maximum number of objects named.
-pub const NAMED: usize = 20;
+pub const MAX_NAMED_OBJECTS: usize = 20;
 
 /// The maximum number of bytes of a reason.
-const LONGEST: usize = 300;
+const MAX_REASON_BYTES: usize = 300;
 
 /// The key of [`StatusSummary::line`] in the ConfigMap's data.
-pub const STATUS: &str = "status";
+pub const STATUS_KEY: &str = "status";
 
 /// The key of [`StatusSummary::open`] in the ConfigMap's data.
-const OPEN: &str = "not-as-wanted";
+const OPEN_OBJECTS_KEY: &str = "not-as-wanted";
 
 /// The key of [`StatusSummary::left_alone`] in the ConfigMap's data.
-const LEFT_ALONE: &str = "left-alone";
+const LEFT_ALONE_KEY: &str = "left-alone";
 
 /// The key of [`StatusSummary::opt_out`] in the ConfigMap's data.
-const OPT_OUT: &str = "opt-out";
+const OPT_OUT_KEY: &str = "opt-out";
 
-/// The value of [`OPT_OUT`] where a source heeds nothing that others put on its objects.
-const DENIED: &str = "denied";
+/// The value of [`OPT_OUT_KEY`] where a source heeds nothing that others put on its objects.
+const OPT_OUT_DENIED: &str = "denied";
 
 /// The key of [`StatusSummary::settled`] in the ConfigMap's data.
-const SETTLED: &str = "settled";
+const SETTLED_KEY: &str = "settled";
 
 /// The status of a source. It holds nothing that changes while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,15 +53,15 @@ impl StatusSummary {
     /// alone, in their order.
     pub fn of(source: &SourceStatus, unwell: &[ObjectStatus], left_alone: &[ObjectStatus]) -> Self {
         let mut line = match &source.revision {
-            Some(revision) => Revision::new(revision).short().to_owned(),
+            Some(revision) => Revision::new(revision).short_name().to_owned(),
             None => "not read yet".to_owned(),
         };
         if let (Some(author), Some(subject)) = (&source.author, &source.subject) {
             let _ = write!(line, " ({author}: {subject})");
         }
-        let _ = write!(line, ": {}", counts(&source.objects));
+        let _ = write!(line, ": {}", counts_text(&source.objects));
         if let Some(why) = &source.incomplete {
-            let _ = write!(line, "; not read whole: {why}");
+            let _ = write!(line, "; not read completely: {why}");
         }
         if let Some(why) = &source.paused {
             let _ = write!(line, "; paused{}{why}", if why.is_empty() { "" } else { ": " });
@@ -74,10 +74,14 @@ impl StatusSummary {
             listed.map(|(phase, count)| (*phase, *count)).collect()
         };
         Self {
-            line: harmless_line(&line),
+            line: sanitize_line(&line),
             open: list(unwell, count(|phase| !phase.is_well())),
             left_alone: list(left_alone, count(|phase| phase == Phase::LeftAlone)),
-            opt_out: if source.opt_out == OptOutPolicy::Denied { DENIED.to_owned() } else { String::new() },
+            opt_out: if source.opt_out == OptOutPolicy::Denied {
+                OPT_OUT_DENIED.to_owned()
+            } else {
+                String::new()
+            },
             settled: String::new(),
         }
     }
@@ -91,26 +95,26 @@ impl StatusSummary {
 
     /// Returns the revision of which a ConfigMap's data say that it was told that all was as
     /// wanted.
-    pub fn settled_in(data: &BTreeMap<String, String>) -> Option<Revision> {
-        data.get(SETTLED).map(|text| Revision::new(text))
+    pub fn settled_revision(data: &BTreeMap<String, String>) -> Option<Revision> {
+        data.get(SETTLED_KEY).map(|text| Revision::new(text))
     }
 
     /// Returns the summary in a ConfigMap's data.
-    pub fn in_data(data: &BTreeMap<String, String>) -> Option<Self> {
+    pub fn from_data(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key| data.get(key).cloned();
         let rest = |key| text(key).unwrap_or_default();
         Some(Self {
-            line: text(STATUS)?,
-            open: rest(OPEN),
-            left_alone: rest(LEFT_ALONE),
-            opt_out: rest(OPT_OUT),
-            settled: rest(SETTLED),
+            line: text(STATUS_KEY)?,
+            open: rest(OPEN_OBJECTS_KEY),
+            left_alone: rest(LEFT_ALONE_KEY),
+            opt_out: rest(OPT_OUT_KEY),
+            settled: rest(SETTLED_KEY),
         })
     }
 
     /// Returns whether what others put on its objects has an effect.
-    pub fn heeds_opt_outs(&self) -> bool {
-        self.opt_out != DENIED
+    pub fn is_heeding_opt_outs(&self) -> bool {
+        self.opt_out != OPT_OUT_DENIED
     }
 
     /// Returns the objects that are named.
@@ -119,18 +123,18 @@ impl StatusSummary {
     }
 
     /// Returns how many objects of each phase there are beside those that are named.
-    pub fn unnamed(&self) -> BTreeMap<Phase, usize> {
-        [&self.open, &self.left_alone].into_iter().flat_map(|list| unnamed(list)).collect()
+    pub fn unnamed_counts(&self) -> BTreeMap<Phase, usize> {
+        [&self.open, &self.left_alone].into_iter().flat_map(|list| unnamed_counts(list)).collect()
     }
 
     /// Writes it into a ConfigMap's data.
     pub fn write_to(&self, data: &mut BTreeMap<String, String>) {
-        data.insert(STATUS.to_owned(), self.line.clone());
+        data.insert(STATUS_KEY.to_owned(), self.line.clone());
         for (key, text) in [
-            (OPEN, &self.open),
-            (LEFT_ALONE, &self.left_alone),
-            (OPT_OUT, &self.opt_out),
-            (SETTLED, &self.settled),
+            (OPEN_OBJECTS_KEY, &self.open),
+            (LEFT_ALONE_KEY, &self.left_alone),
+            (OPT_OUT_KEY, &self.opt_out),
+            (SETTLED_KEY, &self.settled),
         ] {
             if text.is_empty() {
                 data.remove(key);
@@ -178,15 +182,15 @@ fn phase_of(word: &str) -> Option<Phase> {
 /// each phase.
 fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String {
     let mut text = String::new();
-    for told in objects.iter().take(NAMED) {
+    for told in objects.iter().take(MAX_NAMED_OBJECTS) {
         let reason = told.reason.as_deref().unwrap_or_default();
-        let reason = &reason[..reason.floor_char_boundary(LONGEST)];
+        let reason = &reason[..reason.floor_char_boundary(MAX_REASON_BYTES)];
         let colon = if reason.is_empty() { "" } else { ": " };
         let ObjectRef { group, kind, namespace, name } = &told.object;
         let dot = if group.is_empty() { "" } else { "." };
         let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let line = format!("{} {kind}{dot}{group} {place}{name}{colon}{reason}", told.phase);
-        let _ = writeln!(text, "{}", harmless_line(&line));
+        let _ = writeln!(text, "{}", sanitize_line(&line));
         counts.entry(told.phase).and_modify(|count| *count = count.saturating_sub(1));
     }
     let more: usize = counts.values().sum();
@@ -199,7 +203,7 @@ fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String 
 }
 
 /// Reads the last line of [`list`].
-fn unnamed(list: &str) -> BTreeMap<Phase, usize> {
+fn unnamed_counts(list: &str) -> BTreeMap<Phase, usize> {
     let rest = list.lines().next_back().filter(|line| line.starts_with("and "));
     let each = rest.and_then(|rest| rest.split_once(" more: ")).map_or("", |(_, each)| each);
     let count = |text: &str| {
@@ -210,7 +214,7 @@ fn unnamed(list: &str) -> BTreeMap<Phase, usize> {
 }
 
 /// `20 objects, as wanted and healthy`, or `20 objects: 18 Settled, 2 Refused`.
-fn counts(objects: &BTreeMap<Phase, usize>) -> String {
+fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     let count: usize = objects.values().sum();
     if objects.keys().all(|phase| phase.is_well()) {
         return match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
@@ -261,16 +265,16 @@ mod tests {
         fn check(source: &SourceStatus, unwell: &[ObjectStatus], line: &str, open: &str) {
             let stand = StatusSummary::of(source, unwell, &[]);
             assert_eq!((&*stand.line, &*stand.open), (line, open));
-            let mut data = BTreeMap::from([(OPEN.to_owned(), "before".to_owned())]);
+            let mut data = BTreeMap::from([(OPEN_OBJECTS_KEY.to_owned(), "before".to_owned())]);
             stand.write_to(&mut data);
-            assert_eq!(StatusSummary::in_data(&data), Some(stand.clone()));
+            assert_eq!(StatusSummary::from_data(&data), Some(stand.clone()));
             let revision = Revision::new("1a2b");
             let settled = stand.with_settled(Some(&revision));
             settled.write_to(&mut data);
-            assert_eq!(StatusSummary::settled_in(&data), Some(revision));
-            assert_eq!(StatusSummary::in_data(&data), Some(settled.clone()));
+            assert_eq!(StatusSummary::settled_revision(&data), Some(revision));
+            assert_eq!(StatusSummary::from_data(&data), Some(settled.clone()));
             settled.with_settled(None).write_to(&mut data);
-            assert_eq!(StatusSummary::settled_in(&data), None);
+            assert_eq!(StatusSummary::settled_revision(&data), None);
         }
         check(
             &source(&[(Phase::Settled, 19), (Phase::LeftAlone, 1)]),
@@ -285,7 +289,7 @@ mod tests {
                 ..source(&[(Phase::Settled, 18), (Phase::Refused, 2)])
             },
             &[object("a", "no such\nfield\u{202e}"), object("-b", "")],
-            "0123456789ab: 20 objects: 18 Settled, 2 Refused; not read whole: a.yaml is not understood",
+            "0123456789ab: 20 objects: 18 Settled, 2 Refused; not read completely: a.yaml is not understood",
             "Refused Pod shop/a: no such field\u{fffd}\nRefused Pod -b\n",
         );
         check(
@@ -304,20 +308,24 @@ mod tests {
 
     #[test]
     fn so_many_are_named_and_of_the_others_it_is_told_how_many_are_where() {
-        let many: Vec<ObjectStatus> = (0..NAMED + 5).map(|_| object("a", &"é".repeat(LONGEST))).collect();
-        let stand =
-            StatusSummary::of(&source(&[(Phase::Settled, 9), (Phase::Refused, NAMED + 5)]), &many, &[]);
-        assert_eq!(stand.open.lines().count(), NAMED + 1);
+        let many: Vec<ObjectStatus> =
+            (0..MAX_NAMED_OBJECTS + 5).map(|_| object("a", &"é".repeat(MAX_REASON_BYTES))).collect();
+        let stand = StatusSummary::of(
+            &source(&[(Phase::Settled, 9), (Phase::Refused, MAX_NAMED_OBJECTS + 5)]),
+            &many,
+            &[],
+        );
+        assert_eq!(stand.open.lines().count(), MAX_NAMED_OBJECTS + 1);
         assert!(stand.open.ends_with("and 5 more: 5 Refused\n"), "{}", stand.open);
-        assert!(stand.open.len() < NAMED * (LONGEST + 40));
-        assert_eq!(stand.unnamed(), [(Phase::Refused, 5)].into());
+        assert!(stand.open.len() < MAX_NAMED_OBJECTS * (MAX_REASON_BYTES + 40));
+        assert_eq!(stand.unnamed_counts(), [(Phase::Refused, 5)].into());
         let named = StatusSummary::of(&source(&[(Phase::Refused, 3)]), &many[..3], &[]);
-        assert_eq!((named.open.lines().count(), named.unnamed()), (3, BTreeMap::new()));
+        assert_eq!((named.open.lines().count(), named.unnamed_counts()), (3, BTreeMap::new()));
         let counts = [(Phase::Refused, 4), (Phase::Waiting, 9), (Phase::LeftAlone, 2)];
         let mixed = StatusSummary::of(&source(&counts), &many[..3], &[]);
         assert!(mixed.open.ends_with("and 10 more: 9 Waiting, 1 Refused\n"), "{}", mixed.open);
         let unnamed = [(Phase::Refused, 1), (Phase::Waiting, 9), (Phase::LeftAlone, 2)];
-        assert_eq!(mixed.unnamed(), unnamed.into());
+        assert_eq!(mixed.unnamed_counts(), unnamed.into());
     }
 
     #[test]
@@ -334,10 +342,10 @@ mod tests {
             reason: told.reason.clone().unwrap_or_default(),
         };
         assert_eq!(found, [recorded(&rolling), recorded(&left)]);
-        assert!(stand.heeds_opt_outs());
+        assert!(stand.is_heeding_opt_outs());
         let denied = StatusSummary::of(&SourceStatus { opt_out: OptOutPolicy::Denied, ..counts }, &[], &[]);
         let mut data = BTreeMap::new();
         denied.write_to(&mut data);
-        assert!(!StatusSummary::in_data(&data).unwrap().heeds_opt_outs());
+        assert!(!StatusSummary::from_data(&data).unwrap().is_heeding_opt_outs());
     }
 }

@@ -9,7 +9,7 @@ use super::sd_notify::{StatusTopic, SystemdService};
 use crate::heartbeat::{HeartbeatStatus, Heartbeats};
 
 /// The longest time between two looks: who is late is named at most this much later.
-const LOOK: Duration = Duration::from_secs(10);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Ends the watch when it is dropped.
 #[derive(Debug)]
@@ -24,13 +24,13 @@ pub struct WatchdogGuard {
 /// # Errors
 ///
 /// The thread cannot be started.
-pub fn watchdog(
+pub fn start_watchdog(
     service: SystemdService,
     heartbeats: Heartbeats,
     interval: Option<Duration>,
 ) -> std::io::Result<WatchdogGuard> {
     let (end, ended) = channel();
-    let pause = interval.map_or(LOOK, |interval| (interval / 2).min(LOOK));
+    let pause = interval.map_or(MAX_CHECK_INTERVAL, |interval| (interval / 2).min(MAX_CHECK_INTERVAL));
     let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: interval.is_some() };
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
         loop {
@@ -54,14 +54,14 @@ struct Watchdog {
 
 impl Watchdog {
     fn check(&mut self, now: Instant) {
-        let late = self.heartbeats.late(now);
+        let late = self.heartbeats.overdue_parts(now);
         let names: BTreeSet<Arc<str>> = late.iter().map(|sign| sign.name.clone()).collect();
         for sign in late.iter().filter(|sign| !self.late.contains(&sign.name)) {
-            let (silent, due) = (seconds(now, sign.last), seconds(now, sign.due));
-            tracing::error!("{} does not go on: silent for {silent} s, due {due} s ago", sign.name);
+            let (silent, due) = (seconds_since(now, sign.last), seconds_since(now, sign.due));
+            tracing::error!("{} is stuck: no heartbeat for {silent} s, due {due} s ago", sign.name);
         }
         for name in self.late.difference(&names) {
-            tracing::warn!("{name} goes on again");
+            tracing::warn!("{name} is running again");
         }
         if names != self.late {
             self.service.set_topic(StatusTopic::Progress, late_words(&late));
@@ -70,20 +70,20 @@ impl Watchdog {
             self.late = names;
         }
         if self.late.is_empty() && self.expected {
-            self.service.alive();
+            self.service.notify_alive();
         }
     }
 }
 
-fn seconds(now: Instant, then: Instant) -> u64 {
+fn seconds_since(now: Instant, then: Instant) -> u64 {
     now.saturating_duration_since(then).as_secs()
 }
 
 fn late_words(late: &[HeartbeatStatus]) -> String {
     match late {
         [] => String::new(),
-        [one] => format!("{} does not go on", one.name),
-        [first, rest @ ..] => format!("{} and {} more do not go on", first.name, rest.len()),
+        [one] => format!("{} is stuck", one.name),
+        [first, rest @ ..] => format!("{} and {} more are stuck", first.name, rest.len()),
     }
 }
 
@@ -92,13 +92,16 @@ mod tests {
     use super::super::sd_notify::tests::Manager;
     use super::*;
 
-    const LONG: Duration = Duration::from_hours(1);
+    const LONG_INTERVAL: Duration = Duration::from_hours(1);
 
     #[test]
     fn the_manager_hears_of_life_only_while_each_part_makes_progress() {
         let (manager, service) = Manager::with_service();
         let heartbeats = Heartbeats::default();
-        let (first, second) = (heartbeats.expect("the loop", LONG), heartbeats.expect("source shop", LONG));
+        let (first, second) = (
+            heartbeats.expect_part("the loop", LONG_INTERVAL),
+            heartbeats.expect_part("source shop", LONG_INTERVAL),
+        );
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: true };
         let mut look = |expected: &[&str]| {
             watch.check(Instant::now());
@@ -106,13 +109,13 @@ mod tests {
         };
         look(&["WATCHDOG=1"]);
         second.stall();
-        look(&["STATUS=source shop does not go on"]);
+        look(&["STATUS=source shop is stuck"]);
         look(&[]);
         first.stall();
-        look(&["STATUS=source shop and 1 more do not go on"]);
-        first.beat(LONG);
-        look(&["STATUS=source shop does not go on"]);
-        second.beat(LONG);
+        look(&["STATUS=source shop and 1 more are stuck"]);
+        first.record(LONG_INTERVAL);
+        look(&["STATUS=source shop is stuck"]);
+        second.record(LONG_INTERVAL);
         look(&["STATUS=", "WATCHDOG=1"]);
         // A part that is gone on purpose is not waited for.
         second.stall();
@@ -124,29 +127,29 @@ mod tests {
     fn a_manager_that_expects_nothing_hears_only_who_is_late() {
         let (manager, service) = Manager::with_service();
         let heartbeats = Heartbeats::default();
-        let heartbeat = heartbeats.expect("the loop", LONG);
+        let heartbeat = heartbeats.expect_part("the loop", LONG_INTERVAL);
         let mut watch = Watchdog { service, heartbeats, late: BTreeSet::new(), expected: false };
         watch.check(Instant::now());
         assert_eq!(manager.heard(), [""; 0]);
         heartbeat.stall();
         watch.check(Instant::now());
-        assert_eq!(manager.heard(), ["STATUS=the loop does not go on"]);
+        assert_eq!(manager.heard(), ["STATUS=the loop is stuck"]);
     }
 
     #[test]
     fn the_thread_repeats_it_within_the_interval_and_ends() {
         let (manager, service) = Manager::with_service();
         let heartbeats = Heartbeats::default();
-        let heartbeat = heartbeats.expect("the loop", LONG);
+        let heartbeat = heartbeats.expect_part("the loop", LONG_INTERVAL);
         let begun = Instant::now();
-        let watched = watchdog(service, heartbeats, Some(Duration::from_millis(40))).unwrap();
+        let watched = start_watchdog(service, heartbeats, Some(Duration::from_millis(40))).unwrap();
         for _ in 0..3 {
             assert_eq!(manager.hears(), "WATCHDOG=1");
         }
         // Two pauses of half of the interval lie between three signs.
         assert!(begun.elapsed() >= Duration::from_millis(40));
         heartbeat.stall();
-        while manager.hears() != "STATUS=the loop does not go on" {}
+        while manager.hears() != "STATUS=the loop is stuck" {}
         drop(watched);
     }
 }

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::report::VERSION;
+use crate::report::STATUS_VERSION;
 
 /// An answer that tells why there is none.
 #[derive(Debug)]
@@ -21,18 +21,19 @@ impl ErrorResponse {
 }
 
 /// Returns an answer to what is done later.
-pub(super) fn accepted(message: &str) -> Json<serde_json::Value> {
-    Json(json!({ "apiVersion": VERSION, "kind": "Accepted", "message": message }))
+pub(super) fn accepted_response(message: &str) -> Json<serde_json::Value> {
+    Json(json!({ "apiVersion": STATUS_VERSION, "kind": "Accepted", "message": message }))
 }
 
 impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        (self.0, Json(json!({ "apiVersion": VERSION, "kind": "Error", "message": self.1 }))).into_response()
+        (self.0, Json(json!({ "apiVersion": STATUS_VERSION, "kind": "Error", "message": self.1 })))
+            .into_response()
     }
 }
 
 /// Returns a question that is understood, or which of its parameters is not.
-pub(super) fn understood<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, ErrorResponse> {
+pub(super) fn require_query<T>(question: Result<Query<T>, QueryRejection>) -> Result<T, ErrorResponse> {
     let Query(question) =
         question.map_err(|rejection| ErrorResponse(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     Ok(question)

@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The maximum number of connections served at a time; the others wait in the kernel's queue.
-pub(super) const ALL: usize = 64;
+pub(super) const MAX_CONNECTIONS: usize = 64;
 
 /// The maximum number of one address at a time.
-const MOST: usize = ALL / 4;
+const MAX_CONNECTIONS_PER_ADDRESS: usize = MAX_CONNECTIONS / 4;
 
 /// The number of connections of each address.
 #[derive(Clone, Debug, Default)]
@@ -26,10 +26,10 @@ impl PeerConnections {
     ///
     /// All of this host have one address between them, and so no bound of their own.
     pub(super) fn admit(&self, address: IpAddr) -> Option<PeerConnection> {
-        let address = network(address);
+        let address = network_of(address);
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(address).or_default();
-        if *count >= MOST && !address.is_loopback() {
+        if *count >= MAX_CONNECTIONS_PER_ADDRESS && !address.is_loopback() {
             return None;
         }
         *count += 1;
@@ -50,7 +50,7 @@ impl Drop for PeerConnection {
 }
 
 /// One host has a whole network of 64 bits to itself in IPv6.
-fn network(address: IpAddr) -> IpAddr {
+fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => Ipv6Addr::from(u128::from(v6) >> 64 << 64).into(),
         other => other,
@@ -65,7 +65,8 @@ mod tests {
     fn nobody_takes_all_connections() {
         let peers = PeerConnections::default();
         let admit = |address: &str| peers.admit(address.parse().unwrap());
-        let mut held: Vec<_> = (0..MOST).map(|_| admit("192.0.2.1").unwrap()).collect();
+        let mut held: Vec<_> =
+            (0..MAX_CONNECTIONS_PER_ADDRESS).map(|_| admit("192.0.2.1").unwrap()).collect();
         for (address, expected) in
             [("192.0.2.1", false), ("::ffff:192.0.2.1", false), ("192.0.2.2", true), ("2001:db8::1", true)]
         {
@@ -73,7 +74,8 @@ mod tests {
         }
         held.pop();
         assert!(admit("192.0.2.1").is_some(), "one has gone");
-        let _network: Vec<_> = (0..MOST).map(|n| admit(&format!("2001:db8::{n}")).unwrap()).collect();
+        let _network: Vec<_> =
+            (0..MAX_CONNECTIONS_PER_ADDRESS).map(|n| admit(&format!("2001:db8::{n}")).unwrap()).collect();
         assert!(admit("2001:db8::ffff").is_none(), "one host has many addresses of a network");
         assert!(admit("2001:db8:0:1::1").is_some());
     }
@@ -82,7 +84,8 @@ mod tests {
     fn those_on_this_host_share_an_address_and_no_bound() {
         let peers = PeerConnections::default();
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
-            let held: Vec<_> = (0..2 * MOST).map(|_| peers.admit(address.parse().unwrap())).collect();
+            let held: Vec<_> =
+                (0..2 * MAX_CONNECTIONS_PER_ADDRESS).map(|_| peers.admit(address.parse().unwrap())).collect();
             assert!(held.iter().all(Option::is_some), "{address}");
         }
         assert!(peers.0.lock().unwrap().is_empty(), "who has gone takes no memory");

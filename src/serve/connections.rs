@@ -16,19 +16,19 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::client_addresses::{ALL, PeerConnections};
+use super::client_addresses::{MAX_CONNECTIONS, PeerConnections};
 use super::slow_clients::TimedStream;
 use super::tls::TlsSettings;
 use crate::report::{EndpointMetrics, RequestRejection};
 
 /// The longest time that a request's head may take.
-const HEAD: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request's head is never larger, in bytes.
-const LARGEST_HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// After a failure to accept, as when no file descriptor is free, for so long none is tried.
-const REST: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// An open place.
 pub(super) enum OpenListener {
@@ -75,7 +75,7 @@ pub(super) async fn serve(
     endpoints: EndpointMetrics,
     stop: CancellationToken,
 ) {
-    let (free, peers) = (Arc::new(Semaphore::new(ALL)), PeerConnections::default());
+    let (free, peers) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), PeerConnections::default());
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
@@ -89,24 +89,24 @@ pub(super) async fn serve(
                 let place = incoming.address().map(|address| peers.admit(address));
                 if matches!(place, Some(None)) {
                     // Closed without a word: an answer would wait for whoever does not read it.
-                    endpoints.unanswered(RequestRejection::Connections);
+                    endpoints.count_rejection(RequestRejection::Connections);
                     continue;
                 }
                 let router = router.clone();
                 open.spawn(async move {
-                    answer(incoming, router).await;
+                    serve_connection(incoming, router).await;
                     drop((permit, place));
                 });
             }
             Err(error) => {
-                tracing::debug!("nobody can connect: {error}");
-                tokio::time::sleep(REST).await;
+                tracing::debug!("no connections are accepted: {error}");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
-async fn answer(incoming: IncomingConnection, router: Router) {
+async fn serve_connection(incoming: IncomingConnection, router: Router) {
     match incoming {
         IncomingConnection::Unix(stream) => converse(TimedStream::new(stream), router).await,
         IncomingConnection::Tcp(stream) => {
@@ -126,8 +126,8 @@ async fn answer(incoming: IncomingConnection, router: Router) {
 async fn converse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, router: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(LARGEST_HEAD)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     if let Err(error) = connection.await {
         tracing::debug!("a connection: {error}");

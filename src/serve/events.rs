@@ -15,21 +15,21 @@ use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
-use super::answer::{ErrorResponse, understood};
+use super::answer::{ErrorResponse, require_query};
 use crate::report::{EventRecord, EventRecorder};
 
 /// The maximum number of listeners at each endpoint: they hold a connection each, and others ask
 /// too.
-const LISTENERS: usize = 16;
+const MAX_LISTENERS: usize = 16;
 
 /// After so long without any notice a comment shows that the connection still stands.
-const SILENCE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The time for which a client that lost its connection waits before it connects again, in
 /// milliseconds.
-const AGAIN: &str = "retry: 2000\n\n";
+const RECONNECT_HINT: &str = "retry: 2000\n\n";
 
-const LAST: HeaderName = HeaderName::from_static("last-event-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The events for listeners.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub(super) struct EventStreams {
 impl EventStreams {
     /// Returns where these notices are heard.
     pub(super) fn of(recorder: EventRecorder) -> Self {
-        Self { recorder, free: Arc::new(Semaphore::new(LISTENERS)) }
+        Self { recorder, free: Arc::new(Semaphore::new(MAX_LISTENERS)) }
     }
 }
 
@@ -76,20 +76,21 @@ struct EventListener {
 }
 
 /// Tells what has happened after a notice (of those that are kept), and from then on what happens.
-pub(super) async fn events(
+pub(super) async fn stream_events(
     State(stage): State<EventStreams>,
     headers: HeaderMap,
     wish: Result<Query<EventQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
-    let wish = understood(wish)?;
+    let wish = require_query(wish)?;
     let Ok(permit) = stage.free.clone().try_acquire_owned() else {
         // A refused listener must not keep a connection from others.
-        let full = ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "too many listen already");
+        let full = ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen already");
         return Ok(([(header::CONNECTION, "close")], full).into_response());
     };
     // A client that connects again says by the header where it was; a parameter keeps its first
     // value.
-    let last = headers.get(LAST).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+    let last =
+        headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
     let notices = stage.recorder.subscribe_after(last.or(wish.after).unwrap_or(0));
     let listener = EventListener {
         source: wish.source,
@@ -112,18 +113,18 @@ pub(super) async fn events(
 impl EventListener {
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.greeted, true) {
-            return Some(AGAIN.to_owned());
+            return Some(RECONNECT_HINT.to_owned());
         }
         while let Some(notice) = self.past.pop_front() {
-            if self.wants(&notice) {
+            if self.is_interested(&notice) {
                 return text(&notice);
             }
         }
         loop {
             let coming = self.coming.as_mut()?;
-            match tokio::time::timeout(SILENCE, coming.recv()).await {
+            match tokio::time::timeout(KEEP_ALIVE_INTERVAL, coming.recv()).await {
                 Err(_) => return Some(":\n\n".to_owned()),
-                Ok(Ok(notice)) if self.wants(&notice) => return text(&notice),
+                Ok(Ok(notice)) if self.is_interested(&notice) => return text(&notice),
                 Ok(Ok(_)) => {}
                 // It ends, and whoever connects again hears what is still kept.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return None,
@@ -131,7 +132,7 @@ impl EventListener {
         }
     }
 
-    fn wants(&self, notice: &EventRecord) -> bool {
+    fn is_interested(&self, notice: &EventRecord) -> bool {
         self.source.as_ref().is_none_or(|source| *source == notice.source)
     }
 }
@@ -168,7 +169,7 @@ mod tests {
 
     async fn answer(stage: &EventStreams, path: &str, last: Option<u64>) -> Response {
         use hyper::service::Service as _;
-        let router: Router = Router::new().route("/", get(events)).with_state(stage.clone());
+        let router: Router = Router::new().route("/", get(stream_events)).with_state(stage.clone());
         let mut request = Request::get(path);
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last.to_string());
@@ -211,7 +212,7 @@ mod tests {
     async fn silence_is_told_and_news_come_at_once() {
         let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         let mut told = answer(&stage, "/", None).await.into_body().into_data_stream();
-        assert_eq!(told.next().await.unwrap().unwrap(), AGAIN);
+        assert_eq!(told.next().await.unwrap().unwrap(), RECONNECT_HINT);
         assert_eq!(told.next().await.unwrap().unwrap(), ":\n\n");
         stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "news"));
         let news = told.next().await.unwrap().unwrap();
@@ -227,7 +228,7 @@ mod tests {
     async fn so_many_listen_and_no_more() {
         let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
         let mut open = Vec::new();
-        for _ in 0..LISTENERS {
+        for _ in 0..MAX_LISTENERS {
             open.push(answer(&stage, "/", None).await);
         }
         let refused = answer(&stage, "/", None).await;

@@ -20,9 +20,9 @@ use crate::report::{EndpointMetrics, RequestRejection};
 use crate::secret::Secret;
 
 /// The header by which browsers name the site of a request (W3C, Fetch Metadata).
-const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The checks of each request.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl RequestGuard {
     /// the token in this file, where there is one.
     pub fn new(hosts: &[String], token: Option<PathBuf>) -> Self {
         let read = |files: &[PathBuf]| match files {
-            [file] => Secret::read(file).map_err(|why| format!("nobody is let in by the token: {why}")),
+            [file] => Secret::read(file).map_err(|why| format!("no token is accepted: {why}")),
             _ => Err("a token is one file".to_owned()),
         };
         let token = token.map(|file| FileBacked::of(vec![file], StaleFallback::Nothing, read));
@@ -78,7 +78,7 @@ impl RequestGuard {
         Self { hosts: hosts.into(), others, token: None, browsers: BrowserAccess::SendNothing }
     }
 
-    fn knows(&self, name: &str) -> bool {
+    fn has_host(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let other = self.others == OtherNames::WithoutDot && !name.contains('.');
@@ -86,7 +86,7 @@ impl RequestGuard {
     }
 
     fn is_called_by(&self, called: Option<&str>) -> bool {
-        called.map_or(self.others == OtherNames::WithoutDot, |called| self.knows(without_port(called)))
+        called.map_or(self.others == OtherNames::WithoutDot, |called| self.has_host(strip_port(called)))
     }
 
     async fn judge(&self, request: &Parts) -> Result<RequestDecision, ErrorResponse> {
@@ -100,7 +100,7 @@ impl RequestGuard {
         }
         let Some(token) = &self.token else { return Ok(RequestDecision::Open) };
         // Without a token that can be read nobody is let in.
-        let token = token.now().await.ok();
+        let token = token.current_value().await.ok();
         if self.browsers == BrowserAccess::SignIn {
             if session::is_sign_in(request) {
                 return Ok(RequestDecision::Form(token));
@@ -111,7 +111,7 @@ impl RequestGuard {
                 return Ok(RequestDecision::Open);
             }
         }
-        let given = request.headers.get(header::AUTHORIZATION).and_then(bearer);
+        let given = request.headers.get(header::AUTHORIZATION).and_then(bearer_token);
         match (token, given) {
             (Some(token), Some(given)) if token.is(given) => Ok(RequestDecision::Open),
             _ => Err(ErrorResponse::new(
@@ -124,8 +124,8 @@ impl RequestGuard {
     /// Refuses a request; who opens the page in a browser, and may sign in, gets the form.
     fn refuse(&self, request: &Parts, failed: ErrorResponse) -> Response {
         let unknown = failed.0 == StatusCode::UNAUTHORIZED;
-        if unknown && self.browsers == BrowserAccess::SignIn && session::opens_page(request) {
-            return session::form(StatusCode::UNAUTHORIZED, "");
+        if unknown && self.browsers == BrowserAccess::SignIn && session::is_page_request(request) {
+            return session::sign_in_form(StatusCode::UNAUTHORIZED, "");
         }
         failed.into_response()
     }
@@ -141,7 +141,7 @@ enum RequestDecision {
 }
 
 /// Lets a request through, or answers why not.
-pub(super) async fn guarded(
+pub(super) async fn check_request(
     State((guard, endpoints)): State<(RequestGuard, EndpointMetrics)>,
     request: Request,
     next: Next,
@@ -159,7 +159,7 @@ pub(super) async fn guarded(
         }
         Err(failed) => guard.refuse(&head, failed),
     };
-    endpoints.unanswered(match response.status() {
+    endpoints.count_rejection(match response.status() {
         StatusCode::FORBIDDEN => RequestRejection::Site,
         StatusCode::MISDIRECTED_REQUEST => RequestRejection::Name,
         _ => RequestRejection::Token,
@@ -184,7 +184,7 @@ fn host(target: &Uri, headers: &HeaderMap) -> Option<String> {
     only.to_str().ok().map(str::to_owned)
 }
 
-fn without_port(authority: &str) -> &str {
+fn strip_port(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
@@ -202,12 +202,12 @@ fn is_from_here(request: &Parts, called: &str) -> bool {
         authority.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(called))
     };
     // Somebody follows a link to the page: it is shown to them, and to nobody else.
-    let follows = request.uri.path() == "/" && is(&MODE, b"navigate") && is(&DEST, b"document");
+    let follows = request.uri.path() == "/" && is(&FETCH_MODE, b"navigate") && is(&FETCH_DEST, b"document");
     let near = |site: &[u8]| matches!(site, b"same-origin" | b"none");
-    all(&header::ORIGIN).all(same) && (follows || all(&SITE).all(near))
+    all(&header::ORIGIN).all(same) && (follows || all(&FETCH_SITE).all(near))
 }
 
-fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+fn bearer_token(value: &HeaderValue) -> Option<&[u8]> {
     let (scheme, token) = value.as_bytes().split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }

@@ -22,7 +22,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use hmac::Mac as _;
 use sha2::{Digest as _, Sha256};
 
-use super::answer::{ErrorResponse, accepted};
+use super::answer::{ErrorResponse, accepted_response};
 use super::process::ProcessHandle;
 use crate::config::DnsLabel;
 use crate::daemon::FetchResult;
@@ -30,23 +30,23 @@ use crate::report::WebhookOutcome;
 use crate::secret::{Mac, Secret, is_there};
 
 /// A body is never larger, in bytes.
-const LARGEST: usize = 1 << 20;
+const MAX_WEBHOOK_BYTES: usize = 1 << 20;
 
 /// The longest time that a body may take.
-const BODY: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The burst of webhooks, and their rate a second: of one source, and of all together.
-const OF_ONE: (u32, u32) = (10, 1);
-const OF_ALL: (u32, u32) = (50, 10);
+const RATE_PER_SOURCE: (u32, u32) = (10, 1);
+const RATE_OF_ALL: (u32, u32) = (50, 10);
 
 /// Sources share so many counts, by their names: whether there is a source of a name shows in
 /// nothing.
-const COUNTS: usize = 64;
+const RATE_BUCKETS: usize = 64;
 
 /// Headers with the code of the body in hexadecimal digits, and what stands before those.
 ///
 /// GitHub; Bitbucket; Gitea; Forgejo: as their documentation of webhooks has it.
-const SIGNATURES: [(&str, &str); 4] = [
+const SIGNATURE_HEADERS: [(&str, &str); 4] = [
     ("x-hub-signature-256", "sha256="),
     ("x-hub-signature", "sha256="),
     ("x-gitea-signature", ""),
@@ -54,7 +54,7 @@ const SIGNATURES: [(&str, &str); 4] = [
 ];
 
 /// The header in which GitLab sends the secret itself.
-const TOKEN: &str = "x-gitlab-token";
+const GITLAB_TOKEN_HEADER: &str = "x-gitlab-token";
 
 /// The sources that this process does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,14 +88,14 @@ impl WebhookReceiver {
         Arc::new(Self {
             secret,
             others,
-            of_all: limiter(OF_ALL),
-            of_one: (0..COUNTS).map(|_| limiter(OF_ONE)).collect(),
-            unknown: Secret::unmatchable(),
+            of_all: limiter(RATE_OF_ALL),
+            of_one: (0..RATE_BUCKETS).map(|_| limiter(RATE_PER_SOURCE)).collect(),
+            unknown: Secret::new_unmatchable(),
             told: Mutex::default(),
         })
     }
 
-    fn lets_pass(&self, source: &str) -> bool {
+    fn is_within_rate(&self, source: &str) -> bool {
         let count = Sha256::digest(source.as_bytes())[0] as usize % self.of_one.len().max(1);
         self.of_one.get(count).is_some_and(|limiter| limiter.check().is_ok()) && self.of_all.check().is_ok()
     }
@@ -110,7 +110,7 @@ impl WebhookReceiver {
         let file = if is_there(&own) { &*own } else { common };
         Some(Secret::read(file).unwrap_or_else(|why| {
             if is_there(file) {
-                self.log_once(format!("no webhook for the source {name} is heard: {why}"));
+                self.log_once(format!("webhooks for the source {name} are not accepted: {why}"));
             }
             self.unknown.clone()
         }))
@@ -141,7 +141,7 @@ fn has_any(common: &Path) -> bool {
 }
 
 /// Answers a webhook, and counts it.
-pub(super) async fn hook(
+pub(super) async fn answer_webhook(
     State((hooks, process)): State<(Arc<WebhookReceiver>, ProcessHandle)>,
     source: Result<extract::Path<String>, PathRejection>,
     request: Request,
@@ -160,8 +160,8 @@ pub(super) async fn hook(
         _ => return answer,
     };
     // The loop is not asked for those that are too many.
-    let known = outcome != WebhookOutcome::TooMany && process.knows(&source).await;
-    process.endpoints.hook(Some(source.as_str()).filter(|_| known), outcome);
+    let known = outcome != WebhookOutcome::TooMany && process.has_source(&source).await;
+    process.endpoints.count_webhook(Some(source.as_str()).filter(|_| known), outcome);
     answer
 }
 
@@ -180,11 +180,11 @@ async fn receive(
         let why = ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are sent by POST");
         return Ok((only, why).into_response());
     }
-    if !hooks.lets_pass(source) {
+    if !hooks.is_within_rate(source) {
         let later = [(header::RETRY_AFTER, HeaderValue::from_static("10"))];
         let why = ErrorResponse::new(
             StatusCode::TOO_MANY_REQUESTS,
-            "too many webhooks; the source is looked at anyway",
+            "too many webhooks; the source is fetched anyway",
         );
         return Ok((later, why).into_response());
     }
@@ -192,7 +192,7 @@ async fn receive(
     let secret = tokio::task::spawn_blocking(move || known.secret_of(&name)).await;
     let secret = secret.ok().flatten().ok_or_else(nowhere)?;
     let (head, body) = request.into_parts();
-    let code = match tokio::time::timeout(BODY, code_of(&secret, &head.headers, body)).await {
+    let code = match tokio::time::timeout(BODY_TIMEOUT, body_code(&secret, &head.headers, body)).await {
         Ok(code) => code?,
         Err(_) => return Err(ErrorResponse::new(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
     };
@@ -203,8 +203,8 @@ async fn receive(
         return Err(refused());
     }
     let message = answer_text(process.fetch(source).await, hooks.others).ok_or_else(refused)?;
-    tracing::debug!(source, "a webhook asks for a look: {message}");
-    Ok((StatusCode::ACCEPTED, accepted(message)).into_response())
+    tracing::debug!(source, "webhook: {message}");
+    Ok((StatusCode::ACCEPTED, accepted_response(message)).into_response())
 }
 
 /// Returns the answer for a sender that knows the secret; none where there is no such source.
@@ -212,18 +212,21 @@ fn answer_text(fetched: Option<FetchResult>, others: UnservedSources) -> Option<
     match (fetched, others) {
         (Some(FetchResult::NoSource), UnservedSources::Nobody) => None,
         (Some(FetchResult::NoSource), UnservedSources::Replicas) => {
-            Some("this replica does not serve the source; the one that does looks at it in its interval")
+            Some("this replica does not serve the source; the one that does polls it at its interval")
         }
         // A loop that has not begun begins with a look.
-        (Some(FetchResult::Begun) | None, _) => Some("the source is looked at"),
+        (Some(FetchResult::Begun) | None, _) => Some("the source is fetched"),
     }
 }
 
 /// Returns the code of a body, of which nothing is kept.
-async fn code_of(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Mac, ErrorResponse> {
+async fn body_code(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Mac, ErrorResponse> {
     let too_large = || ErrorResponse::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB");
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > LARGEST as u64) {
+    if announced
+        .and_then(|text| text.parse::<u64>().ok())
+        .is_some_and(|length| length > MAX_WEBHOOK_BYTES as u64)
+    {
         return Err(too_large());
     }
     let (mut code, mut length) = (secret.code(), 0);
@@ -232,7 +235,7 @@ async fn code_of(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<Mac
         let chunk =
             chunk.map_err(|_| ErrorResponse::new(StatusCode::BAD_REQUEST, "the body cannot be read"))?;
         length += chunk.len();
-        if length > LARGEST {
+        if length > MAX_WEBHOOK_BYTES {
             return Err(too_large());
         }
         code.update(&chunk);
@@ -247,7 +250,8 @@ fn is_right(secret: &Secret, headers: &HeaderMap, code: &Mac) -> bool {
         let digits = value.and_then(|value| value.strip_prefix(begin)).and_then(bytes);
         digits.is_some_and(|digits| code.clone().verify_slice(&digits).is_ok())
     };
-    SIGNATURES.iter().any(signed) || headers.get(TOKEN).is_some_and(|token| secret.is(token.as_bytes()))
+    SIGNATURE_HEADERS.iter().any(signed)
+        || headers.get(GITLAB_TOKEN_HEADER).is_some_and(|token| secret.is(token.as_bytes()))
 }
 
 /// 32 bytes out of 64 hexadecimal digits.

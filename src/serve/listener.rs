@@ -15,8 +15,8 @@ use crate::config::TlsFiles;
 use crate::report::EndpointMetrics;
 
 /// The time before an endpoint is tried again, at first and at most.
-const FIRST: Duration = Duration::from_secs(1);
-const LAST: Duration = Duration::from_secs(30);
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// A place to answer at.
 #[derive(Clone, Debug)]
@@ -31,20 +31,20 @@ pub enum ListenEndpoint {
 
 /// Serves an endpoint until it is stopped. A listener that fails to bind does not stop the daemon,
 /// and is tried again.
-pub async fn listen(
+pub async fn serve_endpoint(
     place: ListenEndpoint,
     router: Router,
     endpoints: EndpointMetrics,
     stop: CancellationToken,
 ) {
-    let (mut wait, mut told) = (FIRST, None);
+    let (mut wait, mut told) = (FIRST_RETRY_DELAY, None);
     loop {
         match open(&place).await {
             Ok(listener) => return connections::serve(listener, router, endpoints, stop).await,
             Err(error) => {
                 let why = error.to_string();
                 if told.as_ref() != Some(&why) {
-                    tracing::warn!("nothing is answered about the status: {why}; it is tried again");
+                    tracing::warn!("the HTTP API is not available: {why}; retrying");
                 }
                 told = Some(why);
             }
@@ -52,7 +52,7 @@ pub async fn listen(
         if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
             return;
         }
-        wait = (wait * 2).min(LAST);
+        wait = (wait * 2).min(MAX_RETRY_DELAY);
     }
 }
 
@@ -64,7 +64,7 @@ async fn open(place: &ListenEndpoint) -> Result<OpenListener, ServeError> {
         }
         ListenEndpoint::Address(address, Some(files)) => {
             let tls = TlsSettings::of(files);
-            tls.now().await.map_err(ServeError::Tls)?;
+            tls.current_config().await.map_err(ServeError::Tls)?;
             Ok(OpenListener::Tls(bind_to(*address, "answering on https").await?, tls))
         }
         ListenEndpoint::Probes(address) => {

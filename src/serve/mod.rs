@@ -26,12 +26,12 @@ mod socket;
 mod tls;
 
 /// The description of the HTTP API, as an `OpenAPI` document.
-pub const OPENAPI: &str = include_str!("openapi.json");
+pub const OPENAPI_DOCUMENT: &str = include_str!("openapi.json");
 
 pub use error::ServeError;
 pub use guard::RequestGuard;
 pub use hook::{UnservedSources, WebhookReceiver};
-pub use listener::{ListenEndpoint, listen};
+pub use listener::{ListenEndpoint, serve_endpoint};
 pub use process::ProcessHandle;
 pub use routes::{RouteSet, router};
 pub use socket::bind;

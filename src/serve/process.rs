@@ -11,7 +11,7 @@ use crate::heartbeat::Heartbeats;
 use crate::report::{DaemonStatus, EndpointMetrics, EventRecorder, Metrics, SystemdService};
 
 /// The loop answers within milliseconds: one that takes longer is stuck.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The process behind the routes.
 #[derive(Clone, Debug)]
@@ -45,31 +45,32 @@ impl ProcessHandle {
     }
 
     pub(super) fn inquiries(&self) -> Result<Inquiries, ErrorResponse> {
-        let none = || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not begun yet".to_owned());
+        let none =
+            || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not started yet".to_owned());
         self.running.borrow().clone().ok_or_else(none)
     }
 
     /// Hints that a source has something new; none while no loop answers.
     pub(super) async fn fetch(&self, source: &str) -> Option<FetchResult> {
-        answer_in_time(self.inquiries().ok()?.fetch(source)).await.ok()
+        wait_for_loop(self.inquiries().ok()?.fetch(source)).await.ok()
     }
 
     /// Returns whether the loop that runs has a source of this name.
-    pub(super) async fn knows(&self, source: &str) -> bool {
+    pub(super) async fn has_source(&self, source: &str) -> bool {
         let Ok(inquiries) = self.inquiries() else { return false };
-        answer_in_time(inquiries.knows(source)).await.unwrap_or(false)
+        wait_for_loop(inquiries.has_source(source)).await.unwrap_or(false)
     }
 
     pub(super) async fn status(&self) -> Result<DaemonStatus, ErrorResponse> {
-        answer_in_time(self.inquiries()?.status()).await
+        wait_for_loop(self.inquiries()?.status()).await
     }
 }
 
-pub(super) async fn answer_in_time<T>(answer: impl Future<Output = Option<T>>) -> Result<T, ErrorResponse> {
-    asked_within(PATIENCE, "the loop", answer).await
+pub(super) async fn wait_for_loop<T>(answer: impl Future<Output = Option<T>>) -> Result<T, ErrorResponse> {
+    wait_within(LOOP_TIMEOUT, "the loop", answer).await
 }
 
-pub(super) async fn asked_within<T>(
+pub(super) async fn wait_within<T>(
     time: Duration,
     who: &str,
     answer: impl Future<Output = Option<T>>,

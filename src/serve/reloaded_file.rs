@@ -50,7 +50,7 @@ impl<T: Send + Sync + 'static> FileBacked<T> {
 
     /// Returns the present value, or the reason for which there is none. A disk that hangs holds up
     /// nobody else.
-    pub(super) async fn now(self: &Arc<Self>) -> Result<Arc<T>, String> {
+    pub(super) async fn current_value(self: &Arc<Self>) -> Result<Arc<T>, String> {
         let kept = self.clone();
         let read = tokio::task::spawn_blocking(move || kept.read()).await;
         // A panic message may hold file contents.
@@ -60,7 +60,7 @@ impl<T: Send + Sync + 'static> FileBacked<T> {
     fn read(&self) -> Result<Arc<T>, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Before the files are read: what changes meanwhile is read again.
-        let stamps: Vec<FileVersion> = self.files.iter().map(|file| stamp(file)).collect();
+        let stamps: Vec<FileVersion> = self.files.iter().map(|file| file_version(file)).collect();
         if let (Some(made), true) = (&known.made, known.stamps == stamps) {
             return made.clone();
         }
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static> FileBacked<T> {
     }
 }
 
-fn stamp(file: &Path) -> FileVersion {
+fn file_version(file: &Path) -> FileVersion {
     let found = fs::metadata(file).ok()?;
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.len()))
 }

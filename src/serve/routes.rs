@@ -12,27 +12,28 @@ use axum::routing::{any, get};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{ErrorResponse, understood};
-use super::events::{EventStreams, events};
-use super::guard::{RequestGuard, guarded};
-use super::hook::{WebhookReceiver, hook};
+use super::answer::{ErrorResponse, require_query};
+use super::events::{EventStreams, stream_events};
+use super::guard::{RequestGuard, check_request};
+use super::hook::{WebhookReceiver, answer_webhook};
 use super::page;
-use super::process::{ProcessHandle, answer_in_time, asked_within};
+use super::process::{ProcessHandle, wait_for_loop, wait_within};
 use crate::daemon::Inquiries;
 use crate::object::{GroupKind, ObjectId};
 use crate::report::{
-    self, DaemonStatus, DifferingObject, MEDIA_TYPE, ObjectComparison, ObjectFilter, ObjectStatus, VERSION,
+    self, DaemonStatus, DifferingObject, MEDIA_TYPE, ObjectComparison, ObjectFilter, ObjectStatus,
+    STATUS_VERSION,
 };
 
 /// The longest time that comparing with the cluster may take, and with whom.
-const COMPARISON: Duration = Duration::from_mins(1);
-const SERVER: &str = "the API server";
+const COMPARISON_TIMEOUT: Duration = Duration::from_mins(1);
+const COMPARISON_SUBJECT: &str = "the API server";
 
 /// The word in place of the namespace of a cluster-scoped object.
-const NO_NAMESPACE: &str = "-";
+const CLUSTER_SCOPE_WORD: &str = "-";
 
 /// The headers of each response: it is never stored, and runs nothing.
-const HEADERS: [(header::HeaderName, HeaderValue); 4] = [
+const RESPONSE_HEADERS: [(header::HeaderName, HeaderValue); 4] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
@@ -52,71 +53,70 @@ pub enum RouteSet {
 /// Returns all that is answered at a door.
 pub fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
     let questions = match door {
-        RouteSet::Guarded(guard) => {
-            questions(process.clone()).layer(from_fn_with_state((guard, process.endpoints.clone()), guarded))
-        }
-        RouteSet::Probes => return probes(process).layer(from_fn(described)),
+        RouteSet::Guarded(guard) => question_routes(process.clone())
+            .layer(from_fn_with_state((guard, process.endpoints.clone()), check_request)),
+        RouteSet::Probes => return probe_routes(process).layer(from_fn(describe_response)),
     };
-    let heard = Router::new().route("/hook/{source}", any(hook)).with_state((hooks, process));
+    let heard = Router::new().route("/hook/{source}", any(answer_webhook)).with_state((hooks, process));
     // Webhooks show by their signature who they are.
-    questions.merge(heard).layer(from_fn(described))
+    questions.merge(heard).layer(from_fn(describe_response))
 }
 
-fn questions(process: ProcessHandle) -> Router {
+fn question_routes(process: ProcessHandle) -> Router {
     let stage = EventStreams::of(process.recorder.clone());
     Router::new()
         .route("/livez", get(live))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+        .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics_text))
         .route("/v1/status", get(status))
         .route("/v1/objects", get(objects))
         .route("/v1/objects/{kind}/{namespace}/{name}", get(object))
-        .route("/v1/diff", get(diff))
-        .merge(Router::new().route("/v1/events", get(events)).with_state(stage))
-        .route("/openapi.json", get(described_by))
-        .route("/", get(page::index))
-        .route("/page.js", get(page::script))
-        .route("/page.css", get(page::style))
-        .route("/icon.svg", get(page::icon))
-        .fallback(nowhere)
-        .layer(from_fn(asked_only))
+        .route("/v1/diff", get(diff_source))
+        .merge(Router::new().route("/v1/events", get(stream_events)).with_state(stage))
+        .route("/openapi.json", get(openapi_document))
+        .route("/", get(page::page_html))
+        .route("/page.js", get(page::page_script))
+        .route("/page.css", get(page::page_style))
+        .route("/icon.svg", get(page::page_icon))
+        .fallback(not_found)
+        .layer(from_fn(reject_writes))
         .with_state(process)
 }
 
-fn probes(process: ProcessHandle) -> Router {
+fn probe_routes(process: ProcessHandle) -> Router {
     let bare = async |answer: Result<&'static str, ErrorResponse>| {
         answer.map_err(|failed| ErrorResponse::new(failed.0, "not now"))
     };
     let (living, being_ready) = (
         async move |state: State<ProcessHandle>| bare(live(state).await).await,
         // The fault is not told to everybody.
-        async move |state: State<ProcessHandle>| bare(ready(state).await.map(|_| "ok\n")).await,
+        async move |state: State<ProcessHandle>| bare(readiness(state).await.map(|_| "ok\n")).await,
     );
     Router::new()
         .route("/livez", get(living))
         .route("/readyz", get(being_ready))
-        .fallback(nowhere)
-        .layer(from_fn(asked_only))
+        .fallback(not_found)
+        .layer(from_fn(reject_writes))
         .with_state(process)
 }
 
-async fn nowhere() -> ErrorResponse {
+async fn not_found() -> ErrorResponse {
     ErrorResponse::new(StatusCode::NOT_FOUND, "there is no such page")
 }
 
 /// Refuses all that is no question, whatever it is about.
-async fn asked_only(request: Request, next: Next) -> Response {
+async fn reject_writes(request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
     let only = [(header::ALLOW, HeaderValue::from_static("GET, HEAD"))];
-    (only, ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "nothing is changed here")).into_response()
+    (only, ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, "nothing can be changed here")).into_response()
 }
 
 /// Adds what each answer says about itself, unless it says otherwise.
-async fn described(request: Request, next: Next) -> Response {
+async fn describe_response(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    for (name, value) in HEADERS {
+    for (name, value) in RESPONSE_HEADERS {
         response.headers_mut().entry(name).or_insert(value);
     }
     response
@@ -181,13 +181,13 @@ struct DifferenceQuery {
     source: Option<String>,
 }
 
-async fn described_by() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], super::OPENAPI)
+async fn openapi_document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], super::OPENAPI_DOCUMENT)
 }
 
 /// Alive is what makes progress: the loop, what reads each source, and each watch.
 async fn live(State(process): State<ProcessHandle>) -> Result<&'static str, ErrorResponse> {
-    let late = process.heartbeats.late(Instant::now());
+    let late = process.heartbeats.overdue_parts(Instant::now());
     if late.is_empty() {
         return Ok("ok\n");
     }
@@ -196,9 +196,9 @@ async fn live(State(process): State<ProcessHandle>) -> Result<&'static str, Erro
 }
 
 /// Ready is what has read all its sources once, and knows what rolls.
-async fn ready(State(process): State<ProcessHandle>) -> Result<String, ErrorResponse> {
+async fn readiness(State(process): State<ProcessHandle>) -> Result<String, ErrorResponse> {
     let status = process.status().await?;
-    match not_ready(&status) {
+    match unready_reason(&status) {
         None => Ok(describe_readiness(&status)),
         Some(why) => Err(ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, why)),
     }
@@ -213,7 +213,7 @@ fn describe_readiness(status: &DaemonStatus) -> String {
     }
 }
 
-fn not_ready(status: &DaemonStatus) -> Option<String> {
+fn unready_reason(status: &DaemonStatus) -> Option<String> {
     let unread = status.sources.iter().find(|source| source.revision.is_none());
     match unread {
         Some(source) => {
@@ -233,12 +233,13 @@ async fn status(State(process): State<ProcessHandle>) -> Result<Json<DaemonStatu
 }
 
 /// Returns the metrics in any case: a loop that cannot begin is worth knowing.
-async fn metrics(State(process): State<ProcessHandle>) -> Response {
+async fn metrics_text(State(process): State<ProcessHandle>) -> Response {
     let running = process.running.borrow().clone();
-    let (signs, now, reloads) = (process.heartbeats.signs(), Instant::now(), process.service.reloads());
+    let (signs, now, reloads) =
+        (process.heartbeats.statuses(), Instant::now(), process.service.reload_counts());
     let beside = report::ProcessFacts { signs: &signs, now, reloads, endpoints: &process.endpoints };
     let status = match running {
-        Some(running) => answer_in_time(running.status()).await.ok(),
+        Some(running) => wait_for_loop(running.status()).await.ok(),
         None => None,
     };
     let text = process.metrics.text(status.as_ref(), &beside);
@@ -249,9 +250,9 @@ async fn objects(
     State(process): State<ProcessHandle>,
     filter: Result<Query<ObjectFilter>, QueryRejection>,
 ) -> Result<Json<ObjectListBody>, ErrorResponse> {
-    let filter = understood(filter)?;
-    let items = answer_in_time(process.inquiries()?.objects(filter)).await?;
-    Ok(Json(ObjectListBody { api_version: VERSION, kind: "ObjectList", items }))
+    let filter = require_query(filter)?;
+    let items = wait_for_loop(process.inquiries()?.objects(filter)).await?;
+    Ok(Json(ObjectListBody { api_version: STATUS_VERSION, kind: "ObjectList", items }))
 }
 
 async fn object(
@@ -261,18 +262,19 @@ async fn object(
 ) -> Result<Response, ErrorResponse> {
     let Path((kind, namespace, name)) =
         path.map_err(|rejection| ErrorResponse(StatusCode::BAD_REQUEST, rejection.body_text()))?;
-    let look = understood(look)?;
-    let namespace = (namespace != NO_NAMESPACE).then_some(namespace);
+    let look = require_query(look)?;
+    let namespace = (namespace != CLUSTER_SCOPE_WORD).then_some(namespace);
     let inquiries = process.inquiries()?;
     let id = resolve_object(&inquiries, &kind, namespace.as_deref(), &name).await?;
     let none = || ErrorResponse(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
-    let one = |object| ObjectBody { api_version: VERSION, object };
+    let one = |object| ObjectBody { api_version: STATUS_VERSION, object };
     if look.view == Some(ObjectView::Yaml) {
-        let compared = inquiries.compared(id.clone());
-        let (object, compared) = asked_within(COMPARISON, SERVER, compared).await?.ok_or_else(none)?;
+        let compared = inquiries.compare_object(id.clone());
+        let (object, compared) =
+            wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, compared).await?.ok_or_else(none)?;
         return Ok(Json(ComparedObjectBody { object: one(object), compared }).into_response());
     }
-    let found = answer_in_time(inquiries.object(id.clone())).await?;
+    let found = wait_for_loop(inquiries.object(id.clone())).await?;
     Ok(Json(one(found.ok_or_else(none)?)).into_response())
 }
 
@@ -284,11 +286,11 @@ async fn resolve_object(
     name: &str,
 ) -> Result<ObjectId, ErrorResponse> {
     let exact = ObjectId::new(&GroupKind::parse(kind), namespace, name);
-    if answer_in_time(inquiries.object(exact.clone())).await?.is_some() {
+    if wait_for_loop(inquiries.object(exact.clone())).await?.is_some() {
         return Ok(exact);
     }
     let of_kind = ObjectFilter { kind: Some(kind.to_owned()), ..ObjectFilter::default() };
-    let all = answer_in_time(inquiries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
+    let all = wait_for_loop(inquiries.objects(of_kind)).await?.into_iter().map(|object| object.object.id());
     let mut named = all.filter(|id| (id.namespace(), id.name()) == (namespace, name));
     let Some(first) = named.next() else { return Ok(exact) };
     match named.next() {
@@ -303,18 +305,19 @@ async fn resolve_object(
     }
 }
 
-async fn diff(
+async fn diff_source(
     State(process): State<ProcessHandle>,
     of: Result<Query<DifferenceQuery>, QueryRejection>,
 ) -> Result<Json<DifferenceBody>, ErrorResponse> {
-    let source = understood(of)?.source;
+    let source = require_query(of)?.source;
     let inquiries = process.inquiries()?;
     if let Some(name) = &source {
-        let status = answer_in_time(inquiries.status()).await?;
+        let status = wait_for_loop(inquiries.status()).await?;
         if !status.sources.iter().any(|known| known.name == *name) {
             return Err(ErrorResponse(StatusCode::NOT_FOUND, format!("there is no source {name}")));
         }
     }
-    let (items, more) = asked_within(COMPARISON, SERVER, inquiries.differing(source)).await?;
-    Ok(Json(DifferenceBody { api_version: VERSION, kind: "Difference", items, more }))
+    let (items, more) =
+        wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, inquiries.differing_objects(source)).await?;
+    Ok(Json(DifferenceBody { api_version: STATUS_VERSION, kind: "Difference", items, more }))
 }

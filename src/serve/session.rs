@@ -26,24 +26,24 @@ use crate::secret::Secret;
 /// The path of the form.
 pub(super) const SIGN_IN: &str = "/sign-in";
 /// The paths that the form needs, open to everybody.
-const PUBLIC: [&str; 2] = ["/page.css", "/icon.svg"];
+const PUBLIC_PATHS: [&str; 2] = ["/page.css", "/icon.svg"];
 /// Browsers take a cookie of this prefix from the very host over TLS, and from nobody else (RFC
 /// 6265bis, 4.1.3.2).
-const COOKIE: &str = "__Host-rhumb";
+const SESSION_COOKIE: &str = "__Host-rhumb";
 /// A working day, after which somebody is asked again.
-const LENGTH: Duration = Duration::from_hours(12);
+const SESSION_LIFETIME: Duration = Duration::from_hours(12);
 /// No form is longer, in bytes: the token has 4,096 at most, each three when it is escaped.
-const LONGEST_FORM: usize = 16 << 10;
+const MAX_FORM_BYTES: usize = 16 << 10;
 /// The longest time that a form may take to come.
-const SENDING: Duration = Duration::from_secs(10);
+const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 /// The form's policy: look like the page, and be sent here.
-const POLICY: HeaderValue = HeaderValue::from_static(
+const FORM_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'",
 );
 /// Under `no-referrer` a browser names no origin with a form, and what names none is let in
 /// nowhere.
-const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
+const REFERRER_POLICY: HeaderValue = HeaderValue::from_static("same-origin");
 
 /// The fields of the form.
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ struct SignInForm {
 
 /// Returns whether a request may be answered to everybody who calls the right name.
 pub(super) fn is_public(request: &Parts) -> bool {
-    request.method == Method::GET && PUBLIC.contains(&request.uri.path())
+    request.method == Method::GET && PUBLIC_PATHS.contains(&request.uri.path())
 }
 
 /// Returns whether it is the form that is sent.
@@ -62,7 +62,7 @@ pub(super) fn is_sign_in(request: &Parts) -> bool {
 }
 
 /// Returns whether somebody opens the page itself in a browser.
-pub(super) fn opens_page(request: &Parts) -> bool {
+pub(super) fn is_page_request(request: &Parts) -> bool {
     let accepted = request.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let takes_html = accepted.into_iter().any(|value| value.contains("text/html"));
     request.method == Method::GET && request.uri.path() == "/" && takes_html
@@ -72,16 +72,18 @@ pub(super) fn opens_page(request: &Parts) -> bool {
 pub(super) fn is_signed_in(headers: &HeaderMap, token: &Secret, now: Timestamp) -> bool {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let cookies = lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-    cookies.filter(|(name, _)| *name == COOKIE).any(|(_, session)| lasts(session, token, now))
+    cookies
+        .filter(|(name, _)| *name == SESSION_COOKIE)
+        .any(|(_, session)| is_valid_session(session, token, now))
 }
 
-fn lasts(session: &str, token: &Secret, now: Timestamp) -> bool {
+fn is_valid_session(session: &str, token: &Secret, now: Timestamp) -> bool {
     let Some((end, code)) = session.split_once('.') else { return false };
     let (Ok(seconds), Ok(code)) = (end.parse::<i64>(), URL_SAFE_NO_PAD.decode(code)) else { return false };
     // One that ends later than any that begins now was made with another clock, and is asked for
     // anew.
     let left = seconds.checked_sub(now.as_second()).and_then(|left| u64::try_from(left).ok());
-    let is_in_time = left.is_some_and(|left| left <= LENGTH.as_secs());
+    let is_in_time = left.is_some_and(|left| left <= SESSION_LIFETIME.as_secs());
     is_in_time && token.code().chain_update(text(end)).verify_slice(&code).is_ok()
 }
 
@@ -91,7 +93,7 @@ fn text(end: &str) -> String {
 }
 
 fn begin(token: &Secret, now: Timestamp) -> String {
-    let end = now.as_second().saturating_add_unsigned(LENGTH.as_secs()).to_string();
+    let end = now.as_second().saturating_add_unsigned(SESSION_LIFETIME.as_secs()).to_string();
     let code = token.code().chain_update(text(&end)).finalize().into_bytes();
     format!("{end}.{}", URL_SAFE_NO_PAD.encode(code))
 }
@@ -100,37 +102,40 @@ fn begin(token: &Secret, now: Timestamp) -> String {
 /// again and why.
 pub(super) async fn sign_in(request: Request<Body>, token: Option<&Secret>, now: Timestamp) -> Response {
     let (head, body) = request.into_parts();
-    let bytes = match tokio::time::timeout(SENDING, to_bytes(body, LONGEST_FORM)).await {
+    let bytes = match tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, MAX_FORM_BYTES)).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => return form(StatusCode::PAYLOAD_TOO_LARGE, "This is longer than any token."),
-        Err(_) => return form(StatusCode::REQUEST_TIMEOUT, "The token took too long to come."),
+        Ok(Err(_)) => return sign_in_form(StatusCode::PAYLOAD_TOO_LARGE, "This is longer than any token."),
+        Err(_) => return sign_in_form(StatusCode::REQUEST_TIMEOUT, "The token took too long to come."),
     };
     let given = Form::<SignInForm>::from_request(Request::from_parts(head, Body::from(bytes)), &()).await;
     let Ok(Form(given)) = given else {
-        return form(StatusCode::BAD_REQUEST, "No token was given.");
+        return sign_in_form(StatusCode::BAD_REQUEST, "No token was given.");
     };
     match token {
-        None => form(StatusCode::UNAUTHORIZED, "The token of this rhumb cannot be read; its log says why."),
-        Some(token) if token.is(given.token.as_bytes()) => welcome(&begin(token, now)),
-        Some(_) => form(StatusCode::UNAUTHORIZED, "This is not the token."),
+        None => sign_in_form(
+            StatusCode::UNAUTHORIZED,
+            "The token of this rhumb cannot be read; its log says why.",
+        ),
+        Some(token) if token.is(given.token.as_bytes()) => start_session(&begin(token, now)),
+        Some(_) => sign_in_form(StatusCode::UNAUTHORIZED, "This is not the token."),
     }
 }
 
-fn welcome(session: &str) -> Response {
+fn start_session(session: &str) -> Response {
     // Without an age it goes when the browser is closed.
-    let cookie = format!("{COOKIE}={session}; Path=/; Secure; HttpOnly; SameSite=Strict");
+    let cookie = format!("{SESSION_COOKIE}={session}; Path=/; Secure; HttpOnly; SameSite=Strict");
     let headers: [(HeaderName, String); 2] =
         [(header::LOCATION, "/".to_owned()), (header::SET_COOKIE, cookie)];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
 /// Shows the form, with a word on what was wrong.
-pub(super) fn form(status: StatusCode, word: &'static str) -> Response {
+pub(super) fn sign_in_form(status: StatusCode, word: &'static str) -> Response {
     let page = include_str!("page/sign-in.html").replace("<!-- word -->", word);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, REFERRER),
+        (header::CONTENT_SECURITY_POLICY, FORM_SECURITY_POLICY),
+        (header::REFERRER_POLICY, REFERRER_POLICY),
     ];
     (status, headers, page).into_response()
 }
@@ -166,7 +171,7 @@ mod tests {
             ("token=".to_owned(), 401),
             (format!("token={TOKEN}0"), 401),
             ("word=0123456789abcdef-of-the-day".to_owned(), 400),
-            (format!("token={}", "a".repeat(LONGEST_FORM)), 413),
+            (format!("token={}", "a".repeat(MAX_FORM_BYTES)), 413),
         ] {
             let answer = signed_in(&form).await;
             assert_eq!(answer.status().as_u16(), expected, "{form:.40}");
@@ -189,19 +194,19 @@ mod tests {
             headers.insert(header::COOKIE, cookie.parse().unwrap());
             assert_eq!(is_signed_in(&headers, token, at(seconds)), expected, "{cookie} at {seconds}");
         };
-        let cookie = format!("{COOKIE}={session}");
+        let cookie = format!("{SESSION_COOKIE}={session}");
         check(&cookie, &mine, 1_000, true);
         check(&format!("a=b; {cookie}; c=d"), &mine, 44_199, true);
-        check(&format!("{COOKIE}=0.aa; {cookie}"), &mine, 1_000, true);
+        check(&format!("{SESSION_COOKIE}=0.aa; {cookie}"), &mine, 1_000, true);
         check(&cookie, &mine, 44_201, false);
         check(&cookie, &mine, 999, false);
         check(&cookie, &other, 1_000, false);
-        check(&format!("{COOKIE}={later}.{code}"), &mine, 1_001, false);
-        check(&format!("{COOKIE}={end}.{}", &code[2..]), &mine, 1_000, false);
-        check(&format!("{COOKIE}={end}.{}", "A".repeat(43)), &mine, 1_000, false);
-        check(&format!("{COOKIE}={end}."), &mine, 1_000, false);
-        check(&format!("{COOKIE}={}.{code}", i64::MAX), &mine, 1_000, false);
+        check(&format!("{SESSION_COOKIE}={later}.{code}"), &mine, 1_001, false);
+        check(&format!("{SESSION_COOKIE}={end}.{}", &code[2..]), &mine, 1_000, false);
+        check(&format!("{SESSION_COOKIE}={end}.{}", "A".repeat(43)), &mine, 1_000, false);
+        check(&format!("{SESSION_COOKIE}={end}."), &mine, 1_000, false);
+        check(&format!("{SESSION_COOKIE}={}.{code}", i64::MAX), &mine, 1_000, false);
         check(&format!("rhumb={session}"), &mine, 1_000, false);
-        check(&format!("{COOKIE}={TOKEN}"), &mine, 1_000, false);
+        check(&format!("{SESSION_COOKIE}={TOKEN}"), &mine, 1_000, false);
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// The time after which a client that takes nothing of a response is let go.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STALLED_CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A stream that fails when what is written to it is not taken.
 #[derive(Debug)]
@@ -25,12 +25,16 @@ impl<S> TimedStream<S> {
         Self { stream, end: None }
     }
 
-    fn wait<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn wait_for_client<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        done: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if done.is_ready() {
             self.end = None;
             return done;
         }
-        let end = self.end.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
+        let end = self.end.get_or_insert_with(|| Box::pin(sleep(STALLED_CLIENT_TIMEOUT)));
         end.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -52,7 +56,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wait(context, done)
+        self.wait_for_client(context, done)
     }
 
     fn poll_write_vectored(
@@ -61,7 +65,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.wait(context, done)
+        self.wait_for_client(context, done)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -70,12 +74,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_flush(context);
-        self.wait(context, done)
+        self.wait_for_client(context, done)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.wait(context, done)
+        self.wait_for_client(context, done)
     }
 }
 
@@ -93,12 +97,15 @@ mod tests {
         let begun = Instant::now();
         let writing = tokio::spawn(async move { stream.write_all(&[7; 256]).await.map_err(|e| e.kind()) });
         // Each byte that is taken begins the time anew.
-        tokio::time::sleep(PATIENCE / 2).await;
+        tokio::time::sleep(STALLED_CLIENT_TIMEOUT / 2).await;
         theirs.read_exact(&mut [0; 16]).await.unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert_eq!(writing.await.unwrap(), Err(io::ErrorKind::TimedOut));
         let waited = begun.elapsed();
-        assert!(waited >= PATIENCE * 3 / 2 && waited < PATIENCE * 2, "{waited:?}");
+        assert!(
+            waited >= STALLED_CLIENT_TIMEOUT * 3 / 2 && waited < STALLED_CLIENT_TIMEOUT * 2,
+            "{waited:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -108,7 +115,7 @@ mod tests {
         for _ in 0..3 {
             stream.write_all(&[7; 64]).await.unwrap();
             theirs.read_exact(&mut [0; 64]).await.unwrap();
-            tokio::time::sleep(PATIENCE * 2).await;
+            tokio::time::sleep(STALLED_CLIENT_TIMEOUT * 2).await;
         }
     }
 }

@@ -13,13 +13,13 @@ use super::ServeError;
 
 /// The mode of the socket: the service's user and its group may ask; the directory decides about
 /// others.
-const MODE: u32 = 0o660;
+const SOCKET_MODE: u32 = 0o660;
 
 /// The longest path of a socket, in bytes (unix(7)).
-const LONGEST: usize = 107;
+const MAX_SOCKET_PATH_BYTES: usize = 107;
 
 /// Stands behind the name of one that nobody may connect to yet.
-const YOUNG: &[u8] = b".new";
+const NEW_SOCKET_SUFFIX: &[u8] = b".new";
 
 /// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever
 /// removed.
@@ -38,7 +38,7 @@ pub async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
     make_folder(path).map_err(failed)?;
     // Under another name first: nobody may connect before the mode is set, or finds no socket
     // between two.
-    let young = young(path);
+    let young = temporary_name(path);
     match fs::symlink_metadata(&young) {
         // A former process was killed between the two steps.
         Ok(found) if found.file_type().is_socket() => fs::remove_file(&young).map_err(failed)?,
@@ -46,7 +46,7 @@ pub async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
         Err(_) => {}
     }
     let listener = UnixListener::bind(&young).map_err(failed)?;
-    fs::set_permissions(&young, fs::Permissions::from_mode(MODE)).map_err(failed)?;
+    fs::set_permissions(&young, fs::Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
     fs::rename(&young, path).map_err(failed)?;
     Ok(listener)
 }
@@ -62,10 +62,10 @@ fn make_folder(path: &Path) -> io::Result<()> {
 
 /// Returns a name beside it, for the moment before it is complete. Where nothing can be added, as
 /// the path needs all the room that there is, its last character gives way.
-fn young(path: &Path) -> PathBuf {
+fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().as_bytes().to_owned();
-    if name.len() + YOUNG.len() <= LONGEST {
-        name.extend(YOUNG);
+    if name.len() + NEW_SOCKET_SUFFIX.len() <= MAX_SOCKET_PATH_BYTES {
+        name.extend(NEW_SOCKET_SUFFIX);
     } else if let Some(last) = name.iter().rposition(|byte| byte & 0xC0 != 0x80) {
         let mark = if name.get(last..) == Some(b"~") { b'-' } else { b'~' };
         name.truncate(last);

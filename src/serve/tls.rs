@@ -18,10 +18,10 @@ use crate::config::TlsFiles;
 use crate::secret::read_regular;
 
 /// No chain of certificates is longer, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_CERTIFICATES_BYTES: u64 = 1 << 20;
 
 /// The longest time that two programs may take to agree on a key.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The encryption of connections.
 #[derive(Clone, Debug)]
@@ -39,8 +39,8 @@ impl TlsSettings {
 
     /// Returns the present certificate. While a newer one cannot be used, as when its key is not
     /// there yet, the one before counts.
-    pub(super) async fn now(&self) -> Result<Arc<ServerConfig>, String> {
-        self.files.now().await.map(|config| (*config).clone())
+    pub(super) async fn current_config(&self) -> Result<Arc<ServerConfig>, String> {
+        self.files.current_value().await.map(|config| (*config).clone())
     }
 
     /// Agrees with who connects; none where that does not come to anything.
@@ -48,12 +48,12 @@ impl TlsSettings {
         &self,
         stream: TimedStream<TcpStream>,
     ) -> Option<TlsStream<TimedStream<TcpStream>>> {
-        let config = self.now().await.ok()?;
+        let config = self.current_config().await.ok()?;
         let agreed = TlsAcceptor::from(config).accept(stream);
-        match tokio::time::timeout(HANDSHAKE, agreed).await {
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, agreed).await {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
-                tracing::debug!("no encryption with who connects: {error}");
+                tracing::debug!("the TLS handshake failed: {error}");
                 None
             }
             Err(_) => None,
@@ -65,11 +65,12 @@ fn read(files: &[PathBuf]) -> Result<Arc<ServerConfig>, String> {
     let [cert, key] = files else { return Err("a certificate and its key are two files".to_owned()) };
     let wrong = |file: &Path, why: String| format!("{}: {why}", file.display());
     let chain = CertificateDer::pem_slice_iter(&text(cert)?).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|error| wrong(cert, plain(&error)))?;
+    let chain = chain.map_err(|error| wrong(cert, describe_pem_error(&error)))?;
     if chain.is_empty() {
         return Err(wrong(cert, "there is no certificate in it".to_owned()));
     }
-    let secret = PrivateKeyDer::from_pem_slice(&text(key)?).map_err(|error| wrong(key, plain(&error)))?;
+    let secret =
+        PrivateKeyDer::from_pem_slice(&text(key)?).map_err(|error| wrong(key, describe_pem_error(&error)))?;
     let config = ServerConfig::builder_with_provider(ring::default_provider().into())
         .with_safe_default_protocol_versions()
         .map(rustls::ConfigBuilder::<ServerConfig, _>::with_no_client_auth);
@@ -81,10 +82,10 @@ fn read(files: &[PathBuf]) -> Result<Arc<ServerConfig>, String> {
 
 fn text(file: &Path) -> Result<Vec<u8>, String> {
     let shown = file.display();
-    let text = read_regular(file, LONGEST + 1).map_err(|error| format!("{shown}: {error}"))?;
-    if text.len() as u64 > LONGEST {
+    let text = read_regular(file, MAX_CERTIFICATES_BYTES + 1).map_err(|error| format!("{shown}: {error}"))?;
+    if text.len() as u64 > MAX_CERTIFICATES_BYTES {
         return Err(format!(
-            "{shown}: longer than {LONGEST} bytes, so it is neither a certificate nor a key"
+            "{shown}: longer than {MAX_CERTIFICATES_BYTES} bytes, so it is neither a certificate nor a key"
         ));
     }
     Ok(text)
@@ -92,7 +93,7 @@ fn text(file: &Path) -> Result<Vec<u8>, String> {
 
 /// Returns the fault of a file. The parser's own words repeat a line of the file, which may be a
 /// key.
-fn plain(error: &pem::Error) -> String {
+fn describe_pem_error(error: &pem::Error) -> String {
     let words = match error {
         pem::Error::NoItemsFound => "there is none in it",
         pem::Error::MissingSectionEnd { .. } => "it has a beginning and no end",
@@ -123,24 +124,24 @@ mod tests {
             fs::write(&key, own.signing_key.serialize_pem()).unwrap();
         };
         let tls = TlsSettings::of(&TlsFiles { cert: cert.clone(), key: key.clone() });
-        assert!(tls.now().await.unwrap_err().contains("No such file"));
+        assert!(tls.current_config().await.unwrap_err().contains("No such file"));
         write();
-        let first = tls.now().await.unwrap();
+        let first = tls.current_config().await.unwrap();
         write();
-        let second = tls.now().await.unwrap();
+        let second = tls.current_config().await.unwrap();
         assert!(!Arc::ptr_eq(&first, &second));
         for file in [&cert, &key] {
             let good = fs::read(file).unwrap();
             fs::write(file, "-----BEGIN").unwrap();
-            assert!(Arc::ptr_eq(&second, &tls.now().await.unwrap()));
+            assert!(Arc::ptr_eq(&second, &tls.current_config().await.unwrap()));
             fs::remove_file(file).unwrap();
             mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-            assert!(Arc::ptr_eq(&second, &tls.now().await.unwrap()));
+            assert!(Arc::ptr_eq(&second, &tls.current_config().await.unwrap()));
             fs::remove_file(file).unwrap();
             fs::write(file, good).unwrap();
         }
         write();
-        assert!(!Arc::ptr_eq(&second, &tls.now().await.unwrap()));
+        assert!(!Arc::ptr_eq(&second, &tls.current_config().await.unwrap()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::error::SourceError;
 
 /// Runs work that waits for the disk, which over a network may never answer. The thread cannot be
 /// ended, but it does not hold up anybody else.
-pub(super) async fn bounded<T: Send + 'static>(
+pub(super) async fn run_bounded<T: Send + 'static>(
     place: &str,
     deadline: Duration,
     work: impl FnOnce() -> T + Send + 'static,
@@ -17,7 +17,7 @@ pub(super) async fn bounded<T: Send + 'static>(
         // A panic message may hold file contents.
         Ok(Err(error)) => {
             let detail =
-                if error.is_panic() { "it panicked, which is a bug of rhumb" } else { "it was stopped" };
+                if error.is_panic() { "it panicked, which is a bug in rhumb" } else { "it was stopped" };
             Err(SourceError::Worker { place, detail: detail.to_owned() })
         }
         Err(_) => Err(SourceError::Silent { place, after: deadline }),
@@ -30,7 +30,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_panic_says_is_not_repeated() {
-        let read = bounded::<()>("shop", Duration::from_mins(1), || panic!("{}", "hunter2"));
+        let read = run_bounded::<()>("shop", Duration::from_mins(1), || panic!("{}", "hunter2"));
         let said = read.await.unwrap_err().to_string();
         assert!(said.contains("shop") && said.contains("panicked") && !said.contains("hunter2"), "{said}");
     }

@@ -19,9 +19,9 @@ use super::local;
 use super::settings::SourceSettings;
 
 /// The interval at which the watched folders are checked to be the same ones.
-const CHECK: Duration = Duration::from_secs(2);
+const FOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// A reference in a new folder may be written before that folder is watched: look once more.
-const ONCE_MORE: Duration = Duration::from_millis(100);
+const LATE_CHANGE_DELAY: Duration = Duration::from_millis(100);
 
 /// Wakes when something may have changed. Ends its watching when dropped.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl ChangeHints {
     }
 
     /// Returns hints for a source that cannot be watched.
-    pub(super) fn none() -> Self {
+    pub(super) fn disabled() -> Self {
         Self { wake: Arc::default(), stop: None }
     }
 
@@ -117,7 +117,7 @@ enum NameFilter {
 }
 
 impl NameFilter {
-    fn counts(&self, root: &Path, path: &Path) -> bool {
+    fn is_relevant(&self, root: &Path, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().as_bytes();
         match self {
             Self::Heads => matches!(name, b"HEAD" | b"packed-refs" | b"refs"),
@@ -134,7 +134,7 @@ impl NameFilter {
     }
 }
 
-fn target(path: &Path, depth: WatchDepth, filter: NameFilter) -> WatchedFolder {
+fn watched_folder(path: &Path, depth: WatchDepth, filter: NameFilter) -> WatchedFolder {
     let identity =
         fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino(), metadata.created().ok()));
     WatchedFolder { path: path.to_owned(), depth, identity, filter }
@@ -142,40 +142,44 @@ fn target(path: &Path, depth: WatchDepth, filter: NameFilter) -> WatchedFolder {
 
 impl HintTarget {
     /// Returns the present form of the target.
-    fn resolved(&self) -> Self {
+    fn resolve(&self) -> Self {
         match self {
-            Self::Awaited(path) if local::folders(path).is_ok() => Self::Repository(path.clone()),
+            Self::Awaited(path) if local::repository_folders(path).is_ok() => Self::Repository(path.clone()),
             Self::Awaited(path) => Self::Folder(path.clone()),
             other => other.clone(),
         }
     }
 
     /// Returns the folders to watch now; empty where nothing is there.
-    fn targets(&self) -> Vec<WatchedFolder> {
+    fn watched_folders(&self) -> Vec<WatchedFolder> {
         match self {
-            Self::Awaited(_) => self.resolved().targets(),
+            Self::Awaited(_) => self.resolve().watched_folders(),
             Self::Repository(path) => {
-                let Ok(folders) = local::folders(path) else { return Vec::new() };
+                let Ok(folders) = local::repository_folders(path) else { return Vec::new() };
                 let mut targets = vec![
-                    target(&folders.common, WatchDepth::Flat, NameFilter::Heads),
-                    target(&folders.common.join("refs"), WatchDepth::Deep, NameFilter::References),
+                    watched_folder(&folders.common, WatchDepth::Flat, NameFilter::Heads),
+                    watched_folder(&folders.common.join("refs"), WatchDepth::Deep, NameFilter::References),
                 ];
                 if folders.own != folders.common {
-                    targets.push(target(&folders.own, WatchDepth::Flat, NameFilter::Heads));
+                    targets.push(watched_folder(&folders.own, WatchDepth::Flat, NameFilter::Heads));
                 }
                 targets
             }
             Self::Folder(path) => {
                 let Ok(real) = folder::resolve(path) else { return Vec::new() };
-                let mut targets = vec![target(&real, WatchDepth::Deep, NameFilter::Files)];
+                let mut targets = vec![watched_folder(&real, WatchDepth::Deep, NameFilter::Files)];
                 if let Some(parent) = path.parent() {
-                    targets.push(target(parent, WatchDepth::Flat, NameFilter::Entry(path.clone())));
+                    targets.push(watched_folder(parent, WatchDepth::Flat, NameFilter::Entry(path.clone())));
                 }
                 // No folder twice: the second watch would take the place of the first.
                 if let Ok(volume) = fs::canonicalize(path)
                     && volume != real
                 {
-                    targets.push(target(&volume, WatchDepth::Flat, NameFilter::Entry(volume.join("..data"))));
+                    targets.push(watched_folder(
+                        &volume,
+                        WatchDepth::Flat,
+                        NameFilter::Entry(volume.join("..data")),
+                    ));
                 }
                 targets
             }
@@ -195,9 +199,9 @@ impl HintWatcher {
     fn run(&self, receiver: &Receiver<HintMessage>) {
         let mut complained = false;
         loop {
-            let targets = self.watched.targets();
+            let targets = self.watched.watched_folders();
             let stale = Arc::new(AtomicBool::new(false));
-            let watcher = self.arm(&targets, stale.clone());
+            let watcher = self.start_watch(&targets, stale.clone());
             match &watcher {
                 Err(error) if !complained => {
                     complained = true;
@@ -216,11 +220,15 @@ impl HintWatcher {
     }
 
     /// Sets the watch; it becomes stale when a folder that is watched is gone.
-    fn arm(&self, targets: &[WatchedFolder], stale: Arc<AtomicBool>) -> notify::Result<RecommendedWatcher> {
+    fn start_watch(
+        &self,
+        targets: &[WatchedFolder],
+        stale: Arc<AtomicBool>,
+    ) -> notify::Result<RecommendedWatcher> {
         let (sender, filters) = (self.sender.clone(), targets.to_vec());
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            let gone = event.as_ref().is_ok_and(|event| removes(&filters, event));
-            if !gone && event.is_ok_and(|event| !counts(&filters, &event)) {
+            let gone = event.as_ref().is_ok_and(|event| is_removal(&filters, event));
+            if !gone && event.is_ok_and(|event| !is_relevant(&filters, &event)) {
                 return;
             }
             stale.fetch_or(gone, Ordering::Relaxed);
@@ -245,28 +253,28 @@ impl HintWatcher {
         stale: &AtomicBool,
     ) -> bool {
         loop {
-            match receiver.recv_timeout(CHECK) {
+            match receiver.recv_timeout(FOLDER_CHECK_INTERVAL) {
                 Ok(HintMessage::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
                 Ok(HintMessage::Event) => {
-                    if !self.event(receiver) {
+                    if !self.wait_for_event(receiver) {
                         return false;
                     }
                 }
                 Err(RecvTimeoutError::Timeout) if Arc::strong_count(&self.wake) == 1 => return false,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if stale.load(Ordering::Relaxed) || self.watched.targets() != targets {
+            if stale.load(Ordering::Relaxed) || self.watched.watched_folders() != targets {
                 return true;
             }
         }
     }
 
     /// One event and those that follow it; false when nobody listens any more.
-    fn event(&self, receiver: &Receiver<HintMessage>) -> bool {
-        let repository = matches!(self.watched.resolved(), HintTarget::Repository(_));
+    fn wait_for_event(&self, receiver: &Receiver<HintMessage>) -> bool {
+        let repository = matches!(self.watched.resolve(), HintTarget::Repository(_));
         let (pause, end) = if repository {
             self.wake.notify_one();
-            (ONCE_MORE, Instant::now() + ONCE_MORE)
+            (LATE_CHANGE_DELAY, Instant::now() + LATE_CHANGE_DELAY)
         } else {
             (self.quiet, Instant::now() + self.quiet_most)
         };
@@ -291,14 +299,14 @@ impl HintWatcher {
 }
 
 /// Returns whether a watched folder itself is gone.
-fn removes(targets: &[WatchedFolder], event: &notify::Event) -> bool {
+fn is_removal(targets: &[WatchedFolder], event: &notify::Event) -> bool {
     let kind = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
     kind && event.paths.iter().any(|path| targets.iter().any(|target| target.path == *path))
 }
 
 /// Returns whether an event may mean a change. Reading a file is an event too, and must not wake
 /// the reader.
-fn counts(targets: &[WatchedFolder], event: &notify::Event) -> bool {
+fn is_relevant(targets: &[WatchedFolder], event: &notify::Event) -> bool {
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
     }
@@ -306,6 +314,6 @@ fn counts(targets: &[WatchedFolder], event: &notify::Event) -> bool {
         || event.paths.iter().any(|path| {
             targets
                 .iter()
-                .any(|target| path.starts_with(&target.path) && target.filter.counts(&target.path, path))
+                .any(|target| path.starts_with(&target.path) && target.filter.is_relevant(&target.path, path))
         })
 }

@@ -26,7 +26,7 @@ pub(super) fn compare(
     most: usize,
 ) -> Result<Option<Vec<ChangedPath>>, WalkStop> {
     let mut walk = TreeDiffWalk { objects, ignores: IgnoreFiles::default(), left: most, pairs: Vec::new() };
-    let plain = walk.folders(Some(old), Some(new), String::new(), 0)?;
+    let plain = walk.compare_folders(Some(old), Some(new), String::new(), 0)?;
     Ok((plain == ChangeScope::Plain).then_some(walk.pairs))
 }
 
@@ -44,7 +44,7 @@ struct TreeDiffWalk<'a> {
 }
 
 /// Git's order inside a tree: a folder's name counts as if it ended in a slash.
-fn order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
+fn compare_names(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
     let slash = |entry: &TreeEntry<'_>| tree::kind(entry.filemode_raw()) == EntryKind::Folder;
     let (left, right) = (a.name_bytes(), b.name_bytes());
     if left == right {
@@ -55,7 +55,7 @@ fn order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
 }
 
 impl TreeDiffWalk<'_> {
-    fn folders(
+    fn compare_folders(
         &mut self,
         old: Option<Oid>,
         new: Option<Oid>,
@@ -95,7 +95,7 @@ impl TreeDiffWalk<'_> {
                 (None, None) => return Ok(ChangeScope::Plain),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(a), Some(b)) => order(a, b),
+                (Some(a), Some(b)) => compare_names(a, b),
             };
             let before = if side.is_le() { olds.next() } else { None };
             let after = if side.is_ge() { news.next() } else { None };
@@ -133,7 +133,9 @@ impl TreeDiffWalk<'_> {
                 Ok(ChangeScope::Plain)
             }
             (Some(JudgedEntry::Enter(path)), Some(JudgedEntry::Enter(_)) | None)
-            | (None, Some(JudgedEntry::Enter(path))) => self.folders(id(old), id(new), path, depth + 1),
+            | (None, Some(JudgedEntry::Enter(path))) => {
+                self.compare_folders(id(old), id(new), path, depth + 1)
+            }
             _ => Ok(ChangeScope::Structural),
         }
     }
@@ -141,9 +143,9 @@ impl TreeDiffWalk<'_> {
 
 /// Trees that git did not make may be in any order.
 fn is_sorted(tree: &Tree<'_>) -> bool {
-    tree.iter().zip(tree.iter().skip(1)).all(|(a, b)| order(&a, &b).is_lt())
+    tree.iter().zip(tree.iter().skip(1)).all(|(a, b)| compare_names(&a, &b).is_lt())
 }
 
 fn has_marker(tree: &Tree<'_>) -> bool {
-    file_names::MARKERS.iter().any(|(name, _)| tree.get_name_bytes(name.as_bytes()).is_some())
+    file_names::RENDERER_FILES.iter().any(|(name, _)| tree.get_name_bytes(name.as_bytes()).is_some())
 }

@@ -18,25 +18,25 @@ use super::program::GitVersion;
 use super::settings::TransportPolicy;
 
 /// The number of bytes kept of the output; the listing of a few references has a few hundred.
-const MOST_OUTPUT: usize = 1 << 20;
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// The time limit for the program's version; it answers at once.
-const VERSION: Duration = Duration::from_secs(10);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sets the limits that all of git's helpers inherit before any of them can talk to anybody.
 ///
 /// A limit that is set from outside after the start comes too late where the machine is busy. An
-/// exit with [`NO_LIMITS`] says that one could not be set.
-const LIMITED: &str = "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" || exit 125; \
+/// exit with [`NO_LIMITS_EXIT_CODE`] says that one could not be set.
+const LIMITED_SHELL: &str = "ulimit -c 0 && ulimit -d \"$RHUMB_DATA\" && ulimit -f \"$RHUMB_FILE\" || exit 125; \
      unset RHUMB_DATA RHUMB_FILE; exec git \"$@\"";
 /// No exit code of git.
-const NO_LIMITS: i32 = 125;
+const NO_LIMITS_EXIT_CODE: i32 = 125;
 /// The exit codes of a shell without such a program, or with one that cannot be run.
-const NO_PROGRAM: [i32; 2] = [126, 127];
+const NO_PROGRAM_EXIT_CODES: [i32; 2] = [126, 127];
 /// `ulimit -d` counts in these.
 const KIB: u64 = 1024;
 /// `ulimit -f` counts in these.
-const BLOCK: u64 = 512;
+const ULIMIT_BLOCK_BYTES: u64 = 512;
 
 /// The limits of one command. Each of its processes has these for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) struct ChildOutput {
 
 impl ChildOutput {
     /// Returns whether it was stopped by the limit on file sizes.
-    pub(super) fn overflowed(&self) -> bool {
+    pub(super) fn is_overflowed(&self) -> bool {
         self.status.signal() == Some(Signal::XFSZ.as_raw())
     }
 }
@@ -89,9 +89,9 @@ pub(super) enum ChildError {
 
 /// Returns a git command on a store, that asks nobody anything, reads no configuration but the
 /// store's, and runs no hook. Protocols are limited by [`ChildPeer`].
-pub(super) fn git(store: &Path, peer: ChildPeer<'_>) -> Command {
+pub(super) fn git_command(store: &Path, peer: ChildPeer<'_>) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", LIMITED, "git"]).env_clear();
+    command.args(["-c", LIMITED_SHELL, "git"]).env_clear();
     for name in ["PATH", "SUDO_UID", "SSH_AUTH_SOCK", "GIT_SSL_CAINFO"] {
         pass(&mut command, name);
     }
@@ -178,7 +178,7 @@ pub(super) async fn run(
     Box::pin(require_safe_git()).await?;
     command
         .env("RHUMB_DATA", (lower_limit(Resource::Data, bounds.memory) / KIB).to_string())
-        .env("RHUMB_FILE", (lower_limit(Resource::Fsize, bounds.file) / BLOCK).to_string());
+        .env("RHUMB_FILE", (lower_limit(Resource::Fsize, bounds.file) / ULIMIT_BLOCK_BYTES).to_string());
     // As its standard input, which it never reads and does not hand on.
     command
         .stdin(lock.share().map_err(ChildError::NotStarted)?)
@@ -189,7 +189,7 @@ pub(super) async fn run(
     let mut group = ChildProcessGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     let ended = tokio::time::timeout(bounds.time, async {
-        let (out, err) = tokio::join!(drained(stdout.as_mut()), drained(stderr.as_mut()));
+        let (out, err) = tokio::join!(drain(stdout.as_mut()), drain(stderr.as_mut()));
         (out, err, child.wait().await)
     })
     .await;
@@ -201,11 +201,11 @@ pub(super) async fn run(
     group.0 = None;
     let status = status.map_err(ChildError::NotStarted)?;
     match status.code() {
-        Some(NO_LIMITS) => {
+        Some(NO_LIMITS_EXIT_CODE) => {
             let why = format!("its limits cannot be set: {}", stderr.trim());
             Err(ChildError::NotStarted(io::Error::other(why)))
         }
-        Some(code) if NO_PROGRAM.contains(&code) => {
+        Some(code) if NO_PROGRAM_EXIT_CODES.contains(&code) => {
             Err(ChildError::NotStarted(io::ErrorKind::NotFound.into()))
         }
         _ if fits => Ok(ChildOutput { status, stdout, stderr }),
@@ -227,7 +227,7 @@ async fn require_safe_git() -> Result<(), ChildError> {
     let asked = async {
         let mut command = Command::new("git");
         command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
-        let output = tokio::time::timeout(VERSION, command.output()).await;
+        let output = tokio::time::timeout(VERSION_TIMEOUT, command.output()).await;
         let output = output.map_err(|_| ChildError::Silent)?.map_err(ChildError::NotStarted)?;
         let said = String::from_utf8_lossy(&output.stdout);
         match GitVersion::read(&said) {
@@ -239,14 +239,14 @@ async fn require_safe_git() -> Result<(), ChildError> {
 }
 
 /// Reads to the end, keeps the beginning, and says whether that was all.
-async fn drained(stream: Option<&mut (impl AsyncRead + Unpin)>) -> (String, bool) {
+async fn drain(stream: Option<&mut (impl AsyncRead + Unpin)>) -> (String, bool) {
     let mut kept = Vec::new();
     let mut fits = true;
     let Some(stream) = stream else { return (String::new(), true) };
     let mut buffer = vec![0; 8192];
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
         let part = buffer.get(..count).unwrap_or_default();
-        let room = (MOST_OUTPUT - kept.len()).min(count);
+        let room = (MAX_OUTPUT_BYTES - kept.len()).min(count);
         kept.extend_from_slice(part.get(..room).unwrap_or_default());
         fits &= room == count;
     }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use git2::Oid;
 use tokio::process::Command;
 
-use super::bounded::bounded;
+use super::bounded::run_bounded;
 use super::child::{self, ChildError, ChildPeer};
 use super::error::SourceError;
 use super::keys::{self, VerificationKeys};
@@ -85,7 +85,7 @@ impl CommitVerifier {
     }
 
     /// Returns the last accepted revision; none before that is known.
-    pub(super) fn accepted(&self) -> Option<&Revision> {
+    pub(super) fn accepted_revision(&self) -> Option<&Revision> {
         self.anchor.as_ref().and_then(|anchor| anchor.accepted.as_ref())
     }
 
@@ -96,7 +96,7 @@ impl CommitVerifier {
 
     /// Takes the record over; returns whether it is news. A revision that this process has accepted
     /// itself is newer than any record.
-    pub(super) fn anchor(&mut self, told: VerificationAnchor) -> bool {
+    pub(super) fn set_anchor(&mut self, told: VerificationAnchor) -> bool {
         match &mut self.anchor {
             None => {
                 self.anchor = Some(told);
@@ -117,9 +117,9 @@ impl CommitVerifier {
         anchor.confirmed.take_if(|confirmed| confirmed == revision);
     }
 
-    pub(super) fn question(&self, revision: &Revision) -> VerificationRange {
+    pub(super) fn verification_range(&self, revision: &Revision) -> VerificationRange {
         let confirmed = self.anchor.as_ref().and_then(|anchor| anchor.confirmed.as_ref());
-        match (self.verification.extent, self.accepted()) {
+        match (self.verification.extent, self.accepted_revision()) {
             (_, Some(accepted)) if accepted == revision => VerificationRange::Nothing,
             (VerifyExtent::Range, Some(accepted)) if confirmed != Some(revision) => {
                 VerificationRange::Since(accepted.clone())
@@ -146,7 +146,7 @@ impl CommitVerifier {
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
             lineage::commits_between(&[repository.odb()?], older, newer)
         };
-        let walked = bounded(&self.place, store.settings().fetch, walk).await?;
+        let walked = run_bounded(&self.place, store.settings().fetch, walk).await?;
         walked.map_err(|error| SourceError::Damaged {
             place: self.place.clone(),
             detail: error.message().to_owned(),
@@ -154,7 +154,7 @@ impl CommitVerifier {
     }
 
     /// Says that a revision does not come after the one that was accepted last.
-    pub(super) fn apart(&self, revision: &Revision, accepted: &Revision) -> SourceError {
+    pub(super) fn unrelated_error(&self, revision: &Revision, accepted: &Revision) -> SourceError {
         SourceError::Apart {
             place: self.place.clone(),
             revision: revision.clone(),
@@ -164,7 +164,7 @@ impl CommitVerifier {
     }
 
     /// Says that the history is cut off before the revision that was accepted last.
-    pub(super) fn cut(&self, revision: &Revision, accepted: &Revision) -> SourceError {
+    pub(super) fn shallow_error(&self, revision: &Revision, accepted: &Revision) -> SourceError {
         SourceError::Cut {
             place: self.place.clone(),
             revision: revision.clone(),
@@ -194,14 +194,15 @@ impl CommitVerifier {
         revision: &Revision,
         commits: &[Oid],
     ) -> Result<(), SourceError> {
-        let bench = KeyFolder::lay(&self.verification.keys, &self.place, store)?;
+        let bench = KeyFolder::write_keys(&self.verification.keys, &self.place, store)?;
         for commit in commits {
             let mut command = bench.command(store, foreign);
             command.args(["verify-commit", "--raw", &commit.to_string()]);
             let settings = store.settings();
-            let bounds = store.bounds(settings.answer, QuotaRoom(settings.quota));
-            let output =
-                child::run(command, lock, bounds).await.map_err(|failure| self.failed(failure, store))?;
+            let bounds = store.child_limits(settings.answer, QuotaRoom(settings.quota));
+            let output = child::run(command, lock, bounds)
+                .await
+                .map_err(|failure| self.verification_error(failure, store))?;
             let said = format!("{}{}", output.stdout, output.stderr);
             signature_report::judge(&bench.keys, output.status.success(), &said).map_err(|why| {
                 let commit = Revision::new(&commit.to_string());
@@ -218,7 +219,7 @@ impl CommitVerifier {
         Ok(())
     }
 
-    fn failed(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
+    fn verification_error(&self, failure: ChildError, store: &RevisionStore) -> SourceError {
         match failure {
             ChildError::NotStarted(error) => SourceError::NoGit { error },
             ChildError::TooOld(found) => SourceError::OldGit { found },
@@ -249,21 +250,22 @@ impl Drop for KeyFolder {
 
 /// The configuration of gpg instead of a person's own: these keys, all of them trusted, and no
 /// others.
-const GPG: &str = "no-default-keyring\nkeyring trusted.gpg\ntrust-model always\nno-auto-key-retrieve\nno-auto-key-import\n\
+const GPG_CONFIGURATION: &str = "no-default-keyring\nkeyring trusted.gpg\ntrust-model always\nno-auto-key-retrieve\nno-auto-key-import\n\
                    no-auto-check-trustdb\ndisable-dirmngr\nlock-never\nbatch\nno-tty\n";
 
 impl KeyFolder {
-    fn lay(file: &Path, place: &str, store: &RevisionStore) -> Result<Self, SourceError> {
+    fn write_keys(file: &Path, place: &str, store: &RevisionStore) -> Result<Self, SourceError> {
         let unusable =
             |why: String| SourceError::Keys { place: place.to_owned(), file: file.to_owned(), why };
-        let bytes = read_regular(file, keys::LARGEST + 1).map_err(|error| unusable(format!(": {error}")))?;
+        let bytes =
+            read_regular(file, keys::MAX_KEYS_BYTES + 1).map_err(|error| unusable(format!(": {error}")))?;
         let keys =
             VerificationKeys::read(&bytes).map_err(|(line, why)| unusable(format!(":{line}: {why}")))?;
         let program = keys.program();
         if !is_in_path(program) {
             return Err(SourceError::NoVerifier { place: place.to_owned(), program });
         }
-        let folder = store.folder().join("verify");
+        let folder = store.state_directory().join("verify");
         let bench = Self { folder, keys };
         bench.fill().map_err(|error| SourceError::State {
             path: bench.folder.clone(),
@@ -281,15 +283,15 @@ impl KeyFolder {
         }
         fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
         match &self.keys {
-            VerificationKeys::Ssh(signers) => fs::write(self.signers(), signers),
+            VerificationKeys::Ssh(signers) => fs::write(self.signers_file(), signers),
             VerificationKeys::OpenPgp(ring) => {
                 fs::write(self.folder.join("trusted.gpg"), ring)?;
-                fs::write(self.folder.join("gpg.conf"), GPG)
+                fs::write(self.folder.join("gpg.conf"), GPG_CONFIGURATION)
             }
         }
     }
 
-    fn signers(&self) -> PathBuf {
+    fn signers_file(&self) -> PathBuf {
         self.folder.join("signers")
     }
 
@@ -297,7 +299,7 @@ impl KeyFolder {
     /// configuration of our own store is read, whosever commits they are, and what stands here wins
     /// over that.
     fn command(&self, store: &RevisionStore, foreign: Option<&Path>) -> Command {
-        let mut command = child::git(store.path(), ChildPeer::Nobody);
+        let mut command = child::git_command(store.path(), ChildPeer::Nobody);
         // git goes by the form of the signature: what the keys are not for is verified by nothing.
         let (ssh, openpgp) = match &self.keys {
             VerificationKeys::Ssh(_) => ("ssh-keygen", "false"),
@@ -314,18 +316,18 @@ impl KeyFolder {
             command.arg("-c").arg(setting);
         }
         let mut signers = OsString::from("gpg.ssh.allowedSignersFile=");
-        signers.push(self.signers());
+        signers.push(self.signers_file());
         command.arg("-c").arg(signers).arg("-c").arg("gpg.ssh.revocationFile=/dev/null");
         command.env("GNUPGHOME", &self.folder).env("TMPDIR", &self.folder).env("GIT_NO_REPLACE_OBJECTS", "1");
         if let Some(objects) = foreign {
-            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(objects));
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", quote_path(objects));
         }
         command
     }
 }
 
 /// Returns a path in the form in which a colon in it parts nothing.
-fn quoted(path: &Path) -> OsString {
+fn quote_path(path: &Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
         match byte {
@@ -345,7 +347,7 @@ fn is_in_path(program: &str) -> bool {
 
 /// Returns why the keys of a file cannot be used to verify anything; none where they can.
 pub fn unusable_keys(file: &Path) -> Option<String> {
-    let keys = match read_regular(file, keys::LARGEST + 1) {
+    let keys = match read_regular(file, keys::MAX_KEYS_BYTES + 1) {
         Err(error) => return Some(format!("{}: {error}", file.display())),
         Ok(bytes) => VerificationKeys::read(&bytes),
     };
@@ -380,7 +382,7 @@ mod tests {
     fn what_is_verified_follows_from_what_was_accepted() {
         #[track_caller]
         fn check(extent: VerifyExtent, anchor: (&str, &str), revision: &str, expected: VerificationRange) {
-            let found = guard(extent, Some(anchor)).question(&Revision::new(revision));
+            let found = guard(extent, Some(anchor)).verification_range(&Revision::new(revision));
             assert_eq!(found, expected, "{extent:?} {anchor:?} {revision}");
         }
         let since = |revision| VerificationRange::Since(Revision::new(revision));
@@ -404,21 +406,21 @@ mod tests {
             ..VerificationAnchor::default()
         };
         assert!(!guard.is_anchored());
-        assert!(guard.anchor(told("a", None)));
+        assert!(guard.set_anchor(told("a", None)));
         guard.accept(&Revision::new("b"));
-        assert!(!guard.anchor(told("a", None)));
-        assert_eq!(guard.accepted(), Some(&Revision::new("b")));
-        assert!(guard.anchor(told("a", Some("c"))));
-        assert!(!guard.anchor(told("a", Some("c"))));
-        assert_eq!(guard.question(&Revision::new("c")), VerificationRange::Itself);
+        assert!(!guard.set_anchor(told("a", None)));
+        assert_eq!(guard.accepted_revision(), Some(&Revision::new("b")));
+        assert!(guard.set_anchor(told("a", Some("c"))));
+        assert!(!guard.set_anchor(told("a", Some("c"))));
+        assert_eq!(guard.verification_range(&Revision::new("c")), VerificationRange::Itself);
         guard.accept(&Revision::new("c"));
         guard.accept(&Revision::new("d"));
-        let back = guard.question(&Revision::new("c"));
+        let back = guard.verification_range(&Revision::new("c"));
         assert_eq!(back, VerificationRange::Since(Revision::new("d")), "a confirmation counts once");
     }
 
     #[test]
     fn a_path_with_a_colon_is_one_path() {
-        assert_eq!(quoted(Path::new("/a:b\"c\\d")), OsString::from("\"/a:b\\\"c\\\\d\""));
+        assert_eq!(quote_path(Path::new("/a:b\"c\\d")), OsString::from("\"/a:b\\\"c\\\\d\""));
     }
 }

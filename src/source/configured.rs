@@ -41,7 +41,7 @@ mod tests {
             url: config::GitUrl::new("https://host/a"),
             reference: Some("main".to_owned()),
             path: path.parse().unwrap(),
-            interval: config::PositiveDuration::seconds(9),
+            interval: config::PositiveDuration::from_seconds(9),
             verify: Some(VerifySpec { keys: "keys".into(), mode: VerifyMode::Range }),
         };
         let expected = GitLocation {

@@ -15,7 +15,7 @@ use crate::config::{CredentialUse, UrlPrefix};
 use crate::secret::{is_there, open_regular};
 
 /// The file with the keys of hosts.
-const HOSTS: &str = "known-hosts";
+const KNOWN_HOSTS_FILE: &str = "known-hosts";
 
 /// A folder of such files, and the owner of those that are shown.
 ///
@@ -91,7 +91,7 @@ impl Credentials {
         let folder = self.folder.as_ref()?;
         let own = |whose: &str| folder.join(format!("{name}.{whose}"));
         // A server's host key is no secret.
-        let shared = (name == HOSTS).then(|| folder.join(name));
+        let shared = (name == KNOWN_HOSTS_FILE).then(|| folder.join(name));
         let files = match &self.whose {
             CredentialOwner::Source(source) => [Some(own(source)), Some(folder.join(name))],
             CredentialOwner::Bound(name, _) => [Some(own(name)), shared],
@@ -103,7 +103,8 @@ impl Credentials {
     /// Returns why one of those that a URL takes cannot be read. git and ssh would say less, and
     /// wait for ever for a pipe.
     pub(super) fn check(&self, url: &str) -> Result<(), (PathBuf, io::Error)> {
-        let names: &[&str] = if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", HOSTS] };
+        let names: &[&str] =
+            if url.starts_with("http") { &["git-credentials"] } else { &["ssh-key", KNOWN_HOSTS_FILE] };
         for name in names {
             let Some(file) = self.file(name) else { continue };
             if let Err(error) = open_regular(&file) {
@@ -139,7 +140,7 @@ impl Credentials {
         } else if !matches!(self.whose, CredentialOwner::Source(_)) {
             command.push(" -o IdentitiesOnly=yes -o IdentityFile=none -o IdentityAgent=none");
         }
-        if let Some(hosts) = self.file(HOSTS) {
+        if let Some(hosts) = self.file(KNOWN_HOSTS_FILE) {
             command.push(" -o ");
             command.push(quoted(option("UserKnownHostsFile", &hosts).as_bytes()));
         }
@@ -294,7 +295,7 @@ mod tests {
     #[test]
     fn where_nothing_is_bound_no_key_of_anybody_is_offered() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["ssh-key", "ssh-key.shop", "ssh-key.team", HOSTS] {
+        for name in ["ssh-key", "ssh-key.shop", "ssh-key.team", KNOWN_HOSTS_FILE] {
             fs::write(dir.path().join(name), "").unwrap();
         }
         let bound = Credentials::bound(dir.path(), "team", "git@git.example.org:team".parse().unwrap());

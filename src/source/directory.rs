@@ -12,7 +12,7 @@ use git2::{Odb, Oid};
 
 use crate::object::Revision;
 
-use super::bounded::bounded;
+use super::bounded::run_bounded;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, FileStat, OpenFolder};
@@ -24,9 +24,9 @@ use super::store::RevisionStore;
 use super::tree_builder::{self, ObjectSink as _};
 
 /// The number of passes over a folder that changes while it is read.
-const PASSES: usize = 6;
+const MAX_FOLDER_PASSES: usize = 6;
 /// A file touched within this time may change again without a trace.
-const RACY: Duration = Duration::from_secs(2);
+const RACY_WINDOW: Duration = Duration::from_secs(2);
 
 /// A folder and what is known of it.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl DirectorySource {
         if !self.store.exists() {
             return None;
         }
-        self.store.target(&self.head).ok().flatten()
+        self.store.reference_target(&self.head).ok().flatten()
     }
 
     /// Looks until two looks in a row are equal, and makes a snapshot if they differ from the last
@@ -112,7 +112,7 @@ impl DirectorySource {
         reader: &RevisionReader,
     ) -> Result<(StateLock, Revision), SourceError> {
         let (mut lock, mut last) = (lock, None);
-        for _ in 0..PASSES {
+        for _ in 0..MAX_FOLDER_PASSES {
             let work = PassInput {
                 path: self.path.clone(),
                 place: self.place.clone(),
@@ -123,7 +123,7 @@ impl DirectorySource {
             let memory = self.memory.clone();
             // The lock goes along: the work goes on when nobody waits for it any more.
             let deadline = self.store.settings().fetch;
-            let done = bounded(&self.place, deadline, move || {
+            let done = run_bounded(&self.place, deadline, move || {
                 let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
                 let step = work.step(&mut memory, &lock, last);
                 (lock, step)
@@ -142,7 +142,7 @@ impl DirectorySource {
     /// Returns the files that are gone and still shown.
     pub(super) fn waiting(&self) -> Vec<Arc<str>> {
         let Ok(memory) = self.memory.try_lock() else { return Vec::new() };
-        memory.absences.waiting().map(Arc::from).collect()
+        memory.absences.pending_files().map(Arc::from).collect()
     }
 
     /// Returns how soon something may have come to count without any event.
@@ -150,8 +150,8 @@ impl DirectorySource {
         let settings = self.store.settings();
         // Taken only while a look goes on, be it for ever on a dead network disk.
         let memory = self.memory.try_lock().ok()?;
-        let absent = memory.absences.due((settings.clock)(), settings.settle);
-        let young = memory.young.then_some(RACY);
+        let absent = memory.absences.time_left((settings.clock)(), settings.settle);
+        let young = memory.young.then_some(RACY_WINDOW);
         absent.into_iter().chain(young).min()
     }
 }
@@ -208,15 +208,15 @@ impl PassInput {
         files: Vec<FolderEntry>,
         pass: DirectoryPass,
     ) -> Result<Revision, SourceError> {
-        self.store.room()?;
+        self.store.quota_room()?;
         let plain: Vec<(&str, Oid)> = files.iter().map(|entry| (entry.0.as_str(), entry.1)).collect();
-        let id = tree_builder::snapshot(odb, &plain, &pass.refusals)
+        let id = tree_builder::write_commit(odb, &plain, &pass.refusals)
             .map_err(|error| self.store.classify_error(&error))?;
         let revision = Revision::new(&id.to_string());
         self.store.pin(lock, &revision)?;
-        self.store.point(lock, &self.head, &revision)?;
+        self.store.set_reference(lock, &self.head, &revision)?;
         memory.target = Some(pass.target);
-        memory.absences.published(&files);
+        memory.absences.forget_published(&files);
         memory.shown = Some(ShownSnapshot { revision: revision.clone(), files, refusals: pass.refusals });
         Ok(revision)
     }
@@ -240,7 +240,7 @@ impl PassInput {
     }
 
     fn remembered(&self) -> Result<Option<ShownSnapshot>, SourceError> {
-        let Some(revision) = self.store.target(&self.head)? else { return Ok(None) };
+        let Some(revision) = self.store.reference_target(&self.head)? else { return Ok(None) };
         let (snapshot, refusals) = self.reader.snapshot_and_refusals(&revision)?;
         let files = snapshot.files.iter().map(|file| (file.path.to_string(), file.blob.oid(), file.size));
         Ok(Some(ShownSnapshot { revision, files: files.collect(), refusals }))
@@ -255,7 +255,7 @@ impl PassInput {
         let target = folder::resolve(&self.path)?;
         let root = OpenFolder::open(&target)?;
         let listing = root.list()?;
-        let old_enough = jiff::Timestamp::now().as_second() - RACY.as_secs().cast_signed();
+        let old_enough = jiff::Timestamp::now().as_second() - RACY_WINDOW.as_secs().cast_signed();
         let mut known = HashMap::with_capacity(listing.files.len());
         let mut pass = DirectoryPass { target, files: Vec::new(), refusals: listing.refusals };
         let mut moved = false;
@@ -308,9 +308,9 @@ impl PassInput {
             Ok(FileReadResult::Refused(reason)) => refused(reason),
             Ok(FileReadResult::Moving | FileReadResult::Gone) => FileLook::Moved,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => FileLook::Moved,
-            Err(error) => {
-                FileLook::Refused(RefusedFile::new(path, RefusalReason::Unreadable).detail(error.to_string()))
-            }
+            Err(error) => FileLook::Refused(
+                RefusedFile::new(path, RefusalReason::Unreadable).with_detail(error.to_string()),
+            ),
         })
     }
 }

@@ -20,7 +20,7 @@ use super::snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
 use super::tree_builder::{self, ObjectHasher};
 
 /// The number of passes over a folder that changes while it is read.
-const ATTEMPTS: usize = 5;
+const MAX_SNAPSHOT_PASSES: usize = 5;
 
 /// A path's files as they were on disk at one moment, with their bytes. Its `Debug` form leaves
 /// them out.
@@ -52,7 +52,7 @@ impl std::fmt::Debug for DiskSnapshot {
 /// Fails where nothing is there, nothing can be read, or not one manifest is found.
 pub fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
     let text = path.display().to_string();
-    let read = match location::on_this_host(&text, path.to_owned())? {
+    let read = match location::local_location(&text, path.to_owned())? {
         LocationKind::File(file) => single(&file)?,
         LocationKind::Repository(folder) if !folder.join(".git").exists() => {
             return Err(SourceError::Unsupported {
@@ -99,7 +99,7 @@ pub fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
             NamedInput::Path(path) => {
                 let text = path.display().to_string();
                 let is_folder =
-                    !matches!(location::on_this_host(&text, path.clone())?, LocationKind::File(_));
+                    !matches!(location::local_location(&text, path.clone())?, LocationKind::File(_));
                 let read = if is_folder { whole(&path)? } else { single(&path)? };
                 let folder = if is_folder { Some(path.as_path()) } else { path.parent() };
                 places.push(text);
@@ -144,7 +144,7 @@ impl DiskPass {
 }
 
 fn whole(path: &Path) -> Result<DiskPass, SourceError> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_SNAPSHOT_PASSES {
         if let ControlFlow::Break(pass) = attempt(path)? {
             return Ok(pass);
         }
@@ -167,7 +167,7 @@ fn attempt(path: &Path) -> Result<ControlFlow<DiskPass>, SourceError> {
             Ok(FileReadResult::Moving | FileReadResult::Gone) => return Ok(ControlFlow::Continue(())),
             Err(error) => {
                 pass.refusals
-                    .push(RefusedFile::new(file, RefusalReason::Unreadable).detail(error.to_string()));
+                    .push(RefusedFile::new(file, RefusalReason::Unreadable).with_detail(error.to_string()));
             }
         }
     }
@@ -205,7 +205,7 @@ fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
         return Err(SourceError::Empty { place: place.to_owned(), within: "the folder".to_owned() });
     }
     let plain: Vec<(&str, Oid)> = pass.files.iter().map(|(path, id, _)| (path.as_str(), *id)).collect();
-    let id = tree_builder::snapshot(&mut ObjectHasher, &plain, &pass.refusals).map_err(|error| {
+    let id = tree_builder::write_commit(&mut ObjectHasher, &plain, &pass.refusals).map_err(|error| {
         SourceError::Worker { place: place.to_owned(), detail: error.message().to_owned() }
     })?;
     let files = pass

@@ -15,10 +15,10 @@ pub(super) const IGNORE_FILE: &str = ".rhumbignore";
 /// An ignore file over this size is refused.
 pub(super) const MAX_IGNORE_FILE: u64 = 1 << 20;
 /// Folders nested deeper than this are refused: the walk is recursive.
-pub(super) const MAX_DEPTH: usize = 100;
+pub(super) const MAX_FOLDER_DEPTH: usize = 100;
 
 /// The files that make a folder something to be rendered first.
-pub(super) const MARKERS: [(&str, RefusalReason); 4] = [
+pub(super) const RENDERER_FILES: [(&str, RefusalReason); 4] = [
     ("kustomization.yaml", RefusalReason::Kustomization),
     ("kustomization.yml", RefusalReason::Kustomization),
     ("Kustomization", RefusalReason::Kustomization),
@@ -73,7 +73,7 @@ pub(super) fn judge(name: &[u8], kind: EntryKind) -> EntryVerdict {
 
 /// Returns the reason for which a file of this name makes its whole folder refused.
 pub(super) fn marker(name: &[u8]) -> Option<RefusalReason> {
-    MARKERS.into_iter().find(|(marker, _)| marker.as_bytes() == name).map(|(_, reason)| reason)
+    RENDERER_FILES.into_iter().find(|(marker, _)| marker.as_bytes() == name).map(|(_, reason)| reason)
 }
 
 fn is_manifest(name: &[u8]) -> bool {

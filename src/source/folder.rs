@@ -190,7 +190,7 @@ impl FolderWalk<'_> {
             let inside = file_names::printable(&self.inside(&path));
             self.out
                 .refusals
-                .push(RefusedFile::new(inside, RefusalReason::Unreadable).detail(error.to_string()));
+                .push(RefusedFile::new(inside, RefusalReason::Unreadable).with_detail(error.to_string()));
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl FolderWalk<'_> {
                         let detail = error.io_error().map(ToString::to_string).unwrap_or_default();
                         self.out
                             .refusals
-                            .push(RefusedFile::new(path, RefusalReason::Unreadable).detail(detail));
+                            .push(RefusedFile::new(path, RefusalReason::Unreadable).with_detail(detail));
                     }
                 }
                 Ok(false)
@@ -260,7 +260,7 @@ impl FolderWalk<'_> {
         match self.root.read(&name, file_names::MAX_IGNORE_FILE) {
             Ok(FileReadResult::Whole(_, text)) => {
                 if let Err(detail) = self.ignores.push(path.as_bytes(), &text) {
-                    return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).detail(detail)));
+                    return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).with_detail(detail)));
                 }
             }
             Ok(FileReadResult::Gone) => {}
@@ -271,10 +271,12 @@ impl FolderWalk<'_> {
                 return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore)));
             }
             Err(error) => {
-                return Ok(Some(RefusedFile::new(name, RefusalReason::BadIgnore).detail(error.to_string())));
+                return Ok(Some(
+                    RefusedFile::new(name, RefusalReason::BadIgnore).with_detail(error.to_string()),
+                ));
             }
         }
-        Ok(file_names::MARKERS.into_iter().find_map(|(marker, reason)| {
+        Ok(file_names::RENDERER_FILES.into_iter().find_map(|(marker, reason)| {
             let metadata = fs::symlink_metadata(folder.join(marker)).ok()?;
             let full = tree::join(path, marker);
             let ignored = self.ignores.ignored(full.as_bytes(), kind(metadata.file_type()));

@@ -3,7 +3,7 @@
 
 use super::error::SourceError;
 use super::store::RevisionStore;
-use crate::fields::blurred;
+use crate::fields::blur;
 
 /// The kinds of failure that a text can be told to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum GitErrorKind {
 }
 
 /// In this order: some failures print several of these.
-const SIGNS: [(&str, GitErrorKind); 55] = [
+const MESSAGE_PATTERNS: [(&str, GitErrorKind); 55] = [
     ("ut of memory", GitErrorKind::Memory),
     ("Cannot allocate memory", GitErrorKind::Memory),
     ("cannot allocate", GitErrorKind::Memory),
@@ -92,23 +92,23 @@ const SIGNS: [(&str, GitErrorKind); 55] = [
 
 /// Returns the kind of a complaint. The peer's own messages do not count.
 pub(super) fn kind(stderr: &str) -> GitErrorKind {
-    let own = |sign: &str| own_lines(stderr).any(|line| line.contains(sign));
-    SIGNS.iter().find(|(sign, _)| own(sign)).map_or(GitErrorKind::Unknown, |(_, kind)| *kind)
+    let own = |sign: &str| lines_of_git(stderr).any(|line| line.contains(sign));
+    MESSAGE_PATTERNS.iter().find(|(sign, _)| own(sign)).map_or(GitErrorKind::Unknown, |(_, kind)| *kind)
 }
 
-fn own_lines(stderr: &str) -> impl Iterator<Item = &str> {
+fn lines_of_git(stderr: &str) -> impl Iterator<Item = &str> {
     stderr.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("remote:"))
 }
 
 /// Returns the line that says it best, without secrets and control characters, of a bearable
 /// length, to stand in a sentence.
-pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
-    let said = |line: &&str| SIGNS.iter().any(|(sign, _)| line.contains(sign));
+pub(super) fn error_detail(stderr: &str, secrets: &[String]) -> String {
+    let said = |line: &&str| MESSAGE_PATTERNS.iter().any(|(sign, _)| line.contains(sign));
     let fatal = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
-    let line = own_lines(stderr)
+    let line = lines_of_git(stderr)
         .find(said)
-        .or_else(|| own_lines(stderr).find(fatal))
-        .or_else(|| own_lines(stderr).next())
+        .or_else(|| lines_of_git(stderr).find(fatal))
+        .or_else(|| lines_of_git(stderr).next())
         .unwrap_or("it ended without a word");
     // ssh frames its loudest warnings.
     let line = line.trim_matches(['@', ' ']).trim_end_matches('.');
@@ -119,12 +119,12 @@ pub(super) fn detail(stderr: &str, secrets: &[String]) -> String {
     // A server says what it likes, also of credentials that git found by itself, and curl repeats a
     // proxy's address.
     let shown: Vec<_> =
-        text.split(' ').map(|word| if is_id(word) { word.into() } else { blurred(word) }).collect();
+        text.split(' ').map(|word| if is_id(word) { word.into() } else { blur(word) }).collect();
     shown.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
 /// Returns the address that a server sends on to, out of a trace of the headers.
-pub(super) fn target(trace: &str, secrets: &[String]) -> Option<String> {
+pub(super) fn redirect_target(trace: &str, secrets: &[String]) -> Option<String> {
     let header = |line: &str| {
         let (_, header) = line.split_once("Recv header: ")?;
         let (name, value) = header.split_once(':')?;
@@ -135,7 +135,7 @@ pub(super) fn target(trace: &str, secrets: &[String]) -> Option<String> {
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         found = found.replace(secret.as_str(), "***");
     }
-    let shown = blurred(&found);
+    let shown = blur(&found);
     Some(shown.chars().filter(|c| !c.is_control()).take(300).collect())
 }
 
@@ -146,7 +146,12 @@ fn is_id(word: &str) -> bool {
 }
 
 /// Returns the error of a failed exchange with a remote.
-pub(super) fn error(kind: GitErrorKind, place: &str, detail: String, store: &RevisionStore) -> SourceError {
+pub(super) fn exchange_error(
+    kind: GitErrorKind,
+    place: &str,
+    detail: String,
+    store: &RevisionStore,
+) -> SourceError {
     let place = place.to_owned();
     match kind {
         GitErrorKind::Hollow => SourceError::Hollow { place },
@@ -156,7 +161,7 @@ pub(super) fn error(kind: GitErrorKind, place: &str, detail: String, store: &Rev
         GitErrorKind::Denied => SourceError::Denied { place, detail },
         GitErrorKind::Refused => SourceError::Refused { place, detail },
         GitErrorKind::Unreachable => SourceError::Unreachable { place, detail },
-        GitErrorKind::Sha256 => sha256(place),
+        GitErrorKind::Sha256 => unsupported_hash_error(place),
         GitErrorKind::Memory => SourceError::Memory { place, limit: store.settings().memory, detail },
         GitErrorKind::Moved => SourceError::Moved { place, target: None },
         GitErrorKind::Full => SourceError::Full { path: store.path().to_owned(), detail },
@@ -170,7 +175,7 @@ pub(super) fn error(kind: GitErrorKind, place: &str, detail: String, store: &Rev
 }
 
 /// Returns a repository whose ids are of another kind than ours.
-pub(super) fn sha256(place: String) -> SourceError {
+pub(super) fn unsupported_hash_error(place: String) -> SourceError {
     let what = "a repository with SHA-256 ids".to_owned();
     SourceError::Unsupported { place, what, instead: "use one with SHA-1 ids" }
 }

@@ -10,7 +10,8 @@ use super::location::{self, GitLocation, ResolvedLocation};
 use super::objects;
 
 /// The ports that need not be named.
-const PORTS: [(&str, &str); 4] = [("https", "443"), ("http", "80"), ("ssh", "22"), ("git", "9418")];
+const DEFAULT_GIT_PORTS: [(&str, &str); 4] =
+    [("https", "443"), ("http", "80"), ("ssh", "22"), ("git", "9418")];
 
 impl ResolvedLocation {
     /// Returns the identity of the location, without credentials. Two spellings of one place are
@@ -18,10 +19,10 @@ impl ResolvedLocation {
     /// Never fails: a path that cannot be read stands for itself.
     ///
     /// `host/path//folder` where the repository has a URL, else an absolute path.
-    pub fn identity(&self) -> String {
+    pub fn location_identity(&self) -> String {
         match self {
-            Self::Directory(path) => of_path(path),
-            Self::Git(git) | Self::Awaited(git) => of_git(git),
+            Self::Directory(path) => path_identity(path),
+            Self::Git(git) | Self::Awaited(git) => git_identity(git),
         }
     }
 }
@@ -32,7 +33,7 @@ impl ResolvedLocation {
     pub fn repository(&self) -> Option<String> {
         let Self::Git(git) = self else { return None };
         let whole = GitLocation { path: None, ..git.clone() };
-        Some(format!("{} {}", of_git(&whole), git.reference.as_deref().unwrap_or("HEAD")))
+        Some(format!("{} {}", git_identity(&whole), git.reference.as_deref().unwrap_or("HEAD")))
     }
 }
 
@@ -48,7 +49,7 @@ pub struct SourceTitle {
 
 impl ResolvedLocation {
     /// Returns the name of this place for people, as far as the disk tells. It says less than
-    /// [`ResolvedLocation::identity`].
+    /// [`ResolvedLocation::location_identity`].
     pub fn title(&self) -> SourceTitle {
         match self {
             Self::Directory(path) => title_of_path(path),
@@ -57,7 +58,7 @@ impl ResolvedLocation {
                 match location::local_path(&git.url) {
                     Some(path) if inside.is_empty() => title_of_path(&path),
                     Some(path) => SourceTitle { inside, ..title_of_path(&path) },
-                    None => SourceTitle { whole: last_part(&of_url(&git.url)), inside },
+                    None => SourceTitle { whole: last_part(&url_identity(&git.url)), inside },
                 }
             }
         }
@@ -66,16 +67,16 @@ impl ResolvedLocation {
 
 fn title_of_path(path: &Path) -> SourceTitle {
     let typed = PathBuf::from(normalize(path));
-    let real = real(&typed);
+    let real = real_path(&typed);
     // As it was typed, as long as that is a name: where a link leads may be swapped.
     let climbs = typed.components().any(|part| part == Component::ParentDir);
-    let named = if climbs { work_tree(&real) } else { &typed };
+    let named = if climbs { work_tree_of(&real) } else { &typed };
     let is_top = |folder: &&Path| folder.join(".git").exists();
     let top_of = |found: &Path| {
         let top = if location::is_bare(found) { None } else { found.ancestors().find(is_top) };
         top.map(|top| (top.to_owned(), found.strip_prefix(top).unwrap_or(Path::new("")).to_owned()))
     };
-    let Some((top, inside)) = top_of(named).or_else(|| top_of(work_tree(&real))) else {
+    let Some((top, inside)) = top_of(named).or_else(|| top_of(work_tree_of(&real))) else {
         return SourceTitle { whole: last_part(&named.to_string_lossy()), inside: String::new() };
     };
     let whole = origin(&top).unwrap_or_else(|| top.to_string_lossy().into_owned());
@@ -87,26 +88,26 @@ fn last_part(text: &str) -> String {
     last.strip_suffix(".git").unwrap_or(last).to_owned()
 }
 
-fn of_git(git: &GitLocation) -> String {
+fn git_identity(git: &GitLocation) -> String {
     let inside = location::inner_path(git.path.as_deref()).ok().flatten().unwrap_or_default();
     match location::local_path(&git.url) {
-        Some(path) if inside.is_empty() => of_path(&path),
-        Some(path) if path.join(&inside).exists() => of_path(&path.join(&inside)),
+        Some(path) if inside.is_empty() => path_identity(&path),
+        Some(path) if path.join(&inside).exists() => path_identity(&path.join(&inside)),
         // A bare repository, or a folder that is in another revision only.
-        Some(path) => origin(&real(&path))
-            .map_or_else(|| normalize(&path.join(&inside)), |origin| with(origin, &inside)),
-        None => with(of_url(&git.url), &inside),
+        Some(path) => origin(&real_path(&path))
+            .map_or_else(|| normalize(&path.join(&inside)), |origin| append_path(origin, &inside)),
+        None => append_path(url_identity(&git.url), &inside),
     }
 }
 
-fn of_path(path: &Path) -> String {
-    let found = real(path);
-    let found = work_tree(&found);
+fn path_identity(path: &Path) -> String {
+    let found = real_path(path);
+    let found = work_tree_of(&found);
     let is_top = |folder: &&Path| folder.join(".git").exists();
     let around = if location::is_bare(found) { None } else { found.ancestors().find(is_top) };
     let top = around.unwrap_or(found);
     let inside = found.strip_prefix(top).unwrap_or(Path::new("")).to_string_lossy();
-    origin(top).map_or_else(|| normalize(path), |origin| with(origin, &inside))
+    origin(top).map_or_else(|| normalize(path), |origin| append_path(origin, &inside))
 }
 
 /// Returns where a work tree on this host came from. A bare repository is a place of its own:
@@ -118,12 +119,12 @@ fn origin(top: &Path) -> Option<String> {
     let repository = objects::open_foreign(top).ok()?;
     let url = repository.config().ok()?.get_string("remote.origin.url").ok()?;
     match location::local_path(&url) {
-        Some(path) => Some(normalize(&real(&top.join(path)))),
-        None => Some(of_url(&url)),
+        Some(path) => Some(normalize(&real_path(&top.join(path)))),
+        None => Some(url_identity(&url)),
     }
 }
 
-fn with(repository: String, inside: &str) -> String {
+fn append_path(repository: String, inside: &str) -> String {
     match inside {
         "" => repository,
         inside if repository.starts_with('/') => format!("{repository}/{inside}"),
@@ -132,7 +133,7 @@ fn with(repository: String, inside: &str) -> String {
 }
 
 /// Through all links, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+fn real_path(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -141,42 +142,42 @@ fn real(path: &Path) -> PathBuf {
 fn normalize(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path: PathBuf = path.components().collect();
-    work_tree(&path).to_string_lossy().into_owned()
+    work_tree_of(&path).to_string_lossy().into_owned()
 }
 
 /// Returns the folder of a work tree's repository means the work tree.
-fn work_tree(path: &Path) -> &Path {
+fn work_tree_of(path: &Path) -> &Path {
     if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path }
 }
 
 /// Returns the host and the path: by which protocol it is reached, and as whom, makes no other
 /// repository.
-fn of_url(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return of_scp(url) };
+fn url_identity(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return scp_identity(url) };
     let scheme = scheme.to_ascii_lowercase();
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let host = host.to_ascii_lowercase();
     let host = match host.rsplit_once(':') {
-        Some((name, port)) if port.is_empty() || PORTS.contains(&(scheme.as_str(), port)) => name,
+        Some((name, port)) if port.is_empty() || DEFAULT_GIT_PORTS.contains(&(scheme.as_str(), port)) => name,
         _ => &host,
     };
     let user = if scheme == "ssh" { user.split(':').next().unwrap_or_default() } else { "" };
-    joined(user, host, path)
+    join_identity(user, host, path)
 }
 
 /// `user@host:path`.
-fn of_scp(text: &str) -> String {
+fn scp_identity(text: &str) -> String {
     let (authority, path) = text.split_once(':').unwrap_or((text, ""));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let home = if path.starts_with(['/', '~']) { "" } else { "~/" };
-    joined(user, &host.to_ascii_lowercase(), &format!("{home}{path}"))
+    join_identity(user, &host.to_ascii_lowercase(), &format!("{home}{path}"))
 }
 
 /// A path below a user's home is another one for another user. Hosting services know one user,
 /// `git`, to whom a path from the root and one from home are the same.
-fn joined(user: &str, host: &str, path: &str) -> String {
+fn join_identity(user: &str, host: &str, path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let (home, parts) = match parts.as_slice() {
         ["~", rest @ ..] => (true, rest),

@@ -8,13 +8,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// A larger file, in bytes, is no list of keys.
-pub(super) const LARGEST: u64 = 1 << 20;
+pub(super) const MAX_KEYS_BYTES: u64 = 1 << 20;
 
-const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
-const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
+const ARMOR_BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
+const ARMOR_END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
 /// The kinds of key that may sign for SSH, as `ssh-keygen` names them.
-const KINDS: [&str; 7] = [
+const SSH_KEY_KINDS: [&str; 7] = [
     "ssh-ed25519",
     "ssh-rsa",
     "ecdsa-sha2-nistp256",
@@ -39,7 +39,7 @@ pub(super) type KeyFault = (usize, &'static str);
 impl VerificationKeys {
     /// Reads the content of a file.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, KeyFault> {
-        if bytes.len() as u64 > LARGEST {
+        if bytes.len() as u64 > MAX_KEYS_BYTES {
             return Err((1, "the file is larger than 1 MiB"));
         }
         let end = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
@@ -54,7 +54,7 @@ impl VerificationKeys {
             return Err((1, "it names no key"));
         };
         if first.starts_with("-----BEGIN PGP ") {
-            return ring(lines()).map(Self::OpenPgp);
+            return dearmor(lines()).map(Self::OpenPgp);
         }
         if first.starts_with("-----BEGIN ") {
             return Err((
@@ -63,7 +63,7 @@ impl VerificationKeys {
             ));
         }
         for (number, line) in lines().filter(|(_, line)| told(line)) {
-            signer(line).map_err(|why| (number, why))?;
+            check_signer(line).map_err(|why| (number, why))?;
         }
         Ok(Self::Ssh(bytes.to_vec()))
     }
@@ -78,9 +78,9 @@ impl VerificationKeys {
 }
 
 /// Checks one line of a list of allowed signers: principals, options, kind, key and a comment.
-fn signer(line: &str) -> Result<(), &'static str> {
+fn check_signer(line: &str) -> Result<(), &'static str> {
     let words = split_words(line).ok_or("a quotation mark is not closed")?;
-    let Some(at) = words.iter().position(|word| KINDS.contains(word)) else {
+    let Some(at) = words.iter().position(|word| SSH_KEY_KINDS.contains(word)) else {
         return Err("it is no allowed signer: `NAME ssh-ed25519 AAAA…`, as in ssh-keygen(1), is expected");
     };
     if at == 0 {
@@ -112,20 +112,21 @@ fn split_words(line: &str) -> Option<Vec<&str>> {
 
 /// Takes the armor off public keys. RFC 9580, section 6: headers, an empty line, base64, maybe a
 /// checksum, the end.
-fn ring<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>, KeyFault> {
-    const CUT: &str = "the block of OpenPGP keys is damaged: export it anew with `gpg --armor --export`";
+fn dearmor<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>, KeyFault> {
+    const DAMAGED_ARMOR: &str =
+        "the block of OpenPGP keys is damaged: export it anew with `gpg --armor --export`";
     let mut ring = Vec::new();
     let mut block: Option<(usize, bool, String)> = None;
     for (number, line) in lines {
         match &mut block {
-            None if line == BEGIN => block = Some((number, false, String::new())),
+            None if line == ARMOR_BEGIN => block = Some((number, false, String::new())),
             None if line.starts_with("-----BEGIN PGP PRIVATE") => {
                 return Err((number, "it is a private key: only public ones belong there"));
             }
             None if line.is_empty() || line.starts_with('#') => {}
             None => return Err((number, "only blocks of OpenPGP public keys may stand here")),
-            Some((_, _, text)) if line == END => {
-                let keys = STANDARD.decode(&*text).map_err(|_| (number, CUT))?;
+            Some((_, _, text)) if line == ARMOR_END => {
+                let keys = STANDARD.decode(&*text).map_err(|_| (number, DAMAGED_ARMOR))?;
                 // The first packet is a public key: tag 6, in the old or the new form.
                 let tag =
                     keys.first().map(|byte| if byte & 0x40 == 0 { (byte & 0x3c) >> 2 } else { byte & 0x3f });
@@ -138,7 +139,7 @@ fn ring<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Vec<u8>, Ke
             Some((_, body @ false, _)) => match line {
                 "" => *body = true,
                 header if header.contains(": ") => {}
-                _ => return Err((number, CUT)),
+                _ => return Err((number, DAMAGED_ARMOR)),
             },
             Some((_, _, text)) if !line.starts_with('=') => text.push_str(line),
             Some(_) => {}
@@ -181,7 +182,7 @@ mod tests {
         check(&format!("a namespaces=\"git {ED25519}"), Err((1, "a quotation mark is not closed")));
         let pem = "it is neither a list of allowed signers nor a block of OpenPGP public keys";
         check("\n-----BEGIN OPENSSH PRIVATE KEY-----\n", Err((2, pem)));
-        let block = |body: &str| format!("{BEGIN}\n{body}\n{END}\n");
+        let block = |body: &str| format!("{ARMOR_BEGIN}\n{body}\n{ARMOR_END}\n");
         // Tag 6 in the old and in the new form, and tag 5, which is a private key.
         check(&block("Comment: a\n\nmDMEX/8=\n=abcd"), Ok("gpg"));
         check(&block("\nxjMEX/8="), Ok("gpg"));
@@ -192,7 +193,7 @@ mod tests {
             &format!("{}and more", block("\nmDMEX/8=")),
             Err((5, "only blocks of OpenPGP public keys may stand here")),
         );
-        check(&format!("# ours\n{BEGIN}\n\nmDME"), Err((2, "the block of OpenPGP keys has no end")));
+        check(&format!("# ours\n{ARMOR_BEGIN}\n\nmDME"), Err((2, "the block of OpenPGP keys has no end")));
         check(
             "-----BEGIN PGP PRIVATE KEY BLOCK-----\n",
             Err((1, "it is a private key: only public ones belong there")),
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn blocks_behind_each_other_make_one_keyring() {
-        let text = format!("{BEGIN}\n\nmDMEX/8=\n{END}\n\n{BEGIN}\n\nmAA=\n{END}\n");
+        let text = format!("{ARMOR_BEGIN}\n\nmDMEX/8=\n{ARMOR_END}\n\n{ARMOR_BEGIN}\n\nmAA=\n{ARMOR_END}\n");
         let ring = vec![0x98, 0x33, 0x04, 0x5f, 0xff, 0x98, 0x00];
         assert_eq!(VerificationKeys::read(text.as_bytes()), Ok(VerificationKeys::OpenPgp(ring)));
     }

@@ -27,11 +27,11 @@ pub(super) struct RepositoryFolders {
 }
 
 /// Looks into the repository: what the reference names now.
-pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
+pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
     let place = || path.display().to_string();
     let repository = open(path)?;
     let found = match reference {
-        None => head(&repository),
+        None => head_commit(&repository),
         Some(name) => resolve_name(&repository, name),
     };
     match found {
@@ -40,7 +40,9 @@ pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, S
             place: place(),
             reference: reference.unwrap_or("HEAD").to_owned(),
         }),
-        Err(error) if error.code() == ErrorCode::UnbornBranch => Err(unborn(&repository, place())),
+        Err(error) if error.code() == ErrorCode::UnbornBranch => {
+            Err(unborn_branch_error(&repository, place()))
+        }
         Err(error) => {
             let name = reference.unwrap_or("HEAD");
             let why = match error.code() {
@@ -56,7 +58,7 @@ pub(super) fn newest(path: &Path, reference: Option<&str>) -> Result<Revision, S
 }
 
 /// HEAD names a branch that is not there: the repository is new, or its branches have other names.
-fn unborn(repository: &Repository, place: String) -> SourceError {
+fn unborn_branch_error(repository: &Repository, place: String) -> SourceError {
     let others = repository.references_glob("refs/heads/*").is_ok_and(|mut all| all.next().is_some());
     if !others {
         return SourceError::Empty { place, within: "the repository, which has no commit yet".to_owned() };
@@ -68,7 +70,7 @@ fn unborn(repository: &Repository, place: String) -> SourceError {
 }
 
 /// Returns where HEAD, refs and objects are.
-pub(super) fn folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
+pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
     let repository = open(path)?;
     Ok(RepositoryFolders { own: repository.path().to_owned(), common: repository.commondir().to_owned() })
 }
@@ -78,7 +80,7 @@ pub(super) fn open(path: &Path) -> Result<Repository, SourceError> {
     let repository = objects::open_foreign(path).map_err(|error| classify_error(path, &error))?;
     let partial = repository.config().is_ok_and(|config| has_promisor(&config));
     if partial {
-        return Err(unsupported(path, "a partial clone"));
+        return Err(unsupported_error(path, "a partial clone"));
     }
     Ok(repository)
 }
@@ -108,24 +110,24 @@ fn classify_error(path: &Path, error: &git2::Error) -> SourceError {
             SourceError::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
         ErrorCode::NotFound => SourceError::Missing { place },
-        ErrorCode::Invalid if text.contains(objects::INCLUDE) => SourceError::Unsupported {
+        ErrorCode::Invalid if text.contains(objects::INCLUDE_FILE) => SourceError::Unsupported {
             place,
             what: "a repository whose configuration includes other files".to_owned(),
             instead: "take `include` and `includeIf` out of its configuration",
         },
-        _ if text.contains(objects::ALTERNATES) => SourceError::Unsupported {
+        _ if text.contains(objects::ALTERNATES_FILE) => SourceError::Unsupported {
             place,
-            what: format!("a repository that borrows objects from others ({})", objects::ALTERNATES),
+            what: format!("a repository that borrows objects from others ({})", objects::ALTERNATES_FILE),
             instead: "make it whole with `git repack -a -d` and remove that file",
         },
         _ => match forms.iter().find(|(sign, _)| text.contains(sign)) {
-            Some((_, form)) => unsupported(path, form),
+            Some((_, form)) => unsupported_error(path, form),
             None => SourceError::Damaged { place, detail: text.to_owned() },
         },
     }
 }
 
-fn unsupported(path: &Path, what: &str) -> SourceError {
+fn unsupported_error(path: &Path, what: &str) -> SourceError {
     SourceError::Unsupported {
         place: path.display().to_string(),
         what: what.to_owned(),
@@ -133,14 +135,14 @@ fn unsupported(path: &Path, what: &str) -> SourceError {
     }
 }
 
-fn head(repository: &Repository) -> Result<Option<Oid>, git2::Error> {
+fn head_commit(repository: &Repository) -> Result<Option<Oid>, git2::Error> {
     repository.head()?.peel_to_commit().map(|commit| Some(commit.id()))
 }
 
 /// Returns a branch, else a tag, else a remote branch, else a commit by its id or a part of it.
 fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
     if name == "HEAD" {
-        return head(repository);
+        return head_commit(repository);
     }
     let prefixes: &[&str] =
         if name.starts_with("refs/") { &[""] } else { &["refs/heads/", "refs/tags/", "refs/remotes/"] };
@@ -170,7 +172,7 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, git2
 
 /// Copies a revision into our own store and pins it there; false where the repository does not have
 /// it.
-pub(super) async fn copy(
+pub(super) async fn copy_revision(
     store: &RevisionStore,
     lock: &StateLock,
     path: &Path,
@@ -183,14 +185,14 @@ pub(super) async fn copy(
     }
     let real = std::fs::canonicalize(path)
         .map_err(|error| SourceError::Unreadable { place: place.clone(), error })?;
-    let config = any_owner(store)?;
-    let room = store.room()?;
-    let mut command = child::git(store.path(), ChildPeer::Host(config.path()));
+    let config = safe_directory_config(store)?;
+    let room = store.quota_room()?;
+    let mut command = child::git_command(store.path(), ChildPeer::Host(config.path()));
     command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
     command.args(["--no-auto-maintenance", "--depth=1", "--"]);
     command.arg(file_url(&real)).arg(format!("+{revision}:{}", RevisionStore::pin_name(revision)));
     let deadline = store.settings().fetch;
-    let output = match child::run(command, lock, store.bounds(deadline, room)).await {
+    let output = match child::run(command, lock, store.child_limits(deadline, room)).await {
         Ok(output) if output.status.success() => return Ok(true),
         Ok(output) => output,
         Err(child::ChildError::NotStarted(error)) => return Err(SourceError::NoGit { error }),
@@ -199,19 +201,27 @@ pub(super) async fn copy(
     };
     match git_messages::kind(&output.stderr) {
         GitErrorKind::NoCommit => Ok(false),
-        kind => Err(git_messages::error(kind, &place, git_messages::detail(&output.stderr, &[]), store)),
+        kind => Err(git_messages::exchange_error(
+            kind,
+            &place,
+            git_messages::error_detail(&output.stderr, &[]),
+            store,
+        )),
     }
 }
 
 /// Returns a configuration that lets git's own child read the repository whoever owns it. `-c` does
 /// not reach that child, which reads nothing but the repository that it is given.
-fn any_owner(store: &RevisionStore) -> Result<NamedTempFile, SourceError> {
-    let trouble =
-        |error| SourceError::State { path: store.folder().to_owned(), doing: "cannot write to", error };
+fn safe_directory_config(store: &RevisionStore) -> Result<NamedTempFile, SourceError> {
+    let trouble = |error| SourceError::State {
+        path: store.state_directory().to_owned(),
+        doing: "cannot write to",
+        error,
+    };
     let mut file = tempfile::Builder::new()
         .prefix("copy-")
         .suffix(".gitconfig")
-        .tempfile_in(store.folder())
+        .tempfile_in(store.state_directory())
         .map_err(trouble)?;
     file.write_all(b"[safe]\n\tdirectory = *\n").map_err(trouble)?;
     Ok(file)

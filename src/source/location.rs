@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::commit_verifier::SignatureVerification;
 use super::error::SourceError;
-use crate::fields::blurred;
+use crate::fields::blur;
 
 /// The polling interval of a remote without one in the configuration.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
@@ -48,7 +48,7 @@ impl GitLocation {
 impl fmt::Debug for GitLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GitLocation")
-            .field("url", &redacted(&self.url))
+            .field("url", &redact(&self.url))
             .field("reference", &self.reference)
             .field("path", &self.path)
             .field("interval", &self.interval)
@@ -82,7 +82,7 @@ impl ResolvedLocation {
             }
             LocationKind::Remote | LocationKind::Repository(_) => Ok(Self::Git(GitLocation::new(text))),
             LocationKind::Directory(path) => Ok(Self::Directory(path)),
-            LocationKind::File(_) => Err(not_a_folder(text)),
+            LocationKind::File(_) => Err(not_a_folder_error(text)),
         }
     }
 
@@ -90,7 +90,7 @@ impl ResolvedLocation {
     /// there, and may then turn out to be a plain folder, unless a reference is named. Other
     /// locations stay.
     #[must_use]
-    pub fn awaited(self) -> Self {
+    pub fn as_awaited(self) -> Self {
         match self {
             Self::Git(git) if git.reference.is_none() && local_path(&git.url).is_some() => Self::Awaited(git),
             other => other,
@@ -106,11 +106,11 @@ impl ResolvedLocation {
     }
 
     /// Returns the resolved form of an awaited location; an error while nothing is there.
-    pub(super) fn resolved(&self) -> Result<Self, SourceError> {
+    pub(super) fn resolve(&self) -> Result<Self, SourceError> {
         let Self::Awaited(git) = self else { return Ok(self.clone()) };
         let path = local_path(&git.url).unwrap_or_else(|| PathBuf::from(&git.url));
-        match on_this_host(&git.url, path)? {
-            LocationKind::Directory(_) if git.verify.is_some() => Err(refused(
+        match local_location(&git.url, path)? {
+            LocationKind::Directory(_) if git.verify.is_some() => Err(refused_error(
                 &git.url,
                 "it is a folder, whose files carry no signatures that `verify` could ask for",
             )),
@@ -122,13 +122,13 @@ impl ResolvedLocation {
                 Ok(Self::Directory(inside.map_or(path.clone(), |inside| path.join(inside))))
             }
             LocationKind::Repository(_) | LocationKind::Remote => Ok(Self::Git(git.clone())),
-            LocationKind::File(_) => Err(not_a_folder(&git.url)),
+            LocationKind::File(_) => Err(not_a_folder_error(&git.url)),
         }
     }
 }
 
-fn not_a_folder(text: &str) -> SourceError {
-    refused(text, "it is a file, and a source is a folder or a repository")
+fn not_a_folder_error(text: &str) -> SourceError {
+    refused_error(text, "it is a file, and a source is a folder or a repository")
 }
 
 /// Returns whether nothing is at a path: it is missing, or an empty folder, on which something may
@@ -155,7 +155,7 @@ pub(super) fn local_path(text: &str) -> Option<PathBuf> {
 impl fmt::Display for ResolvedLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Git(git) | Self::Awaited(git) => f.write_str(&redacted(&git.url)),
+            Self::Git(git) | Self::Awaited(git) => f.write_str(&redact(&git.url)),
             Self::Directory(path) => write!(f, "{}", path.display()),
         }
     }
@@ -169,7 +169,7 @@ pub fn is_url(text: &str) -> bool {
 /// Tells what a text of a command line names. A path that exists wins over `host:path`.
 pub fn classify(text: &str) -> Result<LocationKind, SourceError> {
     if is_scp_like(text) && !is_url(text) && !text.starts_with('-') && Path::new(text).exists() {
-        return on_this_host(text, PathBuf::from(text));
+        return local_location(text, PathBuf::from(text));
     }
     classify_written(text)
 }
@@ -178,34 +178,37 @@ pub fn classify(text: &str) -> Result<LocationKind, SourceError> {
 /// one: who may write it may not know what does.
 pub(super) fn classify_written(text: &str) -> Result<LocationKind, SourceError> {
     if text.is_empty() || text.starts_with('-') {
-        return Err(refused(text, "a URL or a path is expected"));
+        return Err(refused_error(text, "a URL or a path is expected"));
     }
     if let Some(path) = file_url(text)? {
-        return on_this_host(text, path);
+        return local_location(text, path);
     }
     if let Some((scheme, rest)) = text.split_once("://") {
         return remote_url(text, scheme, rest);
     }
     if !is_scp_like(text) {
-        return on_this_host(text, PathBuf::from(text));
+        return local_location(text, PathBuf::from(text));
     }
     if text.contains("::") {
-        return Err(refused(text, "remote helpers are not run: use https://, ssh:// or a path"));
+        return Err(refused_error(text, "remote helpers are not run: use https://, ssh:// or a path"));
     }
     Ok(LocationKind::Remote)
 }
 
 fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<LocationKind, SourceError> {
     if !matches!(scheme, "https" | "ssh" | "http" | "git") {
-        return Err(refused(text, "its scheme is not known: use https://, ssh://, git@host:path or a path"));
+        return Err(refused_error(
+            text,
+            "its scheme is not known: use https://, ssh://, git@host:path or a path",
+        ));
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default().rsplit('@').next().unwrap_or_default();
     if host.is_empty() || host.starts_with('-') {
-        return Err(refused(text, "it names no host"));
+        return Err(refused_error(text, "it names no host"));
     }
     // git puts it into the command lines of its helpers, and its own part of the path behind it.
     if url(text).is_some_and(|url| !url.query.is_empty()) {
-        return Err(refused(
+        return Err(refused_error(
             text,
             "a repository's address has no `?` and no `#`; a token goes before the host: https://TOKEN@…",
         ));
@@ -219,7 +222,7 @@ pub(super) fn is_scp_like(text: &str) -> bool {
         .is_some_and(|(host, path)| !host.contains('/') && !host.is_empty() && !path.is_empty())
 }
 
-pub(super) fn on_this_host(text: &str, path: PathBuf) -> Result<LocationKind, SourceError> {
+pub(super) fn local_location(text: &str, path: PathBuf) -> Result<LocationKind, SourceError> {
     let metadata = std::fs::metadata(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
             SourceError::Missing { place: text.to_owned() }
@@ -244,11 +247,11 @@ pub(super) fn file_url(text: &str) -> Result<Option<PathBuf>, SourceError> {
     let Some(rest) = text.strip_prefix("file://") else { return Ok(None) };
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {
-        return Err(refused(text, "a file:// URL needs an absolute path, as file:///srv/repo.git"));
+        return Err(refused_error(text, "a file:// URL needs an absolute path, as file:///srv/repo.git"));
     }
     let bytes =
-        percent_decoded(path.as_bytes()).ok_or_else(|| refused(text, "a `%` needs two hex digits"))?;
-    let path = String::from_utf8(bytes).map_err(|_| refused(text, "it is not UTF-8"))?;
+        percent_decoded(path.as_bytes()).ok_or_else(|| refused_error(text, "a `%` needs two hex digits"))?;
+    let path = String::from_utf8(bytes).map_err(|_| refused_error(text, "it is not UTF-8"))?;
     Ok(Some(path.into()))
 }
 
@@ -273,7 +276,7 @@ pub(super) fn inner_path(path: Option<&str>) -> Result<Option<String>, SourceErr
     let Some(text) = path else { return Ok(None) };
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.contains(&"..") {
-        return Err(refused(text, "`path` may not lead out of the repository"));
+        return Err(refused_error(text, "`path` may not lead out of the repository"));
     }
     Ok((!parts.is_empty()).then(|| parts.join("/")))
 }
@@ -310,7 +313,7 @@ impl<'a> UrlParts<'a> {
 
 /// Returns the parts that must not appear in any text: the part before `@` of a URL, the password
 /// in it, and the query.
-pub(super) fn secrets(text: &str) -> Vec<String> {
+pub(super) fn secret_parts(text: &str) -> Vec<String> {
     let Some(url) = url(text) else { return Vec::new() };
     let password = url.user.and_then(|user| user.split_once(':')).map(|(_, password)| password);
     let user = url.user.filter(|_| password.is_some() || url.scheme != "ssh");
@@ -319,7 +322,7 @@ pub(super) fn secrets(text: &str) -> Vec<String> {
 }
 
 /// Returns the URL without credentials and without a query, which may hold some.
-pub(super) fn redacted(text: &str) -> String {
+pub(super) fn redact(text: &str) -> String {
     let Some(url) = url(text) else { return text.to_owned() };
     match url.user {
         Some(user) if url.login() == Some(user) => format!("{}://{user}@{}", url.scheme, url.plain),
@@ -327,7 +330,7 @@ pub(super) fn redacted(text: &str) -> String {
     }
 }
 
-fn refused(text: &str, why: &str) -> SourceError {
+fn refused_error(text: &str, why: &str) -> SourceError {
     // A text that is no source may be anything.
-    SourceError::Location { text: blurred(&redacted(text)), why: why.to_owned() }
+    SourceError::Location { text: blur(&redact(text)), why: why.to_owned() }
 }

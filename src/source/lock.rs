@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::error::SourceError;
 
 /// The interval at which a taken lock is tried again.
-const AGAIN: Duration = Duration::from_millis(20);
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// The right to write to a state directory; the system takes it back when the process ends.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(super) async fn take(folder: &Path, patience: Duration) -> Result<StateLock,
             Ok(()) | Err(TryLockError::WouldBlock) if start.elapsed() >= patience => {
                 return Err(SourceError::Busy { path });
             }
-            Ok(()) | Err(TryLockError::WouldBlock) => tokio::time::sleep(AGAIN).await,
+            Ok(()) | Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_RETRY_DELAY).await,
         }
     }
 }

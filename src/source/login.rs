@@ -28,7 +28,7 @@ impl GitLogin {
     }
 
     /// Returns the setting of git that asks it; of use as long as this lives.
-    pub(super) fn helper(&self) -> OsString {
+    pub(super) fn credential_helper(&self) -> OsString {
         helper("", format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).as_bytes())
     }
 }

@@ -14,10 +14,10 @@ use crate::secret::{is_there, read_regular};
 const MAX_STRUCTURE: usize = 128 << 20;
 
 /// Names the object folders of other repositories, one in a line.
-pub(super) const ALTERNATES: &str = "objects/info/alternates";
+pub(super) const ALTERNATES_FILE: &str = "objects/info/alternates";
 
 /// Names other files to be read as a repository's configuration.
-pub(super) const INCLUDE: &str = "include";
+pub(super) const INCLUDE_FILE: &str = "include";
 
 /// A repository's configuration of a thousand branches has 100 KiB.
 const MAX_CONFIGURATION: u64 = 1 << 20;
@@ -41,15 +41,15 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 /// What borrows objects from others is refused: whoever may write that file could name a repository
 /// that only this user may read.
 pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
-    refuse_includes(&folder(path))?;
+    refuse_includes(&repository_folder(path))?;
     let repository = match open(path) {
-        Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(folder(path)),
+        Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(repository_folder(path)),
         opened => opened,
     }?;
     if !has_alternates(&repository) {
         return Ok(repository);
     }
-    let text = format!("{ALTERNATES} names other repositories");
+    let text = format!("{ALTERNATES_FILE} names other repositories");
     Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Repository, text))
 }
 
@@ -66,7 +66,7 @@ fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {
     };
     let files = [common.join("config"), folder.join("config.worktree")];
     if files.iter().any(|file| has_include(file)) {
-        let text = format!("its configuration has an {INCLUDE}");
+        let text = format!("its configuration has an {INCLUDE_FILE}");
         return Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Config, text));
     }
     Ok(())
@@ -89,7 +89,7 @@ fn has_include(file: &Path) -> bool {
 
 /// Returns whether there are alternates. A file that cannot be read counts as there.
 fn has_alternates(repository: &Repository) -> bool {
-    match fs::symlink_metadata(repository.commondir().join(ALTERNATES)) {
+    match fs::symlink_metadata(repository.commondir().join(ALTERNATES_FILE)) {
         Ok(metadata) => !metadata.is_file() || metadata.len() > 0,
         Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     }
@@ -97,7 +97,7 @@ fn has_alternates(repository: &Repository) -> bool {
 
 /// Returns the folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file
 /// points.
-fn folder(path: &Path) -> PathBuf {
+fn repository_folder(path: &Path) -> PathBuf {
     let inner = path.join(".git");
     let Ok(text) = fs::read(&inner) else {
         return if inner.is_dir() { inner } else { path.to_owned() };
@@ -130,7 +130,7 @@ impl ObjectStores {
         }
     }
 
-    fn any<'a, T>(
+    fn read_from_any<'a, T>(
         &'a self,
         find: impl Fn(&'a Repository) -> Result<T, git2::Error>,
     ) -> Result<T, git2::Error> {
@@ -145,36 +145,40 @@ impl ObjectStores {
     }
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
-        self.any(|repository| bounded(&repository.odb()?, id).and_then(|()| repository.find_commit(id)))
+        self.read_from_any(|repository| {
+            check_size(&repository.odb()?, id).and_then(|()| repository.find_commit(id))
+        })
     }
 
     /// Returns the commit whose id begins so, where it is the only object that does.
     pub(super) fn commit_by_prefix(&self, prefix: &str) -> Result<Oid, git2::Error> {
-        self.any(|repository| Ok(repository.find_commit_by_prefix(prefix)?.id()))
+        self.read_from_any(|repository| Ok(repository.find_commit_by_prefix(prefix)?.id()))
     }
 
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
-        self.any(|repository| bounded(&repository.odb()?, id).and_then(|()| repository.find_tree(id)))
+        self.read_from_any(|repository| {
+            check_size(&repository.odb()?, id).and_then(|()| repository.find_tree(id))
+        })
     }
 
     /// Returns the size of a blob in bytes, without reading it.
     pub(super) fn size(&self, id: Oid) -> Result<u64, git2::Error> {
-        self.any(|repository| repository.odb()?.read_header(id)).map(|(size, _)| size as u64)
+        self.read_from_any(|repository| repository.odb()?.read_header(id)).map(|(size, _)| size as u64)
     }
 
     /// Returns the content of a blob whose size has been looked at.
     pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
-        self.any(|repository| repository.find_blob(id).map(|blob| blob.content().to_vec()))
+        self.read_from_any(|repository| repository.find_blob(id).map(|blob| blob.content().to_vec()))
     }
 
     /// Returns the object databases, for many reads in a row.
-    pub(super) fn databases(&self) -> Result<Vec<Odb<'_>>, git2::Error> {
+    pub(super) fn object_databases(&self) -> Result<Vec<Odb<'_>>, git2::Error> {
         self.stores.iter().map(|(repository, _)| repository.odb()).collect()
     }
 }
 
 /// Fails for a tree or commit that is larger than any honest one, before it is in memory.
-pub(super) fn bounded(odb: &Odb<'_>, id: Oid) -> Result<(), git2::Error> {
+pub(super) fn check_size(odb: &Odb<'_>, id: Oid) -> Result<(), git2::Error> {
     let (size, _) = odb.read_header(id)?;
     if size <= MAX_STRUCTURE {
         return Ok(());

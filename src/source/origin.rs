@@ -51,7 +51,7 @@ impl OriginParts {
         match location {
             ResolvedLocation::Git(git) => git_parts(git, place, store),
             ResolvedLocation::Directory(path) => directory_parts(path, place, store),
-            ResolvedLocation::Awaited(git) => match location.resolved() {
+            ResolvedLocation::Awaited(git) => match location.resolve() {
                 Ok(settled) => Self::of(&settled, place, store),
                 Err(error @ SourceError::Location { .. }) => Err(error),
                 Err(_) => awaited_parts(git, place, store),
@@ -67,7 +67,7 @@ impl OriginParts {
     ) -> Self {
         let remembered = match &origin {
             RevisionOrigin::Local { .. } | RevisionOrigin::Awaited(_) => None,
-            RevisionOrigin::Remote(remote) => remote.remembered(),
+            RevisionOrigin::Remote(remote) => remote.remembered_revision(),
             RevisionOrigin::Directory(directory) => directory.remembered(),
         };
         let remembered = remembered.filter(|revision| reader.check(revision).is_ok());
@@ -87,7 +87,7 @@ fn git_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<Or
         RevisionForm::Commits,
         place.to_owned(),
         inner,
-        store.settings().limits(),
+        store.settings().read_limits(),
     );
     Ok(OriginParts::new(ResolvedLocation::Git(git.clone()), origin, reader, git.interval))
 }
@@ -103,7 +103,7 @@ fn directory_parts(
         RevisionForm::Snapshots,
         place.to_owned(),
         None,
-        store.settings().limits(),
+        store.settings().read_limits(),
     );
     let origin = RevisionOrigin::Directory(DirectorySource::new(path, place, store.clone())?);
     Ok(OriginParts::new(ResolvedLocation::Directory(path.to_owned()), origin, reader, POLL_HOST))

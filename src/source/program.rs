@@ -12,7 +12,7 @@ const FLOOR: GitVersion = GitVersion(2, 39, 4);
 
 /// The first of each line above the floor that has the same repair. Distributions repair older ones
 /// too, without another number, so that these are only warned of.
-const REPAIRED: [GitVersion; 6] = [
+const REPAIRED_VERSIONS: [GitVersion; 6] = [
     GitVersion(2, 40, 2),
     GitVersion(2, 41, 1),
     GitVersion(2, 42, 2),
@@ -41,7 +41,9 @@ impl GitVersion {
     /// Returns the version that repairs what this one lets a local repository do, where it needs
     /// one.
     pub fn repaired_by(self) -> Option<Self> {
-        REPAIRED.into_iter().find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)
+        REPAIRED_VERSIONS
+            .into_iter()
+            .find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)
     }
 }
 

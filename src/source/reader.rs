@@ -10,7 +10,7 @@ use git2::{ErrorCode, Odb, Oid};
 use jiff::Timestamp;
 
 use crate::object::Revision;
-use crate::render::harmless;
+use crate::render::sanitize;
 
 use super::changes;
 use super::error::SourceError;
@@ -42,9 +42,9 @@ impl Default for ReadLimits {
 }
 
 /// The time for which handles are used again; a handle that is kept holds every deleted pack open.
-const YOUNG: Duration = Duration::from_secs(1);
+const HANDLE_LIFETIME: Duration = Duration::from_secs(1);
 /// The number of handles kept for concurrent reads.
-const MOST_HANDLES: usize = 8;
+const MAX_IDLE_HANDLES: usize = 8;
 
 /// Indicates whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl RevisionReader {
     }
 
     /// Has the store looked at before it is used again.
-    pub(super) fn suspect(&self) {
+    pub(super) fn suspect_store(&self) {
         self.shared.suspect.store(true, Ordering::Relaxed);
     }
 
@@ -125,7 +125,7 @@ impl RevisionReader {
         revision: &Revision,
     ) -> Result<(Snapshot, Vec<RefusedFile>), SourceError> {
         self.pass(|objects| {
-            let (_, mut refusals) = self.root(objects, revision)?;
+            let (_, mut refusals) = self.source_root(objects, revision)?;
             refusals.sort_unstable();
             Ok((self.list(objects, revision)?, refusals))
         })
@@ -141,14 +141,14 @@ impl RevisionReader {
     /// without listing it.
     pub(super) fn check(&self, revision: &Revision) -> Result<(), SourceError> {
         self.pass(|objects| {
-            let (root, refusals) = self.root(objects, revision)?;
+            let (root, refusals) = self.source_root(objects, revision)?;
             let mut empty = refusals.is_empty();
             let walk = TreeWalk::new(objects, self.shared.limits.entries, |_| {
                 empty = false;
                 ControlFlow::Break(())
             });
             walk.run(root).map_err(|stop| self.stop(stop))?;
-            if empty { Err(self.empty(revision)) } else { Ok(()) }
+            if empty { Err(self.empty_error(revision)) } else { Ok(()) }
         })
     }
 
@@ -175,11 +175,11 @@ impl RevisionReader {
             return Ok(Some(Vec::new()));
         }
         self.pass(|objects| {
-            let (old, _) = self.root(objects, from)?;
-            let (new, _) = self.root(objects, to)?;
+            let (old, _) = self.source_root(objects, from)?;
+            let (new, _) = self.source_root(objects, to)?;
             let pairs = changes::compare(objects, old, new, self.shared.limits.entries)
                 .map_err(|stop| self.stop(stop))?;
-            Ok(pairs.map(|pairs| self.sized(objects, pairs)).transpose()?.flatten())
+            Ok(pairs.map(|pairs| self.with_sizes(objects, pairs)).transpose()?.flatten())
         })
     }
 
@@ -192,8 +192,8 @@ impl RevisionReader {
             let commit = self.find(objects, revision)?;
             let time = Timestamp::from_second(commit.time().seconds()).unwrap_or(Timestamp::UNIX_EPOCH);
             Ok(Some(CommitInfo {
-                author: printable(commit.author().name_bytes()),
-                subject: printable(commit.summary_bytes().unwrap_or_default()),
+                author: printable_text(commit.author().name_bytes()),
+                subject: printable_text(commit.summary_bytes().unwrap_or_default()),
                 time,
             }))
         })
@@ -215,8 +215,8 @@ impl RevisionReader {
         }
         self.pass(|objects| {
             let (older, newer) = (self.find(objects, older)?.id(), self.find(objects, newer)?.id());
-            let told = objects.databases().and_then(|odbs| lineage::ancestry(&odbs, older, newer));
-            told.map_err(|error| self.damaged(&error))
+            let told = objects.object_databases().and_then(|odbs| lineage::ancestry(&odbs, older, newer));
+            told.map_err(|error| self.damaged_error(&error))
         })
     }
 
@@ -229,7 +229,7 @@ impl RevisionReader {
         self.pass(|objects| match objects.commit_by_prefix(prefix) {
             Ok(id) => Ok(Some(Revision::new(&id.to_string()))),
             Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::Ambiguous) => Ok(None),
-            Err(error) => Err(self.damaged(&error)),
+            Err(error) => Err(self.damaged_error(&error)),
         })
     }
 
@@ -238,13 +238,13 @@ impl RevisionReader {
     /// looked for with fresh ones.
     pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
         let handles = || self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let young = handles().pop().filter(|(opened, _)| opened.elapsed() < YOUNG);
+        let young = handles().pop().filter(|(opened, _)| opened.elapsed() < HANDLE_LIFETIME);
         let handle = young.or_else(|| Some((Instant::now(), ObjectStores::open(&self.shared.stores).ok()?)));
         if let Some(handle) = handle
-            && let Ok(Ok(bytes)) = handle.1.databases().map(|databases| self.bytes(&databases, blob))
+            && let Ok(Ok(bytes)) = handle.1.object_databases().map(|databases| self.bytes(&databases, blob))
         {
             let mut handles = handles();
-            if handles.len() < MOST_HANDLES {
+            if handles.len() < MAX_IDLE_HANDLES {
                 handles.push(handle);
             }
             return Ok(bytes);
@@ -268,7 +268,7 @@ impl RevisionReader {
         let mut blobs = blobs.into_iter().peekable();
         let mut out = Vec::new();
         self.pass(|objects| {
-            let databases = objects.databases().map_err(|error| self.damaged(&error))?;
+            let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
             // A blob that could not be read is still the next one when this runs again on fresh
             // handles.
             while let Some(&blob) = blobs.peek() {
@@ -296,7 +296,7 @@ impl RevisionReader {
                     let place = format!("{}: {blob}", self.shared.place);
                     return Err(SourceError::TooLarge { place, size, limit: self.shared.limits.file });
                 }
-                Err(error) => last = self.damaged(&error),
+                Err(error) => last = self.damaged_error(&error),
             }
         }
         Err(last)
@@ -308,14 +308,15 @@ impl RevisionReader {
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError>,
     ) -> Result<T, SourceError> {
         let mut attempt = || {
-            let objects = ObjectStores::open(&self.shared.stores).map_err(|error| self.damaged(&error))?;
+            let objects =
+                ObjectStores::open(&self.shared.stores).map_err(|error| self.damaged_error(&error))?;
             run(&objects)
         };
         match attempt() {
             Err(SourceError::Damaged { .. } | SourceError::Unknown { .. }) => {
                 let again = attempt();
                 if matches!(again, Err(SourceError::Damaged { .. } | SourceError::Unknown { .. })) {
-                    self.suspect();
+                    self.suspect_store();
                 }
                 again
             }
@@ -333,12 +334,12 @@ impl RevisionReader {
         let id = Oid::from_str(revision.as_str()).map_err(|_| unknown())?;
         objects.commit(id).map_err(|error| match error.code() {
             ErrorCode::NotFound => unknown(),
-            _ => self.damaged(&error),
+            _ => self.damaged_error(&error),
         })
     }
 
     /// Returns the tree that is the source's root, and what the snapshot of a folder had refused.
-    fn root(
+    fn source_root(
         &self,
         objects: &ObjectStores,
         revision: &Revision,
@@ -354,7 +355,7 @@ impl RevisionReader {
         let mut id = commit.tree_id();
         let mut walked = String::new();
         for part in path.split('/') {
-            let tree = objects.tree(id).map_err(|error| self.damaged(&error))?;
+            let tree = objects.tree(id).map_err(|error| self.damaged_error(&error))?;
             let entry = tree.get_name_bytes(part.as_bytes());
             walked = tree::join(&walked, part);
             let what = match entry.as_ref().map(|entry| tree::kind(entry.filemode_raw())) {
@@ -374,7 +375,7 @@ impl RevisionReader {
     }
 
     fn list(&self, objects: &ObjectStores, revision: &Revision) -> Result<Snapshot, SourceError> {
-        let (root, mut refusals) = self.root(objects, revision)?;
+        let (root, mut refusals) = self.source_root(objects, revision)?;
         let mut found = Vec::new();
         let walk = TreeWalk::new(objects, self.shared.limits.entries, |entry| {
             match entry {
@@ -396,7 +397,7 @@ impl RevisionReader {
             }
         }
         if files.is_empty() && refusals.is_empty() {
-            return Err(self.empty(revision));
+            return Err(self.empty_error(revision));
         }
         refusals.sort();
         let refused = refusals.iter().map(RefusedFile::diagnostic).collect();
@@ -405,12 +406,12 @@ impl RevisionReader {
 
     /// Returns a file's size, or the reason for which its content is refused.
     fn weigh(&self, objects: &ObjectStores, id: Oid) -> Result<Result<u64, RefusalReason>, SourceError> {
-        let size = objects.size(id).map_err(|error| self.damaged(&error))?;
+        let size = objects.size(id).map_err(|error| self.damaged_error(&error))?;
         if size > self.shared.limits.file {
             return Ok(Err(RefusalReason::TooLarge));
         }
         if file_names::LFS_SIZES.contains(&size) {
-            let bytes = objects.read(id).map_err(|error| self.damaged(&error))?;
+            let bytes = objects.read(id).map_err(|error| self.damaged_error(&error))?;
             if let Some(reason) = file_names::refused_content(&bytes) {
                 return Ok(Err(reason));
             }
@@ -419,7 +420,7 @@ impl RevisionReader {
     }
 
     /// Adds the sizes; none where a content is refused.
-    fn sized(
+    fn with_sizes(
         &self,
         objects: &ObjectStores,
         pairs: Vec<changes::ChangedPath>,
@@ -436,15 +437,15 @@ impl RevisionReader {
         Ok(Some(changed))
     }
 
-    fn empty(&self, revision: &Revision) -> SourceError {
+    fn empty_error(&self, revision: &Revision) -> SourceError {
         let folder = self.shared.path.as_ref().map(|path| format!("folder {path} of ")).unwrap_or_default();
-        let within = format!("{folder}revision {}", revision.short());
+        let within = format!("{folder}revision {}", revision.short_name());
         SourceError::Empty { place: self.shared.place.clone(), within }
     }
 
     fn stop(&self, stop: WalkStop) -> SourceError {
         match stop {
-            WalkStop::Git(error) => self.damaged(&error),
+            WalkStop::Git(error) => self.damaged_error(&error),
             WalkStop::TooMany => {
                 SourceError::TooMany { place: self.shared.place.clone(), limit: self.shared.limits.entries }
             }
@@ -455,14 +456,14 @@ impl RevisionReader {
         SourceError::Damaged { place: self.shared.place.clone(), detail: format!("no object {blob}") }
     }
 
-    fn damaged(&self, error: &git2::Error) -> SourceError {
+    fn damaged_error(&self, error: &git2::Error) -> SourceError {
         SourceError::Damaged { place: self.shared.place.clone(), detail: error.message().to_owned() }
     }
 }
 
 /// Returns who made a commit, or what for, as it may be shown wherever it is told.
-fn printable(text: &[u8]) -> String {
-    harmless(&String::from_utf8_lossy(text)).into_owned()
+fn printable_text(text: &[u8]) -> String {
+    sanitize(&String::from_utf8_lossy(text)).into_owned()
 }
 
 /// Sorts the files of trees that git would not have made, and takes out the names that come twice.
@@ -472,7 +473,7 @@ fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<RefusedFile> {
     files.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
-            twice.push(RefusedFile::new(kept.0.clone(), RefusalReason::Name).detail("it comes twice"));
+            twice.push(RefusedFile::new(kept.0.clone(), RefusalReason::Name).with_detail("it comes twice"));
         }
         same
     });

@@ -109,7 +109,7 @@ impl RefusedFile {
         Self { path: path.into(), reason, detail: String::new() }
     }
 
-    pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
+    pub(super) fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self
     }

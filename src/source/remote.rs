@@ -5,7 +5,7 @@ use tokio::process::Command;
 
 use crate::object::Revision;
 
-use super::bounded::bounded;
+use super::bounded::run_bounded;
 use super::child::{self, ChildError, ChildOutput, ChildPeer};
 use super::commit_verifier::{CommitVerifier, VerificationRange};
 use super::error::SourceError;
@@ -20,7 +20,7 @@ use super::store::{QuotaRoom, RevisionStore};
 
 /// The depths at which an older revision is looked for in turn: most are young, and a whole history
 /// may be large. The last is git's value for all.
-const DEPTHS: [u32; 3] = [64, 4_096, 0x7fff_ffff];
+const FETCH_DEPTHS: [u32; 3] = [64, 4_096, 0x7fff_ffff];
 
 /// One reference of one remote.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ struct RemoteAddress {
 
 impl std::fmt::Debug for RemoteAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&location::redacted(&self.url))
+        f.write_str(&location::redact(&self.url))
     }
 }
 
@@ -100,7 +100,7 @@ impl RemoteReference {
         let key = git2::Oid::hash_object(ObjectType::Blob, format!("{url}\n{wanted:?}").as_bytes())
             .map_err(|error| store.classify_error(&error))?;
         let (arrival, in_force) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
-        let address = address(url);
+        let address = remote_address(url);
         let login = address.login.as_deref().map(GitLogin::keep).transpose().map_err(|error| {
             SourceError::Worker {
                 place: place.to_owned(),
@@ -111,16 +111,16 @@ impl RemoteReference {
     }
 
     /// Returns the revision that the last look of an earlier process left.
-    pub(super) fn remembered(&self) -> Option<Revision> {
+    pub(super) fn remembered_revision(&self) -> Option<Revision> {
         if !self.store.exists() {
             return None;
         }
-        self.store.target(&self.in_force).ok().flatten()
+        self.store.reference_target(&self.in_force).ok().flatten()
     }
 
     /// Asks the remote, fetches a new revision, pins it. A revision that the guard refuses never
     /// comes into force.
-    pub(super) async fn newest(
+    pub(super) async fn newest_revision(
         &self,
         lock: &StateLock,
         known: Option<&Revision>,
@@ -128,27 +128,27 @@ impl RemoteReference {
         guard: Option<&CommitVerifier>,
     ) -> Result<Revision, SourceError> {
         // An earlier process may have followed what nobody verified.
-        let settled = guard.map_or(known, CommitVerifier::accepted);
+        let settled = guard.map_or(known, CommitVerifier::accepted_revision);
         let (name, commit) = match &self.wanted {
             WantedReference::Commit(commit) => (commit.to_string(), commit.clone()),
             WantedReference::Head | WantedReference::Named(_) => {
-                let advertised = self.advertised(lock, known).await?;
+                let advertised = self.advertised_reference(lock, known).await?;
                 (advertised.name, advertised.commit)
             }
         };
-        let pinned = self.store.target(&RevisionStore::pin_name(&commit))?;
+        let pinned = self.store.reference_target(&RevisionStore::pin_name(&commit))?;
         if pinned.is_some() && settled == Some(&commit) && known == settled {
             return Ok(commit);
         }
-        let here = pinned.is_some() && self.store.holds(&commit);
-        let revision = if here { commit } else { self.fetched(lock, &name).await? };
+        let here = pinned.is_some() && self.store.has_revision(&commit);
+        let revision = if here { commit } else { self.fetched_revision(lock, &name).await? };
         reader.check(&revision)?;
         if let Some(guard) = guard {
             let deadline = self.store.settings().fetch;
             let passed = tokio::time::timeout(deadline, self.pass(lock, guard, &name, &revision)).await;
             passed.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
         }
-        self.store.point(lock, &self.in_force, &revision)?;
+        self.store.set_reference(lock, &self.in_force, &revision)?;
         Ok(revision)
     }
 
@@ -162,24 +162,24 @@ impl RemoteReference {
         revision: &Revision,
     ) -> Result<(), SourceError> {
         let check = async |commits: &[Oid]| guard.check(&self.store, lock, None, revision, commits).await;
-        let base = match guard.question(revision) {
+        let base = match guard.verification_range(revision) {
             VerificationRange::Nothing => return Ok(()),
             VerificationRange::Itself => return check(&[self.id(revision)?]).await,
             VerificationRange::Since(base) => base,
         };
         // A commit that cannot be verified at all is not worth a history.
         check(&[self.id(revision)?]).await?;
-        let mut depths = DEPTHS.iter();
+        let mut depths = FETCH_DEPTHS.iter();
         loop {
             let refused = match guard.commits_between(&self.store, None, &base, revision).await? {
                 CommitRange::Exactly(commits) => return check(&commits).await,
-                CommitRange::Apart => return Err(guard.apart(revision, &base)),
+                CommitRange::Apart => return Err(guard.unrelated_error(revision, &base)),
                 // More of the history may show that what is refused was accepted long ago.
                 CommitRange::AtMost(commits) => match check(&commits).await {
                     Err(error @ SourceError::Unverified { .. }) => error,
                     checked => return checked,
                 },
-                CommitRange::Unknown => guard.cut(revision, &base),
+                CommitRange::Unknown => guard.shallow_error(revision, &base),
             };
             let Some(depth) = depths.next() else { return Err(refused) };
             self.fetch(lock, &format!("+{name}:{}", self.arrival), *depth).await?;
@@ -193,24 +193,24 @@ impl RemoteReference {
     /// Puts a revision that was accepted before in force again; false where it cannot be had any
     /// more.
     pub(super) async fn go_back(&self, lock: &StateLock, accepted: &Revision) -> Result<bool, SourceError> {
-        let is_here = self.bring(lock, accepted).await?;
+        let is_here = self.fetch_older(lock, accepted).await?;
         if is_here {
-            self.store.point(lock, &self.in_force, accepted)?;
+            self.store.set_reference(lock, &self.in_force, accepted)?;
         }
         Ok(is_here)
     }
 
-    async fn fetched(&self, lock: &StateLock, name: &str) -> Result<Revision, SourceError> {
+    async fn fetched_revision(&self, lock: &StateLock, name: &str) -> Result<Revision, SourceError> {
         let spec = format!("+{name}:{}", self.arrival);
         self.fetch(lock, &spec, 1).await?;
-        let Some(revision) = self.store.target(&self.arrival)? else {
+        let Some(revision) = self.store.reference_target(&self.arrival)? else {
             return Err(SourceError::Refused {
                 place: self.place.clone(),
                 detail: format!("{name} leads to no commit"),
             });
         };
         self.store.pin(lock, &revision)?;
-        if !self.store.holds(&revision) {
+        if !self.store.has_revision(&revision) {
             self.store.replace(lock, "fetched objects are missing")?;
             return Err(SourceError::Damaged {
                 place: self.store.path().display().to_string(),
@@ -225,8 +225,12 @@ impl RemoteReference {
     ///
     /// It is never asked for by its id: servers serve the commits of forks and of proposals by
     /// theirs.
-    pub(super) async fn bring(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
-        // All fetches together may take as long as one: nothing else of the source is looked at
+    pub(super) async fn fetch_older(
+        &self,
+        lock: &StateLock,
+        revision: &Revision,
+    ) -> Result<bool, SourceError> {
+        // All fetches together may take as long as one: nothing else of the source is fetched
         // meanwhile.
         let deadline = self.store.settings().fetch;
         let found = tokio::time::timeout(deadline, self.is_found(lock, revision)).await;
@@ -245,14 +249,16 @@ impl RemoteReference {
         }
         let name = match &self.wanted {
             WantedReference::Commit(commit) => commit.to_string(),
-            WantedReference::Head | WantedReference::Named(_) => match self.advertised(lock, None).await {
-                Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
-                Ok(advertised) => advertised.name,
-                Err(SourceError::NoReference { .. }) => return Ok(false),
-                Err(error) => return Err(error),
-            },
+            WantedReference::Head | WantedReference::Named(_) => {
+                match self.advertised_reference(lock, None).await {
+                    Ok(advertised) if self.is_whole(&advertised.commit) => return Ok(false),
+                    Ok(advertised) => advertised.name,
+                    Err(SourceError::NoReference { .. }) => return Ok(false),
+                    Err(error) => return Err(error),
+                }
+            }
         };
-        for depth in DEPTHS {
+        for depth in FETCH_DEPTHS {
             self.fetch(lock, &format!("+{name}:{}", self.arrival), depth).await?;
             if self.has_in_history(&self.arrival, revision).await? {
                 return Ok(true);
@@ -263,23 +269,25 @@ impl RemoteReference {
 
     /// Returns whether all that leads to a commit is here.
     fn is_whole(&self, commit: &Revision) -> bool {
-        let here = self.store.target(&self.in_force).is_ok_and(|here| here.as_ref() == Some(commit));
+        let here =
+            self.store.reference_target(&self.in_force).is_ok_and(|here| here.as_ref() == Some(commit));
         here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
     }
 
     /// Returns whether a revision is here, and is the commit that a reference of the store leads
     /// to, or an older one of it.
     async fn has_in_history(&self, reference: &str, revision: &Revision) -> Result<bool, SourceError> {
-        let Some(tip) = self.store.target(reference)?.filter(|_| self.store.holds(revision)) else {
+        let Some(tip) = self.store.reference_target(reference)?.filter(|_| self.store.has_revision(revision))
+        else {
             return Ok(false);
         };
         let (store, revision) = (self.store.clone(), revision.clone());
         let walk = move || store.ancestry(&tip, &revision);
-        let told = bounded(&self.place, self.store.settings().fetch, walk).await??;
+        let told = run_bounded(&self.place, self.store.settings().fetch, walk).await??;
         Ok(told == Ancestry::Descends)
     }
 
-    async fn advertised(
+    async fn advertised_reference(
         &self,
         lock: &StateLock,
         known: Option<&Revision>,
@@ -291,7 +299,7 @@ impl RemoteReference {
             command.arg(name).arg(format!("{name}^{{}}"));
         }
         let settings = self.store.settings();
-        let bounds = self.store.bounds(settings.answer, QuotaRoom(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing can be told from nothing.
         if output.status.code() == Some(2) {
@@ -299,17 +307,17 @@ impl RemoteReference {
         }
         if !output.status.success() {
             let moved = git_messages::kind(&output.stderr) == GitErrorKind::Moved;
-            let target = if moved { Box::pin(self.target(lock)).await } else { None };
-            return Err(self.failure(&output, target));
+            let target = if moved { Box::pin(self.redirect_target(lock)).await } else { None };
+            return Err(self.command_error(&output, target));
         }
-        let listed = listed(&output.stdout);
+        let listed = parse_listed(&output.stdout);
         if let Some(found) = names.iter().find_map(|name| find_reference(&listed, name)) {
             return Ok(found);
         }
         let place = self.place.clone();
         let is_sha256 = |line: &str| line.split_once('\t').is_some_and(|(id, _)| id.len() == 64);
         if output.stdout.lines().any(is_sha256) {
-            return Err(git_messages::sha256(place));
+            return Err(git_messages::unsupported_hash_error(place));
         }
         if !listed.iter().any(|(name, _)| *name == "HEAD") {
             return Err(SourceError::Hollow { place });
@@ -323,34 +331,36 @@ impl RemoteReference {
     }
 
     async fn fetch(&self, lock: &StateLock, spec: &str, depth: u32) -> Result<(), SourceError> {
-        let room = self.store.room()?;
+        let room = self.store.quota_room()?;
         let mut command = self.command()?;
         command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         command.args(["--no-auto-maintenance", &format!("--depth={depth}")]);
         command.args(["--", self.address.url.as_str(), spec]);
         let deadline = self.store.settings().fetch;
-        let output =
-            self.child_result(child::run(command, lock, self.store.bounds(deadline, room)).await, deadline)?;
+        let output = self.child_result(
+            child::run(command, lock, self.store.child_limits(deadline, room)).await,
+            deadline,
+        )?;
         if output.status.success() {
             return Ok(());
         }
-        if output.overflowed() {
+        if output.is_overflowed() {
             let detail = "what the remote sends is larger than the quota leaves room for".to_owned();
             return Err(SourceError::Full { path: self.store.path().to_owned(), detail });
         }
-        Err(self.failure(&output, None))
+        Err(self.command_error(&output, None))
     }
 
     /// Returns where the server sends whoever shows no credentials: only to be told.
-    async fn target(&self, lock: &StateLock) -> Option<String> {
+    async fn redirect_target(&self, lock: &StateLock) -> Option<String> {
         let peer = ChildPeer::Network(self.store.settings().transports);
-        let mut command = child::git(self.store.path(), peer);
+        let mut command = child::git_command(self.store.path(), peer);
         command.env("GIT_TRACE_CURL", "2").env("GIT_TRACE_CURL_NO_DATA", "1");
         command.args(["ls-remote", "--", self.address.url.as_str(), "HEAD"]);
         let settings = self.store.settings();
-        let bounds = self.store.bounds(settings.answer, QuotaRoom(settings.quota));
+        let bounds = self.store.child_limits(settings.answer, QuotaRoom(settings.quota));
         let output = child::run(command, lock, bounds).await.ok()?;
-        git_messages::target(&output.stderr, &self.address.secrets)
+        git_messages::redirect_target(&output.stderr, &self.address.secrets)
     }
 
     fn command(&self) -> Result<Command, SourceError> {
@@ -361,10 +371,10 @@ impl RemoteReference {
             error,
         })?;
         let peer = ChildPeer::Network(self.store.settings().transports);
-        let mut command = child::git(self.store.path(), peer);
+        let mut command = child::git_command(self.store.path(), peer);
         // The first that knows an answer is the one that counts.
         if let Some(login) = &self.login {
-            command.arg("-c").arg(login.helper());
+            command.arg("-c").arg(login.credential_helper());
         }
         credentials.configure(&mut command);
         Ok(command)
@@ -386,8 +396,8 @@ impl RemoteReference {
         })
     }
 
-    fn failure(&self, output: &ChildOutput, target: Option<String>) -> SourceError {
-        let detail = git_messages::detail(&output.stderr, &self.address.secrets);
+    fn command_error(&self, output: &ChildOutput, target: Option<String>) -> SourceError {
+        let detail = git_messages::error_detail(&output.stderr, &self.address.secrets);
         match git_messages::kind(&output.stderr) {
             GitErrorKind::NoCommit => {
                 let reference = match &self.wanted {
@@ -397,7 +407,7 @@ impl RemoteReference {
                 SourceError::NoReference { place: self.place.clone(), reference }
             }
             GitErrorKind::Moved => SourceError::Moved { place: self.place.clone(), target },
-            kind => git_messages::error(kind, &self.place, detail, &self.store),
+            kind => git_messages::exchange_error(kind, &self.place, detail, &self.store),
         }
     }
 }
@@ -416,7 +426,7 @@ fn wanted_reference(reference: Option<&str>, place: &str) -> Result<WantedRefere
 }
 
 /// Returns the lines of `ls-remote`: whole names and ids.
-fn listed(text: &str) -> Vec<(&str, Revision)> {
+fn parse_listed(text: &str) -> Vec<(&str, Revision)> {
     let lines = text.lines().filter_map(|line| line.split_once('\t'));
     lines
         .filter(|(id, _)| id.len() == 40 && id.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -432,8 +442,8 @@ fn find_reference(listed: &[(&str, Revision)], name: &str) -> Option<AdvertisedR
     Some(AdvertisedReference { name: name.to_owned(), commit })
 }
 
-fn address(text: &str) -> RemoteAddress {
-    let secrets = location::secrets(text);
+fn remote_address(text: &str) -> RemoteAddress {
+    let secrets = location::secret_parts(text);
     let Some(url) = location::url(text) else {
         return RemoteAddress { url: text.to_owned(), login: None, secrets };
     };
@@ -445,7 +455,7 @@ fn address(text: &str) -> RemoteAddress {
         return RemoteAddress { url: format!("{scheme}://{login}@{plain}"), login: None, secrets };
     }
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
-    let (name, password) = (recoded(name), recoded(password));
+    let (name, password) = (reencode(name), reencode(password));
     let host = plain.split('/').next().unwrap_or_default();
     let login = Some(format!("{scheme}://{name}:{password}@{host}"));
     RemoteAddress { url: without, login, secrets }
@@ -453,7 +463,7 @@ fn address(text: &str) -> RemoteAddress {
 
 /// Returns a part of a login in the one form that git reads as it is meant, however freely a person
 /// wrote it.
-fn recoded(text: &str) -> String {
+fn reencode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let decoded = location::percent_decoded(text.as_bytes()).unwrap_or_else(|| text.as_bytes().to_vec());
     let encoded = decoded.into_iter().map(|byte| match byte {
@@ -470,7 +480,7 @@ mod tests {
     #[test]
     fn credentials_leave_the_url() {
         fn check(url: &str, plain: &str, login: Option<&str>) {
-            let address = address(url);
+            let address = remote_address(url);
             assert_eq!((&*address.url, address.login.as_deref()), (plain, login), "{url}");
         }
         check("https://example.com/a.git", "https://example.com/a.git", None);
@@ -495,7 +505,7 @@ mod tests {
             id('c'),
             id('d')
         );
-        let listed = listed(&text);
+        let listed = parse_listed(&text);
         assert_eq!(find_reference(&listed, "refs/heads/main"), None);
         assert_eq!(find_reference(&listed, "HEAD").unwrap().commit.as_str(), id('a'));
         assert_eq!(find_reference(&listed, "refs/tags/v1").unwrap().commit.as_str(), id('d'));

@@ -59,7 +59,7 @@ impl SourceSettings {
         Self { credentials: Credentials::of_service(source, shown), ..Self::default() }
     }
 
-    pub(super) const fn limits(&self) -> ReadLimits {
+    pub(super) const fn read_limits(&self) -> ReadLimits {
         ReadLimits { file: self.max_file, entries: self.max_entries }
     }
 }

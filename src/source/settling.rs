@@ -67,17 +67,17 @@ impl AbsentFiles {
     }
 
     /// Forgets what is not shown any more.
-    pub(super) fn published(&mut self, shown: &[FolderEntry]) {
+    pub(super) fn forget_published(&mut self, shown: &[FolderEntry]) {
         self.since.retain(|path, _| shown.binary_search_by(|entry| entry.0.cmp(path)).is_ok());
     }
 
     /// Returns the files that are gone and still shown.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn pending_files(&self) -> impl Iterator<Item = &str> {
         self.since.keys().map(String::as_str)
     }
 
     /// Returns how long until the first of them counts as gone.
-    pub(super) fn due(&self, now: Instant, settle: Duration) -> Option<Duration> {
+    pub(super) fn time_left(&self, now: Instant, settle: Duration) -> Option<Duration> {
         let first = self.since.values().min()?;
         Some((*first + settle).saturating_duration_since(now))
     }
@@ -92,7 +92,7 @@ fn parents(path: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    const SETTLE: Duration = Duration::from_mins(1);
+    const SETTLE_DELAY: Duration = Duration::from_mins(1);
 
     fn list(text: &str) -> Vec<FolderEntry> {
         text.split_whitespace()
@@ -111,7 +111,7 @@ mod tests {
         let mut shown = Vec::new();
         for (second, there) in steps {
             let now = start + Duration::from_secs(*second);
-            shown = absences.merge(&list(there), &shown, manner, now, SETTLE);
+            shown = absences.merge(&list(there), &shown, manner, now, SETTLE_DELAY);
         }
         assert_eq!(shown, list(expected), "{steps:?}");
     }
@@ -141,10 +141,13 @@ mod tests {
     fn it_says_when_to_look_again() {
         let start = Instant::now();
         let mut absences = AbsentFiles::default();
-        let shown = absences.merge(&list("a=1 b=2"), &[], ChangeManner::Piecemeal, start, SETTLE);
-        assert_eq!(absences.due(start, SETTLE), None);
-        absences.merge(&list("a=1"), &shown, ChangeManner::Piecemeal, start, SETTLE);
-        assert_eq!(absences.due(start + Duration::from_secs(45), SETTLE), Some(Duration::from_secs(15)));
-        assert_eq!(absences.waiting().collect::<Vec<_>>(), ["b"]);
+        let shown = absences.merge(&list("a=1 b=2"), &[], ChangeManner::Piecemeal, start, SETTLE_DELAY);
+        assert_eq!(absences.time_left(start, SETTLE_DELAY), None);
+        absences.merge(&list("a=1"), &shown, ChangeManner::Piecemeal, start, SETTLE_DELAY);
+        assert_eq!(
+            absences.time_left(start + Duration::from_secs(45), SETTLE_DELAY),
+            Some(Duration::from_secs(15))
+        );
+        assert_eq!(absences.pending_files().collect::<Vec<_>>(), ["b"]);
     }
 }

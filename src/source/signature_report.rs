@@ -7,13 +7,13 @@ use super::keys::VerificationKeys;
 
 /// The beginning of `ssh-keygen`'s report that a principal of the list has signed. Without one it
 /// leaves out `for`.
-const SSH: &str = "Good \"git\" signature for ";
+const SSH_GOOD_PREFIX: &str = "Good \"git\" signature for ";
 
 /// The prefix of gpg's status lines. See `doc/DETAILS` of GnuPG.
-const STATUS: &str = "[GNUPG:] ";
+const GPG_STATUS_PREFIX: &str = "[GNUPG:] ";
 
 /// The reports against a signature, and their words for people; the first that is found counts.
-const AGAINST: [(&str, &str); 7] = [
+const GPG_REFUSALS: [(&str, &str); 7] = [
     ("BADSIG", "its signature was made for something else"),
     ("EXPKEYSIG", "its signature was made by a key that has expired"),
     ("REVKEYSIG", "its signature was made by a key that was revoked"),
@@ -24,7 +24,7 @@ const AGAINST: [(&str, &str); 7] = [
 ];
 
 /// The longest text that is told, in characters.
-const LONGEST: usize = 300;
+const MAX_REPORT_CHARS: usize = 300;
 
 /// Says why a commit does not count as signed by one of the keys.
 pub(super) fn judge(keys: &VerificationKeys, ended_well: bool, said: &str) -> Result<(), String> {
@@ -35,7 +35,7 @@ pub(super) fn judge(keys: &VerificationKeys, ended_well: bool, said: &str) -> Re
 }
 
 fn judge_ssh(ended_well: bool, said: &str) -> Result<(), String> {
-    if ended_well && said.lines().filter(|line| line.starts_with(SSH)).count() == 1 {
+    if ended_well && said.lines().filter(|line| line.starts_with(SSH_GOOD_PREFIX)).count() == 1 {
         return Ok(());
     }
     if said.trim().is_empty() {
@@ -45,9 +45,9 @@ fn judge_ssh(ended_well: bool, said: &str) -> Result<(), String> {
 }
 
 fn judge_openpgp(ended_well: bool, said: &str) -> Result<(), String> {
-    let status = || said.lines().filter_map(|line| line.strip_prefix(STATUS));
+    let status = || said.lines().filter_map(|line| line.strip_prefix(GPG_STATUS_PREFIX));
     let words = |word: &str| status().filter(|line| line.split(' ').next() == Some(word)).count();
-    if let Some((_, why)) = AGAINST.iter().find(|(word, _)| words(word) > 0) {
+    if let Some((_, why)) = GPG_REFUSALS.iter().find(|(word, _)| words(word) > 0) {
         return Err((*why).to_owned());
     }
     if ended_well && words("GOODSIG") == 1 && words("VALIDSIG") == 1 {
@@ -62,7 +62,7 @@ fn judge_openpgp(ended_well: bool, said: &str) -> Result<(), String> {
 /// Lines that others may have written, as one of a bearable length.
 fn in_one_line(said: &str) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join("; ").chars().filter(|c| !c.is_control()).take(LONGEST).collect()
+    lines.join("; ").chars().filter(|c| !c.is_control()).take(MAX_REPORT_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
             "[GNUPG:] NEWSIG\n[GNUPG:] GOODSIG 93855AC6BEA9F30E a\n[GNUPG:] VALIDSIG 669F 2026-11-23\n";
         check(&gpg, true, good, Ok(()));
         check(&gpg, false, "", Err("it has no OpenPGP signature"));
-        for (word, why) in AGAINST {
+        for (word, why) in GPG_REFUSALS {
             check(&gpg, true, &format!("{good}[GNUPG:] {word} 93855AC6BEA9F30E a\n"), Err(why));
         }
         // A name is no word of status, and two signatures are not one.

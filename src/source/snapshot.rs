@@ -81,7 +81,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Returns whether everything that could be a manifest is in the list; only then may an absence
     /// mean deletion.
-    pub fn complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.refused.is_empty()
     }
 }

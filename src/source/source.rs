@@ -10,7 +10,7 @@ use git2::Oid;
 use crate::config::CredentialUse;
 use crate::object::{ErrorClass, Revision};
 
-use super::bounded::bounded;
+use super::bounded::run_bounded;
 use super::change_hints::{ChangeHints, HintTarget};
 use super::commit_verifier::{CommitVerifier, VerificationAnchor, VerificationRange};
 use super::error::SourceError;
@@ -54,7 +54,7 @@ pub struct Source {
     /// The verification of its commits.
     guard: Option<CommitVerifier>,
     current: Option<Revision>,
-    /// Indicates whether a look of this process gave [`Source::current`].
+    /// Indicates whether a look of this process gave [`Source::current_revision`].
     looked: bool,
     pins: BTreeSet<Revision>,
     /// Those of the pins that could not be had.
@@ -89,7 +89,7 @@ impl Source {
             OriginParts::of(location, &place, &store)?;
         Ok(Self {
             name: name.to_owned(),
-            identity: location.identity(),
+            identity: location.location_identity(),
             repository: location.repository(),
             guard: location
                 .verification()
@@ -120,8 +120,8 @@ impl Source {
         &self.place
     }
 
-    /// Returns the identity of its location, as [`ResolvedLocation::identity`] has it. It may
-    /// change after a look that found something.
+    /// Returns the identity of its location, as [`ResolvedLocation::location_identity`] has it. It
+    /// may change after a look that found something.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -145,23 +145,24 @@ impl Source {
 
     /// Returns the revision in force: the one that the last look gave that gave any, be it an
     /// earlier process's.
-    pub fn current(&self) -> Option<&Revision> {
+    pub fn current_revision(&self) -> Option<&Revision> {
         self.current.as_ref()
     }
 
-    /// Returns when a look of this process last succeeded: how old [`Source::current`] may be.
-    pub const fn reached(&self) -> Option<Instant> {
+    /// Returns when a look of this process last succeeded: how old [`Source::current_revision`] may
+    /// be.
+    pub const fn last_reached(&self) -> Option<Instant> {
         self.reached
     }
 
     /// Returns whether its commits must be signed.
-    pub const fn verifies(&self) -> bool {
+    pub const fn is_verified(&self) -> bool {
         self.guard.is_some()
     }
 
     /// Returns the last accepted revision of a source whose commits must be signed.
-    pub fn accepted(&self) -> Option<&Revision> {
-        self.guard.as_ref().and_then(CommitVerifier::accepted)
+    pub fn accepted_revision(&self) -> Option<&Revision> {
+        self.guard.as_ref().and_then(CommitVerifier::accepted_revision)
     }
 
     /// Returns whether it is known what a look must go by. A source whose commits must be signed is
@@ -171,8 +172,8 @@ impl Source {
     }
 
     /// Takes what is recorded of what was accepted, and says whether a look may find more by it.
-    pub fn anchor(&mut self, anchor: VerificationAnchor) -> bool {
-        self.guard.as_mut().is_some_and(|guard| guard.anchor(anchor))
+    pub fn set_anchor(&mut self, anchor: VerificationAnchor) -> bool {
+        self.guard.as_mut().is_some_and(|guard| guard.set_anchor(anchor))
     }
 
     /// Looks for the newest revision and, but for a repository on this host, pins it. An error
@@ -187,7 +188,7 @@ impl Source {
         if own_store && matches!(seen, Err(SourceError::Damaged { .. } | SourceError::Git { .. })) {
             // An error in no table may be our own store's fault too. It is checked, and made anew
             // if it is.
-            self.reader.suspect();
+            self.reader.suspect_store();
             seen = self.look_once().await;
         }
         match seen {
@@ -197,7 +198,8 @@ impl Source {
                 let changed = !self.looked || self.current.as_ref() != Some(&revision);
                 if changed {
                     let location = self.location.clone();
-                    let told = self.blocking(move || Ok((location.identity(), location.repository())));
+                    let told =
+                        self.run_blocking(move || Ok((location.location_identity(), location.repository())));
                     (self.identity, self.repository) = told.await?;
                 }
                 self.looked = true;
@@ -224,12 +226,12 @@ impl Source {
     /// Goes back to the last accepted revision where the first look finds a refused one, whatever
     /// an earlier process has left on this host.
     async fn go_back(&mut self) {
-        let Some(accepted) = self.accepted().cloned() else { return };
+        let Some(accepted) = self.accepted_revision().cloned() else { return };
         if self.looked || self.went_back || self.current.as_ref() == Some(&accepted) {
             return;
         }
         let brought = match &self.origin {
-            RevisionOrigin::Remote(remote) => match self.prepared().await {
+            RevisionOrigin::Remote(remote) => match self.prepare_store().await {
                 Ok(lock) => {
                     let bringing = Box::pin(remote.go_back(&lock, &accepted));
                     tokio::time::timeout(self.store.settings().fetch / 3, bringing).await.unwrap_or(Ok(false))
@@ -240,7 +242,7 @@ impl Source {
         };
         self.went_back = brought.is_ok();
         let (reader, revision) = (self.reader.clone(), accepted.clone());
-        let read = async { self.blocking(move || reader.check(&revision)).await };
+        let read = async { self.run_blocking(move || reader.check(&revision)).await };
         match brought {
             Ok(true) if read.await.is_ok() => self.current = Some(accepted),
             Ok(_) => {
@@ -256,7 +258,7 @@ impl Source {
     /// asked of a source that asks for no signatures.
     pub async fn vouch(&self, revision: &Revision) -> Result<(), SourceError> {
         match &self.guard {
-            Some(guard) if guard.accepted() != Some(revision) => {
+            Some(guard) if guard.accepted_revision() != Some(revision) => {
                 let id =
                     Oid::from_str(revision.as_str()).map_err(|error| self.store.classify_error(&error))?;
                 self.check(guard, revision, &[id]).await
@@ -273,11 +275,14 @@ impl Source {
         revision: &Revision,
         commits: &[Oid],
     ) -> Result<(), SourceError> {
-        let lock = self.prepared().await?;
+        let lock = self.prepare_store().await?;
         let foreign = match &self.origin {
             RevisionOrigin::Local { path, .. } => {
                 let path = path.clone();
-                Some(self.blocking(move || Ok(local::folders(&path)?.common.join("objects"))).await?)
+                Some(
+                    self.run_blocking(move || Ok(local::repository_folders(&path)?.common.join("objects")))
+                        .await?,
+                )
             }
             _ => None,
         };
@@ -290,15 +295,15 @@ impl Source {
     /// Fails unless the guard lets a revision pass that is in a repository on this host.
     async fn pass_local(&self, path: &Path, revision: &Revision) -> Result<(), SourceError> {
         let Some(guard) = &self.guard else { return Ok(()) };
-        let base = match guard.question(revision) {
+        let base = match guard.verification_range(revision) {
             VerificationRange::Nothing => return Ok(()),
             VerificationRange::Itself => return self.vouch(revision).await,
             VerificationRange::Since(base) => base,
         };
         let commits = match guard.commits_between(&self.store, Some(path), &base, revision).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
-            CommitRange::Apart => return Err(guard.apart(revision, &base)),
-            CommitRange::Unknown => return Err(guard.cut(revision, &base)),
+            CommitRange::Apart => return Err(guard.unrelated_error(revision, &base)),
+            CommitRange::Unknown => return Err(guard.shallow_error(revision, &base)),
         };
         self.check(guard, revision, &commits).await
     }
@@ -306,7 +311,7 @@ impl Source {
     /// Resolves an awaited location: it may be there now.
     async fn settle(&mut self) -> Result<(), SourceError> {
         let (location, place, store) = (self.location.clone(), self.place.clone(), self.store.clone());
-        let found = self.blocking(move || OriginParts::of(&location.resolved()?, &place, &store));
+        let found = self.run_blocking(move || OriginParts::of(&location.resolve()?, &place, &store));
         let parts = found.await?;
         self.location = parts.location;
         self.origin = parts.origin;
@@ -333,13 +338,13 @@ impl Source {
                 return Ok(revision);
             }
             RevisionOrigin::Remote(remote) => {
-                let lock = self.prepared().await?;
+                let lock = self.prepare_store().await?;
                 let revision =
-                    Box::pin(remote.newest(&lock, known, &self.reader, self.guard.as_ref())).await?;
+                    Box::pin(remote.newest_revision(&lock, known, &self.reader, self.guard.as_ref())).await?;
                 (lock, revision)
             }
             RevisionOrigin::Directory(directory) => {
-                let lock = self.prepared().await?;
+                let lock = self.prepare_store().await?;
                 directory.newest(lock, &self.reader).await?
             }
             RevisionOrigin::Awaited(path) => {
@@ -360,8 +365,8 @@ impl Source {
     async fn look_local(&self, path: PathBuf, reference: Option<String>) -> Result<Revision, SourceError> {
         let (known, reader) = (self.current.clone(), self.reader.clone());
         let seen = self
-            .blocking(move || {
-                let revision = local::newest(&path, reference.as_deref())?;
+            .run_blocking(move || {
+                let revision = local::newest_revision(&path, reference.as_deref())?;
                 if known.as_ref() != Some(&revision) {
                     reader.check(&revision)?;
                 }
@@ -378,12 +383,12 @@ impl Source {
 
     /// Takes the store's lock and makes the store fit for use. At the first look of a process, and
     /// when something could not be read, that means to look through it.
-    async fn prepared(&self) -> Result<StateLock, SourceError> {
+    async fn prepare_store(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
         let local = matches!(self.origin, RevisionOrigin::Local { .. } | RevisionOrigin::Awaited(_));
         let (first, suspicion) = (!self.looked && !local, reader.take_suspicion());
-        self.blocking(move || {
+        self.run_blocking(move || {
             store.prepare(&lock)?;
             let whole = |revision: &Revision| local || reader.is_whole(revision);
             let sound = (!first && !suspicion) || store.is_sound();
@@ -408,10 +413,10 @@ impl Source {
         if in_place && revisions.is_empty() && !self.store.exists() {
             return Ok(Vec::new());
         }
-        let lock = self.prepared().await?;
+        let lock = self.prepare_store().await?;
         self.keep_all(&lock).await?;
         let current = self.current.as_ref().filter(|_| !local);
-        for revision in self.store.pinned()? {
+        for revision in self.store.pinned_revisions()? {
             if !self.pins.contains(&revision) && current != Some(&revision) {
                 self.store.unpin(&lock, &revision)?;
             }
@@ -422,11 +427,11 @@ impl Source {
 
     /// Fetches an older revision, where it is not here and the history of what is followed holds
     /// it.
-    pub async fn bring(&mut self, revision: &Revision) -> Result<(), SourceError> {
+    pub async fn fetch_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
         if !matches!(self.origin, RevisionOrigin::Remote(_)) {
             return Ok(());
         }
-        let lock = self.prepared().await?;
+        let lock = self.prepare_store().await?;
         self.pins.insert(revision.clone());
         self.keep(&lock, revision).await.map(drop)
     }
@@ -434,7 +439,7 @@ impl Source {
     /// Pins missing revisions, be it that the store had to be made anew. A failure is not tried
     /// again before the next [`Source::pin`], so that it does not hold up every look.
     async fn keep_all(&mut self, lock: &StateLock) -> Result<(), SourceError> {
-        let pinned = self.store.pinned()?;
+        let pinned = self.store.pinned_revisions()?;
         let missing: Vec<Revision> = self
             .pins
             .iter()
@@ -467,7 +472,7 @@ impl Source {
         if !self.reader.is_suspect() || !self.store.exists() {
             return Ok(());
         }
-        let lock = self.prepared().await?;
+        let lock = self.prepare_store().await?;
         if let Err(error) = self.keep_all(&lock).await {
             tracing::warn!(source = %self.name, %error, "a pinned revision could not be copied again");
         }
@@ -476,24 +481,26 @@ impl Source {
 
     /// Pins one revision, from wherever it can be had.
     async fn keep(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
-        if self.store.holds(revision) {
+        if self.store.has_revision(revision) {
             self.store.pin(lock, revision)?;
             return Ok(true);
         }
         match &self.origin {
-            RevisionOrigin::Local { path, .. } => local::copy(&self.store, lock, path, revision).await,
-            RevisionOrigin::Remote(remote) => remote.bring(lock, revision).await,
+            RevisionOrigin::Local { path, .. } => {
+                local::copy_revision(&self.store, lock, path, revision).await
+            }
+            RevisionOrigin::Remote(remote) => remote.fetch_older(lock, revision).await,
             RevisionOrigin::Directory(_) | RevisionOrigin::Awaited(_) => Ok(false),
         }
     }
 
     /// Wakes when a folder or a repository on this host may have changed; never for a remote.
-    pub fn hints(&self) -> ChangeHints {
+    pub fn change_hints(&self) -> ChangeHints {
         let watched = match &self.origin {
             RevisionOrigin::Local { path, .. } => HintTarget::Repository(path.clone()),
             RevisionOrigin::Directory(directory) => HintTarget::Folder(directory.path.clone()),
             RevisionOrigin::Awaited(path) => HintTarget::Awaited(path.clone()),
-            RevisionOrigin::Remote(_) => return ChangeHints::none(),
+            RevisionOrigin::Remote(_) => return ChangeHints::disabled(),
         };
         ChangeHints::start(&self.name, watched, self.store.settings())
     }
@@ -538,10 +545,10 @@ impl Source {
         self.reader.read(blob)
     }
 
-    async fn blocking<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        bounded(&self.place, self.store.settings().fetch, work).await?
+        run_bounded(&self.place, self.store.settings().fetch, work).await?
     }
 }

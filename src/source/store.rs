@@ -24,11 +24,11 @@ use super::objects;
 use super::settings::SourceSettings;
 
 /// Pins: `refs/rhumb/keep/<id>`.
-const KEEP: &str = "refs/rhumb/keep/";
+const PINS_PREFIX: &str = "refs/rhumb/keep/";
 /// Each fetch leaves a pack (fsck on receive keeps even small ones whole).
-const MOST_PACKS: usize = 50;
+const MAX_PACKS: usize = 50;
 /// Loose objects in one of 256 folders: about 4,000 in all.
-const MOST_LOOSE: usize = 16;
+const MAX_LOOSE_OBJECTS: usize = 16;
 
 /// One source's own repository.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl RevisionStore {
     }
 
     /// Returns the state directory.
-    pub(super) fn folder(&self) -> &Path {
+    pub(super) fn state_directory(&self) -> &Path {
         &self.folder
     }
 
@@ -73,7 +73,7 @@ impl RevisionStore {
         super::lock::take(&self.folder, self.settings.lock).await
     }
 
-    fn trouble(&self, doing: &'static str) -> impl Fn(io::Error) -> SourceError {
+    fn io_error(&self, doing: &'static str) -> impl Fn(io::Error) -> SourceError {
         let path = self.path.clone();
         move |error| match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -119,12 +119,12 @@ impl RevisionStore {
     fn create(&self, _: &StateLock) -> Result<(), SourceError> {
         let young = self.folder.join("store.git.new");
         if young.exists() {
-            fs::remove_dir_all(&young).map_err(self.trouble("cannot replace"))?;
+            fs::remove_dir_all(&young).map_err(self.io_error("cannot replace"))?;
         }
         let mut options = RepositoryInitOptions::new();
         options.bare(true).external_template(false).no_reinit(true);
         Repository::init_opts(&young, &options).map_err(|error| self.classify_error(&error))?;
-        fs::rename(&young, &self.path).map_err(self.trouble("cannot create"))
+        fs::rename(&young, &self.path).map_err(self.io_error("cannot create"))
     }
 
     /// Moves a damaged repository aside, where a person can look at it, and makes a new one. Only
@@ -134,17 +134,19 @@ impl RevisionStore {
         tracing::warn!(store = %self.path.display(), reason = why, "damaged store: moved aside, to be rebuilt");
         let old = fs::symlink_metadata(&aside).map(|metadata| metadata.is_dir());
         match old {
-            Ok(true) => fs::remove_dir_all(&aside).map_err(self.trouble("cannot replace"))?,
-            Ok(false) => fs::remove_file(&aside).map_err(self.trouble("cannot replace"))?,
+            Ok(true) => fs::remove_dir_all(&aside).map_err(self.io_error("cannot replace"))?,
+            Ok(false) => fs::remove_file(&aside).map_err(self.io_error("cannot replace"))?,
             Err(_) => {}
         }
-        fs::rename(&self.path, &aside).map_err(self.trouble("cannot move aside"))?;
+        fs::rename(&self.path, &aside).map_err(self.io_error("cannot move aside"))?;
         self.create(lock)
     }
 
     fn sweep(&self) -> Result<(), SourceError> {
         let remove = |path: PathBuf| match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.trouble("cannot clean")(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.io_error("cannot clean")(error))
+            }
             _ => Ok(()),
         };
         let names = |folder: &str| -> Vec<PathBuf> {
@@ -179,7 +181,7 @@ impl RevisionStore {
 
     /// Returns the commit that a reference leads to; none where it is missing or leads to no
     /// commit.
-    pub(super) fn target(&self, name: &str) -> Result<Option<Revision>, SourceError> {
+    pub(super) fn reference_target(&self, name: &str) -> Result<Option<Revision>, SourceError> {
         let repository = self.repository()?;
         match repository.find_reference(name) {
             Ok(reference) => {
@@ -191,7 +193,12 @@ impl RevisionStore {
     }
 
     /// Points a reference at a commit.
-    pub(super) fn point(&self, _: &StateLock, name: &str, revision: &Revision) -> Result<(), SourceError> {
+    pub(super) fn set_reference(
+        &self,
+        _: &StateLock,
+        name: &str,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
         let repository = self.repository()?;
         let done = Oid::from_str(revision.as_str())
             .and_then(|id| repository.reference(name, id, true, "").map(|_| ()));
@@ -200,22 +207,23 @@ impl RevisionStore {
 
     /// Pins a revision that is here.
     pub(super) fn pin(&self, lock: &StateLock, revision: &Revision) -> Result<(), SourceError> {
-        self.point(lock, &Self::pin_name(revision), revision)
+        self.set_reference(lock, &Self::pin_name(revision), revision)
     }
 
     pub(super) fn pin_name(revision: &Revision) -> String {
-        format!("{KEEP}{revision}")
+        format!("{PINS_PREFIX}{revision}")
     }
 
     /// Returns the pinned revisions.
-    pub(super) fn pinned(&self) -> Result<BTreeSet<Revision>, SourceError> {
+    pub(super) fn pinned_revisions(&self) -> Result<BTreeSet<Revision>, SourceError> {
         let repository = self.repository()?;
-        let references =
-            repository.references_glob(&format!("{KEEP}*")).map_err(|error| self.classify_error(&error))?;
+        let references = repository
+            .references_glob(&format!("{PINS_PREFIX}*"))
+            .map_err(|error| self.classify_error(&error))?;
         let mut pinned = BTreeSet::new();
         for reference in references {
             let reference = reference.map_err(|error| self.classify_error(&error))?;
-            if let Some(id) = reference.name().ok().and_then(|name| name.strip_prefix(KEEP)) {
+            if let Some(id) = reference.name().ok().and_then(|name| name.strip_prefix(PINS_PREFIX)) {
                 pinned.insert(Revision::new(id));
             }
         }
@@ -241,7 +249,7 @@ impl RevisionStore {
     }
 
     /// Returns whether every object of a revision is here; contents are not read.
-    pub(super) fn holds(&self, revision: &Revision) -> bool {
+    pub(super) fn has_revision(&self, revision: &Revision) -> bool {
         let Ok(repository) = self.repository() else { return false };
         let Ok(odb) = repository.odb() else { return false };
         let commit = Oid::from_str(revision.as_str()).and_then(|id| repository.find_commit(id));
@@ -295,12 +303,12 @@ impl RevisionStore {
             }
             Ok(named)
         });
-        named.is_ok_and(|named| named.iter().all(|id| self.holds(&Revision::new(&id.to_string()))))
+        named.is_ok_and(|named| named.iter().all(|id| self.has_revision(&Revision::new(&id.to_string()))))
     }
 
     /// Returns the room that the quota leaves for new files.
-    pub(super) fn room(&self) -> Result<QuotaRoom, SourceError> {
-        let used = self.used();
+    pub(super) fn quota_room(&self) -> Result<QuotaRoom, SourceError> {
+        let used = self.used_bytes();
         match self.settings.quota.checked_sub(used) {
             Some(left) if left > 0 => Ok(QuotaRoom(left)),
             _ => Err(SourceError::Full {
@@ -311,11 +319,11 @@ impl RevisionStore {
     }
 
     /// Returns how much a command of git may take.
-    pub(super) const fn bounds(&self, time: Duration, room: QuotaRoom) -> ChildLimits {
+    pub(super) const fn child_limits(&self, time: Duration, room: QuotaRoom) -> ChildLimits {
         ChildLimits { time, file: room.0, memory: self.settings.memory }
     }
 
-    fn used(&self) -> u64 {
+    fn used_bytes(&self) -> u64 {
         let entries = WalkDir::new(&self.path).into_iter().flatten();
         entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
     }
@@ -326,7 +334,7 @@ impl RevisionStore {
             let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten().flatten();
             entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(ending)).count()
         };
-        count("objects/pack", ".pack") > MOST_PACKS || count("objects/17", "") > MOST_LOOSE
+        count("objects/pack", ".pack") > MAX_PACKS || count("objects/17", "") > MAX_LOOSE_OBJECTS
     }
 
     /// Packs what is referenced and drops the rest, if enough has gathered. A failure leaves the
@@ -342,13 +350,13 @@ impl RevisionStore {
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];
         for step in steps {
-            let mut command = child::git(&self.path, ChildPeer::Nobody);
+            let mut command = child::git_command(&self.path, ChildPeer::Nobody);
             command.args(step);
-            let bounds = self.bounds(self.settings.fetch, QuotaRoom(self.settings.quota));
+            let bounds = self.child_limits(self.settings.fetch, QuotaRoom(self.settings.quota));
             let done = child::run(command, lock, bounds).await;
             let failure = match done {
                 Ok(output) if output.status.success() => continue,
-                Ok(output) => super::git_messages::detail(&output.stderr, &[]),
+                Ok(output) => super::git_messages::error_detail(&output.stderr, &[]),
                 Err(failure) => format!("{failure:?}"),
             };
             tracing::warn!(store = %self.path.display(), step = ?step, failure, "store not tidied");

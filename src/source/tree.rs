@@ -9,19 +9,19 @@ use super::objects::ObjectStores;
 use super::refusal::{RefusalReason, RefusedFile};
 
 /// git's modes of a symbolic link, a submodule and a folder.
-const LINK: i32 = 0o120_000;
-const GITLINK: i32 = 0o160_000;
-const TREE: i32 = 0o040_000;
-const FORMAT: i32 = 0o170_000;
-const REGULAR: i32 = 0o100_000;
+const LINK_MODE: i32 = 0o120_000;
+const GITLINK_MODE: i32 = 0o160_000;
+const TREE_MODE: i32 = 0o040_000;
+const FORMAT_MASK: i32 = 0o170_000;
+const REGULAR_MODE: i32 = 0o100_000;
 
 /// Returns the kind of an entry by its raw mode, because the cooked one hides odd modes.
 pub(super) fn kind(mode: i32) -> EntryKind {
-    match mode & FORMAT {
-        LINK => EntryKind::Symlink,
-        GITLINK => EntryKind::Submodule,
-        TREE => EntryKind::Folder,
-        REGULAR => EntryKind::File,
+    match mode & FORMAT_MASK {
+        LINK_MODE => EntryKind::Symlink,
+        GITLINK_MODE => EntryKind::Submodule,
+        TREE_MODE => EntryKind::Folder,
+        REGULAR_MODE => EntryKind::File,
         _ => EntryKind::Other,
     }
 }
@@ -61,15 +61,15 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
 
     /// Walks everything under a root.
     pub(super) fn run(mut self, root: Oid) -> Result<(), WalkStop> {
-        let _ = self.folder(root, String::new(), 0)?;
+        let _ = self.walk_folder(root, String::new(), 0)?;
         Ok(())
     }
 
-    fn folder(&mut self, id: Oid, path: String, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
+    fn walk_folder(&mut self, id: Oid, path: String, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
         let tree = self.objects.tree(id)?;
         self.left = self.left.checked_sub(tree.len()).ok_or(WalkStop::TooMany)?;
         let outside = self.ignores.depth();
-        let flow = match self.enter(&tree, &path)? {
+        let flow = match self.enter_folder(&tree, &path)? {
             Some(refusal) => (self.found)(WalkSink::Refused(refusal)),
             None => self.entries(&tree, &path, depth)?,
         };
@@ -78,11 +78,11 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
     }
 
     /// Reads the folder's ignore file, then looks for what makes it a folder to be rendered.
-    fn enter(&mut self, tree: &Tree<'_>, path: &str) -> Result<Option<RefusedFile>, WalkStop> {
+    fn enter_folder(&mut self, tree: &Tree<'_>, path: &str) -> Result<Option<RefusedFile>, WalkStop> {
         if let Some(refusal) = load_ignore_file(self.objects, &mut self.ignores, tree, path)? {
             return Ok(Some(refusal));
         }
-        Ok(file_names::MARKERS.into_iter().find_map(|(name, reason)| {
+        Ok(file_names::RENDERER_FILES.into_iter().find_map(|(name, reason)| {
             let entry = tree.get_name_bytes(name.as_bytes())?;
             let full = join(path, name);
             let ignored = self.ignores.ignored(full.as_bytes(), kind(entry.filemode_raw()));
@@ -97,7 +97,7 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
                 JudgedEntry::Skip => continue,
                 JudgedEntry::Take(path) => (self.found)(WalkSink::File(path, entry.id())),
                 JudgedEntry::Refuse(refusal) => (self.found)(WalkSink::Refused(refusal)),
-                JudgedEntry::Enter(path) => self.folder(entry.id(), path, depth + 1)?,
+                JudgedEntry::Enter(path) => self.walk_folder(entry.id(), path, depth + 1)?,
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -134,7 +134,7 @@ pub(super) fn judge(
     // Another text only for names that are refused.
     let path = file_names::printable(&full);
     match verdict {
-        EntryVerdict::Enter if depth >= file_names::MAX_DEPTH => {
+        EntryVerdict::Enter if depth >= file_names::MAX_FOLDER_DEPTH => {
             JudgedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))
         }
         EntryVerdict::Enter => JudgedEntry::Enter(path),
@@ -159,7 +159,7 @@ pub(super) fn load_ignore_file(
         return Ok(Some(refusal));
     }
     let text = objects.read(entry.id())?;
-    Ok(ignores.push(path.as_bytes(), &text).err().map(|detail| refusal.detail(detail)))
+    Ok(ignores.push(path.as_bytes(), &text).err().map(|detail| refusal.with_detail(detail)))
 }
 
 /// Returns the path of an entry of a folder.

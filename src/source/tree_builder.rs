@@ -28,12 +28,12 @@ impl ObjectSink for git2::Odb<'_> {
 
 /// Makes the commit of a folder: no parent, no date, no author, so that equal folders are equal
 /// revisions. The files are ordered by path; none is a folder of another.
-pub(super) fn snapshot(
+pub(super) fn write_commit(
     sink: &mut impl ObjectSink,
     files: &[(&str, Oid)],
     refusals: &[RefusedFile],
 ) -> Result<Oid, git2::Error> {
-    let tree = folder(sink, files, 0)?;
+    let tree = write_folder(sink, files, 0)?;
     let mut text = format!(
         "tree {tree}\nauthor rhumb <rhumb@localhost> 0 +0000\ncommitter rhumb <rhumb@localhost> 0 +0000\n\nSnapshot\n"
     );
@@ -45,7 +45,7 @@ pub(super) fn snapshot(
 }
 
 /// One tree of the files that share the first `skip` bytes of their paths.
-fn folder(sink: &mut impl ObjectSink, files: &[(&str, Oid)], skip: usize) -> Result<Oid, git2::Error> {
+fn write_folder(sink: &mut impl ObjectSink, files: &[(&str, Oid)], skip: usize) -> Result<Oid, git2::Error> {
     let mut tree = Vec::new();
     let mut rest = files;
     while let Some((path, id)) = rest.first() {
@@ -58,7 +58,7 @@ fn folder(sink: &mut impl ObjectSink, files: &[(&str, Oid)], skip: usize) -> Res
         let prefix = path.get(..=skip + name.len()).unwrap_or_default();
         let count = rest.iter().take_while(|(path, _)| path.starts_with(prefix)).count();
         let (below, after) = rest.split_at(count);
-        entry(&mut tree, "40000", name, folder(sink, below, prefix.len())?);
+        entry(&mut tree, "40000", name, write_folder(sink, below, prefix.len())?);
         rest = after;
     }
     sink.put(ObjectType::Tree, &tree)

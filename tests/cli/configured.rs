@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::bed::Bed;
+use crate::fixture::Fixture;
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env}\n";
 
@@ -34,8 +34,8 @@ const FILES: &[(&str, &str)] = &[
 /// Fails unless a command ends with this code and each of these texts, and prints none of the
 /// others.
 #[track_caller]
-fn check(bed: &Bed, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
-    let told = bed.run(line);
+fn check(fixture: &Fixture, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
+    let told = fixture.run(line);
     assert!(told.ends_with(&format!("--- exit code {code}")), "{told}");
     for text in said {
         assert!(told.contains(text), "no {text:?} in {told}");
@@ -47,20 +47,20 @@ fn check(bed: &Bed, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
 
 #[test]
 fn validate_holds_each_source_against_what_it_may_have() {
-    let bed = Bed::new(FILES);
+    let fixture = Fixture::new(FILES);
     let refused = [
         "shop/all.yaml:5:1: error: Secret shop/key is not allowed: the kind Secret",
         "shop/all.yaml:9:1: error: Deployment other/web is not allowed: the namespace other",
         "shop/all.yaml:13:1: error: Namespace shop is not allowed",
         "4 objects in 1 file: 3 errors",
     ];
-    let both = ["\nsource shop\n", "\nsource ops\n", "1 object in 1 file: nothing wrong"];
-    check(&bed, "validate --config rhumb.yaml", 1, &[&refused[..], &both].concat(), &["env is not"]);
-    check(&bed, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
-    check(&bed, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
-    check(&bed, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: nothing wrong"], &[]);
+    let both = ["\nsource shop\n", "\nsource ops\n", "1 object in 1 file: no errors"];
+    check(&fixture, "validate --config rhumb.yaml", 1, &[&refused[..], &both].concat(), &["env is not"]);
+    check(&fixture, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
+    check(&fixture, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
+    check(&fixture, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: no errors"], &[]);
     let told = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
-    check(&bed, "validate --config one.yaml other", 1, &told, &[]);
+    check(&fixture, "validate --config one.yaml other", 1, &told, &[]);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
     };
     let key =
         "ann@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFP5m7bZ5vQ3mGYGkqUeeEYwAcwbqvWtUQ0vmfVQ4VwN\n";
-    let bed = Bed::new(&[
+    let fixture = Fixture::new(&[
         ("shop/env.yaml", MAP),
         ("rhumb.yaml", &spec("")),
         ("signed.yaml", &spec(", verify: {keys: signers}")),
@@ -81,16 +81,17 @@ fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
     for words in [&["init", "--quiet"][..], &["add", "shop"], &["commit", "--quiet", "--message=Begin"]] {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]).args(words);
-        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").current_dir(bed.path());
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").current_dir(fixture.path());
         assert!(git.status().unwrap().success());
     }
-    std::fs::write(bed.path().join("shop/env.yaml"), "not: [read").unwrap();
+    std::fs::write(fixture.path().join("shop/env.yaml"), "not: [read").unwrap();
     let path = std::env::var("PATH").unwrap();
     for (file, code, text) in [
-        ("rhumb.yaml", 0, "1 object in 1 file: nothing wrong"),
+        ("rhumb.yaml", 0, "1 object in 1 file: no errors"),
         ("signed.yaml", 2, "is refused: it has no SSH signature; only what is signed by a key of"),
     ] {
-        let output = bed.command(&format!("validate --config {file}")).env("PATH", &path).output().unwrap();
+        let output =
+            fixture.command(&format!("validate --config {file}")).env("PATH", &path).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{told}");
         assert!(told.contains(text), "{told}");
@@ -99,7 +100,7 @@ fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
 
 #[test]
 fn what_is_meant_must_be_plain() {
-    let bed = Bed::new(FILES);
+    let fixture = Fixture::new(FILES);
     for (line, code, said) in [
         ("diff --config bad.yaml", 78, &["unknown key `directry`"][..]),
         ("apply --config bad.yaml", 78, &["unknown key `directry`"]),
@@ -128,13 +129,13 @@ fn what_is_meant_must_be_plain() {
         ("diff --source shop", 2, &["--config <FILE>"]),
         ("apply --config rhumb.yaml", 2, &["one source is applied at a time", "--source: shop, ops"]),
         ("apply --config rhumb.yaml --source ops", 2, &["source ops only observes, so nothing is applied"]),
-        ("apply --config one.yaml other", 2, &["the place of a source is applied, and nothing else"]),
-        ("apply --config one.yaml -f other", 2, &["the place of a source is applied, and nothing else"]),
+        ("apply --config one.yaml other", 2, &["a source is applied from its own location only"]),
+        ("apply --config one.yaml -f other", 2, &["a source is applied from its own location only"]),
         ("apply --config one.yaml --prune", 2, &["'--config <FILE>' cannot be used with '--prune'"]),
     ] {
-        check(&bed, line, code, said, &[]);
+        check(&fixture, line, code, said, &[]);
     }
-    std::fs::rename(bed.path().join("shop"), bed.path().join("deploy")).unwrap();
+    std::fs::rename(fixture.path().join("shop"), fixture.path().join("deploy")).unwrap();
     let hint = ["shop: no such file or directory", "hint: --source shop is the source of that name"];
-    check(&bed, "diff --config one.yaml shop", 2, &hint, &[]);
+    check(&fixture, "diff --config one.yaml shop", 2, &hint, &[]);
 }

@@ -1,6 +1,6 @@
 //! The report of `rhumb check` about recipients of notifications.
 
-use crate::bed::Bed;
+use crate::fixture::Fixture;
 
 const CONFIGURATION: &str = "\
 apiVersion: rhumb.dev/v1alpha1
@@ -20,15 +20,15 @@ spec: {directory: files}
 #[test]
 fn check_says_who_cannot_be_told() {
     let url = "http://hooks.example.org/hunter2hunter2";
-    let bed = Bed::new(&[("rhumb.yaml", CONFIGURATION), ("files/a.yaml", ""), ("url", url)]);
-    let shown = bed.run("check --config rhumb.yaml");
-    let place = bed.path().display();
+    let fixture = Fixture::new(&[("rhumb.yaml", CONFIGURATION), ("files/a.yaml", ""), ("url", url)]);
+    let shown = fixture.run("check --config rhumb.yaml");
+    let place = fixture.path().display();
     for line in [
         format!(
-            "missing acme/shop at api.github.com cannot be told: {place}/gone: No such file or directory (os error 2)"
+            "missing acme/shop at api.github.com cannot be notified: {place}/gone: No such file or directory (os error 2)"
         ),
         format!(
-            "missing the channel of {place}/url cannot be told: its URL is not https, and not http on this machine"
+            "missing the channel of {place}/url cannot be notified: its URL is not https, and not http on this machine"
         ),
         "warning no commit status of the source files at acme/shop: it is a directory, and has no commits"
             .to_owned(),

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use crate::bed::Bed;
+use crate::fixture::Fixture;
 use crate::screen::STATUS;
 
 const NOTICE: &str = "data: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \"reason\": \"Refused\", \
@@ -47,9 +47,9 @@ fn who_reads_no_more_is_not_told_more() {
         ("status --watch", "SOURCE "),
         ("status --watch -o json", "{"),
     ] {
-        let bed = Bed::new(&[]);
-        answer_on(&bed.path().join("rhumb.sock"));
-        let mut child = bed.command(&format!("{line} --socket rhumb.sock")).spawn().unwrap();
+        let fixture = Fixture::new(&[]);
+        answer_on(&fixture.path().join("rhumb.sock"));
+        let mut child = fixture.command(&format!("{line} --socket rhumb.sock")).spawn().unwrap();
         let mut shown = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut shown).unwrap();
         assert!(shown.starts_with(first), "{line}: {shown}");
@@ -62,13 +62,13 @@ fn who_reads_no_more_is_not_told_more() {
 
 #[test]
 fn a_source_that_is_not_there_is_told_of() {
-    let bed = Bed::new(&[]);
-    answer_on(&bed.path().join("rhumb.sock"));
+    let fixture = Fixture::new(&[]);
+    answer_on(&fixture.path().join("rhumb.sock"));
     let told = "2030-01-02 03:04:00 Refused shop: ConfigMap env\n";
     let said = "--- standard error\nthe daemon has no source shpo now; `rhumb status` lists them\n";
     for (source, said) in [("shop", ""), ("shpo", said)] {
         let line = format!("events {source} --socket rhumb.sock");
-        assert_eq!(bed.run(&line), format!("$ rhumb {line}\n{told}{said}--- exit code 0"));
+        assert_eq!(fixture.run(&line), format!("$ rhumb {line}\n{told}{said}--- exit code 0"));
     }
 }
 
@@ -78,8 +78,8 @@ fn a_closed_pipe_is_no_error() {
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
         "a".repeat(1 << 20)
     );
-    let bed = Bed::new(&[("big.yaml", &text)]);
-    let mut child = bed.command("render big.yaml").spawn().unwrap();
+    let fixture = Fixture::new(&[("big.yaml", &text)]);
+    let mut child = fixture.command("render big.yaml").spawn().unwrap();
     // More than a pipe holds: the program is still writing.
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();

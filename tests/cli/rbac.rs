@@ -8,7 +8,7 @@ use std::process::Command;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::bed::Bed;
+use crate::fixture::Fixture;
 
 /// Two sources: one holds an object of a kind that the other one defines.
 const TWO: &[(&str, &str)] = &[
@@ -31,7 +31,7 @@ const TWO: &[(&str, &str)] = &[
 
 #[test]
 fn kinds_are_called_as_any_of_the_sources_defines_them() {
-    let told = Bed::new(TWO).run("rbac --config rhumb.yaml");
+    let told = Fixture::new(TWO).run("rbac --config rhumb.yaml");
     let guessed: Vec<&str> = told.lines().filter(|line| line.contains("is a guess")).collect();
     assert!(matches!(guessed[..], [line] if line.ends_with(": Yak.example.org")), "{told}");
     assert!(!told.contains("oxes"), "{told}");
@@ -43,7 +43,7 @@ fn kinds_are_called_as_any_of_the_sources_defines_them() {
 
 #[test]
 fn what_is_printed_can_be_deleted_and_takes_no_inventory_along() {
-    let told = Bed::new(TWO).run("rbac --config rhumb.yaml --user rhumb");
+    let told = Fixture::new(TWO).run("rbac --config rhumb.yaml --user rhumb");
     assert!(!told.contains("kind: Namespace\n"), "{told}");
     let before = told.lines().find(|line| line.starts_with("# These namespaces must be there before"));
     assert!(before.is_some_and(|line| line.ends_with(": farm, rhumb-system")), "{told}");
@@ -53,21 +53,21 @@ fn what_is_printed_can_be_deleted_and_takes_no_inventory_along() {
 fn a_host_in_a_configuration_is_not_looked_for_among_the_files_of_this_one() {
     let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n";
     let source = "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: shop}\n";
-    let bed = Bed::new(&[
+    let fixture = Fixture::new(&[
         ("localhost:shop/a.yaml", account),
         ("rhumb.yaml", &format!("{source}spec: {{git: {{url: 'localhost:shop'}}}}\n")),
         ("here.yaml", &format!("{source}spec: {{git: {{url: './localhost:shop'}}}}\n")),
     ]);
     for line in ["init --quiet .", "add a.yaml", "commit --quiet --message=a"] {
         let mut git = Command::new("git");
-        git.current_dir(bed.path().join("localhost:shop")).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        git.current_dir(fixture.path().join("localhost:shop")).env("GIT_CONFIG_GLOBAL", "/dev/null");
         git.args(["-c", "user.name=A Person", "-c", "user.email=person@example.com"]);
         assert!(git.args(line.split(' ')).status().unwrap().success(), "{line}");
     }
-    let told = bed.run("rbac --config here.yaml");
+    let told = fixture.run("rbac --config here.yaml");
     assert!(told.contains("- serviceaccounts\n"), "{told}");
     // No server answers there, or none that is known.
-    let told = bed.run("rbac --config rhumb.yaml");
+    let told = fixture.run("rbac --config rhumb.yaml");
     assert!(!told.contains("serviceaccounts") && told.contains("localhost:shop: "), "{told}");
 }
 
@@ -108,7 +108,7 @@ fn granted(text: &str) -> BTreeSet<String> {
 }
 
 /// The configuration of the example, with a source that holds one object of each of these kinds.
-fn beside(kinds: &[(&str, &str)]) -> Bed {
+fn beside(kinds: &[(&str, &str)]) -> Fixture {
     let objects: Vec<String> = kinds
         .iter()
         .map(|(api, kind)| {
@@ -121,7 +121,7 @@ fn beside(kinds: &[(&str, &str)]) -> Bed {
     let config = config["data"]["rhumb.yaml"].as_str().unwrap();
     let source = "---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: all}\n\
                   spec: {directory: all, namespace: shop}\n";
-    Bed::new(&[("all/all.yaml", &*objects.concat()), ("rhumb.yaml", &format!("{config}{source}"))])
+    Fixture::new(&[("all/all.yaml", &*objects.concat()), ("rhumb.yaml", &format!("{config}{source}"))])
 }
 
 /// The kinds of the example.
@@ -141,9 +141,9 @@ const KINDS: [(&str, &str); 12] = [
 ];
 
 /// Returns the roles for the account of the example.
-fn printed(bed: &Bed) -> String {
+fn printed(fixture: &Fixture) -> String {
     let line = "rbac --config rhumb.yaml --service-account rhumb-system/rhumb";
-    let output = bed.command(line).output().unwrap();
+    let output = fixture.command(line).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }

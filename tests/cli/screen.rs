@@ -15,13 +15,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::bed::Bed;
+use crate::fixture::Fixture;
 
 const ENTERED: &str = "\u{1b}[?1049h";
 const LEFT: &str = "\u{1b}[?1049l";
 
 /// The time limit of waits.
-const PATIENCE: Duration = Duration::from_mins(1);
+const SCREEN_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) const STATUS: &str = r#"{
   "apiVersion": "status.rhumb.dev/v1", "kind": "Status", "at": "2030-01-02T03:04:05Z",
@@ -101,7 +101,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn start(bed: &Bed, daemon: &Daemon, flags: &str, more: &[(&str, &str)]) -> Self {
+    fn start(fixture: &Fixture, daemon: &Daemon, flags: &str, more: &[(&str, &str)]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -109,7 +109,7 @@ impl Screen {
         let other = File::options().read(true).write(true).open(name).unwrap();
         tcsetwinsize(&master, size(80, 24)).unwrap();
         let before = tcgetattr(&other).unwrap();
-        let rhumb = bed.command(flags);
+        let rhumb = fixture.command(flags);
         // In a session of its own, as its size is that of the terminal that controls it.
         let mut command = Command::new("/usr/bin/setsid");
         command.arg("--ctty").arg(rhumb.get_program()).arg("top").args(rhumb.get_args());
@@ -139,7 +139,7 @@ impl Screen {
                 rest.clone_into(&mut self.shown);
                 return;
             }
-            let more = self.coming.recv_timeout(PATIENCE);
+            let more = self.coming.recv_timeout(SCREEN_TIMEOUT);
             assert!(more.is_ok(), "no {text:?} is shown: {:?}", self.shown);
             let more = String::from_utf8_lossy(&more.unwrap_or_default()).into_owned();
             self.shown += &more;
@@ -199,9 +199,9 @@ fn words(shown: &str) -> String {
 }
 
 fn on_a_screen(test: impl Fn(&mut Screen, &Daemon)) {
-    let bed = Bed::new(&[]);
-    let daemon = Daemon::start(bed.path());
-    let mut screen = Screen::start(&bed, &daemon, "", &[]);
+    let fixture = Fixture::new(&[]);
+    let daemon = Daemon::start(fixture.path());
+    let mut screen = Screen::start(&fixture, &daemon, "", &[]);
     screen.shows(ENTERED);
     screen.shows("03:04:05 UTC");
     test(&mut screen, &daemon);
@@ -229,9 +229,9 @@ fn whatever_ends_it_the_terminal_is_as_it_was() {
 
 #[test]
 fn a_terminal_that_goes_away_is_no_crash() {
-    let bed = Bed::new(&[]);
-    let daemon = Daemon::start(bed.path());
-    let mut screen = Screen::start(&bed, &daemon, "", &[]);
+    let fixture = Fixture::new(&[]);
+    let daemon = Daemon::start(fixture.path());
+    let mut screen = Screen::start(&fixture, &daemon, "", &[]);
     screen.shows("? help");
     let Screen { mut child, mut master, coming, .. } = screen;
     // The reader has the terminal too: it lets go of it with the next that is shown, as nobody
@@ -264,9 +264,9 @@ fn keys_come_through() {
         screen.types("4\r");
         screen.shows("deploy/env.yaml:3");
         screen.types("\u{1b}");
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         screen.types("/nowhere\r");
-        screen.shows("nothing of that kind");
+        screen.shows("no match");
         // An arrow is no Esc.
         screen.types("\u{1b}[B?");
         screen.shows("Shift-Tab");
@@ -277,11 +277,11 @@ fn keys_come_through() {
 #[test]
 fn another_size_is_another_picture() {
     on_a_screen(|screen, _| {
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         screen.resize(40, 10);
         screen.shows("; Tab: Rollouts");
         screen.resize(120, 40);
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         screen.types("q");
     });
 }
@@ -293,11 +293,11 @@ fn what_cannot_go_to_the_background_comes_back() {
         screen.types("\u{1a}");
         screen.shows(LEFT);
         screen.shows(ENTERED);
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         assert!(screen.is_raw());
         // A shell that has had the terminal meanwhile leaves it in its own modes.
         screen.signal(Signal::CONT);
-        screen.shows("Not as it should be");
+        screen.shows("Needs attention");
         assert!(screen.is_raw());
         screen.types("q");
     });
@@ -306,9 +306,9 @@ fn what_cannot_go_to_the_background_comes_back() {
 #[test]
 fn colours_are_those_that_were_asked_for() {
     let check = |flags: &str, variables: &[(&str, &str)], is_coloured: bool| {
-        let bed = Bed::new(&[]);
-        let daemon = Daemon::start(bed.path());
-        let mut screen = Screen::start(&bed, &daemon, flags, variables);
+        let fixture = Fixture::new(&[]);
+        let daemon = Daemon::start(fixture.path());
+        let mut screen = Screen::start(&fixture, &daemon, flags, variables);
         screen.shows("? help");
         let coloured = screen.raw.contains("[38;5;");
         assert_eq!(coloured, is_coloured, "{flags} {variables:?}: {:?}", screen.raw);
@@ -329,5 +329,5 @@ $ rhumb top
 error: `rhumb top` needs a full screen, and standard output is no terminal that has one
 hint: `rhumb status --watch` tells each change in lines
 --- exit code 2";
-    assert_eq!(Bed::new(&[]).run("top"), expected);
+    assert_eq!(Fixture::new(&[]).run("top"), expected);
 }

@@ -1,7 +1,7 @@
 //! The diagnostics of files that are wrong in the ways that people write: the place, the line with
 //! a caret below the fault, and the remedy.
 
-use crate::bed::Bed;
+use crate::fixture::Fixture;
 
 const HEAD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
 
@@ -13,7 +13,7 @@ fn check(text: &str, expected: &str) {
     let lines = expected.trim_end_matches(' ').lines().skip(1);
     let expected: String =
         lines.map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n").collect();
-    let shown = Bed::new(&[]).run_with_input("validate -", &format!("{HEAD}{text}"));
+    let shown = Fixture::new(&[]).run_with_input("validate -", &format!("{HEAD}{text}"));
     let shown = shown.split_once('\n').and_then(|(_, rest)| rest.split_once("--- standard error")).unwrap().0;
     assert!(shown == expected, "of {text:?} came\n{shown}\nand not\n{expected}");
 }

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use controlplane::AuditEvent;
 use serde_json::{Value, json};
 
-use crate::support::{Repo, Run, SOON, Site, Window, run, source, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, ProgramOutput, Repo, TestNamespace, run, source, until, yaml,
+};
 
 /// A command with a configuration.
-fn rhumb(site: &Site<'_>, arguments: &[&str], file: &PathBuf) -> Run {
+fn rhumb(site: &TestNamespace<'_>, arguments: &[&str], file: &PathBuf) -> ProgramOutput {
     let mut command = site.bare_command();
     command.args(arguments).arg("--config").arg(file);
     run(command)
@@ -24,7 +26,11 @@ fn about(calls: &[AuditEvent], namespace: &str) -> Vec<AuditEvent> {
 /// Each object was read and written as the account of its source, and what is rhumb's own was not:
 /// the audit log has it.
 #[track_caller]
-fn assert_each_acted_as_itself(site: &Site<'_>, window: &Window<'_>, [first, second]: [&str; 2]) {
+fn assert_each_acted_as_itself(
+    site: &TestNamespace<'_>,
+    window: &AuditWindow<'_>,
+    [first, second]: [&str; 2],
+) {
     let calls = window.calls();
     for (name, account) in [("one", first), ("two", second)] {
         for call in about(&calls, &site.name).iter().filter(|call| call.name.starts_with(name)) {
@@ -44,7 +50,7 @@ fn assert_each_acted_as_itself(site: &Site<'_>, window: &Window<'_>, [first, sec
 }
 
 /// Takes from rhumb's own account the right to act as others.
-fn take_back_the_right_to_act(site: &Site<'_>) {
+fn take_back_the_right_to_act(site: &TestNamespace<'_>) {
     let role = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{0}/roles/rhumb:{0}", site.system());
     let rules = site.api.value(&role, "/rules");
     let acts = |rule: &&Value| rule["verbs"].as_array().unwrap().contains(&json!("impersonate"));
@@ -57,7 +63,7 @@ fn take_back_the_right_to_act(site: &Site<'_>) {
 
 #[test]
 fn each_source_acts_as_its_own_account_and_holds_up_no_other() {
-    let mut site = Site::new("accounts");
+    let mut site = TestNamespace::new("accounts");
     site.limited();
     let [one, two] = ["one", "two"].map(|name| {
         Repo::new(&[
@@ -120,7 +126,7 @@ fn each_source_acts_as_its_own_account_and_holds_up_no_other() {
 }
 
 /// Lets an account read and write one ConfigMap, by its name.
-fn grant_by_name(site: &Site<'_>, account: &str, name: &str) {
+fn grant_by_name(site: &TestNamespace<'_>, account: &str, name: &str) {
     let text = format!(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: by-name, namespace: {0}}}\nrules:\n- \
          {{apiGroups: [''], resources: [configmaps], resourceNames: [{name}], verbs: [get, patch]}}\n---\n\
@@ -135,7 +141,7 @@ fn grant_by_name(site: &Site<'_>, account: &str, name: &str) {
 
 #[test]
 fn an_object_that_moves_between_accounts_stays_the_same_object_whoever_of_them_may_write_it() {
-    let mut site = Site::new("accounts-moves");
+    let mut site = TestNamespace::new("accounts-moves");
     site.limited();
     let other = format!("{}-other", site.name);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}});
@@ -190,7 +196,7 @@ fn an_object_that_moves_between_accounts_stays_the_same_object_whoever_of_them_m
 
     // With a right by name it goes over, and so it comes back.
     grant_by_name(&site, "second", "m");
-    site.await_data_within(SOON * 2, "m", "a", "two");
+    site.await_data_within(DEFAULT_TIMEOUT * 2, "m", "a", "two");
     assert_ne!(shows("/metadata/labels"), first["metadata"]["labels"], "it is of the other source");
     give("two", "one", "back");
     site.await_data("m", "a", "back");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use controlplane::Error;
 
-use crate::support::{Own, SOON, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, DedicatedCluster, eventually, yaml};
 
 const RHUMB: &str = "--as=system:serviceaccount:rhumb-system:rhumb";
 const EVE: [&str; 2] = ["--as=eve", "--as-group=developers"];
@@ -14,12 +14,12 @@ const OPERATOR: [&str; 2] = ["--as=olga", "--as-group=rhumb:operators"];
 const REFUSED: &str = "only rhumb and the groups that the policy rhumb-words names";
 
 /// Runs kubectl as somebody.
-fn call(cluster: &Own, who: &[&str], what: &[&str], input: &str) -> Result<String, Error> {
+fn call(cluster: &DedicatedCluster, who: &[&str], what: &[&str], input: &str) -> Result<String, Error> {
     cluster.kubectl_in(&[&["-n", "default"], who, what].concat(), input)
 }
 
 #[track_caller]
-fn refuses(cluster: &Own, what: &[&str], input: &str) {
+fn refuses(cluster: &DedicatedCluster, what: &[&str], input: &str) {
     match call(cluster, &EVE, what, input) {
         Ok(_) => panic!("{what:?} was let through"),
         Err(error) => assert!(error.to_string().contains(REFUSED), "{what:?}: {error}"),
@@ -27,13 +27,13 @@ fn refuses(cluster: &Own, what: &[&str], input: &str) {
 }
 
 #[track_caller]
-fn allows(cluster: &Own, who: &[&str], what: &[&str], input: &str) {
+fn allows(cluster: &DedicatedCluster, who: &[&str], what: &[&str], input: &str) {
     call(cluster, who, what, input).unwrap_or_else(|error| panic!("{who:?} {what:?}: {error}"));
 }
 
 /// A cluster with the policy in force, in which everybody of this test may edit everything.
-fn guarded() -> Own {
-    let cluster = Own::whole();
+fn guarded() -> DedicatedCluster {
+    let cluster = DedicatedCluster::whole();
     let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/admission-policy.yaml");
     let policy = fs::read_to_string(policy).unwrap();
     cluster.kubectl_in(&["apply", "--server-side", "--validate=strict", "-f", "-"], &policy).unwrap();
@@ -49,7 +49,7 @@ fn guarded() -> Own {
     cluster.kubectl(&[&["create", "clusterrolebinding"], &bound[..]].concat()).unwrap();
     let marked = yaml::config_map("probe", "a", "1");
     let marked = marked.replacen("metadata:\n", "metadata:\n  annotations: {rhumb.dev/probe: a}\n", 1);
-    eventually("the policy is in force", SOON, || {
+    eventually("the policy is in force", DEFAULT_TIMEOUT, || {
         let dry = ["apply", "--server-side", "--dry-run=server", "-f", "-"];
         match call(&cluster, &EVE, &dry, &marked) {
             Err(error) if error.to_string().contains(REFUSED) => Ok(()),
@@ -89,7 +89,7 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
     allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile=disabled"], "");
     allows(&cluster, &OPERATOR, &["annotate", "deployment/web", "rhumb.dev/reconcile-"], "");
     // The controllers copy the annotation to the ReplicaSets, and write the status.
-    eventually("its ReplicaSets carry the annotation, and its status is written", SOON, || {
+    eventually("its ReplicaSets carry the annotation, and its status is written", DEFAULT_TIMEOUT, || {
         let releases = "jsonpath={.items[*].metadata.annotations.rhumb\\.dev/release}";
         let copied = cluster.kubectl(&["-n", "default", "get", "replicasets", "-o", releases]);
         let copied = copied.map_err(|error| error.to_string())?;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, Site, run, until, yaml};
+use crate::support::{Folder, Repo, TestNamespace, run, until, yaml};
 
 /// An object that somebody made by hand, with a key that the manifest does not have.
-fn by_hand(site: &Site<'_>, name: &str, metadata: &Value) {
+fn by_hand(site: &TestNamespace<'_>, name: &str, metadata: &Value) {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata,
         "data": {"key": "theirs", "extra": "theirs"}});
     object["metadata"]["name"] = name.into();
@@ -14,10 +14,10 @@ fn by_hand(site: &Site<'_>, name: &str, metadata: &Value) {
 
 #[test]
 fn an_object_of_nobody_is_taken_over_by_default_and_the_diff_says_so() {
-    let site = Site::new("adopt-default");
+    let site = TestNamespace::new("adopt-default");
     by_hand(&site, "env", &json!({}));
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
-    site.diff(folder.path(), &[]).ends(1).says(&["it exists and is taken over"]);
+    site.diff(folder.path(), &[]).ends(1).says(&["it exists and is adopted"]);
     site.apply(folder.path(), &[]).ends(0).says(&["configmap/env", "configured"]);
     assert_eq!(site.data("env", "key"), "ours");
     // A field that it does not name is not its business.
@@ -29,7 +29,7 @@ fn an_object_of_nobody_is_taken_over_by_default_and_the_diff_says_so() {
 
 #[test]
 fn the_policy_never_takes_nothing_over() {
-    let site = Site::new("adopt-never");
+    let site = TestNamespace::new("adopt-never");
     by_hand(&site, "env", &json!({}));
     let folder = Folder::new(&[
         ("env.yaml", yaml::config_map("env", "key", "ours")),
@@ -50,11 +50,11 @@ fn the_policy_never_takes_nothing_over() {
 
 #[test]
 fn the_policy_always_takes_over_what_carries_another_owners_mark() {
-    let site = Site::new("adopt-always");
+    let site = TestNamespace::new("adopt-always");
     by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "ours"))]);
     site.apply(folder.path(), &[]).ends(1).says(&["Argo CD Application shop"]);
-    let from = "taken over from Argo CD Application shop";
+    let from = "adopted from Argo CD Application shop";
     site.diff(folder.path(), &["--adopt", "always"]).ends(1).says(&["it exists and is ", from]);
     let run = site.apply(folder.path(), &["--adopt", "always"]).ends(0);
     run.says(&[&format!("configmap/env configured (adopt-always): {from}")]);
@@ -66,7 +66,7 @@ fn the_policy_always_takes_over_what_carries_another_owners_mark() {
 
 #[test]
 fn whom_a_daemon_takes_an_object_from_is_told() {
-    let site = Site::new("adopt-told");
+    let site = TestNamespace::new("adopt-told");
     by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
     let theirs = Folder::new(&[("own.yaml", yaml::config_map("own", "key", "theirs"))]);
     let mut before = site.bare_command();
@@ -79,7 +79,7 @@ fn whom_a_daemon_takes_an_object_from_is_told() {
     let daemon = site.daemon_with(repo.path(), &["--adopt", "always"]);
     for (name, owner) in [("env", "Argo CD Application shop"), ("own", "source adopt-before")] {
         site.await_data(name, "key", "ours");
-        let words = format!("taken over from {owner}");
+        let words = format!("adopted from {owner}");
         daemon.says(&[&format!("configured: {words}")]);
         until("an Event names the owner before", || {
             let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
@@ -94,7 +94,7 @@ fn whom_a_daemon_takes_an_object_from_is_told() {
 
 #[test]
 fn fields_that_kubectl_apply_owned_leave_with_the_manifest() {
-    let site = Site::new("adopt-kubectl");
+    let site = TestNamespace::new("adopt-kubectl");
     let old = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env}\ndata: {key: theirs, extra: theirs}\n";
     let file = site.state.path().join("old.yaml");
     std::fs::write(&file, old).unwrap();
@@ -110,7 +110,7 @@ fn fields_that_kubectl_apply_owned_leave_with_the_manifest() {
 
 #[test]
 fn an_object_that_a_look_did_not_see_is_never_overwritten_by_a_creation() {
-    let site = Site::new("adopt-race");
+    let site = TestNamespace::new("adopt-race");
     by_hand(&site, "env", &json!({}));
     // With the policy `never` not even a field that both agree on is taken.
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "key", "theirs"))]);

@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
-use crate::support::{Repo, Run, Site, at, run, source, until, yaml};
+use crate::support::{ProgramOutput, Repo, TestNamespace, at, run, source, until, yaml};
 
 /// A command with a configuration.
-fn configured(site: &Site<'_>, text: &str, arguments: &[&str]) -> Run {
+fn configured(site: &TestNamespace<'_>, text: &str, arguments: &[&str]) -> ProgramOutput {
     let file = site.state.path().join("rhumb.yaml");
     std::fs::write(&file, text).unwrap();
     let mut command = site.bare_command();
@@ -14,7 +14,7 @@ fn configured(site: &Site<'_>, text: &str, arguments: &[&str]) -> Run {
     run(command)
 }
 
-fn only(site: &Site<'_>, repo: &Repo, allow: &str) -> String {
+fn only(site: &TestNamespace<'_>, repo: &Repo, allow: &str) -> String {
     format!(
         "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 2s\nserve: {{socket: {}}}\n---\n{}",
         socket(site),
@@ -22,7 +22,7 @@ fn only(site: &Site<'_>, repo: &Repo, allow: &str) -> String {
     )
 }
 
-fn socket(site: &Site<'_>) -> String {
+fn socket(site: &TestNamespace<'_>) -> String {
     site.state.path().join("rhumb.sock").display().to_string()
 }
 
@@ -41,7 +41,7 @@ fn namespace(name: &str) -> String {
 
 #[test]
 fn what_is_not_allowed_is_refused_with_its_place_and_holds_up_nothing_else() {
-    let site = Site::new("allowed");
+    let site = TestNamespace::new("allowed");
     let elsewhere =
         yaml::config_map("elsewhere", "a", "1").replace("metadata:", "metadata:\n  namespace: default");
     let repo = Repo::new(&[
@@ -99,7 +99,7 @@ fn what_is_not_allowed_is_refused_with_its_place_and_holds_up_nothing_else() {
 
 #[test]
 fn what_a_narrower_list_leaves_out_is_neither_repaired_nor_pruned_nor_taken_back() {
-    let site = Site::new("allowed-less");
+    let site = TestNamespace::new("allowed-less");
     let web = |image: &str| {
         let from = format!("image: {image}\n        envFrom: [{{configMapRef: {{name: env}}}}]");
         yaml::deployment("web", 1, image).replace(&format!("image: {image}"), &from)

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use controlplane::{Answer, Ending, Fault, Requests, Rule};
+use controlplane::{Answer, Fault, Requests, ResponseCut, Rule};
 
-use crate::support::{Daemon, Own, Repo, SOON, Site, Window, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, yaml};
 
 #[test]
 fn nothing_is_written_to_a_cluster_that_the_kubeconfig_names_later() {
-    let mut site = Site::new("another");
-    let other = Own::bare();
+    let mut site = TestNamespace::new("another");
+    let other = DedicatedCluster::bare();
     let proxy = site.cluster.fault_proxy(11).unwrap();
     site.through(&proxy);
     let kubeconfig = site.state.path().join("kubeconfig");
@@ -19,16 +19,16 @@ fn nothing_is_written_to_a_cluster_that_the_kubeconfig_names_later() {
     command.arg("--kubeconfig").arg(&kubeconfig);
     let mut daemon = Daemon::start(command);
     site.await_data("env", "a", "1");
-    let (here, there) = (site.window(), Window::new(&other, &site.user));
+    let (here, there) = (site.window(), AuditWindow::new(&other, &site.user));
 
     // The same user is known there, and may do everything.
     fs::copy(other.kubeconfig_for(&site.user).unwrap(), &kubeconfig).unwrap();
     let refused = Fault::Replace(Answer::error(401, "Unauthorized"));
     proxy.add(Rule::new(Requests::any(), refused));
-    proxy.end_open(&Requests::any().watches(), Ending::Close);
+    proxy.end_open(&Requests::any().watches(), ResponseCut::Close);
     repo.change("env.yaml", &yaml::config_map("env", "a", "2"));
     // By this code systemd knows that it must not be started again.
-    assert_eq!(daemon.ended(SOON).code(), Some(78));
+    assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(78));
     daemon.says(&["error", "the kubeconfig names another cluster now", "kube-system"]);
     here.assert_silent();
     there.assert_silent();

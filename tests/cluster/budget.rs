@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Repo, SOON, Site, eventually, until, yaml};
+use crate::support::{Api, DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 /// The most Deployments that were seen rolling at the same time while something happens.
-pub(crate) fn most_rolling<T>(site: &Site<'_>, work: impl FnOnce() -> T) -> (usize, T) {
+pub(crate) fn most_rolling<T>(site: &TestNamespace<'_>, work: impl FnOnce() -> T) -> (usize, T) {
     let (over, path) = (AtomicBool::new(false), site.at("Deployment", ""));
     let api: Api = site.api.clone();
     thread::scope(|scope| {
@@ -32,7 +32,7 @@ pub(crate) fn most_rolling<T>(site: &Site<'_>, work: impl FnOnce() -> T) -> (usi
             }
             most
         });
-        let guard = Stop(&over);
+        let guard = ObserverGuard(&over);
         let done = work();
         drop(guard);
         (observer.join().unwrap(), done)
@@ -40,9 +40,9 @@ pub(crate) fn most_rolling<T>(site: &Site<'_>, work: impl FnOnce() -> T) -> (usi
 }
 
 /// Ends the observer, also when the test fails.
-struct Stop<'a>(&'a AtomicBool);
+struct ObserverGuard<'a>(&'a AtomicBool);
 
-impl Drop for Stop<'_> {
+impl Drop for ObserverGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -76,7 +76,7 @@ fn write(repo: &Repo, files: Vec<(String, String)>) {
 
 #[test]
 fn of_eight_changed_workloads_three_roll_at_once_and_wave_after_wave() {
-    let site = Site::new("budget");
+    let site = TestNamespace::new("budget");
     let slow = "{controlplane/ready-delay: 700ms}";
     let repo = Repo::new(&eight("nginx:1", slow));
     let _daemon = site.daemon(repo.path());
@@ -87,7 +87,7 @@ fn of_eight_changed_workloads_three_roll_at_once_and_wave_after_wave() {
     let (most, ()) = most_rolling(&site, || {
         write(&repo, eight("nginx:2", slow));
         repo.commit("Change all");
-        eventually("all run the new image", SOON * 2, || {
+        eventually("all run the new image", DEFAULT_TIMEOUT * 2, || {
             let all = site.api.list(&site.at("Deployment", ""));
             let image =
                 |d: &Value| d.pointer("/spec/template/spec/containers/0/image") == Some(&json!("nginx:2"));
@@ -103,7 +103,7 @@ fn of_eight_changed_workloads_three_roll_at_once_and_wave_after_wave() {
 
 #[test]
 fn the_budget_is_what_the_configuration_says() {
-    let site = Site::new("budget-one");
+    let site = TestNamespace::new("budget-one");
     let few = |image: &str| -> Vec<(String, String)> { eight(image, "{}").into_iter().take(3).collect() };
     let repo = Repo::new(&few("nginx:1"));
     let _daemon = site.configured(&site.configuration(repo.path(), "budget: {maxWorkloads: 1}"));
@@ -126,7 +126,7 @@ fn the_budget_is_what_the_configuration_says() {
 
 #[test]
 fn diff_tells_what_restarts_and_in_which_order() {
-    let site = Site::new("budget-diff");
+    let site = TestNamespace::new("budget-diff");
     let web = |wave: u32, env: &str, image: &str| {
         let text = yaml::deployment("web", 2, image).replace(
             "  name: web\nspec",
@@ -167,7 +167,7 @@ fn diff_tells_what_restarts_and_in_which_order() {
 
 #[test]
 fn apply_keeps_the_budget_as_well_and_waits_for_its_end() {
-    let site = Site::new("budget-apply");
+    let site = TestNamespace::new("budget-apply");
     let slow = "{controlplane/ready-delay: 400ms}";
     let repo = Repo::new(&eight("nginx:1", slow));
     site.apply(repo.path(), &["--wait"]).ends(0);
@@ -181,7 +181,7 @@ fn apply_keeps_the_budget_as_well_and_waits_for_its_end() {
 
 #[test]
 fn workloads_that_were_never_available_take_no_token() {
-    let site = Site::new("budget-sick");
+    let site = TestNamespace::new("budget-sick");
     let sick = "{controlplane/never-ready: \"true\"}";
     let few = |image: &str, annotations: &str| -> Vec<(String, String)> {
         let all = (0..5).map(|n| {
@@ -214,7 +214,7 @@ fn never_ready(image: &str) -> &'static str {
 
 #[test]
 fn a_change_that_restarts_nothing_needs_no_token() {
-    let site = Site::new("budget-free");
+    let site = TestNamespace::new("budget-free");
     let stuck = |image: &str| yaml::workload("Deployment", "stuck", 1, image, never_ready(image));
     let repo = Repo::new(&[
         ("stuck.yaml", stuck("nginx:1")),
@@ -256,7 +256,7 @@ fn a_change_that_restarts_nothing_needs_no_token() {
 
 #[test]
 fn a_change_beside_a_template_that_somebody_changed_waits_for_a_token() {
-    let site = Site::new("budget-beside");
+    let site = TestNamespace::new("budget-beside");
     let stuck = |image: &str| yaml::workload("Deployment", "stuck", 1, image, never_ready(image));
     let repo = Repo::new(&[
         ("stuck.yaml", stuck("nginx:1")),
@@ -290,7 +290,7 @@ fn a_change_beside_a_template_that_somebody_changed_waits_for_a_token() {
 
 #[test]
 fn pods_that_a_scale_asks_for_hold_nobody_up() {
-    let site = Site::new("budget-scale");
+    let site = TestNamespace::new("budget-scale");
     let big = |replicas| {
         yaml::workload("Deployment", "big", replicas, "nginx:1", "{controlplane/ready-delay: 10s}")
     };
@@ -325,14 +325,14 @@ spec:
 }
 
 /// As the autoscaler's controller does it.
-fn scale(site: &Site<'_>, name: &str, replicas: u32) {
+fn scale(site: &TestNamespace<'_>, name: &str, replicas: u32) {
     let path = format!("{}/scale", site.at("Deployment", name));
     site.api.merge(&path, "kube-controller-manager", &json!({"spec": {"replicas": replicas}}));
 }
 
 #[test]
 fn the_replicas_of_an_autoscalers_target_are_left_to_it() {
-    let site = Site::new("autoscaler");
+    let site = TestNamespace::new("autoscaler");
     let repo =
         Repo::new(&[("web.yaml", yaml::deployment("web", 2, "nginx:1")), ("hpa.yaml", autoscaler("web"))]);
     let mut daemon = site.daemon(repo.path());
@@ -361,7 +361,7 @@ fn the_replicas_of_an_autoscalers_target_are_left_to_it() {
 
 #[test]
 fn an_autoscaler_that_comes_later_takes_the_replicas_over_as_they_are() {
-    let site = Site::new("autoscaler-later");
+    let site = TestNamespace::new("autoscaler-later");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 3, "nginx:1"))]);
     let _daemon = site.daemon(repo.path());
     site.await_rollout("web");

@@ -3,17 +3,17 @@
 //!
 //! What is put where stands in `plants` and `estate`, what is found how in `search`.
 
-mod estate;
-mod letters;
+mod fixture;
+mod notifications;
 mod plants;
 mod search;
 mod wrong;
 
 use serde_json::json;
 
-use self::estate::{Estate, command_lines, exchange_over_tcp, state};
-use self::search::{Canary, Places};
-use crate::support::{Daemon, Manners, Own, at, eventually, until};
+use self::fixture::{CanaryFixture, command_lines, exchange_over_tcp, state};
+use self::search::{Canary, SearchedTexts};
+use crate::support::{Daemon, DedicatedCluster, ServerBehavior, at, eventually, until};
 
 /// Each secret by where it is put.
 const PUT: [&str; 54] = [
@@ -86,9 +86,9 @@ fn canaries() -> Vec<Canary> {
 
 #[test]
 fn no_output_of_a_service_has_a_secret() {
-    let cluster = Own::bare();
-    let estate = Estate::on(&cluster);
-    let mut places = Places::default();
+    let cluster = DedicatedCluster::bare();
+    let estate = CanaryFixture::on(&cluster);
+    let mut places = SearchedTexts::default();
     let mut daemon = estate.start(&["--log-level", "trace"]);
     grow(&estate, &daemon);
     ask(&estate, &daemon, &mut places);
@@ -103,11 +103,11 @@ fn no_output_of_a_service_has_a_secret() {
     keep(&estate, &mut places);
     // However it ends.
     daemon.signal("ABRT");
-    daemon.ended(crate::support::SOON);
+    daemon.ended(crate::support::DEFAULT_TIMEOUT);
     places.add("the log", daemon.whole_log());
     // git alone gives up the waits of the one before. A silent server would be waited for once more
     // on top of that, before the memory counts.
-    estate.remote.set(Manners::Repeating);
+    estate.remote.set(ServerBehavior::Repeating);
     let mut daemon = estate.start(&["--log-level", "trace", "--log-format", "json"]);
     daemon.says(&["remote error"]);
     daemon.says(&["not carried out", "garbled"]);
@@ -136,7 +136,7 @@ fn no_output_of_a_service_has_a_secret() {
 }
 
 /// Everything good, then everything bad.
-fn grow(estate: &Estate<'_>, daemon: &Daemon) {
+fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     let site = &estate.site;
     site.await_data("env", "a", "one");
     // They are written side by side, in no order.
@@ -153,10 +153,10 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     let annotations = json!({"metadata": {"annotations": {"kapp.k14s.io/original": remembered}}});
     site.api.merge(&site.at("Secret", "data"), "kapp", &annotations);
     daemon.says_since(mark, &["drift repaired", "Secret canary/drifting"]);
-    // A deletion waits for a person, who is told.
+    // A pending deletion, who is told.
     estate.repo.remove("going.yaml");
     publish(estate, "Remove one");
-    eventually("all are told", crate::support::SOON, || {
+    eventually("all are told", crate::support::DEFAULT_TIMEOUT, || {
         let heard = estate.letters.heard();
         let told = |begin: &str| heard.iter().any(|letter| letter.path.starts_with(begin));
         if told("/canary") && told("/services") { Ok(()) } else { Err(format!("{heard:?}")) }
@@ -169,11 +169,11 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     site.api.create(&at("Source", &site.system(), ""), "people", &source);
     // Another source is another loop: what follows is about the one that runs from now on, to the
     // end.
-    eventually("the loop follows the Source", crate::support::SOON, || {
+    eventually("the loop follows the Source", crate::support::DEFAULT_TIMEOUT, || {
         let status = estate.ask("GET /v1/status", "");
         if status.contains("\"name\":\"there\"") { Ok(()) } else { Err(status) }
     });
-    eventually("the Source says how it stands", crate::support::SOON, || {
+    eventually("the Source says how it stands", crate::support::DEFAULT_TIMEOUT, || {
         let status = site.api.value(&at("Source", &site.system(), "there"), "/status").to_string();
         if status.contains("Reconciling") { Ok(()) } else { Err(status) }
     });
@@ -188,13 +188,13 @@ fn grow(estate: &Estate<'_>, daemon: &Daemon) {
     }
 }
 
-fn publish(estate: &Estate<'_>, message: &str) {
+fn publish(estate: &CanaryFixture<'_>, message: &str) {
     estate.repo.commit(message);
     estate.repo.git(&["push", "--quiet", "origin", "HEAD:main"]);
 }
 
 /// All answers over HTTP.
-fn ask(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
+fn ask(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts) {
     let name = &estate.site.name;
     let mut paths: Vec<String> = [
         "/",
@@ -255,7 +255,7 @@ fn ask(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
 }
 
 /// All that the commands print.
-fn run_commands(estate: &Estate<'_>, places: &mut Places) {
+fn run_commands(estate: &CanaryFixture<'_>, places: &mut SearchedTexts) {
     let folder = estate.repo.path().to_str().unwrap().to_owned();
     let place = folder.as_str();
     let socket = estate.path("rhumb.sock");
@@ -313,15 +313,15 @@ fn run_commands(estate: &Estate<'_>, places: &mut Places) {
 
 /// A git server that says all that it knows and then nothing, watches that break, a configuration
 /// with secrets in it.
-fn annoy(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
+fn annoy(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts) {
     let rule = plants::spoil_watches(&estate.proxy);
-    estate.proxy.end_open(&controlplane::Requests::any().watches(), controlplane::Ending::Close);
+    estate.proxy.end_open(&controlplane::Requests::any().watches(), controlplane::ResponseCut::Close);
     until("a watch ends in an error", || estate.proxy.hits(rule).fired > 0);
-    estate.remote.set(Manners::Repeating);
+    estate.remote.set(ServerBehavior::Repeating);
     daemon.says(&["remote error"]);
-    estate.remote.set(Manners::SilentAfterHandshake);
+    estate.remote.set(ServerBehavior::SilentAfterHandshake);
     // Those that were seen: a second look may come when a git that was answered has ended.
-    let lines = eventually("git waits for its server", crate::support::SOON, || {
+    let lines = eventually("git waits for its server", crate::support::DEFAULT_TIMEOUT, || {
         let lines = command_lines(daemon.pid());
         if lines.contains("remote-https") { Ok(lines) } else { Err(lines) }
     });
@@ -344,7 +344,7 @@ fn annoy(estate: &Estate<'_>, daemon: &Daemon, places: &mut Places) {
 }
 
 /// The state directory: what rhumb makes in it is for its owner alone.
-fn keep(estate: &Estate<'_>, places: &mut Places) {
+fn keep(estate: &CanaryFixture<'_>, places: &mut SearchedTexts) {
     let root = estate.site.state.path();
     let files = state(root);
     assert!(files.iter().any(|(name, ..)| name.contains("objects/pack")), "{files:?}");

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, Site, yaml};
+use crate::support::{Folder, Repo, TestNamespace, yaml};
 
 /// Fails unless a value has exactly these members.
 #[track_caller]
@@ -73,7 +73,7 @@ fn object<'a>(plan: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn the_json_of_diff_and_apply_has_the_form_of_its_schema() {
-    let site = Site::new("json");
+    let site = TestNamespace::new("json");
     let folder = Folder::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
         ("gone.yaml", yaml::config_map("gone", "a", "one")),
@@ -139,7 +139,7 @@ fn the_json_of_diff_and_apply_has_the_form_of_its_schema() {
 
 #[test]
 fn a_dry_run_writes_nothing_and_shows_the_plan() {
-    let site = Site::new("dry-run");
+    let site = TestNamespace::new("dry-run");
     let folder = Folder::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
         ("b.yaml", yaml::config_map("b", "a", "one")),
@@ -162,7 +162,7 @@ fn a_dry_run_writes_nothing_and_shows_the_plan() {
 
 #[test]
 fn health_counts_only_where_it_is_waited_for() {
-    let site = Site::new("wait");
+    let site = TestNamespace::new("wait");
     let sick = yaml::workload("Deployment", "web", 1, "nginx:1", "{controlplane/never-ready: \"true\"}");
     let folder = Folder::new(&[("web.yaml", sick)]);
     site.apply(folder.path(), &[]).ends(0);
@@ -182,7 +182,7 @@ fn health_counts_only_where_it_is_waited_for() {
 
 #[test]
 fn exit_codes_tell_what_happened() {
-    let site = Site::new("codes");
+    let site = TestNamespace::new("codes");
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let missing = folder.path().join("nowhere");
     site.diff(folder.path(), &[]).ends(1);
@@ -219,7 +219,7 @@ fn exit_codes_tell_what_happened() {
 
 #[test]
 fn a_revision_is_applied_by_its_name_and_a_work_tree_as_it_is() {
-    let site = Site::new("revision");
+    let site = TestNamespace::new("revision");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let first = repo.head();
     repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
@@ -244,7 +244,7 @@ fn a_revision_is_applied_by_its_name_and_a_work_tree_as_it_is() {
 
 #[test]
 fn what_no_source_brings_is_foreseen() {
-    let site = Site::new("unnamed");
+    let site = TestNamespace::new("unnamed");
     let needy = yaml::config_map("needy", "a", "one").replace(
         "  name: needy\n",
         "  name: needy\n  annotations: {rhumb.dev/depends-on: ConfigMap/nowhere}\n",
@@ -279,7 +279,7 @@ fn on_a_terminal(mut command: Command, typed: &str) -> (Option<i32>, String) {
 
 #[test]
 fn a_person_at_a_terminal_is_asked_and_nobody_else() {
-    let site = Site::new("asked");
+    let site = TestNamespace::new("asked");
     let names: Vec<String> = (0..12).map(|n| format!("c{n:02}")).collect();
     let folder = Folder::new(
         &names

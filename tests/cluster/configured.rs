@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::support::{Folder, Repo, Run, Site, run, source, yaml};
+use crate::support::{Folder, ProgramOutput, Repo, TestNamespace, run, source, yaml};
 
 /// A configuration of two sources, as a file.
-struct Estate<'a> {
-    site: &'a Site<'static>,
+struct ConfiguredFixture<'a> {
+    site: &'a TestNamespace<'static>,
     one: Repo,
     two: Repo,
     file: PathBuf,
 }
 
-impl<'a> Estate<'a> {
-    fn new(site: &'a Site<'static>, two: &str) -> Self {
+impl<'a> ConfiguredFixture<'a> {
+    fn new(site: &'a TestNamespace<'static>, two: &str) -> Self {
         let repo = |name: &str| Repo::new(&[("own.yaml", yaml::config_map(name, "a", "1"))]);
         let estate =
             Self { site, one: repo("one"), two: repo("two"), file: site.state.path().join("rhumb.yaml") };
@@ -31,7 +31,7 @@ impl<'a> Estate<'a> {
         )
     }
 
-    fn rhumb(&self, arguments: &[&str]) -> Run {
+    fn rhumb(&self, arguments: &[&str]) -> ProgramOutput {
         let mut command = self.site.bare_command();
         command.args(arguments).arg("--config").arg(&self.file);
         run(command)
@@ -39,15 +39,15 @@ impl<'a> Estate<'a> {
 }
 
 /// Returns the parts of each of the two sources.
-fn parts(run: &Run) -> (String, String) {
+fn parts(run: &ProgramOutput) -> (String, String) {
     let (one, two) = run.stdout.split_once("\nsource two\n").unwrap_or_else(|| panic!("{run:#?}"));
     (one.strip_prefix("source one\n").unwrap().to_owned(), two.to_owned())
 }
 
 #[test]
 fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
-    let site = Site::new("configured");
-    let estate = Estate::new(&site, "  allow: {kinds: [ConfigMap]}");
+    let site = TestNamespace::new("configured");
+    let estate = ConfiguredFixture::new(&site, "  allow: {kinds: [ConfigMap]}");
     let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
     assert!(one.contains("+ ConfigMap configured/one") && !one.contains("/two"), "{one}");
     assert!(two.contains("+ ConfigMap configured/two") && !two.contains("/one"), "{two}");
@@ -67,7 +67,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     // As in the status: both sources are told of it.
     for (shown, summary) in [(&one, "0 to create, 0 to"), (&two, "1 to create, 0 to")] {
         assert!(shown.contains(summary), "{shown}");
-        assert!(shown.contains("as the first of them asks, which has it"), "{shown}");
+        assert!(shown.contains("the first of them applies it"), "{shown}");
     }
     let alone = estate.rhumb(&["diff", "--source", "two"]).ends(1);
     assert_eq!(alone.stdout.trim(), two.trim());
@@ -78,15 +78,15 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
     assert!(one.contains("= ConfigMap configured/both") && one.contains("source two wants it"), "{one}");
     assert!(two.contains("~ ConfigMap configured/both"), "{two}");
-    assert!(two.contains("it is taken over from another source"), "{two}");
+    assert!(two.contains("it is adopted from another source"), "{two}");
 }
 
 #[test]
 fn an_object_of_a_source_that_the_configuration_does_not_name_is_refused() {
-    let site = Site::new("configured-others");
+    let site = TestNamespace::new("configured-others");
     let folder = Folder::new(&[("own.yaml", yaml::config_map("two", "a", "other"))]);
     site.apply(folder.path(), &[]).ends(0);
-    let estate = Estate::new(&site, "");
+    let estate = ConfiguredFixture::new(&site, "");
     let shown = estate.rhumb(&["diff", "--source", "two"]).ends(1);
     shown.says(&["! ConfigMap configured-others/two"]);
     shown.says(&["refused: it belongs to source configured-others"]);
@@ -95,8 +95,9 @@ fn an_object_of_a_source_that_the_configuration_does_not_name_is_refused() {
 
 #[test]
 fn one_source_is_applied_with_its_own_settings() {
-    let site = Site::new("configured-apply");
-    let estate = Estate::new(&site, "  prune: false\n  observe: false\n  allow: {kinds: [ConfigMap]}");
+    let site = TestNamespace::new("configured-apply");
+    let estate =
+        ConfiguredFixture::new(&site, "  prune: false\n  observe: false\n  allow: {kinds: [ConfigMap]}");
     let told = estate.rhumb(&["apply"]).ends(2);
     told.says(&["error", "rhumb.yaml has several"]);
     told.says(&["hint", "--source: one, two"]);
@@ -118,13 +119,13 @@ fn one_source_is_applied_with_its_own_settings() {
     estate.rhumb(&["apply", "--source", "one"]).ends(0);
     assert!(site.has("ConfigMap", "renamed") && !site.has("ConfigMap", "one"));
     let stand = estate.rhumb(&["apply", estate.two.path().to_str().unwrap(), "--source", "two"]).ends(2);
-    stand.says(&["the place of a source is applied, and nothing else"]);
+    stand.says(&["a source is applied from its own location only"]);
 }
 
 #[test]
 fn a_directory_is_judged_as_that_of_a_source() {
-    let site = Site::new("configured-stead");
-    let estate = Estate::new(&site, "  allow: {kinds: [ConfigMap]}");
+    let site = TestNamespace::new("configured-stead");
+    let estate = ConfiguredFixture::new(&site, "  allow: {kinds: [ConfigMap]}");
     estate.rhumb(&["apply", "--source", "two"]).ends(0);
     let folder = Folder::new(&[
         ("new.yaml", yaml::config_map("new", "a", "1")),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::orders::{grant, orders_of};
-use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
 /// A ConfigMap whose deletion waits for a confirmation.
 fn asking(name: &str) -> String {
@@ -25,9 +25,9 @@ fn files() -> Vec<(String, String)> {
 }
 
 #[track_caller]
-fn await_waiting(site: &Site<'_>, source: &str, name: &str) {
+fn await_waiting(site: &TestNamespace<'_>, source: &str, name: &str) {
     let expected = format!("{}/configmap/{name}\n", site.name);
-    eventually("its deletion is listed", SOON, || {
+    eventually("its deletion is listed", DEFAULT_TIMEOUT, || {
         let list = site.rhumb(&["prune", "list", "-o", "name", "--source", source]).stdout;
         if list == expected { Ok(()) } else { Err(list) }
     });
@@ -40,7 +40,7 @@ fn is_empty(data: &Value) -> bool {
 /// The right to the orders object of one source suffices for its deletions, and for no others.
 #[test]
 fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
-    let mut site = Site::new("confirm-team");
+    let mut site = TestNamespace::new("confirm-team");
     let mine = Repo::new(&files());
     let theirs =
         Repo::new(&[("theirs.yaml", asking("theirs")), ("other.yaml", yaml::config_map("other", "a", "1"))]);
@@ -96,7 +96,7 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
         json!({"verb": "confirm", "object": "ConfigMap/confirm-team/theirs", "uids": [uid]}).to_string();
     site.api.merge(&orders_of(&site, "confirm-team"), "somebody", &json!({"data": {"1-a": order}}));
     let told = "1-a nothing was confirmed: of what is named, nothing waits for its deletion in confirm-team";
-    eventually("it is refused", SOON, || {
+    eventually("it is refused", DEFAULT_TIMEOUT, || {
         let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
         if said.contains(told) { Ok(()) } else { Err(said) }
     });
@@ -105,7 +105,7 @@ fn who_may_order_confirms_the_deletions_of_that_source_and_is_named() {
 
 #[test]
 fn what_comes_back_before_it_went_needs_a_new_confirmation() {
-    let site = Site::new("confirm-back");
+    let site = TestNamespace::new("confirm-back");
     let repo = Repo::new(&files());
     let _daemon = site.daemon(repo.path());
     site.await_object("ConfigMap", "asking");
@@ -132,7 +132,7 @@ fn what_comes_back_before_it_went_needs_a_new_confirmation() {
 
 #[test]
 fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
-    let site = Site::new("confirm-apply");
+    let site = TestNamespace::new("confirm-apply");
     let folder = Folder::new(&files());
     site.apply(folder.path(), &[]).ends(0);
     let remove_it = || {
@@ -168,7 +168,7 @@ fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
 /// nothing.
 #[test]
 fn a_confirmation_that_is_none_is_taken_out_and_deletes_nothing() {
-    let site = Site::new("confirm-garbage");
+    let site = TestNamespace::new("confirm-garbage");
     let repo = Repo::new(&files());
     let daemon = site.daemon(repo.path());
     site.await_object("ConfigMap", "asking");

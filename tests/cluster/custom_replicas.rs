@@ -2,18 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use controlplane::{Ending, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use serde_json::json;
 
 use crate::customs::{HEAD, condition, custom, own};
 use crate::support::{
-    Daemon, Held, MOVED, Own, Repo, SHARED, Site, Window, at, await_shares, eventually, shared_name, yaml,
+    AuditWindow, Daemon, DedicatedCluster, MOVED, Repo, SHARED, TestNamespace, WritesByHolder, at,
+    await_shares, eventually, shared_name, yaml,
 };
 
 const SOURCES: usize = 6;
 
 #[track_caller]
-fn await_all(site: &Site<'_>, within: Duration, repos: &[Repo], content: &str) {
+fn await_all(site: &TestNamespace<'_>, within: Duration, repos: &[Repo], content: &str) {
     let deadline = Instant::now() + within;
     let left = || deadline.saturating_duration_since(Instant::now());
     for number in 0..SOURCES {
@@ -33,7 +34,7 @@ fn await_all(site: &Site<'_>, within: Duration, repos: &[Repo], content: &str) {
 
 #[test]
 fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let (one, other) = known(&cluster);
     let content = |number: usize, text: &str| yaml::config_map(&format!("env-{number}"), "key", text);
     let repos: Vec<Repo> =
@@ -65,7 +66,7 @@ fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
             Some(lease) => Err(lease["spec"].to_string()),
         }
     });
-    let counts = Held::by(&cluster, [&one.user, &other.user]).judge(|event| {
+    let counts = WritesByHolder::by(&cluster, [&one.user, &other.user]).judge(|event| {
         let object = event.name.split('.').next()?;
         Some(shared_name(object.rsplit_once('-')?.1.parse().ok()?))
     });
@@ -76,8 +77,8 @@ fn each_is_served_and_told_of_by_its_holder_alone_and_moves_on_in_time() {
 
 /// Two sources in the cluster that go with all their objects, and two replicas: the first one has
 /// the first source, the second one the other. One of them sees the cluster through a proxy.
-struct Pair<'a> {
-    site: Site<'a>,
+struct ReplicaPair<'a> {
+    site: TestNamespace<'a>,
     repos: Vec<Repo>,
     daemons: [Daemon; 2],
 }
@@ -86,8 +87,8 @@ fn env(number: usize) -> String {
     format!("env-{number}")
 }
 
-impl<'a> Pair<'a> {
-    fn new([one, other]: [&Site<'a>; 2]) -> Self {
+impl<'a> ReplicaPair<'a> {
+    fn new([one, other]: [&TestNamespace<'a>; 2]) -> Self {
         let content = |number| yaml::config_map(&env(number), "key", "one");
         let repos: Vec<Repo> = (0..2).map(|number| Repo::new(&[("a.yaml", content(number))])).collect();
         let configuration = format!("{HEAD}leases: always\n");
@@ -131,7 +132,7 @@ impl<'a> Pair<'a> {
     }
 
     #[track_caller]
-    fn assert_nothing_made(&self, window: &Window<'_>) {
+    fn assert_nothing_made(&self, window: &AuditWindow<'_>) {
         let made = window.to("configmaps", &env(0));
         assert!(made.is_empty() && !self.site.has("ConfigMap", &env(0)), "{made:#?}");
     }
@@ -144,7 +145,7 @@ impl<'a> Pair<'a> {
 }
 
 /// Two replicas, each of which the server knows by a name of its own.
-fn known(cluster: &Own) -> (Site<'_>, Site<'_>) {
+fn known(cluster: &DedicatedCluster) -> (TestNamespace<'_>, TestNamespace<'_>) {
     let mut one = own(cluster);
     let mut other = one.with_empty_state();
     one.known_as("one");
@@ -158,16 +159,16 @@ fn lists() -> Requests {
 }
 
 fn refused() -> Rule {
-    Rule::new(lists(), Fault::Refuse(Ending::Reset))
+    Rule::new(lists(), Fault::Refuse(ResponseCut::Reset))
 }
 
 #[test]
 fn whoever_takes_a_source_over_and_cannot_look_at_it_makes_nothing_anew() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let (one, mut other) = known(&cluster);
     let proxy = cluster.fault_proxy(17).unwrap();
     other.through(&proxy);
-    let pair = Pair::new([&one, &other]);
+    let pair = ReplicaPair::new([&one, &other]);
     let window = other.window();
     proxy.add(refused());
     pair.delete_first();
@@ -182,18 +183,18 @@ fn whoever_takes_a_source_over_and_cannot_look_at_it_makes_nothing_anew() {
 
 #[test]
 fn whoever_slept_while_a_source_was_served_to_its_end_makes_nothing_anew() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let (mut one, other) = known(&cluster);
     let proxy = cluster.fault_proxy(17).unwrap();
     one.through(&proxy);
-    let pair = Pair::new([&one, &other]);
+    let pair = ReplicaPair::new([&one, &other]);
     let window = one.window();
     let [first, _] = &pair.daemons;
     first.signal("STOP");
     await_shares(&one, MOVED, &[2]);
     pair.delete_first();
     proxy.add(refused());
-    proxy.end_open(&lists(), Ending::Reset);
+    proxy.end_open(&lists(), ResponseCut::Reset);
     let mark = first.mark();
     first.signal("CONT");
     // Nobody holds it: the Lease is free, and yet not what it was.

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Own, Repo, SOON, Site, at, eventually, source, yaml};
+use crate::support::{DEFAULT_TIMEOUT, DedicatedCluster, Repo, TestNamespace, at, eventually, source, yaml};
 
 /// An own control plane, as the definition is the whole cluster's.
-pub(crate) fn own(cluster: &controlplane::Cluster) -> Site<'_> {
+pub(crate) fn own(cluster: &controlplane::Cluster) -> TestNamespace<'_> {
     let definition =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/crd.yaml"));
     cluster.kubectl_in(&["apply", "--server-side", "-f", "-"], &definition.unwrap()).unwrap();
     let waits = ["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=30s"];
     cluster.kubectl(&waits).unwrap();
-    let site = Site::on(cluster, "customs");
+    let site = TestNamespace::on(cluster, "customs");
     let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});
     site.api.create("/api/v1/namespaces", "setup", &system);
     site
@@ -28,7 +28,7 @@ fn directory(repo: &Repo, namespace: &str) -> Value {
     json!({"git": {"url": repo.path()}, "namespace": namespace})
 }
 
-pub(crate) fn condition(site: &Site<'_>, name: &str, kind: &str) -> String {
+pub(crate) fn condition(site: &TestNamespace<'_>, name: &str, kind: &str) -> String {
     let status = site.api.value(&at("Source", &site.system(), name), "/status");
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.iter().find(|condition| condition["type"] == kind);
@@ -38,8 +38,8 @@ pub(crate) fn condition(site: &Site<'_>, name: &str, kind: &str) -> String {
 }
 
 #[track_caller]
-pub(crate) fn await_condition(site: &Site<'_>, name: &str, kind: &str, texts: &[&str]) {
-    eventually(&format!("{name} is {kind}: {texts:?}"), SOON, || {
+pub(crate) fn await_condition(site: &TestNamespace<'_>, name: &str, kind: &str, texts: &[&str]) {
+    eventually(&format!("{name} is {kind}: {texts:?}"), DEFAULT_TIMEOUT, || {
         let found = condition(site, name, kind).replace('"', "");
         if texts.iter().all(|text| found.contains(text)) { Ok(()) } else { Err(found) }
     });
@@ -49,7 +49,7 @@ pub(crate) const HEAD: &str = "apiVersion: rhumb.dev/v1alpha1\nkind: Configurati
 
 #[test]
 fn sources_come_change_and_go_in_the_cluster() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let (system, one) = (site.system(), Repo::new(&[("a.yaml", yaml::config_map("one", "a", "1"))]));
     let kept = Repo::new(&[("a.yaml", yaml::config_map("kept", "a", "1"))]);
@@ -73,7 +73,7 @@ fn sources_come_change_and_go_in_the_cluster() {
     await_condition(&site, "lost", "Reconciling", &["True"]);
     one.change("a.yaml", &yaml::config_map("one", "a", "2"));
     site.await_data("one", "a", "2");
-    eventually("the new revision is told", SOON, || {
+    eventually("the new revision is told", DEFAULT_TIMEOUT, || {
         let told = site.api.value(&at("Source", &system, "one"), "/status/revision");
         if told == json!(one.head()) { Ok(()) } else { Err(told.to_string()) }
     });
@@ -90,7 +90,7 @@ fn sources_come_change_and_go_in_the_cluster() {
 /// As the example's own configuration is one.
 #[test]
 fn a_source_called_like_a_config_map_of_somebody_else_leaves_that_alone() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let inventory = |name: &str| at("ConfigMap", &site.system(), name);
     let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rhumb-config"}, "data": {"rhumb.yaml": "a"}});
@@ -118,7 +118,7 @@ fn a_source_called_like_a_config_map_of_somebody_else_leaves_that_alone() {
 
 #[test]
 fn what_is_not_allowed_is_said_and_the_server_refuses_what_makes_no_sense() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let (system, path) = (site.system(), at("Source", &site.system(), ""));
     let mut daemon = site.configured(&HEAD.replace("any", "remote"));

@@ -5,44 +5,48 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::customs::{HEAD, await_condition, condition, custom, own};
-use crate::support::{Daemon, Own, Repo, SOON, Site, at, eventually, run, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, at, eventually, run, yaml,
+};
 
 const FINALIZER: &str = "rhumb.dev/prune";
 
-fn spec(url: &str, site: &Site<'_>, policy: &str) -> Value {
+fn spec(url: &str, site: &TestNamespace<'_>, policy: &str) -> Value {
     json!({"git": {"url": url}, "namespace": site.name, "deletionPolicy": policy})
 }
 
-fn path(site: &Site<'_>, name: &str) -> String {
+fn path(site: &TestNamespace<'_>, name: &str) -> String {
     at("Source", &site.system(), name)
 }
 
-fn create(site: &Site<'_>, name: &str, repository: &Path, policy: &str) {
+fn create(site: &TestNamespace<'_>, name: &str, repository: &Path, policy: &str) {
     let spec = spec(repository.to_str().unwrap(), site, policy);
     site.api.create(&path(site, ""), "people", &custom(name, &spec));
 }
 
 #[track_caller]
-fn await_ready(site: &Site<'_>, name: &str) {
-    eventually(&format!("{name} is ready"), SOON, || {
+fn await_ready(site: &TestNamespace<'_>, name: &str) {
+    eventually(&format!("{name} is ready"), DEFAULT_TIMEOUT, || {
         let found = condition(site, name, "Ready");
         if found.starts_with("\"True\"") { Ok(()) } else { Err(found) }
     });
 }
 
 #[track_caller]
-fn await_gone(site: &Site<'_>, name: &str) {
-    eventually(&format!("the source {name} is gone"), SOON * 2, || match site.api.get(&path(site, name)) {
-        None => Ok(()),
-        Some(source) => Err(source.to_string()),
+fn await_gone(site: &TestNamespace<'_>, name: &str) {
+    eventually(&format!("the source {name} is gone"), DEFAULT_TIMEOUT * 2, || {
+        match site.api.get(&path(site, name)) {
+            None => Ok(()),
+            Some(source) => Err(source.to_string()),
+        }
     });
 }
 
-fn finalizers(site: &Site<'_>, name: &str) -> Value {
+fn finalizers(site: &TestNamespace<'_>, name: &str) -> Value {
     site.api.value(&path(site, name), "/metadata/finalizers")
 }
 
-fn daemon(site: &Site<'_>) -> Daemon {
+fn daemon(site: &TestNamespace<'_>) -> Daemon {
     site.configured(HEAD)
 }
 
@@ -61,7 +65,7 @@ fn shop() -> Vec<(String, String)> {
 
 #[test]
 fn delete_takes_along_all_but_what_is_kept_in_its_order_though_the_repository_is_gone() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let (dir, bare) = Repo::new(&shop()).bare();
     let mut first = daemon(&site);
@@ -92,7 +96,7 @@ fn delete_takes_along_all_but_what_is_kept_in_its_order_though_the_repository_is
 
 #[test]
 fn orphan_leaves_everything_and_takes_the_finalizer_off_at_any_time() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let repo = |name: &str| {
         Repo::new(&[
@@ -115,7 +119,7 @@ fn orphan_leaves_everything_and_takes_the_finalizer_off_at_any_time() {
     await_gone(&site, "plain");
     let orphan = json!({"spec": {"deletionPolicy": "Orphan"}});
     site.api.merge(&path(&site, "changed"), "people", &orphan);
-    eventually("the finalizer is off", SOON, || match finalizers(&site, "changed") {
+    eventually("the finalizer is off", DEFAULT_TIMEOUT, || match finalizers(&site, "changed") {
         Value::Null => Ok(()),
         other => Err(other.to_string()),
     });
@@ -136,7 +140,7 @@ fn orphan_leaves_everything_and_takes_the_finalizer_off_at_any_time() {
 
 #[test]
 fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let slow = yaml::config_map("slow", "a", "1");
     let repo =
@@ -149,9 +153,9 @@ fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
     site.api.merge(&slow, "somebody", &json!({"metadata": {"finalizers": ["example.org/slow"]}}));
     site.api.delete(&path(&site, "shop"));
     let command = "rhumb prune confirm --name shop OBJECT...";
-    await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "1 deletion waits", command]);
+    await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "1 pending deletion", command]);
     await_condition(&site, "shop", "Ready", &["False PruneWaiting"]);
-    eventually("the deletion of the other one has begun", SOON, || {
+    eventually("the deletion of the other one has begun", DEFAULT_TIMEOUT, || {
         let deleted = site.api.value(&slow, "/metadata/deletionTimestamp");
         if deleted.is_string() { Ok(()) } else { Err("it has not") }
     });
@@ -159,7 +163,7 @@ fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
     let _second = daemon(&site);
     await_condition(&site, "shop", "Stalled", &["True PruneWaiting"]);
     // A new process has to look at everything before it can say again what waits.
-    eventually("it is confirmed", SOON, || {
+    eventually("it is confirmed", DEFAULT_TIMEOUT, || {
         let mut confirm = site.bare_command();
         confirm.args(["prune", "confirm", "--name", "shop", "statefulset/db"]);
         let confirmed = run(confirm);
@@ -176,7 +180,7 @@ fn what_is_always_asked_about_is_asked_and_a_new_process_goes_on() {
 
 #[test]
 fn a_name_that_the_file_has_takes_nothing_of_the_files_along() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
     let first = daemon(&site);
@@ -207,7 +211,7 @@ fn all_but_sources() -> Value {
 const LIMITED: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/limited";
 
 /// Gives the user of a place, which can do nothing, these rights.
-fn grant(site: &Site<'_>, rules: &Value) {
+fn grant(site: &TestNamespace<'_>, rules: &Value) {
     let group = "/apis/rbac.authorization.k8s.io/v1";
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "limited"}, "rules": rules});
     site.api.create(&format!("{group}/clusterroles"), "setup", &role);
@@ -221,7 +225,7 @@ fn grant(site: &Site<'_>, rules: &Value) {
 
 #[test]
 fn a_finalizer_that_may_not_be_written_is_said_and_nothing_is_begun() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let mut site = own(&cluster);
     site.limited();
     let mut rules = all_but_sources();
@@ -248,7 +252,7 @@ fn a_finalizer_that_may_not_be_written_is_said_and_nothing_is_begun() {
 
 #[test]
 fn where_the_inventory_is_lost_the_source_stays_until_a_person_lets_it_go() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let repo = Repo::new(&[("a.yaml", yaml::config_map("a", "a", "1"))]);
     let first = daemon(&site);
@@ -266,7 +270,7 @@ fn where_the_inventory_is_lost_the_source_stays_until_a_person_lets_it_go() {
 
 #[test]
 fn an_inventory_that_is_not_the_one_it_wrote_is_never_taken_for_all_that_it_has() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let account = |name: &str| format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}}}\n");
     let taken = Repo::new(&[("a.yaml", yaml::config_map("taken", "a", "1"))]);
@@ -311,7 +315,7 @@ fn an_inventory_that_is_not_the_one_it_wrote_is_never_taken_for_all_that_it_has(
 
 #[test]
 fn what_keeps_a_source_from_going_stands_in_its_status() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let mut site = own(&cluster);
     site.limited();
     let mut rules = all_but_sources();

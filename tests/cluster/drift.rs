@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, SOON, Site, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
 
 const KEY: (&str, &str, &str) = ("Secret", "key", "/data/token");
 const ENV: (&str, &str, &str) = ("ConfigMap", "env", "/data/mode");
@@ -26,7 +26,7 @@ fn repo() -> Repo {
 /// Puts another value into an object by a forced server-side apply as `rhumb` that keeps the marks
 /// and all else.
 #[track_caller]
-fn forge(site: &Site<'_>, (kind, name, pointer): (&str, &str, &str), value: &str) {
+fn forge(site: &TestNamespace<'_>, (kind, name, pointer): (&str, &str, &str), value: &str) {
     let live = site.get(kind, name).unwrap_or_else(|| panic!("there is no {kind} {name}"));
     let release = &live["metadata"]["annotations"]["rhumb.dev/release"];
     let mut body = json!({
@@ -47,16 +47,18 @@ fn forge(site: &Site<'_>, (kind, name, pointer): (&str, &str, &str), value: &str
 }
 
 #[track_caller]
-fn await_right_values(site: &Site<'_>) {
+fn await_right_values(site: &TestNamespace<'_>) {
     for ((kind, name, pointer), right, _) in VALUES {
-        eventually(&format!("{kind} {name} is put back"), SOON, || match site.value(kind, name, pointer) {
-            Value::String(shown) if shown == right => Ok(()),
-            shown => Err(shown),
+        eventually(&format!("{kind} {name} is put back"), DEFAULT_TIMEOUT, || {
+            match site.value(kind, name, pointer) {
+                Value::String(shown) if shown == right => Ok(()),
+                shown => Err(shown),
+            }
         });
     }
 }
 
-fn daemon_at_rest(site: &Site<'_>, repo: &Repo) -> Daemon {
+fn daemon_at_rest(site: &TestNamespace<'_>, repo: &Repo) -> Daemon {
     let daemon = site.daemon(repo.path());
     await_right_values(site);
     site.await_rollout("web");
@@ -66,7 +68,7 @@ fn daemon_at_rest(site: &Site<'_>, repo: &Repo) -> Daemon {
 
 #[test]
 fn values_that_somebody_writes_in_our_name_are_put_back_by_the_watch_at_a_start_and_shown_by_diff() {
-    let site = Site::new("drift-forged");
+    let site = TestNamespace::new("drift-forged");
     let repo = repo();
     let mut daemon = daemon_at_rest(&site, &repo);
     for (place, _, wrong) in VALUES {

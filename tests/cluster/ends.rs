@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use controlplane::{Ending, Fault, FaultProxy, Requests, Rule, RuleId};
+use controlplane::{Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId};
 use serde_json::{Value, json};
 
 use crate::service::Manager;
 use crate::support::{
-    Daemon, Manners, Remote, Repo, SHARED, Site, await_shares, shared_name, source, until, yaml,
+    Daemon, Remote, Repo, SHARED, ServerBehavior, TestNamespace, await_shares, shared_name, source, until,
+    yaml,
 };
 
 /// The time that the documentation promises.
@@ -23,7 +24,7 @@ fn ends(daemon: &mut Daemon) {
 }
 
 fn silenced(proxy: &FaultProxy, requests: Requests) -> RuleId {
-    proxy.add(Rule::new(requests, Fault::Refuse(Ending::Silence)))
+    proxy.add(Rule::new(requests, Fault::Refuse(ResponseCut::Silence)))
 }
 
 fn repo() -> Repo {
@@ -31,7 +32,7 @@ fn repo() -> Repo {
 }
 
 /// A kubeconfig whose user is what this script says.
-fn with_plugin(site: &Site<'_>, script: &str) -> PathBuf {
+fn with_plugin(site: &TestNamespace<'_>, script: &str) -> PathBuf {
     let file = site.state.path().join("plugin.kubeconfig");
     let mut kubeconfig: Value =
         serde_yaml::from_str(&fs::read_to_string(site.kubeconfig()).unwrap()).unwrap();
@@ -44,7 +45,7 @@ fn with_plugin(site: &Site<'_>, script: &str) -> PathBuf {
 
 #[test]
 fn while_a_credential_plugin_hangs_at_the_start() {
-    let (site, manager, shop) = (Site::new("end-plugin"), Manager::new(), repo());
+    let (site, manager, shop) = (TestNamespace::new("end-plugin"), Manager::new(), repo());
     let begun = site.state.path().join("begun");
     let kubeconfig = with_plugin(&site, &format!("touch {}; sleep 1000", begun.display()));
     let mut daemon = manager.start_with(&site, &site.configuration(shop.path(), ""), |command| {
@@ -56,7 +57,7 @@ fn while_a_credential_plugin_hangs_at_the_start() {
 
 #[test]
 fn while_the_api_server_is_silent_at_the_start() {
-    let mut site = Site::new("end-start");
+    let mut site = TestNamespace::new("end-start");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
     let rule = silenced(&proxy, Requests::any());
@@ -68,10 +69,10 @@ fn while_the_api_server_is_silent_at_the_start() {
 
 #[test]
 fn while_a_fetch_hangs() {
-    let site = Site::new("end-fetch");
+    let site = TestNamespace::new("end-fetch");
     let shop = repo();
     let remote = Remote::of(&shop);
-    remote.set(Manners::SilentAfterHandshake);
+    remote.set(ServerBehavior::SilentAfterHandshake);
     let mut command: Command = site.command(&["run", &remote.url(), "--ref", "main", "--interval", "1s"]);
     remote.trusted(&mut command);
     let mut daemon = Daemon::start(command);
@@ -83,7 +84,7 @@ fn while_a_fetch_hangs() {
 /// Its last credentials have expired, and it gives no others: the Leases run out too.
 #[test]
 fn while_a_credential_plugin_hangs_later() {
-    let mut site = Site::new("end-later");
+    let mut site = TestNamespace::new("end-later");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
     let kubeconfig: Value = serde_yaml::from_str(&fs::read_to_string(site.kubeconfig()).unwrap()).unwrap();
@@ -107,7 +108,7 @@ fn while_a_credential_plugin_hangs_later() {
 /// Writes that nobody answers, and Leases that nobody takes back.
 #[test]
 fn while_neither_writes_nor_leases_are_answered() {
-    let mut site = Site::new("end-all");
+    let mut site = TestNamespace::new("end-all");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
     let shop = repo();
@@ -122,5 +123,5 @@ fn while_neither_writes_nor_leases_are_answered() {
     proxy.clear();
     silenced(&proxy, Requests::any());
     ends(&mut daemon);
-    daemon.says(&["run out by themselves"]);
+    daemon.says(&["expire by themselves"]);
 }

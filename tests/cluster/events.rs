@@ -3,13 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Held, Repo, SOON, Site, Window, eventually, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, WritesByHolder, eventually, until, yaml,
+};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 3, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 3s}";
 
 /// Returns the Events about one object: `<type> <reason> <count>: <message>`.
-fn events(site: &Site<'_>, namespace: &str, name: &str) -> Vec<String> {
+fn events(site: &TestNamespace<'_>, namespace: &str, name: &str) -> Vec<String> {
     let all = site.api.list(&format!("/api/v1/namespaces/{namespace}/events"));
     let of = |event: &&Value| {
         event["involvedObject"]["name"] == json!(name) && event["source"]["component"] == json!("rhumb")
@@ -22,7 +24,7 @@ fn events(site: &Site<'_>, namespace: &str, name: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn await_event(site: &Site<'_>, (namespace, name): (&str, &str), parts: &[&str]) {
+fn await_event(site: &TestNamespace<'_>, (namespace, name): (&str, &str), parts: &[&str]) {
     until(&format!("{name} has an Event with {parts:?}"), || {
         events(site, namespace, name).iter().any(|event| parts.iter().all(|part| event.contains(part)))
     });
@@ -30,7 +32,7 @@ fn await_event(site: &Site<'_>, (namespace, name): (&str, &str), parts: &[&str])
 
 #[test]
 fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
-    let site = Site::new("told-events");
+    let site = TestNamespace::new("told-events");
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
         ("web.yaml", yaml::deployment("web", 2, "app:1")),
@@ -56,7 +58,7 @@ fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
         all.iter().filter(|event| event.contains("Drift") && event.contains(&author)).collect();
     assert!(credited.is_empty(), "who made the commit did not make the drift: {credited:#?}");
     site.api.delete(&site.at("ConfigMap", "env"));
-    await_event(&site, env, &["Normal DriftRepaired 1: somebody else had deleted it"]);
+    await_event(&site, env, &["Normal DriftRepaired 1: it had been deleted"]);
     // kubectl shows them beside the object.
     let shown = site.kubectl(&["describe", "deployment", "web"]);
     assert!(shown.contains("RolloutSucceeded") && shown.contains("rhumb"), "{shown}");
@@ -77,7 +79,7 @@ fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
 
 #[test]
 fn the_inventory_tells_where_its_source_stands() {
-    let site = Site::new("told-stand");
+    let site = TestNamespace::new("told-stand");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
     let stand = |key: &str| {
@@ -113,13 +115,13 @@ fn the_inventory_tells_where_its_source_stands() {
 }
 
 /// Returns the number of Events that a user has written of late.
-fn written(window: &Window<'_>) -> usize {
+fn written(window: &AuditWindow<'_>) -> usize {
     window.calls().iter().filter(|call| call.resource == "events" && call.is_write()).count()
 }
 
 #[test]
 fn what_waits_to_be_told_is_not_told_by_a_replica_that_lost_the_source() {
-    let mut one = Site::new("events-fenced");
+    let mut one = TestNamespace::new("events-fenced");
     let mut other = one.with_empty_state();
     one.known_as("one");
     other.known_as("other");
@@ -132,8 +134,8 @@ fn what_waits_to_be_told_is_not_told_by_a_replica_that_lost_the_source() {
     let text = one.configuration(repo.path(), "leases: always");
     let (of_one, of_other) = (one.window(), other.window());
     let first = one.configured(&text);
-    let many = |window: &Window<'_>, least: usize| {
-        eventually(&format!("{least} Events"), SOON, || match written(window) {
+    let many = |window: &AuditWindow<'_>, least: usize| {
+        eventually(&format!("{least} Events"), DEFAULT_TIMEOUT, || match written(window) {
             count if count >= least => Ok(()),
             count => Err(count.to_string()),
         });
@@ -147,7 +149,7 @@ fn what_waits_to_be_told_is_not_told_by_a_replica_that_lost_the_source() {
     first.says_since(mark, &["lost the Lease of the source"]);
     // One each second is due meanwhile.
     many(&of_other, written(&of_other).max(25) + 3);
-    let counts = Held::by(one.cluster, [&one.user, &other.user])
+    let counts = WritesByHolder::by(one.cluster, [&one.user, &other.user])
         .judge(|event| ["events", "services"].contains(&&*event.resource).then(|| one.name.clone()));
     assert!(counts["events"] >= 50, "{counts:?}");
 }

@@ -2,17 +2,17 @@
 
 use serde_json::json;
 
-use crate::support::{Repo, Site, until, yaml};
+use crate::support::{Repo, TestNamespace, until, yaml};
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 100%}";
 
-fn image(site: &Site<'_>, kind: &str, name: &str) -> serde_json::Value {
+fn image(site: &TestNamespace<'_>, kind: &str, name: &str) -> serde_json::Value {
     site.value(kind, name, "/spec/template/spec/containers/0/image")
 }
 
 #[test]
 fn a_broken_image_goes_back_and_the_log_names_the_pod_and_the_reason() {
-    let site = Site::new("failures-image");
+    let site = TestNamespace::new("failures-image");
     let files = |tag: &str| {
         let web = yaml::deployment("web", 3, &format!("nginx:{tag}"));
         let web =
@@ -43,7 +43,7 @@ fn a_broken_image_goes_back_and_the_log_names_the_pod_and_the_reason() {
 
 #[test]
 fn a_stateful_set_that_is_stuck_on_its_bad_pod_is_freed() {
-    let site = Site::new("failures-stuck");
+    let site = TestNamespace::new("failures-stuck");
     let set = |tag: &str| yaml::workload("StatefulSet", "db", 3, &format!("pg:{tag}"), "{}");
     let repo = Repo::new(&[("db.yaml", set("1"))]);
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
@@ -82,7 +82,7 @@ fn switch(repo: &Repo, before: &str, image: &str) {
 
 #[test]
 fn a_service_is_switched_only_to_pods_that_are_ready_and_the_old_ones_go_last() {
-    let site = Site::new("failures-green");
+    let site = TestNamespace::new("failures-green");
     let repo = Repo::new(&colours("blue", &[("blue", "nginx:1")]));
     let _daemon =
         site.configured(&site.configuration(repo.path(), "budget: {soak: 1s, maxUnavailable: 100%}"));
@@ -100,7 +100,7 @@ fn a_service_is_switched_only_to_pods_that_are_ready_and_the_old_ones_go_last() 
 
 #[test]
 fn a_service_is_not_switched_to_pods_that_fail_and_what_was_added_goes_again() {
-    let site = Site::new("failures-red");
+    let site = TestNamespace::new("failures-red");
     let repo = Repo::new(&colours("blue", &[("blue", "nginx:1")]));
     let daemon =
         site.configured(&site.configuration(repo.path(), "budget: {soak: 1s, maxUnavailable: 100%}"));

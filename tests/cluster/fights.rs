@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, SOON, Site, Window, eventually, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// Ten writes a second.
-const BEAT: Duration = Duration::from_millis(100);
+const FIGHT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The duration of the other writer: a part of the minute in which five writes are allowed.
 const FIGHT: Duration = Duration::from_secs(12);
@@ -22,21 +22,21 @@ fn beat(until: &AtomicBool, mut deed: impl FnMut(usize)) {
             return;
         }
         deed(turn);
-        next += BEAT;
+        next += FIGHT_INTERVAL;
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
 }
 
 /// Ends the fights, also when the test fails.
-struct Over<'a>(&'a AtomicBool);
+struct FightGuard<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for FightGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }
 
-fn assert_calm(window: &Window<'_>, resource: &str, names: &[&str]) {
+fn assert_calm(window: &AuditWindow<'_>, resource: &str, names: &[&str]) {
     for name in names {
         let writes = window.to(resource, name);
         assert!(!writes.is_empty(), "{name} was never repaired");
@@ -46,7 +46,7 @@ fn assert_calm(window: &Window<'_>, resource: &str, names: &[&str]) {
 
 #[test]
 fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named() {
-    let site = Site::new("fight");
+    let site = TestNamespace::new("fight");
     let names = ["field", "label", "part-of", "release", "bare", "gone", "free"];
     let files: Vec<_> =
         names.iter().map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))).collect();
@@ -71,7 +71,7 @@ fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named
     let release = |_| json!({"metadata": {"annotations": {"rhumb.dev/release": null}}});
     let bare = |_| json!({"metadata": {"annotations": null, "labels": null}});
     thread::scope(|scope| {
-        let _over = Over(&over);
+        let _over = FightGuard(&over);
         scope.spawn(patch("field", |turn| json!({"data": {"a": turn.to_string()}})));
         scope.spawn(patch(
             "label",
@@ -98,7 +98,7 @@ fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named
 
 #[test]
 fn a_fight_over_a_pod_template_is_a_fight_too() {
-    let site = Site::new("fight-pods");
+    let site = TestNamespace::new("fight-pods");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 2, "registry.example/web:1"))]);
     let daemon = site.daemon(repo.path());
     site.await_rollout("web");
@@ -106,7 +106,7 @@ fn a_fight_over_a_pod_template_is_a_fight_too() {
     let over = AtomicBool::new(false);
     let path = format!("{}?fieldManager=rival", site.at("Deployment", "web"));
     thread::scope(|scope| {
-        let _over = Over(&over);
+        let _over = FightGuard(&over);
         scope.spawn(|| {
             beat(&over, |turn| {
                 let image = format!("registry.example/theirs:{turn}");
@@ -119,7 +119,7 @@ fn a_fight_over_a_pod_template_is_a_fight_too() {
     });
     assert_calm(&window, "deployments", &["web"]);
     // When the other one is done, it is repaired within the minute.
-    eventually("it is repaired", SOON + SOON, || {
+    eventually("it is repaired", DEFAULT_TIMEOUT + DEFAULT_TIMEOUT, || {
         let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
         if image == "registry.example/web:1" { Ok(()) } else { Err(image.to_string()) }
     });
@@ -127,7 +127,7 @@ fn a_fight_over_a_pod_template_is_a_fight_too() {
 
 #[test]
 fn an_apply_beside_a_daemon_of_its_source_says_so_and_stops() {
-    let site = Site::new("beside");
+    let site = TestNamespace::new("beside");
     let files = |value: &str| -> Vec<(String, String)> {
         let name = |number: u32| format!("c{number:02}");
         (0..20).map(|n| (format!("{}.yaml", name(n)), yaml::config_map(&name(n), "a", value))).collect()

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// The third file's text when it does not parse, and where.
 const BROKEN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c3}\ndata:\n  key: \"never closed\n";
@@ -11,7 +11,7 @@ fn ten(value: &str) -> Vec<(String, String)> {
     (0..10).map(|n| (format!("c{n}.yaml"), yaml::config_map(&format!("c{n}"), "key", value))).collect()
 }
 
-fn begin(site: &Site<'_>) -> Repo {
+fn begin(site: &TestNamespace<'_>) -> Repo {
     let repo = Repo::new(&ten("one"));
     repo.change("extra.yaml", &yaml::config_map("extra", "key", "one"));
     site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);
@@ -30,7 +30,7 @@ fn spoil(repo: &Repo) {
 
 #[test]
 fn of_ten_files_one_that_does_not_parse_waits_alone() {
-    let site = Site::new("broken-file");
+    let site = TestNamespace::new("broken-file");
     let repo = begin(&site);
     let daemon = site.daemon(repo.path());
     let window = site.window();
@@ -53,7 +53,7 @@ fn of_ten_files_one_that_does_not_parse_waits_alone() {
 
 #[test]
 fn a_new_process_defends_what_a_broken_file_held() {
-    let site = Site::new("broken-file-cold");
+    let site = TestNamespace::new("broken-file-cold");
     let repo = begin(&site);
     spoil(&repo);
     let _daemon = site.with_empty_state().daemon(repo.path());
@@ -65,7 +65,7 @@ fn a_new_process_defends_what_a_broken_file_held() {
 
 #[test]
 fn a_file_that_does_not_parse_is_named_and_sets_the_exit_codes() {
-    let site = Site::new("broken-file-codes");
+    let site = TestNamespace::new("broken-file-codes");
     let folder = Folder::new(&ten("one"));
     folder.write("extra.yaml", &yaml::config_map("extra", "key", "one"));
     site.apply(folder.path(), &[]).ends(0);
@@ -89,7 +89,7 @@ fn a_file_that_does_not_parse_is_named_and_sets_the_exit_codes() {
 
 #[test]
 fn an_object_that_is_invalid_holds_back_itself_and_what_needs_it_but_not_its_file() {
-    let site = Site::new("invalid-object");
+    let site = TestNamespace::new("invalid-object");
     let invalid = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: env\n  labels: {\"not a label\": x}\n";
     let workload = yaml::deployment("web", 1, "nginx:1").replace(
         "        image: nginx:1\n",
@@ -110,7 +110,7 @@ fn an_object_that_is_invalid_holds_back_itself_and_what_needs_it_but_not_its_fil
 
 #[test]
 fn a_file_of_another_tool_makes_the_source_incomplete() {
-    let site = Site::new("foreign-file");
+    let site = TestNamespace::new("foreign-file");
     let folder = Folder::new(&[
         ("a.yaml", yaml::config_map("a", "key", "one")),
         ("b.yaml", yaml::config_map("b", "key", "one")),
@@ -140,7 +140,7 @@ fn a_file_of_another_tool_makes_the_source_incomplete() {
 
 #[test]
 fn a_directory_that_is_followed_keeps_what_its_broken_file_held() {
-    let site = Site::new("broken-file-dir");
+    let site = TestNamespace::new("broken-file-dir");
     let folder = Folder::new(&ten("one"));
     let daemon = site.daemon(folder.path());
     site.await_data("c9", "key", "one");
@@ -151,7 +151,7 @@ fn a_directory_that_is_followed_keeps_what_its_broken_file_held() {
     site.api.merge(&site.at("ConfigMap", "c3"), "somebody", &json!({"data": {"key": "foreign"}}));
     site.await_data("c3", "key", "one");
     folder.write("c3.yaml", &yaml::config_map("c3", "key", "three"));
-    eventually("c3 is mended", SOON, || match site.data("c3", "key") {
+    eventually("c3 is mended", DEFAULT_TIMEOUT, || match site.data("c3", "key") {
         value if value == "three" => Ok(()),
         value => Err(value),
     });

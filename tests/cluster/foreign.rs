@@ -6,7 +6,7 @@ use controlplane::AuditEvent;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, SOON, Site, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
 /// Returns the time limit of a repair; on a machine that has other work to do, later is not our
 /// doing.
@@ -20,13 +20,13 @@ fn limit() -> Duration {
 /// Does something to an object and returns how long after it rhumb wrote to the object, by the
 /// audit log.
 #[track_caller]
-fn repaired_after(site: &Site<'_>, resource: &str, name: &str, deed: impl FnOnce()) -> Duration {
+fn repaired_after(site: &TestNamespace<'_>, resource: &str, name: &str, deed: impl FnOnce()) -> Duration {
     let from = site.cluster.audit().unwrap().len();
     deed();
     let of_object = |event: &AuditEvent| {
         event.is_write() && event.code < 300 && event.resource == resource && event.name == name
     };
-    eventually(&format!("{resource} {name} is repaired"), SOON, || {
+    eventually(&format!("{resource} {name} is repaired"), DEFAULT_TIMEOUT, || {
         let events: Vec<_> = site.cluster.audit().unwrap().into_iter().skip(from).filter(of_object).collect();
         let ours = events.iter().find(|event| event.user == site.user).ok_or("rhumb wrote nothing")?;
         let theirs = events.iter().find(|event| event.user == "admin").ok_or("nobody wrote")?;
@@ -37,7 +37,7 @@ fn repaired_after(site: &Site<'_>, resource: &str, name: &str, deed: impl FnOnce
 const LABELLED: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\n  labels: {team: blue}\n  annotations: {note: \
                         keep}\ndata: {a: \"1\"}\n";
 
-fn started(site: &Site<'_>, repo: &Repo, settings: &str, last: (&str, &str)) -> Daemon {
+fn started(site: &TestNamespace<'_>, repo: &Repo, settings: &str, last: (&str, &str)) -> Daemon {
     let daemon = site.configured(&site.configuration(repo.path(), settings));
     site.await_object(last.0, last.1);
     daemon
@@ -45,7 +45,7 @@ fn started(site: &Site<'_>, repo: &Repo, settings: &str, last: (&str, &str)) -> 
 
 #[test]
 fn foreign_writes_to_what_is_ours_are_repaired_within_a_second() {
-    let site = Site::new("foreign-repair");
+    let site = TestNamespace::new("foreign-repair");
     let names = ["field", "key", "part-of", "label", "gone", "note", "release", "all", "taken"];
     let mut files: Vec<(String, String)> =
         names.iter().map(|name| (format!("{name}.yaml"), LABELLED.replace("NAME", name))).collect();
@@ -114,7 +114,7 @@ fn foreign_writes_to_what_is_ours_are_repaired_within_a_second() {
 
 #[test]
 fn what_others_own_on_our_objects_is_left_alone() {
-    let site = Site::new("foreign-fields");
+    let site = TestNamespace::new("foreign-fields");
     let no_count =
         yaml::workload("Deployment", "free", 1, "app:1", "{ours: too}").replace("  replicas: 1\n", "");
     let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: scaled}\nspec:\n  minReplicas: 1\n  \
@@ -167,24 +167,24 @@ fn what_others_own_on_our_objects_is_left_alone() {
     );
 }
 
-fn image(site: &Site<'_>, name: &str) -> Value {
+fn image(site: &TestNamespace<'_>, name: &str) -> Value {
     site.value("Deployment", name, "/spec/template/spec/containers/0/image")
 }
 
-fn set_image(site: &Site<'_>, name: &str, image: &str) {
+fn set_image(site: &TestNamespace<'_>, name: &str, image: &str) {
     let change = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}});
     let path = format!("{}?fieldManager=them", site.at("Deployment", name));
     site.api.call("PATCH", &path, "application/strategic-merge-patch+json", &change).unwrap();
 }
 
-fn restart(site: &Site<'_>, name: &str) {
+fn restart(site: &TestNamespace<'_>, name: &str) {
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}});
     site.api.merge(&site.at("Deployment", name), "them", &patch);
 }
 
 #[test]
 fn a_repair_that_restarts_pods_waits_for_a_token_when_none_is_free() {
-    let site = Site::new("foreign-token");
+    let site = TestNamespace::new("foreign-token");
     let slow = yaml::workload("Deployment", "slow", 1, "app:1", "{controlplane/ready-delay: 4s}");
     let repo = Repo::new(&[("slow.yaml", slow), ("web.yaml", yaml::deployment("web", 2, "app:1"))]);
     let settings = "budget: {maxWorkloads: 1}";
@@ -213,7 +213,7 @@ fn a_repair_that_restarts_pods_waits_for_a_token_when_none_is_free() {
 
 #[test]
 fn a_workload_that_rolls_already_is_repaired_without_a_second_token() {
-    let site = Site::new("foreign-rolling");
+    let site = TestNamespace::new("foreign-rolling");
     let stuck = |image, annotations| yaml::workload("Deployment", "stuck", 1, image, annotations);
     let web = yaml::workload("Deployment", "web", 2, "app:1", "{controlplane/ready-delay: 3s}");
     let repo = Repo::new(&[("stuck.yaml", stuck("app:1", "{}")), ("web.yaml", web)]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, SOON, Site, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 /// A ConfigMap with annotations in flow style, and two keys.
 fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
@@ -15,12 +15,12 @@ fn marked(name: &str, annotations: &str, a: &str, b: &str) -> String {
 const IGNORE_A: &str = "rhumb.dev/ignore-fields: .data.a";
 
 /// Somebody else writes into a ConfigMap.
-fn theirs(site: &Site<'_>, name: &str, data: &Value) {
+fn theirs(site: &TestNamespace<'_>, name: &str, data: &Value) {
     site.api.merge(&site.at("ConfigMap", name), "somebody", &json!({ "data": data }));
 }
 
 /// Waits until all that was written to ConfigMaps before has been seen and answered.
-fn pass(site: &Site<'_>, repo: &Repo, turn: &str) {
+fn pass(site: &TestNamespace<'_>, repo: &Repo, turn: &str) {
     repo.change("other.yaml", &yaml::config_map("other", "a", turn));
     site.await_data("other", "a", turn);
     theirs(site, "other", &json!({"a": "drift"}));
@@ -28,14 +28,14 @@ fn pass(site: &Site<'_>, repo: &Repo, turn: &str) {
 }
 
 /// Puts an annotation on a ConfigMap, or takes it off.
-fn annotate(site: &Site<'_>, name: &str, key: &str, value: &Value) {
+fn annotate(site: &TestNamespace<'_>, name: &str, key: &str, value: &Value) {
     let change = json!({"metadata": {"annotations": {key: value}}});
     site.api.merge(&site.at("ConfigMap", name), "kubectl-annotate", &change);
 }
 
 #[test]
 fn another_writer_keeps_an_ignored_field_and_all_else_is_repaired() {
-    let site = Site::new("ignored-field");
+    let site = TestNamespace::new("ignored-field");
     let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
     let _daemon = site.daemon(repo.path());
     // It is made as its manifest has it.
@@ -69,7 +69,7 @@ fn another_writer_keeps_an_ignored_field_and_all_else_is_repaired() {
 
 #[test]
 fn a_field_that_is_ignored_from_now_on_is_not_reset() {
-    let site = Site::new("ignored-later");
+    let site = TestNamespace::new("ignored-later");
     let scaled = |annotations: &str, replicas: &str, image: &str| {
         let text = yaml::deployment("web", 2, &format!("registry.example/web:{image}"));
         let text = text
@@ -83,7 +83,7 @@ fn a_field_that_is_ignored_from_now_on_is_not_reset() {
     let replicas = || site.value("Deployment", "web", "/spec/replicas");
     let image = |tag: &str| {
         let wanted = format!("registry.example/web:{tag}");
-        eventually("the image is there", SOON, || {
+        eventually("the image is there", DEFAULT_TIMEOUT, || {
             let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
             if image == wanted.as_str() { Ok(()) } else { Err(image.to_string()) }
         });
@@ -105,7 +105,7 @@ fn a_field_that_is_ignored_from_now_on_is_not_reset() {
     let ours = owners.as_array().unwrap().iter().find(|entry| entry["manager"] == "rhumb").unwrap();
     assert!(ours["fieldsV1"]["f:spec"]["f:replicas"].is_null(), "{ours}");
     repo.change("web.yaml", &scaled("", "  replicas: 5\n", "4"));
-    eventually("git's count is there", SOON, || match replicas() {
+    eventually("git's count is there", DEFAULT_TIMEOUT, || match replicas() {
         count if count == 5 => Ok(()),
         count => Err(count.to_string()),
     });
@@ -113,7 +113,7 @@ fn a_field_that_is_ignored_from_now_on_is_not_reset() {
 
 #[test]
 fn what_was_applied_by_kubectl_keeps_its_ignored_fields_when_it_is_taken_over() {
-    let site = Site::new("ignored-adopted");
+    let site = TestNamespace::new("ignored-adopted");
     let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
     let file = site.state.path().join("map.yaml");
     std::fs::write(&file, marked("map", "", "theirs", "0")).unwrap();
@@ -124,7 +124,7 @@ fn what_was_applied_by_kubectl_keeps_its_ignored_fields_when_it_is_taken_over() 
 
 #[test]
 fn a_diff_says_which_fields_it_does_not_look_at() {
-    let site = Site::new("ignored-shown");
+    let site = TestNamespace::new("ignored-shown");
     let repo = Repo::new(&[("map.yaml", marked("map", IGNORE_A, "ours", "1"))]);
     site.apply(repo.path(), &[]).ends(0);
     theirs(&site, "map", &json!({"a": "theirs"}));
@@ -145,7 +145,7 @@ fn a_diff_says_which_fields_it_does_not_look_at() {
 
 #[test]
 fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
-    let site = Site::new("left-alone");
+    let site = TestNamespace::new("left-alone");
     let off = "rhumb.dev/reconcile: disabled";
     let repo = Repo::new(&[
         ("map.yaml", marked("map", "", "1", "1")),
@@ -172,7 +172,7 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
     let diff = site.diff(repo.path(), &[]).ends(0);
     diff.says(&["3 kept"]);
     diff.says(&["its annotation asks not to reconcile it"]);
-    diff.says(&["somebody put kustomize.toolkit.fluxcd.io/reconcile on it"]);
+    diff.says(&["kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
     // No source names it any more, and it stays.
     repo.remove("flux.yaml");
     repo.commit("Remove");
@@ -189,20 +189,20 @@ fn what_is_disabled_is_left_alone_until_it_is_enabled_again() {
 }
 
 /// The reasons of the Events on a ConfigMap, each with its message.
-pub(crate) fn events(site: &Site<'_>, name: &str) -> Vec<String> {
+pub(crate) fn events(site: &TestNamespace<'_>, name: &str) -> Vec<String> {
     let all = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
     let of = all.iter().filter(|event| event["involvedObject"]["name"] == json!(name));
     of.map(|event| format!("{} {}", event["reason"], event["message"])).collect()
 }
 
-pub(crate) fn status(site: &Site<'_>) -> String {
+pub(crate) fn status(site: &TestNamespace<'_>) -> String {
     let inventory = site.inventory().unwrap_or_default();
     inventory.pointer("/data/status").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 #[test]
 fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healthy() {
-    let site = Site::new("opted-out");
+    let site = TestNamespace::new("opted-out");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let _daemon = site.daemon(repo.path());
     site.await_data("b", "a", "1");
@@ -212,13 +212,13 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
     until("an Event names the annotation", || {
         let told = events(&site, "a");
         // No author stands behind it: nobody knows who it was.
-        let words = "\"somebody put rhumb.dev/reconcile on it: it is neither changed nor repaired while that stands \
-                     there\"";
+        let words = "\"rhumb.dev/reconcile is set on the live object: it is neither changed nor repaired until that is \
+                     removed\"";
         told.contains(&format!("\"OptedOut\" {words}"))
     });
     let told = site.rhumb(&["status"]).ends(0);
     told.says(&["opted-out", "1 left alone by annotation"]);
-    told.says(&["configmap/a", "OptedOut", "somebody put rhumb.dev/reconcile on it"]);
+    told.says(&["configmap/a", "OptedOut", "rhumb.dev/reconcile is set on the live object"]);
     annotate(&site, "a", "rhumb.dev/reconcile", &Value::Null);
     until("its end is told", || events(&site, "a").iter().any(|event| event.contains("\"OptOutEnded\"")));
     until("all is well again", || status(&site).ends_with("2 objects, as wanted and healthy"));
@@ -226,12 +226,12 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
 
 #[test]
 fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
-    let site = Site::new("opted-out-once");
+    let site = TestNamespace::new("opted-out-once");
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let mut first = site.daemon(repo.path());
     site.await_data("b", "a", "1");
     annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
-    first.says(&["opted out: somebody put rhumb.dev/reconcile on it"]);
+    first.says(&["opted out: rhumb.dev/reconcile is set on the live object"]);
     until("it is recorded that it was told", || {
         site.inventory().unwrap().pointer("/data/told-opt-outs").is_some()
     });
@@ -239,7 +239,7 @@ fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
     let second = site.daemon(repo.path());
     // It sees both, and tells of what is new alone.
     annotate(&site, "b", "rhumb.dev/reconcile", &json!("disabled"));
-    second.says(&["opted out: somebody put rhumb.dev/reconcile on it", "opted-out-once/b"]);
+    second.says(&["opted out: rhumb.dev/reconcile is set on the live object", "opted-out-once/b"]);
     until("both are counted", || status(&site).ends_with("2 objects: 2 OptedOut"));
     let log = second.log();
     assert_eq!(log.matches("opted out: ").count(), 1, "{log}");
@@ -247,7 +247,7 @@ fn an_opt_out_that_lasts_is_told_once_and_not_again_by_the_next_process() {
 
 #[test]
 fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
-    let site = Site::new("opt-out-denied");
+    let site = TestNamespace::new("opt-out-denied");
     let repo = Repo::new(&[("map.yaml", marked("map", "", "1", "1"))]);
     let settings = site.configuration(repo.path(), "budget: {soak: 0s}");
     let settings = settings.replacen("spec:\n", "spec:\n  optOut: denied\n", 1);
@@ -264,13 +264,13 @@ fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
     until("that it has no effect is told", || {
         events(&site, "map")
             .iter()
-            .any(|event| event.contains("OptedOut") && event.contains("optOut of the source is denied"))
+            .any(|event| event.contains("OptedOut") && event.contains("`optOut: denied`"))
     });
 }
 
 #[test]
 fn a_pass_over_what_is_left_alone_ends_well_and_says_so() {
-    let site = Site::new("left-alone-pass");
+    let site = TestNamespace::new("left-alone-pass");
     let off = marked("map", "rhumb.dev/reconcile: disabled", "1", "1");
     let repo = Repo::new(&[("map.yaml", off), ("other.yaml", yaml::config_map("other", "a", "1"))]);
     let run = site.apply(repo.path(), &["--wait"]).ends(0);
@@ -280,7 +280,7 @@ fn a_pass_over_what_is_left_alone_ends_well_and_says_so() {
 
 #[test]
 fn what_is_only_to_be_created_is_made_again_and_never_changed() {
-    let site = Site::new("only-created");
+    let site = TestNamespace::new("only-created");
     let once = "kustomize.toolkit.fluxcd.io/ssa: IfNotPresent";
     let repo = Repo::new(&[("map.yaml", marked("map", once, "1", "1"))]);
     let _daemon = site.daemon(repo.path());

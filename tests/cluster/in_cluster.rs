@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Api, Daemon, Own, Repo, SOON, at, eventually, run, yaml};
+use crate::support::{Api, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, at, eventually, run, yaml};
 
 const SYSTEM: &str = "rhumb-system";
 const ACCOUNT: &str = "system:serviceaccount:rhumb-system:rhumb";
@@ -18,7 +18,7 @@ fn example(name: &str) -> String {
 }
 
 /// As the README says: the namespace first, then all.
-fn apply_examples(cluster: &Own) {
+fn apply_examples(cluster: &DedicatedCluster) {
     for name in ["namespace.yaml", "crd.yaml", "deployment.yaml", "network.yaml", "rbac.yaml"] {
         let arguments = ["apply", "--server-side", "--validate=strict", "-f", "-"];
         cluster.kubectl_in(&arguments, &example(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -30,7 +30,7 @@ fn apply_examples(cluster: &Own) {
 
 /// Grants what the example leaves out, for it amounts to more, and lets the account write in a
 /// namespace: as its comments say.
-fn grant_the_rest(cluster: &Own, namespace: &str) {
+fn grant_the_rest(cluster: &DedicatedCluster, namespace: &str) {
     let given = example("rbac.yaml").replace("  # - apiGroups", "  - apiGroups");
     let given = given.replace("  #   resources", "    resources").replace("  #   verbs", "    verbs");
     cluster.kubectl_in(&["apply", "--server-side", "--validate=strict", "-f", "-"], &given).unwrap();
@@ -40,7 +40,7 @@ fn grant_the_rest(cluster: &Own, namespace: &str) {
 }
 
 /// A kubeconfig with the account's token.
-fn kubeconfig(cluster: &Own, dir: &TempDir) -> PathBuf {
+fn kubeconfig(cluster: &DedicatedCluster, dir: &TempDir) -> PathBuf {
     let token = cluster.kubectl(&["-n", SYSTEM, "create", "token", "rhumb"]).unwrap();
     let text = fs::read_to_string(cluster.kubeconfig()).unwrap();
     let mut config: Value = serde_yaml::from_str(&text).unwrap();
@@ -114,7 +114,7 @@ fn files(image: &str, content: &str) -> Vec<(String, String)> {
 
 #[track_caller]
 fn await_ready(api: &Api, revision: &str) {
-    eventually(&format!("the source is ready at {revision}"), SOON * 2, || {
+    eventually(&format!("the source is ready at {revision}"), DEFAULT_TIMEOUT * 2, || {
         let status = api.value(&at("Source", SYSTEM, "all"), "/status");
         let ready = status["conditions"].as_array().into_iter().flatten();
         let ready =
@@ -125,7 +125,7 @@ fn await_ready(api: &Api, revision: &str) {
 
 /// Grants rights and asks. By default it writes nothing, and its rights amount to no more than a
 /// look. The rest is granted here.
-fn grant_and_ask(cluster: &Own) {
+fn grant_and_ask(cluster: &DedicatedCluster) {
     let may = |right: &str| {
         let asked: Vec<&str> =
             ["auth", "can-i", "--as", ACCOUNT].into_iter().chain(right.split(' ')).collect();
@@ -140,7 +140,7 @@ fn grant_and_ask(cluster: &Own) {
 
 #[test]
 fn the_examples_come_up_and_their_rights_are_enough() {
-    let cluster = Own::whole();
+    let cluster = DedicatedCluster::whole();
     apply_examples(&cluster);
     let (api, dir) = (Api::new(cluster.kubeconfig()), TempDir::new().unwrap());
     // The namespace lets in no pod that is not restricted; both replicas pass.

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::support::{Daemon, Folder, Repo, SOON, Site, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, eventually, yaml};
 
 fn three() -> [(&'static str, String); 3] {
     [
@@ -15,7 +15,7 @@ fn three() -> [(&'static str, String); 3] {
 
 /// Checks that accepted content is still repaired and created again, and nothing was deleted since
 /// the window began.
-fn is_defended(site: &Site<'_>, daemon: &mut Daemon) {
+fn is_defended(site: &TestNamespace<'_>, daemon: &mut Daemon) {
     let window = site.window();
     site.api.merge(&site.at("ConfigMap", "a"), "somebody", &json!({"data": {"key": "foreign"}}));
     site.await_data("a", "key", "one");
@@ -28,7 +28,7 @@ fn is_defended(site: &Site<'_>, daemon: &mut Daemon) {
 
 #[test]
 fn a_directory_that_is_emptied_prunes_nothing_and_is_still_defended() {
-    let site = Site::new("empty-directory");
+    let site = TestNamespace::new("empty-directory");
     let folder = Folder::new(&three());
     let mut daemon = site.daemon(folder.path());
     site.await_data("c", "key", "one");
@@ -43,7 +43,7 @@ fn a_directory_that_is_emptied_prunes_nothing_and_is_still_defended() {
 
 #[test]
 fn a_directory_that_is_gone_prunes_nothing_and_is_still_defended() {
-    let site = Site::new("missing-directory");
+    let site = TestNamespace::new("missing-directory");
     let folder = Folder::new(&three());
     let mut daemon = site.daemon(folder.path());
     site.await_data("c", "key", "one");
@@ -57,7 +57,7 @@ fn a_directory_that_is_gone_prunes_nothing_and_is_still_defended() {
 
 #[test]
 fn a_commit_without_any_file_prunes_nothing_and_is_still_defended() {
-    let site = Site::new("empty-tree");
+    let site = TestNamespace::new("empty-tree");
     let repo = Repo::new(&three());
     let mut daemon = site.daemon(repo.path());
     site.await_data("c", "key", "one");
@@ -71,7 +71,7 @@ fn a_commit_without_any_file_prunes_nothing_and_is_still_defended() {
 
 #[test]
 fn a_branch_that_is_deleted_prunes_nothing_and_is_still_defended() {
-    let site = Site::new("deleted-branch");
+    let site = TestNamespace::new("deleted-branch");
     let repo = Repo::new(&three());
     repo.git(&["branch", "live"]);
     let mut daemon = site.daemon_with(repo.path(), &["--ref", "live"]);
@@ -86,7 +86,7 @@ fn a_branch_that_is_deleted_prunes_nothing_and_is_still_defended() {
 
 #[test]
 fn a_path_that_a_commit_removes_prunes_nothing_and_is_still_defended() {
-    let site = Site::new("missing-path");
+    let site = TestNamespace::new("missing-path");
     let repo = Repo::new(&three().map(|(name, text)| (format!("deploy/{name}"), text)));
     repo.change("README", "Not a manifest.\n");
     let mut daemon = site.daemon_with(repo.path(), &["--path", "deploy"]);
@@ -99,7 +99,7 @@ fn a_path_that_a_commit_removes_prunes_nothing_and_is_still_defended() {
 
 #[test]
 fn a_new_process_prunes_nothing_for_a_source_that_is_empty() {
-    let site = Site::new("empty-cold");
+    let site = TestNamespace::new("empty-cold");
     let repo = Repo::new(&three());
     site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);
     repo.git(&["rm", "--quiet", "-r", "."]);
@@ -114,12 +114,12 @@ fn a_new_process_prunes_nothing_for_a_source_that_is_empty() {
 
 #[test]
 fn a_repository_that_is_not_there_at_the_start_is_waited_for_and_the_cluster_defended() {
-    let site = Site::new("missing-at-start");
+    let site = TestNamespace::new("missing-at-start");
     let repo = Repo::new(&three());
     let mut daemon = site.daemon(repo.path());
     site.await_data("c", "key", "one");
     // The accepted revision is copied when nothing else is left to do.
-    eventually("the revision is kept", SOON, || {
+    eventually("the revision is kept", DEFAULT_TIMEOUT, || {
         let kept = walkdir::WalkDir::new(site.state.path()).into_iter().flatten();
         let mut names = kept.map(|entry| entry.file_name().to_string_lossy().into_owned());
         if names.any(|name| name == repo.head()) { Ok(()) } else { Err("it is not") }
@@ -145,7 +145,7 @@ fn a_repository_that_is_not_there_at_the_start_is_waited_for_and_the_cluster_def
 
 #[test]
 fn sources_of_a_file_that_cannot_be_read_do_not_hold_up_the_others() {
-    let site = Site::new("one-of-two");
+    let site = TestNamespace::new("one-of-two");
     let (repo, later) = (Repo::new(&three()), Repo::new(&[("d.yaml", yaml::config_map("d", "key", "one"))]));
     let away = later.path().with_extension("away");
     std::fs::rename(later.path(), &away).unwrap();
@@ -160,7 +160,7 @@ fn sources_of_a_file_that_cannot_be_read_do_not_hold_up_the_others() {
 
 #[test]
 fn one_shot_commands_refuse_a_source_that_holds_nothing() {
-    let site = Site::new("empty-one-shot");
+    let site = TestNamespace::new("empty-one-shot");
     let folder = Folder::new(&three());
     site.apply(folder.path(), &[]).ends(0);
     let window = site.window();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, Site, until, yaml};
+use crate::support::{Folder, Repo, TestNamespace, until, yaml};
 
 /// A Job that ends at once, with an annotation on it and lines in its spec.
 fn job(name: &str, image: &str, annotations: &str, spec: &str) -> String {
@@ -23,17 +23,17 @@ spec:
     )
 }
 
-fn await_end(site: &Site<'_>, name: &str) {
+fn await_end(site: &TestNamespace<'_>, name: &str) {
     until(&format!("{name} has ended"), || site.value("Job", name, "/status/succeeded") == json!(1));
 }
 
-fn uid(site: &Site<'_>, name: &str) -> String {
+fn uid(site: &TestNamespace<'_>, name: &str) -> String {
     site.value("Job", name, "/metadata/uid").as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
 fn a_job_with_another_template_is_refused_with_the_rule() {
-    let site = Site::new("job-changed");
+    let site = TestNamespace::new("job-changed");
     let folder = Folder::new(&[
         ("job.yaml", job("migrate", "migrate:1", "", "")),
         ("env.yaml", yaml::config_map("env", "a", "one")),
@@ -68,7 +68,7 @@ fn a_job_with_another_template_is_refused_with_the_rule() {
 
 #[test]
 fn a_job_that_allows_it_is_deleted_and_created_again() {
-    let site = Site::new("job-again");
+    let site = TestNamespace::new("job-again");
     let allowed = |image: &str| job("migrate", image, "rhumb.dev/recreate: \"true\"", "");
     let repo = Repo::new(&[("job.yaml", allowed("migrate:1"))]);
     let _daemon = site.daemon(repo.path());
@@ -91,7 +91,7 @@ fn a_job_that_allows_it_is_deleted_and_created_again() {
 
 #[test]
 fn a_job_that_has_ended_is_as_wanted() {
-    let site = Site::new("job-ended");
+    let site = TestNamespace::new("job-ended");
     let folder = Folder::new(&[("job.yaml", job("migrate", "migrate:1", "", ""))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
     let window = site.window();
@@ -100,7 +100,7 @@ fn a_job_that_has_ended_is_as_wanted() {
     window.assert_silent();
 }
 
-fn a_job_goes_away_by_itself(site: &Site<'_>, ttl: u32) {
+fn a_job_goes_away_by_itself(site: &TestNamespace<'_>, ttl: u32) {
     let mortal = |image: &str| job("migrate", image, "", &format!("  ttlSecondsAfterFinished: {ttl}\n"));
     let repo =
         Repo::new(&[("job.yaml", mortal("migrate:1")), ("env.yaml", yaml::config_map("env", "a", "one"))]);
@@ -131,17 +131,17 @@ fn a_job_goes_away_by_itself(site: &Site<'_>, ttl: u32) {
 
 #[test]
 fn a_job_that_ended_and_went_away_by_itself_is_not_created_again() {
-    a_job_goes_away_by_itself(&Site::new("job-ttl"), 2);
+    a_job_goes_away_by_itself(&TestNamespace::new("job-ttl"), 2);
 }
 
 #[test]
 fn a_job_that_goes_away_in_the_moment_in_which_it_ends_is_not_created_again() {
-    a_job_goes_away_by_itself(&Site::new("job-ttl-zero"), 0);
+    a_job_goes_away_by_itself(&TestNamespace::new("job-ttl-zero"), 0);
 }
 
 #[test]
 fn a_job_that_somebody_deletes_before_it_ended_is_created_again() {
-    let site = Site::new("job-deleted");
+    let site = TestNamespace::new("job-deleted");
     let long = job("migrate", "migrate:1", "", "  ttlSecondsAfterFinished: 100\n")
         .replace("    spec:\n", "    metadata: {annotations: {controlplane/run-for: 100s}}\n    spec:\n");
     let repo = Repo::new(&[("job.yaml", long)]);

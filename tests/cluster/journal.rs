@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, SOON, Site, receive, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, receive, yaml};
 
 /// The journal's socket, for one process alone: the program sees another `/run` than the others.
 const SEE: &str = r#"
@@ -16,7 +16,7 @@ const SEE: &str = r#"
     JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2) exec "$@"
 "#;
 
-type Entry = BTreeMap<String, String>;
+type JournalEntry = BTreeMap<String, String>;
 
 struct Journal {
     dir: TempDir,
@@ -28,7 +28,7 @@ impl Journal {
     fn new() -> Option<Self> {
         let dir = TempDir::new().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("socket")).unwrap();
-        socket.set_read_timeout(Some(SOON)).unwrap();
+        socket.set_read_timeout(Some(DEFAULT_TIMEOUT)).unwrap();
         let journal = Self { dir, socket };
         let may = journal.seen_by(&Command::new("true")).status().is_ok_and(|status| status.success());
         if !may {
@@ -56,8 +56,8 @@ impl Journal {
 
     /// The next entry with these fields.
     #[track_caller]
-    fn has(&self, fields: &[(&str, &str)]) -> Entry {
-        let deadline = Instant::now() + SOON;
+    fn has(&self, fields: &[(&str, &str)]) -> JournalEntry {
+        let deadline = Instant::now() + DEFAULT_TIMEOUT;
         let mut others = Vec::new();
         while Instant::now() < deadline {
             let Some(message) = receive(&self.socket) else { break };
@@ -73,8 +73,8 @@ impl Journal {
 
 /// An entry (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>): `NAME=value`, or a name, a length and
 /// a value.
-fn entry(mut bytes: &[u8]) -> Entry {
-    let mut entry = Entry::new();
+fn entry(mut bytes: &[u8]) -> JournalEntry {
+    let mut entry = JournalEntry::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
         let (line, rest) = (std::str::from_utf8(&bytes[..end]).unwrap(), &bytes[end + 1..]);
         let (name, value, rest) = if let Some((name, value)) = line.split_once('=') {
@@ -93,7 +93,7 @@ fn entry(mut bytes: &[u8]) -> Entry {
 #[test]
 fn the_journal_gets_fields_and_a_number_for_each_kind_of_event() {
     let Some(journal) = Journal::new() else { return };
-    let site = Site::new("journal");
+    let site = TestNamespace::new("journal");
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "a", "1")),
         ("web.yaml", yaml::deployment("web", 1, "web:1")),

@@ -7,9 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use controlplane::{AuditEvent, Ending, Fault, FaultProxy, Requests, Rule};
+use controlplane::{AuditEvent, Fault, FaultProxy, Requests, ResponseCut, Rule};
 
-use crate::support::{Daemon, Folder, Repo, SOON, Site, Window, eventually, run, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, eventually, run, yaml,
+};
 
 /// Runs at once; they wait for each other's processes and the server most of the time.
 const AT_ONCE: usize = 3;
@@ -17,14 +19,14 @@ const AT_ONCE: usize = 3;
 /// When the process is killed: the server has carried out the write, and the process does or does
 /// not know.
 #[derive(Clone, Copy, Debug)]
-enum Moment {
+enum KillPoint {
     /// The answer to the n-th write never reached it.
     BeforeAnswer,
     /// The answer reached it, and the next write did not reach the server.
     AfterAnswer,
 }
 
-const MOMENTS: [Moment; 2] = [Moment::BeforeAnswer, Moment::AfterAnswer];
+const MOMENTS: [KillPoint; 2] = [KillPoint::BeforeAnswer, KillPoint::AfterAnswer];
 
 /// Twenty objects of five kinds.
 fn objects() -> Vec<(String, String)> {
@@ -50,37 +52,37 @@ fn writes() -> Requests {
 }
 
 /// A proxy that lets so many writes take effect and no more.
-struct Stop {
+struct WriteLimit {
     proxy: FaultProxy,
     most: usize,
-    moment: Moment,
+    moment: KillPoint,
 }
 
-impl Stop {
-    fn new(site: &mut Site<'static>, requests: &Requests, most: usize, moment: Moment) -> Self {
+impl WriteLimit {
+    fn new(site: &mut TestNamespace<'static>, requests: &Requests, most: usize, moment: KillPoint) -> Self {
         let proxy = site.cluster.fault_proxy(1).unwrap();
         site.through(&proxy);
         Self::of(proxy, requests, most, moment)
     }
 
     /// Counts from now on what goes through a proxy.
-    fn of(proxy: FaultProxy, requests: &Requests, most: usize, moment: Moment) -> Self {
+    fn of(proxy: FaultProxy, requests: &Requests, most: usize, moment: KillPoint) -> Self {
         let passed = match moment {
-            Moment::AfterAnswer => most,
-            Moment::BeforeAnswer => most - 1,
+            KillPoint::AfterAnswer => most,
+            KillPoint::BeforeAnswer => most - 1,
         };
         proxy.add(Rule::new(requests.clone(), Fault::Pass).times(passed as u64));
         if passed < most {
-            proxy.add(Rule::new(requests.clone(), Fault::DropAnswer(Ending::Silence)).times(1));
+            proxy.add(Rule::new(requests.clone(), Fault::DropAnswer(ResponseCut::Silence)).times(1));
         }
-        proxy.add(Rule::new(requests.clone(), Fault::Refuse(Ending::Silence)));
+        proxy.add(Rule::new(requests.clone(), Fault::Refuse(ResponseCut::Silence)));
         Self { proxy, most, moment }
     }
 
     /// Waits until the server has carried out all the writes that it gets, and their answers are
     /// delivered.
-    fn await_writes(&self, window: &Window<'_>, counts: impl Fn(&AuditEvent) -> bool) {
-        eventually(&format!("{} writes, {:?}", self.most, self.moment), SOON, || {
+    fn await_writes(&self, window: &AuditWindow<'_>, counts: impl Fn(&AuditEvent) -> bool) {
+        eventually(&format!("{} writes, {:?}", self.most, self.moment), DEFAULT_TIMEOUT, || {
             let done = window.all_writes().into_iter().filter(&counts).count();
             let open = self.proxy.open(&writes());
             if done >= self.most && open == 0 { Ok(()) } else { Err(format!("{done} done, {open} open")) }
@@ -88,7 +90,7 @@ impl Stop {
     }
 }
 
-fn start(site: &Site<'_>, folder: &Path, flags: &[&str]) -> Child {
+fn start(site: &TestNamespace<'_>, folder: &Path, flags: &[&str]) -> Child {
     spawned(site.command(&[&["apply", folder.to_str().unwrap()], flags].concat()))
 }
 
@@ -102,7 +104,7 @@ fn kill(mut child: Child) {
 }
 
 /// Returns the number of creations and of deletions of each object.
-fn births_and_deaths(window: &Window<'_>) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
+fn births_and_deaths(window: &AuditWindow<'_>) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
     let (mut births, mut deaths) = (BTreeMap::new(), BTreeMap::new());
     for event in window.writes() {
         if event.verb.starts_with("delete") {
@@ -115,7 +117,7 @@ fn births_and_deaths(window: &Window<'_>) -> (BTreeMap<String, usize>, BTreeMap<
 }
 
 /// Works through all the cases, a few at once.
-fn each_case(most: usize, case: impl Fn(usize, Moment) + Sync) {
+fn each_case(most: usize, case: impl Fn(usize, KillPoint) + Sync) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -138,11 +140,11 @@ fn after_each_write_of_an_apply() {
     let folder = Folder::new(&objects());
     // 20 objects, and the inventory first.
     each_case(21, |count, moment| {
-        let name = format!("kill-{count:02}-{}", u8::from(matches!(moment, Moment::AfterAnswer)));
-        let mut site = Site::new(&name);
+        let name = format!("kill-{count:02}-{}", u8::from(matches!(moment, KillPoint::AfterAnswer)));
+        let mut site = TestNamespace::new(&name);
         let direct = site.with_empty_state();
         let window = site.window();
-        let stop = Stop::new(&mut site, &writes(), count, moment);
+        let stop = WriteLimit::new(&mut site, &writes(), count, moment);
         let child = start(&site, folder.path(), &[]);
         stop.await_writes(&window, |_| true);
         kill(child);
@@ -163,8 +165,8 @@ fn after_each_write_of_an_apply() {
 fn after_each_deletion_of_a_prune() {
     let removed: BTreeSet<String> = (0..6).map(|number| format!("o{number:02}")).collect();
     each_case(removed.len(), |count, moment| {
-        let name = format!("killprune-{count}-{}", u8::from(matches!(moment, Moment::AfterAnswer)));
-        let mut site = Site::new(&name);
+        let name = format!("killprune-{count}-{}", u8::from(matches!(moment, KillPoint::AfterAnswer)));
+        let mut site = TestNamespace::new(&name);
         let direct = site.with_empty_state();
         let folder = Folder::new(&objects());
         direct.apply(folder.path(), &[]).ends(0);
@@ -172,7 +174,7 @@ fn after_each_deletion_of_a_prune() {
             folder.remove(&format!("{name}.yaml"));
         }
         let window = site.window();
-        let stop = Stop::new(&mut site, &Requests::any().method("DELETE"), count, moment);
+        let stop = WriteLimit::new(&mut site, &Requests::any().method("DELETE"), count, moment);
         let child = start(&site, folder.path(), &["--prune", "--yes"]);
         stop.await_writes(&window, |event| event.verb == "delete");
         kill(child);
@@ -186,20 +188,20 @@ fn after_each_deletion_of_a_prune() {
 
 #[test]
 fn after_each_deletion_of_an_uninstall() {
-    let leave = |site: &Site<'_>, left: usize| {
+    let leave = |site: &TestNamespace<'_>, left: usize| {
         let mut command = site.bare_command();
         command.args(["uninstall", &site.name, "--delete-objects", "--count", &left.to_string()]);
         command
     };
     // Three objects, then the orders and the inventory.
     each_case(5, |count, moment| {
-        let name = format!("killleave-{count}-{}", u8::from(matches!(moment, Moment::AfterAnswer)));
-        let mut site = Site::new(&name);
+        let name = format!("killleave-{count}-{}", u8::from(matches!(moment, KillPoint::AfterAnswer)));
+        let mut site = TestNamespace::new(&name);
         let direct = site.with_empty_state();
         let folder = Folder::new(&objects()[..3]);
         direct.apply(folder.path(), &[]).ends(0);
         let window = site.window();
-        let stop = Stop::new(&mut site, &Requests::any().method("DELETE"), count, moment);
+        let stop = WriteLimit::new(&mut site, &Requests::any().method("DELETE"), count, moment);
         let child = spawned(leave(&site, 3));
         stop.await_writes(&window, |event| event.verb == "delete");
         kill(child);
@@ -219,8 +221,8 @@ fn after_each_deletion_of_an_uninstall() {
 #[test]
 fn after_a_deletion_of_the_daemon() {
     for moment in MOMENTS {
-        let name = format!("killgone-{}", u8::from(matches!(moment, Moment::AfterAnswer)));
-        let mut site = Site::new(&name);
+        let name = format!("killgone-{}", u8::from(matches!(moment, KillPoint::AfterAnswer)));
+        let mut site = TestNamespace::new(&name);
         let repo = Repo::new(&objects());
         let mut first = site.daemon(repo.path());
         for number in 0..20 {
@@ -232,7 +234,7 @@ fn after_a_deletion_of_the_daemon() {
         repo.remove("o01.yaml");
         repo.commit("Remove two");
         let (window, direct) = (site.window(), site.with_empty_state());
-        let stop = Stop::new(&mut site, &Requests::any().method("DELETE"), 1, moment);
+        let stop = WriteLimit::new(&mut site, &Requests::any().method("DELETE"), 1, moment);
         let mut daemon = site.daemon(repo.path());
         stop.await_writes(&window, |event| event.verb == "delete");
         daemon.kill();
@@ -246,7 +248,12 @@ fn after_a_deletion_of_the_daemon() {
 }
 
 /// A daemon that is killed after some writes, and the one that comes after it.
-fn daemon_after(site: &mut Site<'static>, repo: &Repo, stop: &Stop, window: &Window<'_>) -> Daemon {
+fn daemon_after(
+    site: &mut TestNamespace<'static>,
+    repo: &Repo,
+    stop: &WriteLimit,
+    window: &AuditWindow<'_>,
+) -> Daemon {
     let direct = site.kubeconfig().to_owned();
     let mut daemon = site.daemon(repo.path());
     stop.await_writes(window, |_| true);
@@ -264,11 +271,11 @@ fn after_some_writes_of_the_daemon() {
         [(1, MOMENTS[0]), (2, MOMENTS[1]), (8, MOMENTS[0]), (15, MOMENTS[1]), (21, MOMENTS[0])]
     {
         let name = format!("killrun-{count}");
-        let mut site = Site::new(&name);
+        let mut site = TestNamespace::new(&name);
         let window = site.window();
-        let stop = Stop::new(&mut site, &writes(), count, moment);
+        let stop = WriteLimit::new(&mut site, &writes(), count, moment);
         let _daemon = daemon_after(&mut site, &repo, &stop, &window);
-        eventually("all are there, once", SOON, || {
+        eventually("all are there, once", DEFAULT_TIMEOUT, || {
             let (births, deaths) = births_and_deaths(&window);
             assert!(deaths.is_empty(), "{name}: {deaths:?}");
             assert!(births.values().all(|births| *births <= 1), "{name}: {births:?}");
@@ -289,9 +296,9 @@ fn revision(number: u32) -> [(&'static str, String); 3] {
 }
 
 #[track_caller]
-fn await_revision(site: &Site<'_>, number: u32) {
+fn await_revision(site: &TestNamespace<'_>, number: u32) {
     site.await_data("env", "a", &number.to_string());
-    eventually(&format!("{} runs app:{number}", site.name), SOON, || {
+    eventually(&format!("{} runs app:{number}", site.name), DEFAULT_TIMEOUT, || {
         let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
         if image == format!("app:{number}") { Ok(()) } else { Err(image.to_string()) }
     });
@@ -304,8 +311,8 @@ fn await_revision(site: &Site<'_>, number: u32) {
 #[test]
 fn after_each_write_of_an_undo() {
     each_case(7, |count, moment| {
-        let name = format!("killundo-{count}-{}", u8::from(matches!(moment, Moment::AfterAnswer)));
-        let mut site = Site::new(&name);
+        let name = format!("killundo-{count}-{}", u8::from(matches!(moment, KillPoint::AfterAnswer)));
+        let mut site = TestNamespace::new(&name);
         let (direct, proxy) = (site.with_empty_state(), site.cluster.fault_proxy(1).unwrap());
         site.through(&proxy);
         let repo = Repo::new(&revision(1));
@@ -327,14 +334,14 @@ fn after_each_write_of_an_undo() {
         };
         let (before, window) = (born(), direct.window());
         let requests = writes().path_lacks("/events").path_lacks("/leases");
-        let stop = Stop::of(proxy, &requests, count, moment);
+        let stop = WriteLimit::of(proxy, &requests, count, moment);
         let user = format!("{name}-person");
-        let orders = Window::new(direct.cluster, &user);
+        let orders = AuditWindow::new(direct.cluster, &user);
         let mut command = direct.command(&["rollout", "undo", "deploy/web"]);
         command.env("KUBECONFIG", direct.cluster.kubeconfig_for(&user).unwrap());
         let person = spawned(command);
-        eventually("it is ordered", SOON, || orders.all_writes().pop().ok_or("it is not"));
-        eventually("the daemon has written so much", SOON, || {
+        eventually("it is ordered", DEFAULT_TIMEOUT, || orders.all_writes().pop().ok_or("it is not"));
+        eventually("the daemon has written so much", DEFAULT_TIMEOUT, || {
             let done = window.all_writes().len();
             let is_over = stop.proxy.open(&writes()) == 0 && done >= stop.most;
             if is_over { Ok(()) } else { Err(format!("{done} done")) }
@@ -343,7 +350,7 @@ fn after_each_write_of_an_undo() {
         kill(person);
         let mut next = direct.configured(&settings);
         await_revision(&direct, 1);
-        eventually("it is told to have gone back", SOON, || {
+        eventually("it is told to have gone back", DEFAULT_TIMEOUT, || {
             let why = direct.rhumb(&["why", "deploy/web"]).all();
             let is_so = ["phase    RolledBack", "undone by", &old].iter().all(|word| why.contains(word));
             if is_so { Ok(()) } else { Err(why) }

@@ -5,10 +5,12 @@ use std::time::Duration;
 use controlplane::{Fault, Requests, Rule};
 use serde_json::json;
 
-use crate::support::{Daemon, Folder, Repo, SOON, Site, at, eventually, source, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, source, until, yaml,
+};
 
 /// A definition of a namespaced kind `<Word>` in the group `<site>.example.org`.
-fn definition(site: &Site<'_>, word: &str, short: &str) -> String {
+fn definition(site: &TestNamespace<'_>, word: &str, short: &str) -> String {
     let (group, plural, kind) = (group(site), format!("{word}s"), kind(word));
     format!(
         "apiVersion: apiextensions.k8s.io/v1
@@ -31,7 +33,7 @@ spec:
     )
 }
 
-fn group(site: &Site<'_>) -> String {
+fn group(site: &TestNamespace<'_>) -> String {
     format!("{}.example.org", site.name)
 }
 
@@ -39,7 +41,7 @@ fn kind(word: &str) -> String {
     word[..1].to_uppercase() + &word[1..]
 }
 
-fn custom(site: &Site<'_>, word: &str, name: &str, amount: &str) -> String {
+fn custom(site: &TestNamespace<'_>, word: &str, name: &str, amount: &str) -> String {
     format!(
         "apiVersion: {}/v1\nkind: {}\nmetadata: {{name: {name}}}\nspec: {{size: {amount}}}\n",
         group(site),
@@ -47,13 +49,13 @@ fn custom(site: &Site<'_>, word: &str, name: &str, amount: &str) -> String {
     )
 }
 
-fn path(site: &Site<'_>, word: &str, name: &str) -> String {
+fn path(site: &TestNamespace<'_>, word: &str, name: &str) -> String {
     format!("/apis/{}/v1/namespaces/{}/{word}s/{name}", group(site), site.name)
 }
 
 #[test]
 fn a_definition_and_its_objects_come_in_one_commit_whatever_the_order_of_files() {
-    let site = Site::new("crd-apply");
+    let site = TestNamespace::new("crd-apply");
     let folder = Folder::new(&[
         ("a-object.yaml", custom(&site, "widget", "one", "1")),
         ("b-definition.yaml", definition(&site, "widget", "wdg")),
@@ -72,7 +74,7 @@ fn a_definition_and_its_objects_come_in_one_commit_whatever_the_order_of_files()
 
 #[test]
 fn the_daemon_brings_a_definition_and_its_objects_and_repairs_them() {
-    let site = Site::new("crd-run");
+    let site = TestNamespace::new("crd-run");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "b"))]);
     let _daemon = site.daemon(repo.path());
     site.await_data("env", "a", "b");
@@ -89,7 +91,7 @@ fn the_daemon_brings_a_definition_and_its_objects_and_repairs_them() {
 
 #[test]
 fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() {
-    let site = Site::new("crd-never");
+    let site = TestNamespace::new("crd-never");
     // Its short name is another definition's, so the server does not accept its names.
     let taken = Folder::new(&[("taken.yaml", definition(&site, "gadget", "taken"))]);
     let mut command = site.bare_command();
@@ -108,7 +110,7 @@ fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() 
 
 #[test]
 fn an_object_of_an_unknown_kind_waits_and_comes_when_its_kind_does() {
-    let site = Site::new("crd-later");
+    let site = TestNamespace::new("crd-later");
     let repo = Repo::new(&[
         ("object.yaml", custom(&site, "widget", "one", "1")),
         ("env.yaml", yaml::config_map("env", "a", "b")),
@@ -122,14 +124,14 @@ fn an_object_of_an_unknown_kind_waits_and_comes_when_its_kind_does() {
     let mut command = site.bare_command();
     command.args(["apply", "--wait", "--name", "crd-later-other"]).arg(other.path());
     assert_eq!(crate::support::run(command).code, 0);
-    eventually("the object is there", SOON * 2, || {
+    eventually("the object is there", DEFAULT_TIMEOUT * 2, || {
         site.api.get(&path(&site, "widget", "one")).ok_or("it is not")
     });
 }
 
 #[test]
 fn an_object_in_a_version_that_is_not_served_waits_and_the_served_ones_are_named() {
-    let site = Site::new("version");
+    let site = TestNamespace::new("version");
     let old = yaml::deployment("web", 1, "nginx:1").replace("apps/v1", "apps/v1beta1");
     let folder = Folder::new(&[("web.yaml", old)]);
     site.apply(folder.path(), &[]).ends(1).says(&["web", "the server has no kind", "it has v1"]);
@@ -137,7 +139,7 @@ fn an_object_in_a_version_that_is_not_served_waits_and_the_served_ones_are_named
 
 #[test]
 fn namespaces_come_first() {
-    let site = Site::without_namespace(crate::support::shared(), "namespace-first");
+    let site = TestNamespace::without_namespace(crate::support::shared(), "namespace-first");
     let folder = Folder::new(&[
         ("a.yaml", yaml::config_map("a", "key", "one")),
         ("web.yaml", yaml::deployment("web", 1, "nginx:1")),
@@ -157,7 +159,7 @@ fn namespaces_come_first() {
 
 #[test]
 fn objects_in_a_namespace_that_nobody_made_wait_for_it() {
-    let site = Site::without_namespace(crate::support::shared(), "namespace-later");
+    let site = TestNamespace::without_namespace(crate::support::shared(), "namespace-later");
     let elsewhere =
         yaml::config_map("there", "key", "one").replace("  name:", "  namespace: default\n  name:");
     let repo = Repo::new(&[
@@ -177,7 +179,7 @@ fn objects_in_a_namespace_that_nobody_made_wait_for_it() {
 
 #[test]
 fn waves_go_one_after_the_other_and_a_sick_one_holds_up_the_next() {
-    let site = Site::new("waves");
+    let site = TestNamespace::new("waves");
     let waved = |name: &str, wave: i32| {
         let line = format!("  name: {name}\n  annotations: {{rhumb.dev/wave: \"{wave}\"}}\n");
         yaml::config_map(name, "key", "one").replace(&format!("  name: {name}\n"), &line)
@@ -200,7 +202,7 @@ fn waves_go_one_after_the_other_and_a_sick_one_holds_up_the_next() {
 
 #[test]
 fn what_depends_on_a_workload_waits_until_it_is_healthy() {
-    let site = Site::new("depends-on");
+    let site = TestNamespace::new("depends-on");
     let after = yaml::config_map("after", "key", "one").replace(
         "  name: after\n",
         "  name: after\n  annotations: {rhumb.dev/depends-on: \"apps/namespaces/depends-on/Deployment/web\"}\n",
@@ -229,7 +231,7 @@ fn scaler(name: &str, version: &str, target: &str) -> String {
 
 #[test]
 fn two_versions_of_one_kind_are_watched_once() {
-    let mut site = Site::new("two-versions");
+    let mut site = TestNamespace::new("two-versions");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
     let repo = Repo::new(&[("one.yaml", scaler("one", "v1", "a")), ("two.yaml", scaler("two", "v2", "b"))]);
@@ -261,23 +263,23 @@ fn two_versions_of_one_kind_are_watched_once() {
 
 #[test]
 fn a_source_that_is_only_observed_says_so_of_kinds_that_come_later() {
-    let site = Site::new("kinds-observed");
+    let site = TestNamespace::new("kinds-observed");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let file = site.state.path().join("rhumb.yaml");
     std::fs::write(&file, source(&site.name, &site.name, repo.path(), "  observe: true")).unwrap();
     let mut command = site.bare_command();
     command.args(["run", "-v", "--config"]).arg(file);
     let daemon = Daemon::start(command);
-    daemon.says(&["ConfigMap kinds-observed/env", "only observed"]);
+    daemon.says(&["ConfigMap kinds-observed/env", "observe: true"]);
     let window = site.window();
     repo.change("web.yaml", &yaml::service("web", "web"));
-    daemon.says(&["Service kinds-observed/web", "only observed"]);
+    daemon.says(&["Service kinds-observed/web", "observe: true"]);
     window.assert_silent();
 }
 
 #[test]
 fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() {
-    let site = Site::new("kinds-unserved");
+    let site = TestNamespace::new("kinds-unserved");
     let repo = Repo::new(&[
         ("odd.yaml", custom(&site, "widget", "one", "1")),
         ("two.yaml", custom(&site, "widget", "two", "2")),
@@ -297,7 +299,7 @@ fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() 
         let listed = site.rhumb(&["prune", "list"]).ends(0);
         if listed.stderr.contains(&words) { Ok(listed) } else { Err(listed.all()) }
     };
-    eventually("the inventory tells it", SOON, listed).says(&["note: since 2", &words]);
+    eventually("the inventory tells it", DEFAULT_TIMEOUT, listed).says(&["note: since 2", &words]);
     // A command that looks once asks at once whether the kind is there at all.
     let diff = site.diff(repo.path(), &[]).ends(1);
     diff.says(&["- ConfigMap kinds-unserved/a"]);
@@ -315,13 +317,13 @@ fn a_kind_that_is_not_there_keeps_a_source_from_pruning_and_that_is_told_once() 
 
 #[test]
 fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not() {
-    let site = Site::new("kinds-gone");
+    let site = TestNamespace::new("kinds-gone");
     let maps = ["a", "b", "c", "d"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
     let repo = Repo::new(&maps);
     repo.write("definition.yaml", &definition(&site, "widget", "wdl"));
     repo.change("object.yaml", &custom(&site, "widget", "one", "1"));
     site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);
-    let down = Site::new("kinds-down");
+    let down = TestNamespace::new("kinds-down");
     let other = Repo::new(&maps);
     down.apply(other.path(), &["--ref", "HEAD"]).ends(0);
     // The one kind goes with its definition, the other is that of a server that nobody can reach.
@@ -351,7 +353,7 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
         "delete its APIService",
     ]);
     let look = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
-    eventually("what was removed is pruned", SOON * 3, look);
+    eventually("what was removed is pruned", DEFAULT_TIMEOUT * 3, look);
     until("the inventory names the kind no longer", || {
         site.inventory()
             .is_some_and(|inventory| inventory["metadata"]["annotations"][kinds] == json!("ConfigMap"))
@@ -363,7 +365,7 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
 
 #[test]
 fn a_definition_that_somebody_deletes_comes_back_with_its_objects() {
-    let site = Site::new("crd-back");
+    let site = TestNamespace::new("crd-back");
     let repo = Repo::new(&[
         ("definition.yaml", definition(&site, "widget", "wdb")),
         ("object.yaml", custom(&site, "widget", "one", "1")),
@@ -379,7 +381,7 @@ fn a_definition_that_somebody_deletes_comes_back_with_its_objects() {
         uid if uid.is_string() && uid != before => Ok(()),
         uid => Err(format!("{uid}")),
     };
-    eventually("the object is there again", SOON, back);
+    eventually("the object is there again", DEFAULT_TIMEOUT, back);
     // And it is watched: what happens to it is seen.
     site.api.merge(&object, "somebody", &json!({"spec": {"size": 9}}));
     until("it is repaired", || site.api.value(&object, "/spec/size") == json!(1));

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{Ending, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use serde_json::json;
 
-use crate::support::{Daemon, Repo, SOON, Site, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
 
 /// The time limit of an end that has nothing to wait for.
 const PROMPT: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ fn shop() -> Repo {
 
 #[test]
 fn a_restart_on_an_unchanged_cluster_sends_nothing() {
-    let site = Site::new("restart");
+    let site = TestNamespace::new("restart");
     let repo = shop();
     let mut daemon = site.daemon(repo.path());
     site.await_rollout("web");
@@ -45,11 +45,11 @@ fn a_restart_on_an_unchanged_cluster_sends_nothing() {
     site.await_object("HorizontalPodAutoscaler", "web");
     site.await_object("ConfigMap", "last");
     // It has gone by itself, which is its end and no drift.
-    eventually("the finished Job is noted", SOON, || {
+    eventually("the finished Job is noted", DEFAULT_TIMEOUT, || {
         let noted = site.inventory().is_some_and(|inventory| inventory["data"]["finished-jobs"].is_string());
         if noted && !site.has("Job", "once") { Ok(()) } else { Err("it is not") }
     });
-    eventually("where it stands is written", SOON, || {
+    eventually("where it stands is written", DEFAULT_TIMEOUT, || {
         let inventory = site.inventory().unwrap_or_default();
         let line = inventory["data"]["status"].as_str().unwrap_or_default();
         if line.ends_with(": 10 objects: 9 Settled, 1 Progressing") { Ok(()) } else { Err(line.to_owned()) }
@@ -74,7 +74,7 @@ fn a_restart_on_an_unchanged_cluster_sends_nothing() {
 
 #[test]
 fn a_daemon_at_rest_ends_at_once_when_it_is_told_to() {
-    let site = Site::new("stop-rest");
+    let site = TestNamespace::new("stop-rest");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     for signal in ["TERM", "INT"] {
         let mut daemon = site.daemon(repo.path());
@@ -82,14 +82,14 @@ fn a_daemon_at_rest_ends_at_once_when_it_is_told_to() {
         site.await_object("ConfigMap", "env");
         let told = Instant::now();
         daemon.signal(signal);
-        assert_eq!(daemon.ended(SOON).code(), Some(0));
+        assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(0));
         assert!(told.elapsed() < PROMPT, "it took {:?}", told.elapsed());
     }
 }
 
 #[test]
 fn a_daemon_in_the_middle_of_its_work_ends_with_the_writes_that_are_on_their_way() {
-    let mut site = Site::new("stop-work");
+    let mut site = TestNamespace::new("stop-work");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
     let files: Vec<_> = (0..200)
@@ -113,13 +113,13 @@ fn a_daemon_in_the_middle_of_its_work_ends_with_the_writes_that_are_on_their_way
 
 #[test]
 fn a_daemon_whose_writes_are_never_answered_ends_all_the_same() {
-    let mut site = Site::new("stop-silent");
+    let mut site = TestNamespace::new("stop-silent");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
-    let rule = proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Refuse(Ending::Silence)));
+    let rule = proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Refuse(ResponseCut::Silence)));
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let mut daemon = site.daemon(repo.path());
-    eventually("a write is on its way", SOON, || {
+    eventually("a write is on its way", DEFAULT_TIMEOUT, || {
         if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
     });
     let told = Instant::now();
@@ -129,7 +129,7 @@ fn a_daemon_whose_writes_are_never_answered_ends_all_the_same() {
 
 #[test]
 fn two_daemons_of_the_same_source_do_not_fight() {
-    let site = Site::new("two-daemons");
+    let site = TestNamespace::new("two-daemons");
     let names: Vec<String> = (0..12).map(|number| format!("m{number}")).collect();
     let file = |name: &String| format!("{name}.yaml");
     let files: Vec<_> = names.iter().map(|name| (file(name), yaml::config_map(name, "a", "1"))).collect();
@@ -183,7 +183,7 @@ fn two_daemons_of_the_same_source_do_not_fight() {
         }
     }
     // And then both are at rest, once each has told where the source stands.
-    eventually("both are at rest", SOON, || {
+    eventually("both are at rest", DEFAULT_TIMEOUT, || {
         let rest = site.window();
         thread::sleep(Duration::from_secs(3));
         rest.is_calm()
@@ -193,7 +193,7 @@ fn two_daemons_of_the_same_source_do_not_fight() {
 
 #[test]
 fn a_change_that_the_watch_never_told_is_found_by_the_audit() {
-    let mut site = Site::new("audit");
+    let mut site = TestNamespace::new("audit");
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
     let repo = Repo::new(&[
@@ -205,7 +205,7 @@ fn a_change_that_the_watch_never_told_is_found_by_the_audit() {
     site.await_object("ConfigMap", "gone");
     let window = site.window();
     let watches = Requests::any().watches().path_prefix("/api/v1/configmaps");
-    assert_eq!(proxy.end_open(&watches, Ending::Silence), 1);
+    assert_eq!(proxy.end_open(&watches, ResponseCut::Silence), 1);
     site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
     site.api.delete(&site.at("ConfigMap", "gone"));
     site.await_data_within(Duration::from_secs(15), "env", "a", "1");

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use controlplane::AuditEvent;
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, Site, at, run, source, until, yaml};
+use crate::support::{Daemon, Repo, TestNamespace, at, run, source, until, yaml};
 
 const ROLE: &str = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: parted}\n\
                     rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n";
 
 /// A configuration with one source that may have objects in these namespaces.
-fn configuration(site: &Site<'_>, repo: &Repo, namespaces: &[&str], settings: &str) -> String {
+fn configuration(site: &TestNamespace<'_>, repo: &Repo, namespaces: &[&str], settings: &str) -> String {
     let spec = format!(
         "  blastRadius: {{count: 10, percent: 100}}\n  allow: {{namespaces: [{}]{settings}}}",
         namespaces.join(", ")
@@ -22,11 +22,11 @@ fn configuration(site: &Site<'_>, repo: &Repo, namespaces: &[&str], settings: &s
 }
 
 /// Returns the output of `rhumb rbac` for the user of the site.
-fn roles(site: &Site<'_>, text: &str) -> String {
+fn roles(site: &TestNamespace<'_>, text: &str) -> String {
     site.with_config(&["rbac", "--user", &site.user], text).ends(0).stdout
 }
 
-fn make_namespace(site: &Site<'_>, name: &str) {
+fn make_namespace(site: &TestNamespace<'_>, name: &str) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     site.api.create("/api/v1/namespaces", "setup", &namespace);
 }
@@ -36,7 +36,7 @@ fn in_namespace(namespace: &str, text: &str) -> String {
 }
 
 /// The values of an annotation of the source's parent.
-fn named(site: &Site<'_>, annotation: &str) -> BTreeSet<String> {
+fn named(site: &TestNamespace<'_>, annotation: &str) -> BTreeSet<String> {
     let inventory = site.inventory().unwrap();
     let key = format!("applyset.kubernetes.io/{annotation}");
     let text = inventory["metadata"]["annotations"][key].as_str().unwrap_or_default();
@@ -45,7 +45,7 @@ fn named(site: &Site<'_>, annotation: &str) -> BTreeSet<String> {
 
 #[test]
 fn whoever_has_rights_in_one_namespace_applies_repairs_and_prunes_there() {
-    let mut site = Site::new("namespaced");
+    let mut site = TestNamespace::new("namespaced");
     let repo = Repo::new(&[
         ("key.yaml", yaml::secret("key", "token", "right")),
         ("old.yaml", yaml::secret("old", "token", "old")),
@@ -84,7 +84,7 @@ fn whoever_has_rights_in_one_namespace_applies_repairs_and_prunes_there() {
 
 #[test]
 fn what_is_in_a_namespace_that_left_the_list_is_kept_and_told_and_never_forgotten() {
-    let site = Site::new("parted");
+    let site = TestNamespace::new("parted");
     make_namespace(&site, "parted-other");
     let there = |name: &str| in_namespace("parted-other", &yaml::secret(name, "a", "1"));
     let repo = Repo::new(&[
@@ -133,7 +133,7 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_told_and_never_forgotte
 
 #[test]
 fn a_namespace_that_is_not_there_yet_keeps_all_from_being_pruned_and_nothing_from_being_applied() {
-    let mut site = Site::new("unready");
+    let mut site = TestNamespace::new("unready");
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "a", "1")),
         ("old.yaml", yaml::config_map("old", "a", "1")),
@@ -184,7 +184,7 @@ fn all_rights_in(namespaces: &[&str], user: &str) -> String {
 
 #[test]
 fn whoever_has_rights_in_some_namespaces_takes_a_source_away_there() {
-    let mut site = Site::new("taken");
+    let mut site = TestNamespace::new("taken");
     let repo = Repo::new(&[("key.yaml", yaml::secret("key", "a", "1"))]);
     site.apply(repo.path(), &[]).ends(0);
     site.limited();

@@ -4,20 +4,20 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{Answer, Ending, Fault, FaultProxy, Requests, Rule};
+use controlplane::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule};
 use serde_json::json;
 
-use crate::support::{Daemon, Repo, SOON, Site, Window, eventually, yaml};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
 
 /// The time after the end of an outage by which everything must be as wanted.
 const RETURN: Duration = Duration::from_secs(30);
 
 /// The duration of the outages.
-const OUTAGE: Duration = Duration::from_millis(2500);
+const OUTAGE_DURATION: Duration = Duration::from_millis(2500);
 
 /// The number of calls that is no hot loop: two objects and three kinds that are tried again with
 /// growing pauses.
-const CALM: u64 = 60;
+const MAX_CALM_CALLS: u64 = 60;
 
 const WRITES: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
@@ -25,18 +25,18 @@ fn writes() -> Requests {
     WRITES.into_iter().fold(Requests::any(), Requests::method)
 }
 
-struct Bed {
-    site: Site<'static>,
+struct NetworkFixture {
+    site: TestNamespace<'static>,
     repo: Repo,
     proxy: FaultProxy,
     daemon: Daemon,
     /// The calls after the beginning.
-    sent: Window<'static>,
+    sent: AuditWindow<'static>,
 }
 
 /// A daemon behind a proxy, at rest.
-fn bed(name: &str) -> Bed {
-    let mut site = Site::new(name);
+fn fixture(name: &str) -> NetworkFixture {
+    let mut site = TestNamespace::new(name);
     let proxy = site.cluster.fault_proxy(7).unwrap();
     site.through(&proxy);
     let repo = Repo::new(&[
@@ -50,10 +50,10 @@ fn bed(name: &str) -> Bed {
     site.await_object("Secret", "key");
     site.await_data("defended", "a", "1");
     let sent = site.window();
-    Bed { site, repo, proxy, daemon, sent }
+    NetworkFixture { site, repo, proxy, daemon, sent }
 }
 
-impl Bed {
+impl NetworkFixture {
     /// A commit and a foreign write.
     fn disturb(&self) {
         self.repo.change("follows.yaml", &yaml::config_map("follows", "a", "2"));
@@ -79,28 +79,28 @@ impl Bed {
 }
 
 /// Spoils these requests for a while, with a commit and a foreign write in the middle of it.
-fn survives(name: &str, requests: &Requests, fault: Fault) -> Bed {
-    let mut bed = bed(name);
-    let rule = bed.proxy.add(Rule::new(requests.clone(), fault));
-    bed.proxy.end_open(&Requests::any().watches(), Ending::Close);
-    bed.disturb();
-    thread::sleep(OUTAGE);
-    let hits = bed.proxy.remove(rule);
+fn survives(name: &str, requests: &Requests, fault: Fault) -> NetworkFixture {
+    let mut fixture = fixture(name);
+    let rule = fixture.proxy.add(Rule::new(requests.clone(), fault));
+    fixture.proxy.end_open(&Requests::any().watches(), ResponseCut::Close);
+    fixture.disturb();
+    thread::sleep(OUTAGE_DURATION);
+    let hits = fixture.proxy.remove(rule);
     assert!(hits.fired > 0, "the fault met nothing");
-    assert!(hits.fired <= CALM, "{hits:?} calls within {OUTAGE:?}");
-    bed.converges(Instant::now());
-    bed.sent.assert_no_deletes();
-    bed
+    assert!(hits.fired <= MAX_CALM_CALLS, "{hits:?} calls within {OUTAGE_DURATION:?}");
+    fixture.converges(Instant::now());
+    fixture.sent.assert_no_deletes();
+    fixture
 }
 
 #[test]
 fn a_connection_that_is_refused() {
-    survives("net-refused", &Requests::any(), Fault::Refuse(Ending::Reset));
+    survives("net-refused", &Requests::any(), Fault::Refuse(ResponseCut::Reset));
 }
 
 #[test]
 fn watches_that_are_cut_again_and_again() {
-    survives("net-cut", &Requests::any().watches(), Fault::Cut(100, Ending::Reset));
+    survives("net-cut", &Requests::any().watches(), Fault::Cut(100, ResponseCut::Reset));
 }
 
 #[test]
@@ -120,56 +120,58 @@ fn watches_whose_version_is_gone() {
 
 #[test]
 fn credentials_that_are_not_accepted() {
-    let mut bed = survives("net-401", &Requests::any(), Fault::Replace(Answer::error(401, "Unauthorized")));
-    bed.daemon.says(&["does not accept the credentials (401)"]);
-    assert!(bed.daemon.is_running());
+    let mut fixture =
+        survives("net-401", &Requests::any(), Fault::Replace(Answer::error(401, "Unauthorized")));
+    fixture.daemon.says(&["does not accept the credentials (401)"]);
+    assert!(fixture.daemon.is_running());
 }
 
 #[test]
 fn a_server_that_asks_to_slow_down_is_given_the_time_that_it_asks_for() {
     let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "2");
-    let bed = bed("net-429");
+    let fixture = fixture("net-429");
     // Writes about the source go elsewhere.
     let objects = writes().path_contains("/namespaces/net-429/configmaps/");
-    let rule = bed.proxy.add(Rule::new(objects, Fault::Replace(busy)));
-    bed.disturb();
-    thread::sleep(OUTAGE);
-    let hits = bed.proxy.remove(rule);
+    let rule = fixture.proxy.add(Rule::new(objects, Fault::Replace(busy)));
+    fixture.disturb();
+    thread::sleep(OUTAGE_DURATION);
+    let hits = fixture.proxy.remove(rule);
     // Two objects, each at 0 and 2 seconds.
     assert!((1..=4).contains(&hits.fired), "{hits:?}");
-    let mut bed = bed;
-    bed.converges(Instant::now());
-    bed.sent.assert_no_deletes();
+    let mut fixture = fixture;
+    fixture.converges(Instant::now());
+    fixture.sent.assert_no_deletes();
 }
 
 #[test]
 fn an_error_after_the_write_took_effect_repeats_nothing() {
-    let mut bed = bed("net-500");
+    let mut fixture = fixture("net-500");
     let broken = Answer::error(500, "InternalError");
-    let rule = bed.proxy.add(Rule::new(writes(), Fault::ReplaceAfter(broken)).times(3));
-    bed.disturb();
-    bed.repo.change("new.yaml", &yaml::config_map("new", "a", "1"));
-    bed.site.await_data("new", "a", "1");
-    bed.converges(Instant::now());
-    assert!(bed.proxy.remove(rule).fired >= 2);
-    bed.sent.assert_no_deletes();
+    let rule = fixture.proxy.add(Rule::new(writes(), Fault::ReplaceAfter(broken)).times(3));
+    fixture.disturb();
+    fixture.repo.change("new.yaml", &yaml::config_map("new", "a", "1"));
+    fixture.site.await_data("new", "a", "1");
+    fixture.converges(Instant::now());
+    assert!(fixture.proxy.remove(rule).fired >= 2);
+    fixture.sent.assert_no_deletes();
     for name in ["follows", "defended", "new"] {
-        let sent = bed.sent.to("configmaps", name);
+        let sent = fixture.sent.to("configmaps", name);
         assert!(sent.len() <= 2, "{name}: {sent:#?}");
     }
-    let created: Vec<_> = bed.sent.to("configmaps", "new").into_iter().filter(|e| e.code == 201).collect();
+    let created: Vec<_> =
+        fixture.sent.to("configmaps", "new").into_iter().filter(|e| e.code == 201).collect();
     assert_eq!(created.len(), 1, "{created:#?}");
 }
 
 #[test]
 fn an_answer_that_never_comes() {
-    survives("net-silent", &Requests::any(), Fault::Refuse(Ending::Silence));
+    survives("net-silent", &Requests::any(), Fault::Refuse(ResponseCut::Silence));
 }
 
 #[test]
 fn an_answer_that_is_lost_after_the_write_took_effect() {
-    let bed = survives("net-lost", &writes(), Fault::DropAnswer(Ending::Silence));
-    let sent = bed.sent.to("configmaps", "defended");
+    let fixture = survives("net-lost", &writes(), Fault::DropAnswer(ResponseCut::Silence));
+    let sent = fixture.sent.to("configmaps", "defended");
     // One that repaired it, and one at most that could not know that.
     assert!(sent.len() <= 2, "{sent:#?}");
 }
@@ -187,38 +189,40 @@ fn a_slow_server() {
 
 #[test]
 fn one_kind_that_fails_holds_up_only_its_own_objects() {
-    let mut bed = bed("net-kind");
+    let mut fixture = fixture("net-kind");
     let secrets = Requests::any().path_suffix("/secrets");
     let of_one = Requests::any().path_suffix("/secrets/key");
     let forbidden = || Fault::Replace(Answer::error(403, "Forbidden"));
-    let (list, one) =
-        (bed.proxy.add(Rule::new(secrets, forbidden())), bed.proxy.add(Rule::new(of_one, forbidden())));
-    bed.proxy.end_open(&Requests::any().watches().path_suffix("/secrets"), Ending::Close);
-    bed.site.api.merge(&bed.site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}}));
+    let (list, one) = (
+        fixture.proxy.add(Rule::new(secrets, forbidden())),
+        fixture.proxy.add(Rule::new(of_one, forbidden())),
+    );
+    fixture.proxy.end_open(&Requests::any().watches().path_suffix("/secrets"), ResponseCut::Close);
+    fixture.site.api.merge(&fixture.site.at("Secret", "key"), "them", &json!({"data": {"token": "eA=="}}));
     let since = Instant::now();
-    bed.disturb();
-    bed.site.await_data_within(Duration::from_secs(5), "follows", "a", "2");
-    bed.site.await_data_within(Duration::from_secs(5), "defended", "a", "1");
-    thread::sleep(OUTAGE.saturating_sub(since.elapsed()));
-    assert!(bed.proxy.remove(list).fired + bed.proxy.remove(one).fired <= CALM);
+    fixture.disturb();
+    fixture.site.await_data_within(Duration::from_secs(5), "follows", "a", "2");
+    fixture.site.await_data_within(Duration::from_secs(5), "defended", "a", "1");
+    thread::sleep(OUTAGE_DURATION.saturating_sub(since.elapsed()));
+    assert!(fixture.proxy.remove(list).fired + fixture.proxy.remove(one).fired <= MAX_CALM_CALLS);
     let back = Instant::now();
     eventually("the Secret is repaired", RETURN, || {
-        let token = bed.site.value("Secret", "key", "/data/token");
+        let token = fixture.site.value("Secret", "key", "/data/token");
         if token == "cmlnaHQ=" { Ok(()) } else { Err(token.to_string()) }
     });
-    bed.converges(back);
-    bed.sent.assert_no_deletes();
+    fixture.converges(back);
+    fixture.sent.assert_no_deletes();
 }
 
 /// The time after a role was granted by which everything must be as wanted: with room below the
 /// promise.
 const GRANT: Duration = Duration::from_secs(20);
 
-fn grant(site: &Site<'_>, name: &str, group: &str, resources: &[&str]) {
+fn grant(site: &TestNamespace<'_>, name: &str, group: &str, resources: &[&str]) {
     grant_verbs(site, name, group, resources, &["*"]);
 }
 
-fn grant_verbs(site: &Site<'_>, name: &str, group: &str, resources: &[&str], verbs: &[&str]) {
+fn grant_verbs(site: &TestNamespace<'_>, name: &str, group: &str, resources: &[&str], verbs: &[&str]) {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [{"apiGroups": [group], "resources": resources, "verbs": verbs}]});
     site.api.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", "setup", &role);
@@ -229,7 +233,7 @@ fn grant_verbs(site: &Site<'_>, name: &str, group: &str, resources: &[&str], ver
 }
 
 /// Grants what seals need, and no other Secret: what is written without a seal is never pruned.
-fn grant_key(site: &Site<'_>) {
+fn grant_key(site: &TestNamespace<'_>) {
     let rules = json!([
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["config-key.rhumb.dev"], "verbs": ["get"]},
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
@@ -247,7 +251,7 @@ fn grant_key(site: &Site<'_>) {
 
 #[test]
 fn a_kind_that_the_user_may_not_touch_waits_with_the_reason_and_is_taken_up_when_it_may() {
-    let mut site = Site::new("net-rbac");
+    let mut site = TestNamespace::new("net-rbac");
     site.limited();
     grant(&site, "net-rbac-basic", "", &["configmaps", "namespaces", "services"]);
     grant_key(&site);
@@ -274,7 +278,7 @@ fn a_kind_that_the_user_may_not_touch_waits_with_the_reason_and_is_taken_up_when
     grant(&site, "net-rbac-secrets", "", &["secrets"]);
     eventually("the Secret is there", GRANT, || site.get("Secret", "key").ok_or("it is not"));
     // Now it is known that only one of four objects is to go.
-    eventually("what was removed is pruned", SOON, || {
+    eventually("what was removed is pruned", DEFAULT_TIMEOUT, || {
         if site.has("ConfigMap", "old") { Err("it is there") } else { Ok(()) }
     });
     let deletes = window.deletes();
@@ -283,7 +287,7 @@ fn a_kind_that_the_user_may_not_touch_waits_with_the_reason_and_is_taken_up_when
 
 #[test]
 fn what_the_user_may_read_and_not_write_is_written_soon_after_he_may() {
-    let mut site = Site::new("net-read");
+    let mut site = TestNamespace::new("net-read");
     site.limited();
     grant(&site, "net-read-basic", "", &["configmaps", "namespaces"]);
     grant_verbs(&site, "net-read-secrets", "", &["secrets"], &["get", "list", "watch"]);

@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Nodes, Repo, SOON, Site, at, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Nodes, Repo, TestNamespace, at, eventually, until};
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 1}";
 
 /// A DaemonSet on the nodes of this test, with annotations of its own.
-fn agent(site: &Site<'_>, image: &str, words: &str) -> String {
+fn agent(site: &TestNamespace<'_>, image: &str, words: &str) -> String {
     Nodes::daemon_set(site, "agent", image, words, "{}")
 }
 
-fn overlay(site: &Site<'_>) -> Value {
+fn overlay(site: &TestNamespace<'_>) -> Value {
     site.value("DaemonSet", "agent", "/metadata/annotations/rhumb.dev~1overlay")
 }
 
 /// The image of each node's pod.
-fn images(site: &Site<'_>) -> BTreeMap<String, String> {
+fn images(site: &TestNamespace<'_>) -> BTreeMap<String, String> {
     let pods = site.api.list(&site.at("Pod", ""));
     let alive = pods.iter().filter(|pod| pod.pointer("/metadata/deletionTimestamp").is_none());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -26,16 +26,16 @@ fn images(site: &Site<'_>) -> BTreeMap<String, String> {
 }
 
 /// The nodes, by their numbers, whose pods have an image.
-fn with(site: &Site<'_>, image: &str) -> BTreeSet<usize> {
+fn with(site: &TestNamespace<'_>, image: &str) -> BTreeSet<usize> {
     // A pod that no node has yet has no number.
     let found = images(site).into_iter().filter(|(node, found)| found == image && !node.is_empty());
     found.map(|(node, _)| node.rsplit('-').next().unwrap().parse().unwrap()).collect()
 }
 
 #[track_caller]
-fn await_nodes(site: &Site<'_>, image: &str, expected: &[usize]) {
+fn await_nodes(site: &TestNamespace<'_>, image: &str, expected: &[usize]) {
     let expected: BTreeSet<usize> = expected.iter().copied().collect();
-    eventually(&format!("{image} runs where it should"), SOON, || match with(site, image) {
+    eventually(&format!("{image} runs where it should"), DEFAULT_TIMEOUT, || match with(site, image) {
         found if found == expected => Ok(()),
         _ => Err(format!("{:?}, not {expected:?}", images(site))),
     });
@@ -43,11 +43,11 @@ fn await_nodes(site: &Site<'_>, image: &str, expected: &[usize]) {
 
 /// Waits until all pods of the newest template are Ready.
 #[track_caller]
-fn await_ready(site: &Site<'_>, count: usize) {
+fn await_ready(site: &TestNamespace<'_>, count: usize) {
     until("its pods are ready", || site.value("DaemonSet", "agent", "/status/numberReady") == json!(count));
 }
 
-fn begun(site: &Site<'_>, repo: &Repo, nodes: &Nodes, settings: &str) -> Daemon {
+fn begun(site: &TestNamespace<'_>, repo: &Repo, nodes: &Nodes, settings: &str) -> Daemon {
     let daemon = site.configured(&site.configuration(repo.path(), settings));
     await_nodes(site, "agent:1", &(1..=nodes.names.len()).collect::<Vec<_>>());
     await_ready(site, nodes.names.len());
@@ -56,7 +56,7 @@ fn begun(site: &Site<'_>, repo: &Repo, nodes: &Nodes, settings: &str) -> Daemon 
 
 #[test]
 fn a_daemon_set_goes_from_one_node_to_half_of_them_to_all() {
-    let site = Site::new("node-steps-auto");
+    let site = TestNamespace::new("node-steps-auto");
     let nodes = Nodes::new(&site, 4);
     let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -95,7 +95,7 @@ fn a_daemon_set_goes_from_one_node_to_half_of_them_to_all() {
 
 #[test]
 fn the_nodes_with_the_labels_asked_for_go_first() {
-    let site = Site::new("node-steps-labels");
+    let site = TestNamespace::new("node-steps-labels");
     let nodes = Nodes::new(&site, 4);
     nodes.label(2, "canary", "yes");
     nodes.label(4, "canary", "yes");
@@ -113,7 +113,7 @@ fn the_nodes_with_the_labels_asked_for_go_first() {
 
 #[test]
 fn a_disruption_budget_holds_a_step_until_it_allows_it() {
-    let site = Site::new("node-steps-pdb");
+    let site = TestNamespace::new("node-steps-pdb");
     let nodes = Nodes::new(&site, 3);
     let words = "rhumb.dev/steps: \"1\"";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -145,7 +145,7 @@ fn a_disruption_budget_holds_a_step_until_it_allows_it() {
 
 #[test]
 fn one_pass_takes_all_steps() {
-    let site = Site::new("node-steps-apply");
+    let site = TestNamespace::new("node-steps-apply");
     let nodes = Nodes::new(&site, 3);
     let words = "rhumb.dev/steps: \"1, 50%\"";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -161,7 +161,7 @@ fn one_pass_takes_all_steps() {
 
 #[test]
 fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
-    let site = Site::new("node-steps-restart");
+    let site = TestNamespace::new("node-steps-restart");
     let nodes = Nodes::new(&site, 3);
     let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -195,7 +195,7 @@ fn a_restart_by_hand_in_a_step_replaces_what_the_step_had_replaced() {
 
 /// The rights that the README names, and no others; of these one comes late.
 fn comes_late(name: &str, late: &str, told: &[&str]) {
-    let mut site = Site::new(name);
+    let mut site = TestNamespace::new(name);
     let nodes = Nodes::new(&site, 2);
     let words = "rhumb.dev/steps: \"1\"";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -243,7 +243,7 @@ fn without_the_right_to_evict_a_step_waits_and_says_so() {
 }
 
 /// Lets the user of the place do something everywhere.
-fn grant(site: &Site<'_>, what: &str, rules: &Value) {
+fn grant(site: &TestNamespace<'_>, what: &str, rules: &Value) {
     let (name, group) = (format!("{}-{what}", site.user), "rbac.authorization.k8s.io");
     let version = format!("{group}/v1");
     let role =
@@ -259,7 +259,7 @@ fn grant(site: &Site<'_>, what: &str, rules: &Value) {
 
 #[test]
 fn a_newer_commit_in_the_middle_of_a_step_begins_anew() {
-    let site = Site::new("node-steps-newer");
+    let site = TestNamespace::new("node-steps-newer");
     let nodes = Nodes::new(&site, 4);
     let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -283,7 +283,7 @@ fn a_newer_commit_in_the_middle_of_a_step_begins_anew() {
 
 #[test]
 fn a_broken_image_meets_one_node_and_goes_back() {
-    let site = Site::new("node-steps-broken");
+    let site = TestNamespace::new("node-steps-broken");
     let nodes = Nodes::new(&site, 3);
     let words = "rhumb.dev/steps: \"1, 50%\"";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -301,7 +301,7 @@ fn a_broken_image_meets_one_node_and_goes_back() {
 
 #[test]
 fn a_step_survives_the_end_of_rhumb_and_an_abort_brings_the_old_pods_back() {
-    let site = Site::new("node-steps-kill");
+    let site = TestNamespace::new("node-steps-kill");
     let nodes = Nodes::new(&site, 4);
     let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);
@@ -332,7 +332,7 @@ fn a_step_survives_the_end_of_rhumb_and_an_abort_brings_the_old_pods_back() {
 
 #[test]
 fn a_node_that_is_not_ready_is_passed_over_until_it_is() {
-    let site = Site::new("node-steps-lost");
+    let site = TestNamespace::new("node-steps-lost");
     let nodes = Nodes::new(&site, 3);
     let words = "rhumb.dev/steps: \"1\"";
     let repo = Repo::new(&[("agent.yaml", agent(&site, "agent:1", words))]);

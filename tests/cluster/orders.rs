@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, SOON, Site, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, until, yaml};
 
 /// A Deployment that uses the `ConfigMap` env.
 fn web(image: &str, annotations: &str) -> String {
@@ -22,13 +22,13 @@ fn second(repo: &Repo) -> String {
     repo.change("web.yaml", &web("nginx:2", "{}"))
 }
 
-fn daemon(site: &Site<'_>, repo: &Repo) -> Daemon {
+fn daemon(site: &TestNamespace<'_>, repo: &Repo) -> Daemon {
     site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, deadline: 3s}"))
 }
 
 #[track_caller]
-fn await_image(site: &Site<'_>, image: &str) {
-    eventually(&format!("web runs {image}"), SOON, || {
+fn await_image(site: &TestNamespace<'_>, image: &str) {
+    eventually(&format!("web runs {image}"), DEFAULT_TIMEOUT, || {
         match site.value("Deployment", "web", "/spec/template/spec/containers/0/image") {
             shown if shown == json!(image) => Ok(()),
             shown => Err(shown),
@@ -37,7 +37,7 @@ fn await_image(site: &Site<'_>, image: &str) {
 }
 
 #[track_caller]
-fn at_rest(site: &Site<'_>, image: &str) {
+fn at_rest(site: &TestNamespace<'_>, image: &str) {
     await_image(site, image);
     site.await_rollout("web");
     site.await_free_budget();
@@ -49,7 +49,7 @@ fn short(commit: &str) -> &str {
 
 #[test]
 fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
-    let site = Site::new("orders-undo");
+    let site = TestNamespace::new("orders-undo");
     let repo = first();
     let old = repo.head();
     let _daemon = daemon(&site, &repo);
@@ -99,7 +99,7 @@ fn an_undo_takes_back_what_came_together_and_stays_until_the_content_changes() {
 
 #[test]
 fn a_failed_rollout_is_tried_again_when_a_person_says_so() {
-    let site = Site::new("orders-retry");
+    let site = TestNamespace::new("orders-retry");
     let repo = first();
     let _daemon = daemon(&site, &repo);
     at_rest(&site, "nginx:1");
@@ -114,7 +114,7 @@ fn a_failed_rollout_is_tried_again_when_a_person_says_so() {
 
 #[test]
 fn an_abort_takes_a_rollout_back_in_the_middle() {
-    let site = Site::new("orders-abort");
+    let site = TestNamespace::new("orders-abort");
     let repo = first();
     let configuration = site.configuration(repo.path(), "budget: {soak: 0s}");
     let _daemon = site.configured(&configuration);
@@ -137,7 +137,7 @@ fn an_abort_takes_a_rollout_back_in_the_middle() {
 
 #[test]
 fn what_is_paused_is_repaired_and_gets_nothing_new() {
-    let site = Site::new("orders-pause");
+    let site = TestNamespace::new("orders-pause");
     let repo = first();
     let _daemon = daemon(&site, &repo);
     at_rest(&site, "nginx:1");
@@ -167,7 +167,7 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
     site.rhumb(&["rollout", "pause", &source]).ends(0).says(&["paused: source orders-pause"]);
     repo.write("other.yaml", &yaml::config_map("other", "a", "c"));
     repo.change("web.yaml", &web("nginx:3", "{}"));
-    eventually("what the source has news for is told to be paused", SOON, || {
+    eventually("what the source has news for is told to be paused", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "cm/other"]).ends(0).all();
         let is_told = why.contains("phase    Paused") && why.contains("source orders-pause is paused");
         if is_told { Ok(()) } else { Err(why) }
@@ -182,7 +182,7 @@ fn what_is_paused_is_repaired_and_gets_nothing_new() {
 
 #[test]
 fn a_hold_ends_by_itself() {
-    let site = Site::new("orders-hold");
+    let site = TestNamespace::new("orders-hold");
     let repo = first();
     let _daemon = daemon(&site, &repo);
     at_rest(&site, "nginx:1");
@@ -207,7 +207,7 @@ fn a_hold_ends_by_itself() {
 
 #[test]
 fn an_order_with_nothing_to_do_says_so() {
-    let site = Site::new("orders-idle");
+    let site = TestNamespace::new("orders-idle");
     let repo = first();
     let commit = repo.head();
     let _daemon = daemon(&site, &repo);
@@ -234,7 +234,7 @@ fn an_order_with_nothing_to_do_says_so() {
 
 #[test]
 fn what_is_ordered_while_nobody_runs_is_carried_out_later() {
-    let site = Site::new("orders-later");
+    let site = TestNamespace::new("orders-later");
     let repo = first();
     let mut running = daemon(&site, &repo);
     at_rest(&site, "nginx:1");
@@ -255,7 +255,7 @@ fn what_is_ordered_while_nobody_runs_is_carried_out_later() {
 
 #[test]
 fn a_restart_is_the_users_own_and_stays() {
-    let site = Site::new("orders-restart");
+    let site = TestNamespace::new("orders-restart");
     let repo = first();
     let _daemon = daemon(&site, &repo);
     at_rest(&site, "nginx:1");
@@ -274,7 +274,7 @@ fn a_restart_is_the_users_own_and_stays() {
 
 #[test]
 fn whoever_may_not_order_is_told_so() {
-    let mut site = Site::new("orders-rights");
+    let mut site = TestNamespace::new("orders-rights");
     let repo = first();
     let _daemon = daemon(&site, &repo);
     at_rest(&site, "nginx:1");
@@ -295,14 +295,14 @@ fn whoever_may_not_order_is_told_so() {
 }
 
 /// The orders object of a source.
-pub(crate) fn orders_of(site: &Site<'_>, source: &str) -> String {
+pub(crate) fn orders_of(site: &TestNamespace<'_>, source: &str) -> String {
     at("ConfigMap", &site.system(), &format!("orders.{source}.rhumb.dev"))
 }
 
 /// Rights over every ConfigMap of an application's namespace give no order.
 #[test]
 fn an_order_on_an_object_does_nothing_and_is_told() {
-    let site = Site::new("orders-misplaced");
+    let site = TestNamespace::new("orders-misplaced");
     let repo = first();
     let old = repo.head();
     let _daemon = daemon(&site, &repo);
@@ -311,7 +311,7 @@ fn an_order_on_an_object_does_nothing_and_is_told() {
     at_rest(&site, "nginx:2");
     let order = json!({"metadata": {"annotations": {"rhumb.dev/order": format!("c1 undo {old}")}}});
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &order);
-    eventually("it is told", SOON, || {
+    eventually("it is told", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
         let told = |event: &Value| {
             event["reason"] == "OrderIgnored"
@@ -329,7 +329,7 @@ fn an_order_on_an_object_does_nothing_and_is_told() {
 /// namespace.
 #[test]
 fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
-    let mut site = Site::new("orders-team");
+    let mut site = TestNamespace::new("orders-team");
     let (mine, theirs) = (first(), Repo::new(&[("theirs.yaml", yaml::config_map("theirs", "a", "one"))]));
     let other = crate::support::source("orders-other", "orders-team", theirs.path(), "");
     let configuration = site.configuration(mine.path(), "budget: {soak: 0s}");
@@ -370,7 +370,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     let order = json!({"verb": "undo", "object": "ConfigMap/orders-team/theirs"}).to_string();
     site.api.merge(&orders_of(&site, "orders-team"), "somebody", &json!({"data": {"1-a": order}}));
     let told = "1-a nothing was done: ConfigMap orders-team/theirs is no object of source orders-team";
-    eventually("it is refused", SOON, || {
+    eventually("it is refused", DEFAULT_TIMEOUT, || {
         let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
         if said.contains(told) { Ok(()) } else { Err(said) }
     });
@@ -380,7 +380,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
 /// A push to a branch must not decide which revision runs, whoever gives the order.
 #[test]
 fn an_undo_leads_to_nothing_that_was_never_followed() {
-    let site = Site::new("orders-unmerged");
+    let site = TestNamespace::new("orders-unmerged");
     let repo = first();
     let old = repo.head();
     let branch = repo.git(&["symbolic-ref", "--short", "HEAD"]).trim().to_owned();
@@ -411,7 +411,7 @@ fn an_undo_leads_to_nothing_that_was_never_followed() {
 /// A full orders object holds up nothing, and what is in it of orders is carried out all the same.
 #[test]
 fn a_flood_of_tokens_stops_nothing() {
-    let site = Site::new("orders-flood");
+    let site = TestNamespace::new("orders-flood");
     let repo = first();
     let _daemon = daemon(&site, &repo);
     at_rest(&site, "nginx:1");
@@ -434,10 +434,10 @@ fn a_flood_of_tokens_stops_nothing() {
     let paused = json!({"rhumb.dev/order": null, "rhumb.dev/paused": "t".repeat(240_000)});
     site.api.merge(&site.at("ConfigMap", "env"), "somebody", &json!({"metadata": {"annotations": paused}}));
     let left = || site.api.value(&orders, "/data").to_string().len();
-    eventually("all of it is taken out", SOON, || if left() < 10 { Ok(()) } else { Err(left()) });
+    eventually("all of it is taken out", DEFAULT_TIMEOUT, || if left() < 10 { Ok(()) } else { Err(left()) });
     let acknowledged =
         || site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
-    eventually("the pause is taken note of", SOON, || {
+    eventually("the pause is taken note of", DEFAULT_TIMEOUT, || {
         if acknowledged().contains("paused: ConfigMap") { Ok(()) } else { Err(acknowledged()) }
     });
     assert!(acknowledged().len() < 100_000, "{}", acknowledged().len());
@@ -449,7 +449,7 @@ fn a_flood_of_tokens_stops_nothing() {
 }
 
 /// Lets the user of the place do something everywhere.
-pub(crate) fn grant(site: &Site<'_>, rules: &serde_json::Value) {
+pub(crate) fn grant(site: &TestNamespace<'_>, rules: &serde_json::Value) {
     let api = "/apis/rbac.authorization.k8s.io/v1";
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",

@@ -2,12 +2,12 @@
 
 use controlplane::{Answer, Fault, Requests, Rule};
 
-use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// Another process serves a source that waits for an object of this one.
 #[test]
 fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to_want_it() {
-    let mut site = Site::new("others-diff");
+    let mut site = TestNamespace::new("others-diff");
     let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "one"));
     let folder = Folder::new(&["env", "old", "kept", "more"].map(map));
     site.apply(folder.path(), &[]).ends(0);
@@ -16,7 +16,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     let head = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n";
     let _daemon = site.configured(&format!("{head}---\n{other}"));
     site.await_object("ConfigMap", "theirs");
-    eventually("it claims what it waits for", SOON, || {
+    eventually("it claims what it waits for", DEFAULT_TIMEOUT, || {
         let says = site.inventory_of("others-theirs").unwrap_or_default()["data"]["handover"].clone();
         let claims = says.as_str().and_then(|says| says.lines().nth(1)).unwrap_or_default().to_owned();
         if claims.split(' ').count() == 2 { Ok(()) } else { Err(claims) }
@@ -28,7 +28,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     told.says(&["ConfigMap others-diff/env"]);
     told.says(&["waits: not pruned now: source others-theirs wants it"]);
     told.says(&["- ConfigMap others-diff/old"]);
-    told.says(&["not wanted any more; source others-theirs may still come to want it"]);
+    told.says(&["no longer wanted; source others-theirs may still come to want it"]);
     assert!(!told.stdout.contains("- ConfigMap others-diff/env"), "{told:#?}");
     // Whoever may not read what the others say is told so.
     let proxy = site.cluster.fault_proxy(0).unwrap();

@@ -5,16 +5,16 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use controlplane::{Ending, Fault, Part, Requests, Rule};
+use controlplane::{Fault, Part, Requests, ResponseCut, Rule};
 use serde_json::json;
 
-use crate::support::{Own, Repo, Site, eventually, yaml};
+use crate::support::{DedicatedCluster, Repo, TestNamespace, eventually, yaml};
 
 /// The time after the server's return by which everything must be as wanted.
-const RETURN: Duration = Duration::from_secs(30);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A long outage: all backoffs have grown.
-const LONG: Duration = Duration::from_mins(1);
+const LONG_OUTAGE: Duration = Duration::from_mins(1);
 
 fn repo() -> Repo {
     Repo::new(&[
@@ -25,7 +25,7 @@ fn repo() -> Repo {
     ])
 }
 
-fn await_all(site: &Site<'_>) {
+fn await_all(site: &TestNamespace<'_>) {
     site.await_data("follows", "a", "1");
     site.await_data("defended", "a", "1");
     site.await_object("Secret", "key");
@@ -33,7 +33,7 @@ fn await_all(site: &Site<'_>) {
 }
 
 #[track_caller]
-fn await_secret(site: &Site<'_>, left: Duration) {
+fn await_secret(site: &TestNamespace<'_>, left: Duration) {
     eventually("the Secret is there", left, || site.get("Secret", "key").ok_or("it is not"));
 }
 
@@ -47,8 +47,8 @@ fn processor_time(pid: u32) -> f64 {
 
 #[test]
 fn an_api_server_that_is_killed_and_restarted_at_once() {
-    let own = Own::bare();
-    let site = Site::on(&own, "outage-short");
+    let own = DedicatedCluster::bare();
+    let site = TestNamespace::on(&own, "outage-short");
     let repo = repo();
     let mut daemon = site.daemon(repo.path());
     await_all(&site);
@@ -61,7 +61,7 @@ fn an_api_server_that_is_killed_and_restarted_at_once() {
         let back = Instant::now();
         site.api.merge(&site.at("ConfigMap", "defended"), "them", &json!({"data": {"a": "theirs"}}));
         site.api.delete(&site.at("Secret", "key"));
-        let left = || RETURN.saturating_sub(back.elapsed());
+        let left = || RECOVERY_TIMEOUT.saturating_sub(back.elapsed());
         site.await_data_within(left(), "follows", "a", &wanted);
         site.await_data_within(left(), "defended", "a", "1");
         await_secret(&site, left());
@@ -76,22 +76,22 @@ fn an_api_server_that_is_killed_and_restarted_at_once() {
 
 #[test]
 fn an_api_server_that_is_away_for_a_minute() {
-    let own = Own::bare();
-    let mut site = Site::on(&own, "outage-long");
+    let own = DedicatedCluster::bare();
+    let mut site = TestNamespace::on(&own, "outage-long");
     let proxy = own.fault_proxy(3).unwrap();
     site.through(&proxy);
     let repo = repo();
     let mut daemon = site.daemon(repo.path());
     await_all(&site);
-    let other = Site::on(&own, "outage-stop");
+    let other = TestNamespace::on(&own, "outage-stop");
     let mut stopped = other.daemon(repo.path());
     await_all(&other);
-    let late = Site::on(&own, "outage-late");
+    let late = TestNamespace::on(&own, "outage-late");
     let window = site.window();
 
     own.kill_apiserver().unwrap();
     let gone = Instant::now();
-    let calls = proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Close)));
+    let calls = proxy.add(Rule::new(Requests::any(), Fault::Refuse(ResponseCut::Close)));
     let before = processor_time(daemon.pid());
     repo.change("follows.yaml", &yaml::config_map("follows", "a", "2"));
     // One that is told to end meanwhile does, and one that is started meanwhile waits.
@@ -100,18 +100,18 @@ fn an_api_server_that_is_away_for_a_minute() {
     assert!(told.elapsed() < Duration::from_secs(5), "it took {:?}", told.elapsed());
     let mut early = late.daemon(repo.path());
     early.says(&["cannot be reached", "asked again"]);
-    thread::sleep(LONG.saturating_sub(gone.elapsed()));
+    thread::sleep(LONG_OUTAGE.saturating_sub(gone.elapsed()));
     assert!(daemon.is_running() && early.is_running());
     let used = processor_time(daemon.pid()) - before;
     assert!(used < 3.0, "{used} s of processor time while nothing could be done");
     let hits = proxy.remove(calls);
-    assert!((5..150).contains(&hits.fired), "{hits:?} calls in {LONG:?}");
+    assert!((5..150).contains(&hits.fired), "{hits:?} calls in {LONG_OUTAGE:?}");
 
     own.start_apiserver().unwrap();
     let back = Instant::now();
     site.api.merge(&site.at("ConfigMap", "defended"), "them", &json!({"data": {"a": "theirs"}}));
     site.api.delete(&site.at("Secret", "key"));
-    let left = || RETURN.saturating_sub(back.elapsed());
+    let left = || RECOVERY_TIMEOUT.saturating_sub(back.elapsed());
     site.await_data_within(left(), "follows", "a", "2");
     site.await_data_within(left(), "defended", "a", "1");
     await_secret(&site, left());
@@ -122,7 +122,7 @@ fn an_api_server_that_is_away_for_a_minute() {
 }
 
 /// Stops etcd and the API server, does something, and starts them again.
-fn meanwhile(own: &Own, deed: impl FnOnce(&Path)) {
+fn meanwhile(own: &DedicatedCluster, deed: impl FnOnce(&Path)) {
     own.kill_apiserver().unwrap();
     own.kill(Part::Etcd).unwrap();
     deed(&own.dir().join("etcd"));
@@ -136,8 +136,8 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn an_api_server_whose_data_is_restored_from_an_older_backup() {
-    let own = Own::bare();
-    let site = Site::on(&own, "outage-restored");
+    let own = DedicatedCluster::bare();
+    let site = TestNamespace::on(&own, "outage-restored");
     let names = ["a", "b", "c", "d", "e"];
     let repo = Repo::new(&names.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))));
     let mut daemon = site.daemon(repo.path());
@@ -162,12 +162,12 @@ fn an_api_server_whose_data_is_restored_from_an_older_backup() {
         copy(&backup, data);
     });
     let back = Instant::now();
-    let left = || RETURN.saturating_sub(back.elapsed());
+    let left = || RECOVERY_TIMEOUT.saturating_sub(back.elapsed());
     site.await_data_within(left(), "b", "a", "3");
     site.await_data_within(left(), "f", "a", "1");
     assert!(!window.to("configmaps", "b").is_empty(), "it was not restored");
     // It came back without being wanted, and goes again; nothing else does.
-    eventually("it is pruned again", RETURN, || {
+    eventually("it is pruned again", RECOVERY_TIMEOUT, || {
         if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) }
     });
     assert!(names[1..].iter().all(|name| site.has("ConfigMap", name)));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, SOON, Site, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, eventually, yaml};
 
 /// Marks of other owners, by the name of an object that carries them, and how the owner is named.
 fn marks() -> Vec<(&'static str, Value, &'static str)> {
@@ -42,7 +42,7 @@ fn marks() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-fn existing(site: &Site<'_>, name: &str, metadata: &Value) -> Value {
+fn existing(site: &TestNamespace<'_>, name: &str, metadata: &Value) -> Value {
     let mut object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "theirs"}});
     object["metadata"]["name"] = name.into();
@@ -55,7 +55,7 @@ fn wanted(names: &[&str]) -> Vec<(String, String)> {
 
 #[test]
 fn an_object_with_another_owners_mark_is_not_touched_and_its_owner_is_named() {
-    let site = Site::new("owners");
+    let site = TestNamespace::new("owners");
     let mut names = vec!["free"];
     for (name, metadata, _) in marks() {
         existing(&site, name, &metadata);
@@ -86,7 +86,7 @@ fn an_object_with_another_owners_mark_is_not_touched_and_its_owner_is_named() {
 
 #[test]
 fn an_object_of_a_controller_is_not_touched_whatever_the_policy() {
-    let site = Site::new("controlled");
+    let site = TestNamespace::new("controlled");
     let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
     let set = site.api.list(&site.at("ReplicaSet", "")).remove(0);
@@ -108,7 +108,7 @@ fn an_object_of_a_controller_is_not_touched_whatever_the_policy() {
 
 #[test]
 fn an_object_of_another_source_is_not_touched_and_the_other_goes_on() {
-    let site = Site::new("other-source");
+    let site = TestNamespace::new("other-source");
     let theirs = Repo::new(&[("env.yaml", yaml::config_map("env", "key", "theirs"))]);
     let mut command = site.bare_command();
     command.args(["apply", "--name", "other-source-first", "-n", &site.name]).arg(theirs.path());
@@ -130,7 +130,7 @@ fn an_object_of_another_source_is_not_touched_and_the_other_goes_on() {
 
 #[test]
 fn a_mark_that_is_added_to_our_object_does_not_make_it_anothers() {
-    let site = Site::new("marked-later");
+    let site = TestNamespace::new("marked-later");
     let repo = Repo::new(&wanted(&["env"]));
     let _daemon = site.daemon(repo.path());
     site.await_data("env", "key", "ours");
@@ -140,7 +140,7 @@ fn a_mark_that_is_added_to_our_object_does_not_make_it_anothers() {
     site.await_data("env", "key", "ours");
     repo.change("env.yaml", &yaml::config_map("env", "key", "newer"));
     site.await_data("env", "key", "newer");
-    eventually("the label stays", SOON, || {
+    eventually("the label stays", DEFAULT_TIMEOUT, || {
         let label = site.value("ConfigMap", "env", "/metadata/labels/argocd.argoproj.io~1instance");
         if label == "shop" { Ok(()) } else { Err(label.to_string()) }
     });

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ignored::{events, status};
-use crate::support::{Daemon, Repo, SOON, Site, at, eventually, source, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, source, until, yaml};
 
 const SET: &str = "/metadata/labels/applyset.kubernetes.io~1part-of";
 const UNKNOWN: &str = "applyset-wHf5Gity0G0nPN34KuNBIBBEOu2H9ED2KqsblMPFygM-v1";
@@ -12,14 +12,14 @@ fn repo() -> Repo {
     Repo::new(&[("map.yaml", yaml::config_map("map", "a", "ours"))])
 }
 
-fn daemon(site: &Site<'_>, repo: &Repo, opt_out: &str) -> Daemon {
+fn daemon(site: &TestNamespace<'_>, repo: &Repo, opt_out: &str) -> Daemon {
     let settings = site.configuration(repo.path(), "budget: {soak: 0s}");
     site.configured(&settings.replacen("spec:\n", &format!("spec:\n  optOut: {opt_out}\n"), 1))
 }
 
 /// Returns the patches of somebody who may patch the object, beside a change of its data, and the
 /// word for each.
-fn claims(site: &Site<'_>) -> [(Value, &'static str); 3] {
+fn claims(site: &TestNamespace<'_>) -> [(Value, &'static str); 3] {
     let anchor = site.api.create(
         &site.at("ConfigMap", ""),
         "somebody",
@@ -40,20 +40,20 @@ fn claims(site: &Site<'_>) -> [(Value, &'static str); 3] {
 }
 
 /// Takes all of that back but the label, which is for rhumb to put back.
-fn unclaim(site: &Site<'_>) {
+fn unclaim(site: &TestNamespace<'_>) {
     let back =
         json!({"metadata": {"ownerReferences": null, "labels": {"argocd.argoproj.io/instance": null}}});
     site.api.merge(&site.at("ConfigMap", "map"), "somebody", &back);
 }
 
-fn claim(site: &Site<'_>, metadata: &Value) {
+fn claim(site: &TestNamespace<'_>, metadata: &Value) {
     let change = json!({"metadata": metadata, "data": {"a": "theirs"}});
     site.api.merge(&site.at("ConfigMap", "map"), "somebody", &change);
 }
 
 #[test]
 fn where_opting_out_is_denied_no_mark_of_another_owner_keeps_our_object_from_being_repaired() {
-    let site = Site::new("claimed-denied");
+    let site = TestNamespace::new("claimed-denied");
     let repo = repo();
     let _daemon = daemon(&site, &repo, "denied");
     site.await_data("map", "a", "ours");
@@ -73,14 +73,14 @@ fn where_opting_out_is_denied_no_mark_of_another_owner_keeps_our_object_from_bei
 
 #[test]
 fn where_opting_out_is_allowed_the_mark_of_another_owner_is_told_and_counted_as_such() {
-    let site = Site::new("claimed-allowed");
+    let site = TestNamespace::new("claimed-allowed");
     let repo = repo();
     let _daemon = daemon(&site, &repo, "allowed");
     site.await_data("map", "a", "ours");
     for (metadata, word) in claims(&site) {
         claim(&site, &metadata);
         until("it is counted", || status(&site).ends_with("1 objects: 1 OptedOut"));
-        let told = format!("somebody put {word} on it");
+        let told = format!("{word} is set on the live object");
         until("an Event tells it", || events(&site, "map").iter().any(|event| event.contains(&told)));
         assert_eq!(site.data("map", "a"), "theirs");
         unclaim(&site);
@@ -91,12 +91,12 @@ fn where_opting_out_is_allowed_the_mark_of_another_owner_is_told_and_counted_as_
 }
 
 /// The label of the source's objects.
-fn label_of(site: &Site<'_>) -> Value {
+fn label_of(site: &TestNamespace<'_>) -> Value {
     site.inventory().unwrap().pointer("/metadata/labels/applyset.kubernetes.io~1id").unwrap().clone()
 }
 
 /// Somebody applies the object in our name, with the label of an inventory that nobody knows.
-fn relabel(site: &Site<'_>, release: &Value) {
+fn relabel(site: &TestNamespace<'_>, release: &Value) {
     let annotations = json!({"rhumb.dev/release": release});
     let body = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "theirs"},
@@ -111,7 +111,7 @@ fn relabel(site: &Site<'_>, release: &Value) {
 
 #[test]
 fn the_label_of_another_inventory_does_not_keep_what_rhumb_wrote_from_being_repaired() {
-    let site = Site::new("relabelled");
+    let site = TestNamespace::new("relabelled");
     let repo = repo();
     let mut running = daemon(&site, &repo, "allowed");
     site.await_data("map", "a", "ours");
@@ -140,7 +140,7 @@ fn the_label_of_another_inventory_does_not_keep_what_rhumb_wrote_from_being_repa
 
 #[test]
 fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_that_somebody_changed() {
-    let site = Site::new("relabelled-order");
+    let site = TestNamespace::new("relabelled-order");
     let (mine, theirs) = (repo(), Repo::new(&[("theirs.yaml", yaml::config_map("theirs", "a", "one"))]));
     let other = source("relabelled-other", &site.name, theirs.path(), "");
     let configuration = site.configuration(mine.path(), "budget: {soak: 0s}");
@@ -160,7 +160,7 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
     let order = json!({"verb": "abort", "object": format!("ConfigMap/{}/theirs", site.name)}).to_string();
     site.api.merge(&orders, "somebody", &json!({"data": {"1-a": order}}));
     let told = format!("1-a nothing was done: ConfigMap {0}/theirs is no object of source {0}", site.name);
-    eventually("it is refused", SOON, || {
+    eventually("it is refused", DEFAULT_TIMEOUT, || {
         let said = site.inventory().unwrap()["data"]["acknowledged"].as_str().unwrap_or_default().to_owned();
         if said.contains(&told) { Ok(()) } else { Err(said) }
     });

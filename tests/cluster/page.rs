@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Browser, Daemon, Repo, Site, eventually, until, yaml};
+use crate::support::{Browser, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 10m}";
@@ -15,7 +15,7 @@ const LARGE: (u32, u32) = (1280, 900);
 const SMALL: (u32, u32) = (360, 740);
 
 /// A daemon in the middle of a rollout, with something of everything to show.
-fn shop(site: &Site<'_>, repo: &Repo) -> (Daemon, String) {
+fn shop(site: &TestNamespace<'_>, repo: &Repo) -> (Daemon, String) {
     let settings = format!("{BUDGET}\nserve: {{listen: '127.0.0.1:0'}}");
     let daemon = site.configured(&site.configuration(repo.path(), &settings));
     let line = daemon.says(&["answering on http://127.0.0.1:"]);
@@ -50,17 +50,17 @@ fn manifests() -> Vec<(&'static str, String)> {
 #[test]
 fn the_page_shows_what_runs_and_what_does_not() {
     let Some(mut browser) = Browser::start() else { return };
-    let site = Site::new("page");
+    let site = TestNamespace::new("page");
     let repo = Repo::new(&manifests());
     let (daemon, address) = shop(&site, &repo);
     browser.open(&address, LARGE, "light");
     let shown = browser.shows(&[
         &site.name,
         &repo.head()[..12],
-        "Workloads that roll",
+        "Workloads rolling out",
         "1 of 1",
-        "1 of 1 workloads are rolling: Deployment",
-        "Not as it should be",
+        "1 of 1 workloads are rolling out: Deployment",
+        "Needs attention",
         "no source names",
         "1 repaired",
         "prune waiting",
@@ -88,7 +88,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
 fn fits(browser: &mut Browser, address: &str, pictures: &Path) {
     for (size, scheme, name) in [(LARGE, "dark", "page-dark.png"), (SMALL, "light", "page-small.png")] {
         browser.open(address, size, scheme);
-        browser.shows(&["Not as it should be", "Drift repaired"]);
+        browser.shows(&["Needs attention", "Drift repaired"]);
         let width = browser.value("document.documentElement.scrollWidth");
         assert_eq!(width, json!(size.0), "{name} is as wide as the window");
         browser.picture(&pictures.join(name));
@@ -96,20 +96,20 @@ fn fits(browser: &mut Browser, address: &str, pictures: &Path) {
     let dark = "matchMedia('(prefers-color-scheme: dark)').matches + getComputedStyle(document.body).backgroundColor";
     let light = browser.value(dark);
     browser.open(address, LARGE, "dark");
-    browser.shows(&["Not as it should be"]);
+    browser.shows(&["Needs attention"]);
     assert_ne!(browser.value(dark), light);
     browser.is_content();
 }
 
 #[track_caller]
-fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
+fn an_object_is_shown(browser: &mut Browser, address: &str, site: &TestNamespace<'_>) {
     let at = |kind: &str, name: &str| format!("{address}#/object/{kind}/{}/{name}", site.name);
     // Whichever of the two waits differs from what is asked for.
     let difference =
         "[...document.querySelectorAll('.yaml .add, .yaml .del')].map((line) => line.textContent).join()";
     let lines = |name: &str, browser: &mut Browser| {
         browser.open(&at("Deployment.apps", name), LARGE, "light");
-        browser.shows(&[&format!("Deployment.apps {}/{name}", site.name), "Brought by"]);
+        browser.shows(&[&format!("Deployment.apps {}/{name}", site.name), "Revision"]);
         browser.value(difference).as_str().unwrap_or_default().to_owned()
     };
     let both = lines("web", browser) + &lines("api", browser);
@@ -127,15 +127,15 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &Site<'_>) {
     browser.complained_of("/nowhere");
     // An object that goes while somebody looks at it is not shown as if it were there.
     browser.open(&at("ConfigMap", "env"), LARGE, "light");
-    browser.shows(&["Brought by"]);
+    browser.shows(&["Revision"]);
     let gone = "const asked = fetch; const gone = {message: 'no source of this process knows it'}; window.fetch = (path, more) => \
                 path.includes('/env?') ? Promise.resolve(new Response(JSON.stringify(gone), {status: 404})) : asked(path, more); 0";
     browser.value(gone);
     let shown = browser.shows(&["no source of this process knows it"]);
-    assert!(!shown.contains("Brought by"), "{shown}");
+    assert!(!shown.contains("Revision"), "{shown}");
     // Dots lead to no other answer than the address says.
     browser.open(&format!("{address}#/object/../../livez"), LARGE, "light");
-    browser.shows(&["Not as it should be"]);
+    browser.shows(&["Needs attention"]);
 }
 
 /// Names and texts are what they look like, also where they are typed into a terminal.
@@ -156,8 +156,8 @@ fn nothing_misleads(browser: &mut Browser) {
 fn keys_are_enough(browser: &mut Browser, address: &str) {
     browser.open("about:blank", LARGE, "light");
     browser.open(address, LARGE, "light");
-    browser.shows(&["Not as it should be"]);
-    eventually("the keys lead to an object", crate::support::SOON, || {
+    browser.shows(&["Needs attention"]);
+    eventually("the keys lead to an object", crate::support::DEFAULT_TIMEOUT, || {
         browser.press("Tab", 9);
         let there = browser.value("document.activeElement.getAttribute('href') || ''");
         let there = there.as_str().unwrap().to_owned();
@@ -169,14 +169,14 @@ fn keys_are_enough(browser: &mut Browser, address: &str) {
     });
     browser.shows(&["Difference", "Overview"]);
     browser.press("Escape", 27);
-    browser.shows(&["Not as it should be", "Last changes"]);
+    browser.shows(&["Needs attention", "Recent commits"]);
 }
 
 #[track_caller]
-fn news_come_by_themselves(browser: &mut Browser, address: &str, site: &Site<'_>, repo: &Repo) {
+fn news_come_by_themselves(browser: &mut Browser, address: &str, site: &TestNamespace<'_>, repo: &Repo) {
     browser.open("about:blank", LARGE, "light");
     browser.open(address, LARGE, "light");
-    browser.shows(&["Not as it should be", "live"]);
+    browser.shows(&["Needs attention", "live"]);
     browser.value("window.same = true");
     repo.change("env.yaml", &yaml::config_map("env", "a", "two"));
     browser.shows(&[&repo.head()[..12]]);
@@ -208,7 +208,7 @@ fn a_browser_signs_in_with_the_token() {
     let keys = format!(
         "serve: {{listen: '127.0.0.1:0', tls: {{cert: {at}/cert, key: {at}/key}}, token: {at}/token}}"
     );
-    let site = Site::new("sign-in");
+    let site = TestNamespace::new("sign-in");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let daemon = site.configured(&site.configuration(repo.path(), &keys));
     let line = daemon.says(&["answering on https://127.0.0.1:"]);
@@ -228,7 +228,7 @@ fn a_browser_signs_in_with_the_token() {
     browser.shows(&["This is not the token."]);
     browser.complained_of("401");
     browser.value(&send(TOKEN));
-    browser.shows(&["What happened", "live", &repo.head()[..12]]);
+    browser.shows(&["Events", "live", &repo.head()[..12]]);
     assert_eq!(browser.value("document.cookie"), json!(""), "no script sees it");
     // News come over the same session, which ends with its token.
     repo.change("env.yaml", &yaml::config_map("env", "a", "two"));

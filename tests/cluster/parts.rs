@@ -3,15 +3,15 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::support::{Folder, Run, Site, run, yaml};
+use crate::support::{Folder, ProgramOutput, TestNamespace, run, yaml};
 
 /// Runs a command with a text on its standard input.
-fn piped(mut command: Command, text: &str) -> Run {
+fn piped(mut command: Command, text: &str) -> ProgramOutput {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    Run {
+    ProgramOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -20,7 +20,7 @@ fn piped(mut command: Command, text: &str) -> Run {
 
 #[test]
 fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
-    let site = Site::new("parts");
+    let site = TestNamespace::new("parts");
     let folder = Folder::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
         ("other.yaml", yaml::config_map("other", "a", "one")),
@@ -31,7 +31,7 @@ fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
     let env = folder.path().join("env.yaml");
     let diff = site.diff(&env, &[]).ends(1);
     diff.says(&["~ ConfigMap parts/env"]);
-    diff.says(&["only the named files were read", "nor deleted"]);
+    diff.says(&["only the given files were read", "nor deleted"]);
     diff.says(&["0 to create, 1 to configure, 0 to delete, 0 unchanged"]);
     assert!(!diff.all().contains("parts/other"), "{}", diff.all());
     let applied = site.rhumb(&["apply", "-f", env.to_str().unwrap()]).ends(0);
@@ -54,7 +54,7 @@ fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
 
 #[test]
 fn a_source_that_is_given_no_name_has_one_of_its_own() {
-    let site = Site::new("nameless");
+    let site = TestNamespace::new("nameless");
     let folders = Folder::new(&[
         ("one/shop/env.yaml", yaml::config_map("env", "a", "one")),
         ("two/shop/more.yaml", yaml::config_map("more", "a", "two")),

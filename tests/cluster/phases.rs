@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, SOON, Site, eventually, run, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, run, yaml};
 
 const NEVER: &str = "{controlplane/never-ready: \"true\"}";
 
@@ -14,8 +14,8 @@ const NEVER: &str = "{controlplane/never-ready: \"true\"}";
 type Expected = (&'static str, &'static str);
 
 /// A daemon that follows a repository.
-struct Scene<'a> {
-    site: &'a Site<'a>,
+struct PhaseFixture<'a> {
+    site: &'a TestNamespace<'a>,
     daemon: Daemon,
     runtime: TempDir,
 }
@@ -23,8 +23,8 @@ struct Scene<'a> {
 /// The phase of each object, as one voice gives it.
 type Phases = BTreeMap<String, String>;
 
-impl<'a> Scene<'a> {
-    fn start(site: &'a Site<'a>, repo: &Repo) -> Self {
+impl<'a> PhaseFixture<'a> {
+    fn start(site: &'a TestNamespace<'a>, repo: &Repo) -> Self {
         let runtime = tempfile::tempdir().unwrap();
         let file = runtime.path().join("rhumb.yaml");
         let budget = "budget: {maxUnavailable: 100%, startsPerMinute: 1000, soak: 0s, deadline: 4s}";
@@ -65,7 +65,7 @@ impl<'a> Scene<'a> {
     /// Waits until the daemon gives these phases.
     #[track_caller]
     fn await_phases(&self, expected: &[Expected]) {
-        eventually("the daemon tells these phases", SOON, || {
+        eventually("the daemon tells these phases", DEFAULT_TIMEOUT, || {
             let told = self.phases(Some(self.socket()), expected);
             let is_so = |(object, phase): &Expected| told.get(*object).is_some_and(|told| told == phase);
             if expected.iter().all(is_so) { Ok(()) } else { Err(format!("{told:?}")) }
@@ -78,7 +78,7 @@ impl<'a> Scene<'a> {
         let wanted: Phases =
             expected.iter().map(|(object, phase)| ((*object).to_owned(), (*phase).to_owned())).collect();
         let agree = |voice: &str, look: &dyn Fn() -> Phases| {
-            eventually(voice, SOON, || {
+            eventually(voice, DEFAULT_TIMEOUT, || {
                 let told = look();
                 let differs = |(object, phase): &(&String, &String)| told.get(*object) != Some(*phase);
                 let wrong: Vec<String> = wanted
@@ -120,7 +120,7 @@ const CONFIRM: &str = "argocd.argoproj.io/sync-options: Prune=confirm";
 
 #[test]
 fn of_what_somebody_asks_to_leave_as_it_is() {
-    let site = Site::new("phases-asked");
+    let site = TestNamespace::new("phases-asked");
     let names = ["paused", "paused-new", "held", "held-new", "held-drift", "opted", "opted-new"];
     let mut files: Vec<_> = names.iter().map(|name| config_map(name, "one", "")).collect();
     files.push(deployment("opted-sick", "app:1", "", NEVER));
@@ -132,7 +132,7 @@ fn of_what_somebody_asks_to_leave_as_it_is() {
     files.push(config_map("held-refused", "one", ""));
     files.push(config_map("paused-refused", "one", ""));
     let repo = Repo::new(&files);
-    let scene = Scene::start(&site, &repo);
+    let scene = PhaseFixture::start(&site, &repo);
     scene.await_phases(&[("configmap/paused", "Settled"), ("configmap/goes-held", "Settled")]);
     let until = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(2);
     let hold = format!("rhumb.dev/hold=h1 until={until} for the night");
@@ -188,7 +188,7 @@ fn of_what_somebody_asks_to_leave_as_it_is() {
 
 #[test]
 fn of_what_rolls_fails_or_waits() {
-    let site = Site::new("phases-work");
+    let site = TestNamespace::new("phases-work");
     let steps = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
     let needs = |id: &str| format!("rhumb.dev/depends-on: apps/namespaces/phases-work/Deployment/{id}");
     let names = ["back", "back-paused", "back-held", "back-opted"];
@@ -202,7 +202,7 @@ fn of_what_rolls_fails_or_waits() {
     files.push(config_map("waits-paused", "one", ""));
     files.push(config_map("refused", "one", ""));
     let repo = Repo::new(&files);
-    let scene = Scene::start(&site, &repo);
+    let scene = PhaseFixture::start(&site, &repo);
     scene.await_phases(&[
         ("deployment/back", "Settled"),
         ("deployment/step", "Settled"),

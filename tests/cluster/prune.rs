@@ -1,8 +1,8 @@
-//! Deletion of what is not wanted any more, and its guards.
+//! Deletion of what is no longer wanted, and its guards.
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, SOON, Site, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
 fn many(count: u32) -> Vec<(String, String)> {
     (0..count)
@@ -11,26 +11,26 @@ fn many(count: u32) -> Vec<(String, String)> {
 }
 
 /// Returns the number of the source's ConfigMaps.
-fn count(site: &Site<'_>) -> usize {
+fn count(site: &TestNamespace<'_>) -> usize {
     site.api.list(&format!("{}?labelSelector=applyset.kubernetes.io/part-of", site.at("ConfigMap", ""))).len()
 }
 
-fn listed(site: &Site<'_>) -> Vec<String> {
+fn listed(site: &TestNamespace<'_>) -> Vec<String> {
     let list = site.rhumb(&["prune", "list", "-o", "name"]).ends(0);
     list.stdout.lines().map(str::to_owned).collect()
 }
 
-fn confirm(site: &Site<'_>, names: &[String]) {
+fn confirm(site: &TestNamespace<'_>, names: &[String]) {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     site.rhumb(&[&["prune", "confirm"], &names[..]].concat()).ends(0);
 }
 
 #[test]
 fn half_of_a_hundred_files_removed_by_a_commit_waits_for_a_person() {
-    let site = Site::new("half");
+    let site = TestNamespace::new("half");
     let repo = Repo::new(&many(100));
     let _daemon = site.daemon(repo.path());
-    eventually("all are there", SOON, || match count(&site) {
+    eventually("all are there", DEFAULT_TIMEOUT, || match count(&site) {
         100 => Ok(()),
         other => Err(other.to_string()),
     });
@@ -40,7 +40,7 @@ fn half_of_a_hundred_files_removed_by_a_commit_waits_for_a_person() {
     }
     repo.change("c099.yaml", &yaml::config_map("c099", "key", "two"));
     site.await_data("c099", "key", "two");
-    let names = eventually("the deletions are listed", SOON, || match listed(&site) {
+    let names = eventually("the deletions are listed", DEFAULT_TIMEOUT, || match listed(&site) {
         names if names.len() == 50 => Ok(names),
         names => Err(format!("{} names", names.len())),
     });
@@ -56,21 +56,19 @@ fn half_of_a_hundred_files_removed_by_a_commit_waits_for_a_person() {
     site.await_data("c001", "key", "one");
     assert_eq!(window.deletes().len(), 1);
     confirm(&site, &names[1..]);
-    eventually("all confirmed are gone", SOON, || match count(&site) {
+    eventually("all confirmed are gone", DEFAULT_TIMEOUT, || match count(&site) {
         50 => Ok(()),
         other => Err(other.to_string()),
     });
     assert_eq!(window.deletes().len(), 50);
-    eventually(
-        "nothing waits",
-        SOON,
-        || if listed(&site).is_empty() { Ok(()) } else { Err("something does") },
-    );
+    eventually("nothing waits", DEFAULT_TIMEOUT, || {
+        if listed(&site).is_empty() { Ok(()) } else { Err("something does") }
+    });
 }
 
 #[test]
 fn apply_leaves_what_a_guard_holds_and_says_so_by_its_exit_code() {
-    let site = Site::new("half-apply");
+    let site = TestNamespace::new("half-apply");
     let folder = Folder::new(&many(20));
     site.apply(folder.path(), &[]).ends(0);
     for n in 0..10 {
@@ -95,14 +93,14 @@ fn apply_leaves_what_a_guard_holds_and_says_so_by_its_exit_code() {
 
 #[test]
 fn what_asks_for_a_confirmation_waits_for_one() {
-    let site = Site::new("confirm-asked");
+    let site = TestNamespace::new("confirm-asked");
     let asking = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: asking\n  annotations: \
                   {argocd.argoproj.io/sync-options: Prune=confirm}\ndata: {a: \"1\"}\n";
     let mut files = many(30);
     files.push(("asking.yaml".to_owned(), asking.to_owned()));
     let repo = Repo::new(&files);
     let _daemon = site.daemon(repo.path());
-    eventually("all are there", SOON, || match count(&site) {
+    eventually("all are there", DEFAULT_TIMEOUT, || match count(&site) {
         31 => Ok(()),
         other => Err(other.to_string()),
     });
@@ -113,7 +111,7 @@ fn what_asks_for_a_confirmation_waits_for_one() {
     site.await_absence("ConfigMap", "c000");
     site.api.merge(&site.at("ConfigMap", "asking"), "somebody", &json!({"data": {"a": "foreign"}}));
     site.await_data("asking", "a", "1");
-    let names = eventually("its deletion is listed", SOON, || match listed(&site) {
+    let names = eventually("its deletion is listed", DEFAULT_TIMEOUT, || match listed(&site) {
         names if names.len() == 1 => Ok(names),
         names => Err(format!("{names:?}")),
     });
@@ -126,7 +124,7 @@ fn what_asks_for_a_confirmation_waits_for_one() {
 
 #[test]
 fn a_name_that_says_more_than_a_name_is_confirmed_as_it_is() {
-    let site = Site::new("confirm-odd");
+    let site = TestNamespace::new("confirm-odd");
     let odd = ["it's $(a) 2 of 7", "b\u{1b}]0;c\u{7}\n\u{202e} configmap d"];
     let folder = Folder::new(&many(2));
     for (number, name) in odd.iter().enumerate() {
@@ -157,18 +155,18 @@ fn a_name_that_says_more_than_a_name_is_confirmed_as_it_is() {
 
 #[test]
 fn a_confirmation_names_what_waits() {
-    let site = Site::new("confirm-unknown");
+    let site = TestNamespace::new("confirm-unknown");
     let folder = Folder::new(&many(4));
     site.rhumb(&["prune", "list"]).ends(2).says(&["there is no source confirm-unknown"]);
     site.apply(folder.path(), &[]).ends(0);
-    site.rhumb(&["prune", "list"]).ends(0).says(&["no deletion waits"]);
+    site.rhumb(&["prune", "list"]).ends(0).says(&["no pending deletions"]);
     let wrong = site.rhumb(&["prune", "confirm", "confirm-unknown/configmap/c000"]).ends(2);
-    wrong.says(&["no deletion of confirm-unknown/configmap/c000 waits"]);
+    wrong.says(&["no pending deletion of confirm-unknown/configmap/c000"]);
 }
 
 #[test]
 fn few_objects_go_at_once() {
-    let site = Site::new("few");
+    let site = TestNamespace::new("few");
     let repo = Repo::new(&many(20));
     let _daemon = site.daemon(repo.path());
     site.await_data("c019", "key", "one");
@@ -182,7 +180,7 @@ fn few_objects_go_at_once() {
 
 #[test]
 fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed() {
-    let site = Site::new("other-place");
+    let site = TestNamespace::new("other-place");
     let one = Repo::new(&[
         ("a.yaml", yaml::config_map("a", "key", "one")),
         ("b.yaml", yaml::config_map("b", "key", "one")),
@@ -198,7 +196,7 @@ fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed()
     let _daemon = site.with_empty_state().daemon(other.path());
     site.await_data("c", "key", "two");
     site.await_data("b", "key", "two");
-    let names = eventually("the deletion is listed", SOON, || match listed(&site) {
+    let names = eventually("the deletion is listed", DEFAULT_TIMEOUT, || match listed(&site) {
         names if names.is_empty() => Err("it is not"),
         names => Ok(names),
     });
@@ -209,7 +207,7 @@ fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed()
     confirm(&site, &names);
     site.await_absence("ConfigMap", "a");
     // From now on the new place is the source's own.
-    eventually("the place is the new one", SOON, || {
+    eventually("the place is the new one", DEFAULT_TIMEOUT, || {
         let inventory = site.inventory().unwrap_or_default();
         let place = &inventory["metadata"]["annotations"]["rhumb.dev/source"];
         if *place == other.path().to_str().unwrap() { Ok(()) } else { Err(place.clone()) }
@@ -218,14 +216,14 @@ fn another_repository_under_the_same_name_prunes_nothing_until_it_is_confirmed()
 
 #[test]
 fn who_goes_back_to_the_repository_before_is_asked_about_what_came_from_the_other() {
-    let site = Site::new("place-before");
+    let site = TestNamespace::new("place-before");
     let shared = ("b.yaml", yaml::config_map("b", "key", "one"));
     let one = Repo::new(&[("a.yaml", yaml::config_map("a", "key", "one")), shared.clone()]);
     let other = Repo::new(&[shared, ("c.yaml", yaml::config_map("c", "key", "two"))]);
     let made_from = || site.inventory().unwrap()["metadata"]["annotations"]["rhumb.dev/source"].clone();
     let mut daemon = site.daemon(one.path());
     site.await_data("b", "key", "one");
-    eventually("all is settled", SOON, || match made_from() {
+    eventually("all is settled", DEFAULT_TIMEOUT, || match made_from() {
         place if place == one.path().to_str().unwrap() => Ok(()),
         place => Err(place),
     });
@@ -237,7 +235,7 @@ fn who_goes_back_to_the_repository_before_is_asked_about_what_came_from_the_othe
     let both = format!("{} and {}", one.path().display(), other.path().display());
     assert_eq!(made_from(), both.as_str());
     let _daemon = site.daemon(one.path());
-    let names = eventually("the deletion is listed", SOON, || match listed(&site) {
+    let names = eventually("the deletion is listed", DEFAULT_TIMEOUT, || match listed(&site) {
         names if names == ["place-before/configmap/c"] => Ok(names),
         names => Err(format!("{names:?}")),
     });
@@ -245,7 +243,7 @@ fn who_goes_back_to_the_repository_before_is_asked_about_what_came_from_the_othe
     window.assert_no_deletes();
     confirm(&site, &names);
     site.await_absence("ConfigMap", "c");
-    eventually("the place is the one alone", SOON, || match made_from() {
+    eventually("the place is the one alone", DEFAULT_TIMEOUT, || match made_from() {
         place if place == one.path().to_str().unwrap() => Ok(()),
         place => Err(place),
     });
@@ -254,7 +252,7 @@ fn who_goes_back_to_the_repository_before_is_asked_about_what_came_from_the_othe
 
 #[test]
 fn a_repository_that_is_checked_out_anew_each_time_is_one_place() {
-    let site = Site::new("checked-out");
+    let site = TestNamespace::new("checked-out");
     let repo = Repo::new(&many(3));
     let (_bare, origin) = repo.bare();
     let builds = tempfile::tempdir().unwrap();
@@ -277,7 +275,7 @@ fn a_repository_that_is_checked_out_anew_each_time_is_one_place() {
 
 #[test]
 fn another_directory_under_the_same_name_is_a_guard_for_apply() {
-    let site = Site::new("other-directory");
+    let site = TestNamespace::new("other-directory");
     let one = Folder::new(&many(3));
     site.apply(one.path(), &[]).ends(0);
     let other = Folder::new(&[("d.yaml", yaml::config_map("d", "key", "two"))]);
@@ -288,7 +286,7 @@ fn another_directory_under_the_same_name_is_a_guard_for_apply() {
 
 #[test]
 fn an_object_that_asks_to_be_kept_is_kept() {
-    let site = Site::new("kept");
+    let site = TestNamespace::new("kept");
     let kept = |name: &str, annotation: &str| {
         let line = format!("  name: {name}\n  annotations: {{{annotation}}}\n");
         yaml::config_map(name, "key", "one").replace(&format!("  name: {name}\n"), &line)
@@ -310,7 +308,7 @@ fn an_object_that_asks_to_be_kept_is_kept() {
         folder.remove(&format!("{file}.yaml"));
     }
     let apply = site.apply(folder.path(), &["--prune"]).ends(0);
-    apply.says(&["configmap/ours (kept) kept: ", "what stands on it asks to keep it"]);
+    apply.says(&["configmap/ours (kept) kept: ", "as an annotation of it asks"]);
     apply.says(&["1 pruned, 1 unchanged, 7 kept"]);
     for name in all.into_iter().chain(["rest"]) {
         assert!(site.has("ConfigMap", name), "{name}: {apply:#?}");
@@ -319,13 +317,13 @@ fn an_object_that_asks_to_be_kept_is_kept() {
     // As it was asked for: no difference.
     let diff = site.diff(folder.path(), &[]).ends(0);
     diff.says(&["= ConfigMap kept/argo"]);
-    diff.says(&["= all 7 are kept: ", "what stands on it asks to keep it"]);
+    diff.says(&["= all 7 are kept: ", "as an annotation of it asks"]);
     diff.says(&["0 to delete, 1 unchanged, 7 kept"]);
 }
 
 #[test]
 fn a_user_is_deleted_before_what_it_uses() {
-    let site = Site::new("order");
+    let site = TestNamespace::new("order");
     let volumes = "      volumes: [{name: env, configMap: {name: env}}]\n";
     let used = [
         ("account.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n".to_owned()),
@@ -350,14 +348,14 @@ fn a_user_is_deleted_before_what_it_uses() {
 
 #[test]
 fn a_label_that_somebody_takes_away_is_put_back_and_nothing_is_pruned() {
-    let site = Site::new("label");
+    let site = TestNamespace::new("label");
     let repo = Repo::new(&many(2));
     let _daemon = site.daemon(repo.path());
     site.await_data("c001", "key", "one");
     let window = site.window();
     let stripped = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
     site.api.merge(&site.at("ConfigMap", "c000"), "somebody", &stripped);
-    eventually("the label is back", SOON, || match count(&site) {
+    eventually("the label is back", DEFAULT_TIMEOUT, || match count(&site) {
         2 => Ok(()),
         other => Err(other.to_string()),
     });
@@ -367,7 +365,7 @@ fn a_label_that_somebody_takes_away_is_put_back_and_nothing_is_pruned() {
 
 #[test]
 fn a_label_that_is_gone_from_an_object_that_is_not_wanted_any_more_saves_it() {
-    let site = Site::new("label-unwanted");
+    let site = TestNamespace::new("label-unwanted");
     let folder = Folder::new(&many(2));
     site.apply(folder.path(), &[]).ends(0);
     let stripped = json!({"metadata": {"labels": {"applyset.kubernetes.io/part-of": null}}});
@@ -379,7 +377,7 @@ fn a_label_that_is_gone_from_an_object_that_is_not_wanted_any_more_saves_it() {
 
 #[test]
 fn a_copy_of_an_object_with_its_labels_is_not_pruned() {
-    let site = Site::new("copy");
+    let site = TestNamespace::new("copy");
     let folder = Folder::new(&many(2));
     site.apply(folder.path(), &[]).ends(0);
     let mut copy = site.get("ConfigMap", "c000").unwrap();
@@ -394,7 +392,7 @@ fn a_copy_of_an_object_with_its_labels_is_not_pruned() {
 
 #[test]
 fn a_kind_that_left_the_repository_is_still_pruned_by_a_new_process() {
-    let site = Site::new("last-of-kind");
+    let site = TestNamespace::new("last-of-kind");
     let folder = Folder::new(&many(2));
     folder.write("service.yaml", &yaml::service("web", "web"));
     site.apply(folder.path(), &[]).ends(0);
@@ -409,7 +407,7 @@ fn a_kind_that_left_the_repository_is_still_pruned_by_a_new_process() {
 
 #[test]
 fn what_holds_data_is_deleted_only_when_it_is_confirmed_by_name() {
-    let site = Site::new("precious");
+    let site = TestNamespace::new("precious");
     let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec:\n  \
                  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
     let folder = Folder::new(&many(20));
@@ -431,7 +429,7 @@ fn what_holds_data_is_deleted_only_when_it_is_confirmed_by_name() {
 
 #[test]
 fn an_inventory_whose_place_was_lost_prunes_nothing_unasked() {
-    let site = Site::new("prune-lost");
+    let site = TestNamespace::new("prune-lost");
     let map = |name: &str| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"));
     let first = Folder::new(&["a", "b", "c", "d", "e"].map(map));
     site.apply(first.path(), &[]).ends(0);
@@ -453,7 +451,7 @@ fn an_inventory_whose_place_was_lost_prunes_nothing_unasked() {
 
 #[test]
 fn a_daemon_that_knows_the_place_prunes_though_the_inventory_was_lost_meanwhile() {
-    let site = Site::new("prune-known");
+    let site = TestNamespace::new("prune-known");
     let files =
         ["a", "b", "c", "d", "e"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
     let repo = Repo::new(&files);

@@ -3,7 +3,9 @@
 use controlplane::AuditEvent;
 use serde_json::json;
 
-use crate::support::{Folder, Own, Repo, SOON, Site, Window, in_time, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, DedicatedCluster, Folder, Repo, TestNamespace, in_time, yaml,
+};
 
 /// Objects of many kinds, some with forms that the server stores otherwise.
 fn shop() -> Vec<(String, String)> {
@@ -40,7 +42,7 @@ fn shop() -> Vec<(String, String)> {
 
 #[test]
 fn a_second_apply_without_a_state_directory_sends_nothing() {
-    let site = Site::new("quiet-apply");
+    let site = TestNamespace::new("quiet-apply");
     let folder = Folder::new(&shop());
     site.apply(folder.path(), &["--wait"]).ends(0);
     let window = site.window();
@@ -51,14 +53,14 @@ fn a_second_apply_without_a_state_directory_sends_nothing() {
 }
 
 /// Returns the number of looks at the inventory.
-fn looks(window: &Window<'_>) -> usize {
+fn looks(window: &AuditWindow<'_>) -> usize {
     let is_look = |event: &&AuditEvent| event.verb == "get" && event.resource == "configmaps";
     window.calls().iter().filter(is_look).count()
 }
 
 #[test]
 fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
-    let site = Site::new("quiet-run");
+    let site = TestNamespace::new("quiet-run");
     let repo = Repo::new(&shop());
     site.apply(repo.path(), &["--ref", "HEAD", "--wait"]).ends(0);
     let window = site.window();
@@ -70,7 +72,7 @@ fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
         site.await_data("env", "a", value);
     }
     let first_lists = window.calls().iter().filter(|event| event.verb == "list").count();
-    in_time("two resyncs have passed", SOON, || {
+    in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
         let looks = looks(&window);
         if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
     });
@@ -84,8 +86,8 @@ fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
 #[test]
 fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     // Without controllers no Deployment ever becomes healthy.
-    let cluster = Own::bare();
-    let site = Site::on(&cluster, "quiet-new");
+    let cluster = DedicatedCluster::bare();
+    let site = TestNamespace::on(&cluster, "quiet-new");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 2, "one"))]);
     let configuration = site.configuration(repo.path(), "resync: 1s");
     // Once its inventory is tidy, so that nothing of what it made is claimed any more.
@@ -96,12 +98,12 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
         (is_tidy && told.contains("Deployment")).then_some(told)
     };
     let mut daemon = site.configured(&configuration);
-    let told = in_time("it is told what is not healthy", SOON, || open().ok_or("nothing is told"));
+    let told = in_time("it is told what is not healthy", DEFAULT_TIMEOUT, || open().ok_or("nothing is told"));
     daemon.stop();
     let window = site.window();
     let _daemon = site.configured(&configuration);
     // As many as it takes until late reports are written.
-    in_time("many resyncs have passed", SOON, || {
+    in_time("many resyncs have passed", DEFAULT_TIMEOUT, || {
         let looks = looks(&window);
         if looks >= 20 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
     });
@@ -111,7 +113,7 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
 
 #[test]
 fn a_commit_that_changes_no_object_sends_nothing() {
-    let site = Site::new("quiet-commit");
+    let site = TestNamespace::new("quiet-commit");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "b"))]);
     let daemon = site.daemon(repo.path());
     site.await_data("env", "a", "b");
@@ -131,7 +133,7 @@ fn a_commit_that_changes_no_object_sends_nothing() {
 
 #[test]
 fn an_empty_map_that_others_put_keys_into_is_as_wanted() {
-    let site = Site::new("quiet-empty");
+    let site = TestNamespace::new("quiet-empty");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
     site.apply(repo.path(), &["--wait"]).ends(0);
     // As `kubectl rollout restart` does: the manifest says `annotations: {}`.

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::{Repo, SOON, Site, at, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
 fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {
-    let site = Site::new("unread-budget");
+    let site = TestNamespace::new("unread-budget");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "example.org/web:1"))]);
     let daemon = site.daemon(repo.path());
     site.await_rollout("web");
@@ -22,12 +22,12 @@ fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_
     for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
         site.rhumb(command).says(&told);
     }
-    eventually("`why` tells that it waits, as the daemon told it last", SOON, || {
+    eventually("`why` tells that it waits, as the daemon told it last", DEFAULT_TIMEOUT, || {
         let told = site.rhumb(&["why", "deploy/web"]).all();
         if told.contains("phase    Waiting") { Ok(()) } else { Err(told) }
     });
     site.api.delete(&budget);
-    eventually("the newer image runs", SOON, || {
+    eventually("the newer image runs", DEFAULT_TIMEOUT, || {
         let image = site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
         if image == json!("example.org/web:2") { Ok(()) } else { Err(image) }
     });
@@ -35,7 +35,7 @@ fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_
 
 #[test]
 fn lines_of_what_failed_that_cannot_be_read_are_told() {
-    let site = Site::new("unread-rejected");
+    let site = TestNamespace::new("unread-rejected");
     let repo = Repo::new(&[("map.yaml", yaml::config_map("map", "a", "1"))]);
     let mut daemon = site.daemon(repo.path());
     site.await_data("map", "a", "1");
@@ -44,7 +44,7 @@ fn lines_of_what_failed_that_cannot_be_read_are_told() {
     site.api.merge(&inventory, "somebody", &json!({"data": {"rejected": "garbage\n{}\n"}}));
     let daemon = site.daemon(repo.path());
     daemon.says(&["WARN", "unread-rejected: 2 lines of `rejected` cannot be read", "is tried again"]);
-    eventually("an Event tells it", SOON, || {
+    eventually("an Event tells it", DEFAULT_TIMEOUT, || {
         let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.system()));
         let told = events.iter().any(|event| event["reason"] == "RecordUnreadable");
         if told { Ok(()) } else { Err(format!("{events:?}")) }

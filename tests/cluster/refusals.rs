@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Repo, SOON, Site, at, eventually, in_time, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, in_time, yaml};
 
 /// A Deployment whose pods take their environment from a ConfigMap or Secret.
 fn user_of(name: &str, kind: &str, needs: &str) -> String {
@@ -12,7 +12,7 @@ fn user_of(name: &str, kind: &str, needs: &str) -> String {
 }
 
 /// Refuses ConfigMaps with the key `forbidden` in the site's namespace.
-fn forbid(site: &Site<'_>) {
+fn forbid(site: &TestNamespace<'_>) {
     let name = format!("{}-policy", site.name);
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -35,7 +35,7 @@ fn forbid(site: &Site<'_>) {
     site.api.create(&at("ValidatingAdmissionPolicyBinding", "", ""), "setup", &binding);
     let probe = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}, "data": {"forbidden": ""}});
     let path = format!("{}?dryRun=All", site.at("ConfigMap", ""));
-    eventually("the policy is in force", SOON, || {
+    eventually("the policy is in force", DEFAULT_TIMEOUT, || {
         match site.api.call("POST", &path, "application/json", &probe) {
             Ok(_) => Err("the object was accepted"),
             Err(_) => Ok(()),
@@ -43,13 +43,13 @@ fn forbid(site: &Site<'_>) {
     });
 }
 
-fn allow(site: &Site<'_>) {
+fn allow(site: &TestNamespace<'_>) {
     site.api.delete(&at("ValidatingAdmissionPolicyBinding", "", &format!("{}-policy", site.name)));
 }
 
 #[test]
 fn an_object_that_admission_denies_waits_with_its_users_until_it_is_allowed() {
-    let site = Site::new("admission");
+    let site = TestNamespace::new("admission");
     forbid(&site);
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "forbidden", "x")),
@@ -72,7 +72,7 @@ fn an_object_that_admission_denies_waits_with_its_users_until_it_is_allowed() {
 
 #[test]
 fn a_change_that_admission_denies_leaves_the_accepted_content_defended() {
-    let site = Site::new("admission-change");
+    let site = TestNamespace::new("admission-change");
     forbid(&site);
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "a", "one")),
@@ -93,11 +93,11 @@ fn a_change_that_admission_denies_leaves_the_accepted_content_defended() {
 
 #[test]
 fn an_object_beyond_a_quota_waits_and_goes_through_when_the_quota_is_lifted() {
-    let site = Site::new("quota");
+    let site = TestNamespace::new("quota");
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"},
         "spec": {"hard": {"count/secrets": "0"}}});
     site.api.create(&site.at("ResourceQuota", ""), "setup", &quota);
-    eventually("the quota counts", SOON, || {
+    eventually("the quota counts", DEFAULT_TIMEOUT, || {
         match site.value("ResourceQuota", "few", "/status/hard/count~1secrets") {
             Value::String(_) => Ok(()),
             other => Err(other.to_string()),
@@ -123,12 +123,12 @@ fn an_object_beyond_a_quota_waits_and_goes_through_when_the_quota_is_lifted() {
 
 #[test]
 fn a_refusal_that_may_heal_is_tried_again_with_growing_rests() {
-    let site = Site::new("refusal-rests");
+    let site = TestNamespace::new("refusal-rests");
     forbid(&site);
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "forbidden", "x"))]);
     let window = site.window();
     let _daemon = site.configured(&site.configuration(repo.path(), "resync: 1s"));
-    let times = in_time("it is tried five times", SOON, || {
+    let times = in_time("it is tried five times", DEFAULT_TIMEOUT, || {
         let tries: Vec<_> =
             window.to("configmaps", "env").iter().map(|event| event.timestamp.as_millisecond()).collect();
         if tries.len() >= 6 { Ok(tries) } else { Err(format!("{} tries", tries.len())) }
@@ -148,7 +148,7 @@ fn immutable(value: &str) -> String {
 
 #[test]
 fn an_immutable_field_is_tried_once_until_its_content_changes() {
-    let site = Site::new("immutable");
+    let site = TestNamespace::new("immutable");
     let repo =
         Repo::new(&[("fixed.yaml", immutable("one")), ("other.yaml", yaml::config_map("other", "a", "one"))]);
     let daemon = site.configured(&site.configuration(repo.path(), "resync: 1s"));
@@ -176,7 +176,7 @@ fn an_immutable_field_is_tried_once_until_its_content_changes() {
 
 #[test]
 fn an_immutable_field_is_replaced_where_the_object_allows_it() {
-    let site = Site::new("immutable-recreate");
+    let site = TestNamespace::new("immutable-recreate");
     let allowed = |value: &str| {
         immutable(value)
             .replace("  name: fixed\n", "  name: fixed\n  annotations: {rhumb.dev/recreate: \"true\"}\n")
@@ -196,7 +196,7 @@ fn an_immutable_field_is_replaced_where_the_object_allows_it() {
 
 #[test]
 fn a_field_that_the_server_does_not_know_is_refused_with_its_path() {
-    let site = Site::new("unknown-field");
+    let site = TestNamespace::new("unknown-field");
     let mistyped = yaml::deployment("web", 1, "nginx:1").replace("        image:", "        imagee:");
     let repo = Repo::new(&[
         ("web.yaml", mistyped),

@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 
 use crate::customs::{HEAD, await_condition, custom, own};
 use crate::service::{Manager, configuration, repo, write};
-use crate::support::{Nodes, Own, Repo, SOON, Site, at, eventually, source, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, DedicatedCluster, Nodes, Repo, TestNamespace, at, eventually, source, yaml,
+};
 
 /// Claims of whoever is gone count until their workloads have rested for two minutes.
 const RECLAIMED: Duration = Duration::from_mins(4);
 
 #[test]
 fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes_on_when_it_comes_again() {
-    let site = Site::new("reload-gone");
+    let site = TestNamespace::new("reload-gone");
     let manager = Manager::new();
     let names = ["a", "b"];
     let files = |image: &str| {
@@ -38,14 +40,14 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
     shop.commit("Change all");
     let image = |name: &str| site.value("Deployment", name, "/spec/template/spec/containers/0/image");
     let newer = || names.iter().filter(|name| image(name) == "app:2").count();
-    eventually("one rolls", SOON, || if newer() == 1 { Ok(()) } else { Err("none does") });
+    eventually("one rolls", DEFAULT_TIMEOUT, || if newer() == 1 { Ok(()) } else { Err("none does") });
     let window = site.window();
     write(&site, &configuration(&site, settings, &[("reload-gone-ops", &ops)]));
     let mark = daemon.mark();
     daemon.signal("HUP");
     daemon.says_since(mark, &["the source reload-gone-shop is gone; its objects stay as they are"]);
     let lease = at("Lease", &site.system(), "rhumb-reload-gone-shop");
-    eventually("nobody holds its Lease", SOON, || {
+    eventually("nobody holds its Lease", DEFAULT_TIMEOUT, || {
         let holder = site.api.value(&lease, "/spec/holderIdentity");
         if holder.as_str().is_none_or(str::is_empty) { Ok(()) } else { Err(holder.to_string()) }
     });
@@ -78,7 +80,7 @@ fn a_source_that_goes_in_the_middle_of_its_rollout_leaves_nothing_taken_and_goes
 /// The file's sources count, whatever stands in the cluster.
 #[test]
 fn a_name_that_the_file_takes_and_gives_back_loses_and_doubles_nothing() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let both = |text: &str| ("both.yaml", yaml::config_map("both", "a", text));
     let theirs = Repo::new(&[("own.yaml", yaml::config_map("theirs", "a", "1")), both("theirs")]);
@@ -125,7 +127,7 @@ fn is_parent(object: &Value) -> bool {
 
 #[test]
 fn the_manager_hears_once_for_each_configuration_that_it_is_up() {
-    let site = Site::new("reload-many");
+    let site = TestNamespace::new("reload-many");
     let manager = Manager::new();
     let repos: Vec<(String, Repo)> =
         (0..20).map(|number| (format!("reload-many-{number}"), repo(&format!("m{number}")))).collect();
@@ -147,7 +149,7 @@ fn the_manager_hears_once_for_each_configuration_that_it_is_up() {
     }
     daemon.signal("TERM");
     heard.extend(manager.hears_all(&["STOPPING=1"]));
-    assert_eq!(daemon.ended(SOON).code(), Some(0));
+    assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(0));
     let count = |text: &str| heard.iter().filter(|message| message.contains(text)).count();
     assert_eq!((count("READY=1"), count("RELOADING=1")), (6, 5), "{heard:#?}");
 }
@@ -155,7 +157,7 @@ fn the_manager_hears_once_for_each_configuration_that_it_is_up() {
 /// Each line is for programs, those about a new configuration too.
 #[test]
 fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
-    let site = Site::new("reload-json");
+    let site = TestNamespace::new("reload-json");
     let manager = Manager::new();
     let shop = repo("env");
     let good = site.configuration(shop.path(), "");
@@ -187,7 +189,7 @@ fn claims_of(ledger: &str, name: &str) -> usize {
 /// has two claims.
 #[test]
 fn a_new_configuration_in_the_middle_of_steps_keeps_them() {
-    let site = Site::new("reload-steps");
+    let site = TestNamespace::new("reload-steps");
     let nodes = Nodes::new(&site, 2);
     let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
     let web = |image: &str| {
@@ -202,7 +204,7 @@ fn a_new_configuration_in_the_middle_of_steps_keeps_them() {
     let mut daemon = site.configured(&site.configuration(shop.path(), settings));
     site.await_rollout("web");
     let ready = || site.value("DaemonSet", "agent", "/status/numberReady");
-    eventually("both nodes are ready", SOON, || match ready() {
+    eventually("both nodes are ready", DEFAULT_TIMEOUT, || match ready() {
         count if count == json!(nodes.names.len()) => Ok(()),
         other => Err(other.to_string()),
     });
@@ -223,7 +225,7 @@ fn a_new_configuration_in_the_middle_of_steps_keeps_them() {
     let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
     let claims = || site.api.value(&budget, "/data/claims").as_str().unwrap_or_default().to_owned();
     let at_step = ["surge=1 step=1", "on-delete step=1"];
-    eventually("both are at their step", SOON, || {
+    eventually("both are at their step", DEFAULT_TIMEOUT, || {
         if overlays() == at_step && newer() == 2 {
             Ok(())
         } else {
@@ -249,7 +251,7 @@ fn a_new_configuration_in_the_middle_of_steps_keeps_them() {
     for name in ["deploy/web", "ds/agent"] {
         site.rhumb(&["rollout", "promote", name]).ends(0);
     }
-    eventually("both go on to their end", SOON, || {
+    eventually("both go on to their end", DEFAULT_TIMEOUT, || {
         if overlays() == ["", ""] && newer() == 5 {
             Ok(())
         } else {

@@ -6,30 +6,32 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Daemon, Manners, Remote, Repo, SOON, Site, Window, eventually, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Remote, Repo, ServerBehavior, TestNamespace, eventually, yaml,
+};
 
 /// The time after the remote's return by which a new commit must be there: looks at a failing
 /// remote are spread.
 const RETURN: Duration = Duration::from_secs(90);
 
-struct Bed {
-    site: Site<'static>,
+struct RemoteFixture {
+    site: TestNamespace<'static>,
     repo: Repo,
     remote: Remote,
     daemon: Daemon,
-    sent: Window<'static>,
+    sent: AuditWindow<'static>,
     turn: u32,
 }
 
-fn daemon(site: &Site<'_>, remote: &Remote) -> Daemon {
+fn daemon(site: &TestNamespace<'_>, remote: &Remote) -> Daemon {
     let mut command = site.command(&["run", &remote.url(), "--ref", "main", "--interval", "1s"]);
     remote.trusted(&mut command);
     Daemon::start(command)
 }
 
 /// A daemon that follows a remote, at rest.
-fn bed(name: &str) -> Bed {
-    let site = Site::new(name);
+fn fixture(name: &str) -> RemoteFixture {
+    let site = TestNamespace::new(name);
     let files: Vec<_> =
         (0..4).map(|n| (format!("m{n}.yaml"), yaml::config_map(&format!("m{n}"), "a", "1"))).collect();
     let repo = Repo::new(&files);
@@ -37,10 +39,10 @@ fn bed(name: &str) -> Bed {
     let daemon = daemon(&site, &remote);
     (0..4).for_each(|n| site.await_data(&format!("m{n}"), "a", "1"));
     let sent = site.window();
-    Bed { site, repo, remote, daemon, sent, turn: 1 }
+    RemoteFixture { site, repo, remote, daemon, sent, turn: 1 }
 }
 
-impl Bed {
+impl RemoteFixture {
     /// Checks that applied objects are defended, and nothing was pruned.
     #[track_caller]
     fn defends(&self) {
@@ -76,12 +78,12 @@ impl Bed {
     /// The remote fails so, which is told with the age of what is in force; it is left so for some
     /// looks.
     #[track_caller]
-    fn fails(&self, manners: Manners, words: &str) {
+    fn fails(&self, manners: ServerBehavior, words: &str) {
         let (mark, looks) = (self.daemon.mark(), self.remote.connections());
         self.remote.set(manners);
         self.daemon.says_since(mark, &["WARN", words, "in force: ", "last seen"]);
         self.defends();
-        eventually("it is looked at again", SOON, || {
+        eventually("it is looked at again", DEFAULT_TIMEOUT, || {
             let now = self.remote.connections() - looks;
             if now >= 2 { Ok(()) } else { Err(format!("{now} looks")) }
         });
@@ -89,27 +91,27 @@ impl Bed {
     }
 }
 
-fn survives(name: &str, manners: Manners, words: &str) {
-    let mut bed = bed(name);
-    bed.fails(manners, words);
-    let wanted = bed.push();
-    bed.remote.set(Manners::Good);
-    bed.recovers(&wanted);
+fn survives(name: &str, manners: ServerBehavior, words: &str) {
+    let mut fixture = fixture(name);
+    fixture.fails(manners, words);
+    let wanted = fixture.push();
+    fixture.remote.set(ServerBehavior::Good);
+    fixture.recovers(&wanted);
 }
 
 #[test]
 fn a_remote_that_is_down() {
-    survives("git-down", Manners::Down, "not reachable");
+    survives("git-down", ServerBehavior::Down, "not reachable");
 }
 
 #[test]
 fn a_remote_that_answers_with_a_page() {
-    survives("git-page", Manners::Page, "names no branch at all");
+    survives("git-page", ServerBehavior::Page, "names no branch at all");
 }
 
 #[test]
 fn a_remote_that_answers_with_nothing() {
-    survives("git-empty", Manners::Empty, "git-empty");
+    survives("git-empty", ServerBehavior::Empty, "git-empty");
 }
 
 /// Processes of git that talk to this server.
@@ -120,76 +122,78 @@ fn talking(remote: &Remote) -> usize {
 
 #[test]
 fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_end() {
-    let mut bed = bed("git-silent");
-    for manners in [Manners::SilentAfterHandshake, Manners::Silent] {
-        bed.remote.set(manners);
-        eventually("a look hangs", SOON, || if bed.remote.open() > 0 { Ok(()) } else { Err("none does") });
-        bed.defends();
+    let mut fixture = fixture("git-silent");
+    for manners in [ServerBehavior::SilentAfterHandshake, ServerBehavior::Silent] {
+        fixture.remote.set(manners);
+        eventually("a look hangs", DEFAULT_TIMEOUT, || {
+            if fixture.remote.open() > 0 { Ok(()) } else { Err("none does") }
+        });
+        fixture.defends();
     }
     let told = Instant::now();
-    assert_eq!(bed.daemon.stop().code(), Some(0));
+    assert_eq!(fixture.daemon.stop().code(), Some(0));
     assert!(told.elapsed() < Duration::from_secs(4), "it took {:?}", told.elapsed());
-    eventually("git's processes are gone", SOON, || match talking(&bed.remote) {
+    eventually("git's processes are gone", DEFAULT_TIMEOUT, || match talking(&fixture.remote) {
         0 => Ok(()),
         some => Err(format!("{some} are there")),
     });
     // A start without a remote: what the cluster shows of ours is defended by what was kept of its
     // revision.
-    let wanted = bed.push();
-    bed.daemon = daemon(&bed.site, &bed.remote);
-    bed.daemon.says(&["WARN", "in force: ", "not seen since"]);
-    bed.site.api.merge(&bed.site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
-    bed.site.await_data("m1", "a", "1");
-    bed.sent.assert_no_deletes();
-    bed.remote.set(Manners::Good);
-    bed.recovers(&wanted);
+    let wanted = fixture.push();
+    fixture.daemon = daemon(&fixture.site, &fixture.remote);
+    fixture.daemon.says(&["WARN", "in force: ", "not seen since"]);
+    fixture.site.api.merge(&fixture.site.at("ConfigMap", "m1"), "them", &json!({"data": {"a": "theirs"}}));
+    fixture.site.await_data("m1", "a", "1");
+    fixture.sent.assert_no_deletes();
+    fixture.remote.set(ServerBehavior::Good);
+    fixture.recovers(&wanted);
 }
 
 #[test]
 fn a_slow_remote_is_given_up_and_tried_again() {
-    survives("git-slow", Manners::Slow, "git-slow");
+    survives("git-slow", ServerBehavior::Slow, "git-slow");
 }
 
 #[test]
 fn a_history_that_was_rewritten_is_followed() {
-    let mut bed = bed("git-forced");
-    bed.repo.git(&["checkout", "--quiet", "--orphan", "other"]);
-    let wanted = bed.push();
-    bed.site.await_data_within(RETURN, "m0", "a", &wanted);
-    bed.defends();
-    bed.recovers(&wanted);
+    let mut fixture = fixture("git-forced");
+    fixture.repo.git(&["checkout", "--quiet", "--orphan", "other"]);
+    let wanted = fixture.push();
+    fixture.site.await_data_within(RETURN, "m0", "a", &wanted);
+    fixture.defends();
+    fixture.recovers(&wanted);
 }
 
 #[test]
 fn a_branch_that_was_deleted_deletes_nothing() {
-    let mut bed = bed("git-branch");
-    bed.repo.git(&["push", "--quiet", "origin", "HEAD:trunk"]);
+    let mut fixture = fixture("git-branch");
+    fixture.repo.git(&["push", "--quiet", "origin", "HEAD:trunk"]);
     // HEAD leads elsewhere, and is there: the server's answer is a whole one.
     let head = |name: &str| {
-        std::fs::write(bed.remote.path().join("HEAD"), format!("ref: refs/heads/{name}\n")).unwrap();
+        std::fs::write(fixture.remote.path().join("HEAD"), format!("ref: refs/heads/{name}\n")).unwrap();
     };
     head("trunk");
-    let mark = bed.daemon.mark();
-    bed.repo.git(&["push", "--quiet", "origin", ":main"]);
-    bed.daemon.says_since(mark, &["WARN", "main is gone", "nothing is deleted", "in force: "]);
-    bed.defends();
-    let wanted = bed.push();
-    bed.recovers(&wanted);
+    let mark = fixture.daemon.mark();
+    fixture.repo.git(&["push", "--quiet", "origin", ":main"]);
+    fixture.daemon.says_since(mark, &["WARN", "main is gone", "nothing is deleted", "in force: "]);
+    fixture.defends();
+    let wanted = fixture.push();
+    fixture.recovers(&wanted);
 }
 
 #[test]
 fn what_a_killed_fetch_left_behind_does_not_stand_in_the_way() {
-    let mut bed = bed("git-litter");
-    bed.daemon.kill();
-    let store = walk(bed.site.state.path(), "store.git");
+    let mut fixture = fixture("git-litter");
+    fixture.daemon.kill();
+    let store = walk(fixture.site.state.path(), "store.git");
     std::fs::write(store.join("shallow.lock"), "").unwrap();
     std::fs::create_dir_all(store.join("objects/pack")).unwrap();
     std::fs::write(store.join("objects/pack/tmp_pack_abc123"), "PACK half of it").unwrap();
-    let wanted = bed.push();
-    bed.daemon = daemon(&bed.site, &bed.remote);
-    bed.site.await_data_within(RETURN, "m0", "a", &wanted);
-    bed.defends();
-    bed.recovers(&wanted);
+    let wanted = fixture.push();
+    fixture.daemon = daemon(&fixture.site, &fixture.remote);
+    fixture.site.await_data_within(RETURN, "m0", "a", &wanted);
+    fixture.defends();
+    fixture.recovers(&wanted);
 }
 
 /// The first folder of this name below another.

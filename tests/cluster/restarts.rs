@@ -5,7 +5,9 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::budget::most_rolling;
-use crate::support::{Daemon, Repo, SOON, Site, Window, at, eventually, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, until, yaml,
+};
 
 const SETTINGS: &str = "budget: {soak: 0s, deadline: 4s, maxUnavailable: 100%}";
 const HASH: &str = "/spec/template/metadata/annotations/rhumb.dev~1config-hash";
@@ -36,27 +38,27 @@ fn repo(image: &str, words: &str) -> Repo {
 }
 
 /// A daemon at rest.
-fn daemon(site: &Site<'_>, repo: &Repo) -> Daemon {
+fn daemon(site: &TestNamespace<'_>, repo: &Repo) -> Daemon {
     let daemon = site.configured(&site.configuration(repo.path(), SETTINGS));
     at_rest(site);
     daemon
 }
 
 #[track_caller]
-fn at_rest(site: &Site<'_>) {
+fn at_rest(site: &TestNamespace<'_>) {
     site.await_rollout("web");
     site.await_free_budget();
 }
 
 /// Returns the number of templates that the Deployment has had: each restart counts, also one back
 /// to an older template.
-fn revision(site: &Site<'_>) -> Value {
+fn revision(site: &TestNamespace<'_>) -> Value {
     site.value("Deployment", "web", "/metadata/annotations/deployment.kubernetes.io~1revision")
 }
 
 #[track_caller]
-fn await_revision(site: &Site<'_>, number: &str) {
-    eventually(&format!("web is at revision {number}"), SOON, || match revision(site) {
+fn await_revision(site: &TestNamespace<'_>, number: &str) {
+    eventually(&format!("web is at revision {number}"), DEFAULT_TIMEOUT, || match revision(site) {
         shown if shown == json!(number) => Ok(()),
         shown => Err(shown),
     });
@@ -66,16 +68,16 @@ fn await_revision(site: &Site<'_>, number: &str) {
 
 /// Waits until it stands on the workload which data its pods have.
 #[track_caller]
-fn await_word(site: &Site<'_>) {
+fn await_word(site: &TestNamespace<'_>) {
     await_word_of(site, "web");
 }
 
-fn await_word_of(site: &Site<'_>, name: &str) {
+fn await_word_of(site: &TestNamespace<'_>, name: &str) {
     let told = "/metadata/annotations/rhumb.dev~1config";
     until(&format!("{name} tells its data"), || site.value("Deployment", name, told).is_string());
 }
 
-fn secret(site: &Site<'_>, value: &str) {
+fn secret(site: &TestNamespace<'_>, value: &str) {
     let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls"}, "stringData": {"a": value}});
     if site.has("Secret", "tls") {
         site.api.merge(&site.at("Secret", "tls"), "somebody", &json!({"stringData": {"a": value}}));
@@ -85,13 +87,13 @@ fn secret(site: &Site<'_>, value: &str) {
 }
 
 /// Our writes, in order.
-fn written(window: &Window<'_>) -> Vec<String> {
+fn written(window: &AuditWindow<'_>) -> Vec<String> {
     let named = window.writes().into_iter().filter(|event| event.code < 300).map(|event| event.name);
     named.filter(|name| name == "env" || name == "web").collect()
 }
 
 /// No pod can be added any more.
-fn forbid_pods(site: &Site<'_>) {
+fn forbid_pods(site: &TestNamespace<'_>) {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "2"}}});
     site.api.create(&site.at("ResourceQuota", ""), "setup", &quota);
     until("the quota counts", || site.value("ResourceQuota", "full", "/status/used/pods") == json!("2"));
@@ -99,7 +101,7 @@ fn forbid_pods(site: &Site<'_>) {
 
 #[test]
 fn a_change_of_a_config_map_from_git_restarts_once_and_in_order() {
-    let site = Site::new("restart-git");
+    let site = TestNamespace::new("restart-git");
     let repo = repo("nginx:1", WORD);
     let mut first = daemon(&site, &repo);
     await_word(&site);
@@ -135,7 +137,7 @@ fn a_change_of_a_config_map_from_git_restarts_once_and_in_order() {
 
 #[test]
 fn both_in_one_commit_are_one_rollout() {
-    let site = Site::new("restart-both");
+    let site = TestNamespace::new("restart-both");
     let repo = repo("nginx:1", WORD);
     let _daemon = daemon(&site, &repo);
     await_word(&site);
@@ -149,7 +151,7 @@ fn both_in_one_commit_are_one_rollout() {
 
 #[test]
 fn a_secret_of_somebody_else_restarts_within_the_budget_and_is_shown_nowhere() {
-    let site = Site::new("restart-secret");
+    let site = TestNamespace::new("restart-secret");
     let slow = "{controlplane/ready-delay: 500ms}";
     let repo = Repo::new(&[("env.yaml", env("one"))]);
     let names = ["a", "b", "web"];
@@ -195,7 +197,7 @@ fn a_secret_of_somebody_else_restarts_within_the_budget_and_is_shown_nowhere() {
 
 #[test]
 fn a_diff_says_what_would_restart_and_why() {
-    let site = Site::new("restart-diff");
+    let site = TestNamespace::new("restart-diff");
     let repo = repo("nginx:1", WORD);
     secret(&site, "first");
     let mut daemon = daemon(&site, &repo);
@@ -220,7 +222,7 @@ fn a_diff_says_what_would_restart_and_why() {
 
 #[test]
 fn a_config_map_that_breaks_pods_goes_back_with_them() {
-    let site = Site::new("restart-bad");
+    let site = TestNamespace::new("restart-bad");
     let repo = repo("nginx:1", WORD);
     let first = daemon(&site, &repo);
     await_word(&site);
@@ -232,7 +234,7 @@ fn a_config_map_that_breaks_pods_goes_back_with_them() {
     at_rest(&site);
     let told = site.rhumb(&["why", "deploy/web"]).ends(0);
     told.says(&["phase", "RolledBack"]);
-    told.says(&["because", "restarted as the data of ConfigMap env changed"]);
+    told.says(&["reason", "restarted as the data of ConfigMap env changed"]);
     assert_eq!(site.value("Deployment", "web", HASH), Value::Null);
     drop(first);
     site.api.delete(&site.at("ResourceQuota", "full"));
@@ -249,7 +251,7 @@ fn a_config_map_that_breaks_pods_goes_back_with_them() {
 
 #[test]
 fn a_secret_of_somebody_else_that_breaks_pods_is_told_and_left() {
-    let site = Site::new("restart-held");
+    let site = TestNamespace::new("restart-held");
     let repo = repo("nginx:1", WORD);
     secret(&site, "first");
     let daemon = daemon(&site, &repo);
@@ -273,7 +275,7 @@ fn a_secret_of_somebody_else_that_breaks_pods_is_told_and_left() {
 
 #[test]
 fn what_changed_while_rhumb_was_down_restarts_once() {
-    let site = Site::new("restart-down");
+    let site = TestNamespace::new("restart-down");
     let repo = repo("nginx:1", WORD);
     secret(&site, "first");
     let mut first = daemon(&site, &repo);
@@ -293,7 +295,7 @@ fn what_changed_while_rhumb_was_down_restarts_once() {
 
 #[test]
 fn a_pause_keeps_pods_as_they_are() {
-    let site = Site::new("restart-pause");
+    let site = TestNamespace::new("restart-pause");
     let repo = repo("nginx:1", WORD);
     secret(&site, "first");
     let _daemon = daemon(&site, &repo);
@@ -310,7 +312,7 @@ fn a_pause_keeps_pods_as_they_are() {
 
 #[test]
 fn what_may_not_be_read_restarts_nothing_and_holds_up_nothing() {
-    let mut site = Site::new("restart-rights");
+    let mut site = TestNamespace::new("restart-rights");
     let rules = json!([
         {"apiGroups": ["*"], "resources": ["configmaps", "deployments", "namespaces", "pods", "replicasets"], "verbs": ["*"]},
         {"nonResourceURLs": ["*"], "verbs": ["get"]}
@@ -337,7 +339,7 @@ fn what_may_not_be_read_restarts_nothing_and_holds_up_nothing() {
 
 #[test]
 fn two_daemons_end_with_one_key() {
-    let site = Site::new("restart-two");
+    let site = TestNamespace::new("restart-two");
     let repo = repo("nginx:1", WORD);
     let other = site.with_empty_state();
     let configuration = site.configuration(repo.path(), SETTINGS);

@@ -4,7 +4,9 @@
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{Repo, Run, SOON, Site, at, eventually, run, source, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, ProgramOutput, Repo, TestNamespace, at, eventually, run, source, until, yaml,
+};
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -43,13 +45,13 @@ fn files(image: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn check(site: &Site<'_>, repo: &Repo) -> Run {
+fn check(site: &TestNamespace<'_>, repo: &Repo) -> ProgramOutput {
     site.rhumb(&["check", repo.path().to_str().unwrap(), "-o", "json"])
 }
 
 /// Grants a user exactly what is printed for a repository.
-fn granted<'a>(name: &str, repo: &Repo) -> Site<'a> {
-    let mut site = Site::new(name);
+fn granted<'a>(name: &str, repo: &Repo) -> TestNamespace<'a> {
+    let mut site = TestNamespace::new(name);
     site.limited();
     let missing = check(&site, repo).ends(1).json();
     assert!(missing["denied"].as_array().unwrap().len() > 20, "{missing:#}");
@@ -93,7 +95,7 @@ fn with_the_roles_that_are_printed_nothing_is_forbidden() {
 
 #[test]
 fn a_source_without_secrets_rolls_beside_one_with_them() {
-    let mut site = Site::new("rights-sealed");
+    let mut site = TestNamespace::new("rights-sealed");
     let user = |image: &str, key: &str| {
         let from = "        envFrom:\n        - secretRef: {name: key}\n        image:";
         let web = yaml::deployment("web", 1, image).replace("        image:", from);
@@ -152,7 +154,7 @@ spec:
 #[test]
 fn policies_with_parameters_are_taken_with_the_roles_that_are_printed() {
     let repo = Repo::new(&[("policies.yaml", POLICIES.to_owned())]);
-    let mut site = Site::new("rights-admission");
+    let mut site = TestNamespace::new("rights-admission");
     site.limited();
     let printed = site.rhumb(&["rbac", repo.path().to_str().unwrap(), "--user", &site.user]).ends(0).stdout;
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
@@ -177,7 +179,7 @@ fn each_rule_that_is_taken_away_is_named() {
             let gone = rules.remove(number);
             site.api.merge(&path, "setup", &json!({"rules": rules}));
             let what = format!("{gone} of {path} is named");
-            let report = eventually(&what, SOON, || {
+            let report = eventually(&what, DEFAULT_TIMEOUT, || {
                 // Until the server has heard of it, the one before may still be missing.
                 let told = check(&site, &repo);
                 let report = told.json();
@@ -211,7 +213,7 @@ fn is_of(denied: &Value, rule: &Value) -> bool {
 
 #[test]
 fn a_check_says_what_is_wrong_beside_rights() {
-    let site = Site::new("rights-beside");
+    let site = TestNamespace::new("rights-beside");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let source = repo.path().to_str().unwrap().to_owned();
     let good = site.rhumb(&["check", &source]).ends(0);
@@ -252,7 +254,7 @@ fn a_check_says_what_is_wrong_beside_rights() {
                  metadata: {name: rights-made}}";
     repo.write("homes.yaml", homes);
     let unmade = site.rhumb(&["check", &source]).ends(1);
-    unmade.says(&["missing namespace rights-nowhere is not there, and no source has it"]);
+    unmade.says(&["missing namespace rights-nowhere does not exist, and no source contains it"]);
     assert!(!unmade.stdout.contains("rights-made"), "{unmade:#?}");
     repo.remove("homes.yaml");
     // An object that is held back for an error would be missing in the roles.
@@ -267,7 +269,7 @@ fn a_check_says_what_is_wrong_beside_rights() {
 
 #[test]
 fn one_source_that_cannot_be_read_hides_nothing_of_another() {
-    let site = Site::new("rights-unread");
+    let site = TestNamespace::new("rights-unread");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let file = site.state.path().join("rhumb.yaml");
     let gone = source("gone", &site.name, &site.state.path().join("nowhere"), "");
@@ -285,7 +287,7 @@ fn one_source_that_cannot_be_read_hides_nothing_of_another() {
 #[test]
 fn a_no_has_the_words_of_the_server() {
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
-    let mut site = Site::new("rights-words");
+    let mut site = TestNamespace::new("rights-words");
     let proxy = site.cluster.fault_proxy(0).unwrap();
     site.through(&proxy);
     let answered = |status: Value| {
@@ -317,7 +319,7 @@ fn a_no_has_the_words_of_the_server() {
 
 #[test]
 fn only_who_can_be_bound_is_bound() {
-    let site = Site::new("rights-bound");
+    let site = TestNamespace::new("rights-bound");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let rbac = |flag: &str, value: &str| site.rhumb(&["rbac", repo.path().to_str().unwrap(), flag, value]);
     for wrong in ["a", "/", "a/", "/b", "a/b/c", "A/b", "a/B", "a/b..c"] {

@@ -6,22 +6,24 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Daemon, Repo, SOON, Site, at, eventually, run, source, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, run, source, until, yaml,
+};
 
 /// Claims of whoever is gone count until their workloads have rested for two minutes.
 const RECLAIMED: Duration = Duration::from_mins(4);
 
 /// One of two daemons on the same budget.
-struct Side<'a> {
-    site: Site<'a>,
+struct ClaimingDaemon<'a> {
+    site: TestNamespace<'a>,
     file: PathBuf,
     repo: Repo,
     namespace: String,
     workload: (&'static str, &'static str),
 }
 
-impl<'a> Side<'a> {
-    fn new(site: &Site<'a>, name: &str, workload: (&'static str, &'static str)) -> Self {
+impl<'a> ClaimingDaemon<'a> {
+    fn new(site: &TestNamespace<'a>, name: &str, workload: (&'static str, &'static str)) -> Self {
         let namespace = format!("{}-{name}", site.name);
         let made = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
         site.api.create("/api/v1/namespaces", "setup", &made);
@@ -54,7 +56,7 @@ impl<'a> Side<'a> {
     }
 
     fn check_says(&self, text: &str) {
-        eventually("the check tells", SOON, || {
+        eventually("the check tells", DEFAULT_TIMEOUT, || {
             let mut command = self.site.bare_command();
             command.args(["check", "--config"]).arg(&self.file);
             let told = run(command);
@@ -66,11 +68,9 @@ impl<'a> Side<'a> {
         let mut command = self.site.bare_command();
         command.args(["run", "-v", "--config"]).arg(&self.file);
         let daemon = Daemon::start(command);
-        eventually(
-            "it is rolled out",
-            SOON,
-            || if self.is_done("app:1") { Ok(()) } else { Err("it is not") },
-        );
+        eventually("it is rolled out", DEFAULT_TIMEOUT, || {
+            if self.is_done("app:1") { Ok(()) } else { Err("it is not") }
+        });
         daemon
     }
 
@@ -99,9 +99,9 @@ impl<'a> Side<'a> {
 
 #[test]
 fn the_claim_of_a_daemon_that_is_gone_holds_nobody_up_for_ever_with_the_roles_that_are_printed() {
-    let site = Site::new("rights-claims");
-    let gone = Side::new(&site, "gone", ("StatefulSet", "db")).granted();
-    let stays = Side::new(&site, "stays", ("Deployment", "web")).granted();
+    let site = TestNamespace::new("rights-claims");
+    let gone = ClaimingDaemon::new(&site, "gone", ("StatefulSet", "db")).granted();
+    let stays = ClaimingDaemon::new(&site, "stays", ("Deployment", "web")).granted();
     let (mut first, second) = (gone.start(), stays.start());
     site.await_free_budget();
     let window = stays.site.window();
@@ -109,7 +109,8 @@ fn the_claim_of_a_daemon_that_is_gone_holds_nobody_up_for_ever_with_the_roles_th
     until("it rolls", || gone.has("app:2"));
     first.kill();
     stays.change("{}");
-    second.says(&["Deployment rights-claims-stays/web", "are rolling: StatefulSet rights-claims-gone/db"]);
+    second
+        .says(&["Deployment rights-claims-stays/web", "are rolling out: StatefulSet rights-claims-gone/db"]);
     let change = || if stays.has("app:2") { Ok(()) } else { Err(second.log()) };
     eventually("the other one rolls", RECLAIMED, change);
     let forbidden: Vec<_> = window.calls().into_iter().filter(|call| call.code == 403).collect();
@@ -118,9 +119,9 @@ fn the_claim_of_a_daemon_that_is_gone_holds_nobody_up_for_ever_with_the_roles_th
 
 #[test]
 fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
-    let site = Site::new("claims-hidden");
-    let gone = Side::new(&site, "gone", ("StatefulSet", "db")).granted();
-    let stays = Side::new(&site, "stays", ("Deployment", "web")).granted();
+    let site = TestNamespace::new("claims-hidden");
+    let gone = ClaimingDaemon::new(&site, "gone", ("StatefulSet", "db")).granted();
+    let stays = ClaimingDaemon::new(&site, "stays", ("Deployment", "web")).granted();
     let (mut first, second) = (gone.start(), stays.start());
     site.await_free_budget();
     // As printed by an older version.
@@ -139,10 +140,10 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
     until("it rolls", || gone.has("app:2"));
     first.kill();
     stays.change("{}");
-    let told = ["whether StatefulSet claims-hidden-gone/db still rolls is not known", "cannot list"];
-    second.says(&[&["WARN", "what another daemon has claimed counts"], &told[1..]].concat());
+    let told = ["not known whether StatefulSet claims-hidden-gone/db is still rolling out", "cannot list"];
+    second.says(&[&["WARN", "the claim of another daemon counts"], &told[1..]].concat());
     second.says(&[&["Deployment claims-hidden-stays/web"], &told[..]].concat());
-    eventually("it is told why", SOON, || {
+    eventually("it is told why", DEFAULT_TIMEOUT, || {
         let mut command = stays.site.bare_command();
         command.args(["why", "Deployment/web", "-n", &stays.namespace, "--name", &stays.namespace]);
         let why = run(command);
@@ -152,9 +153,9 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
 
 #[test]
 fn the_claim_of_a_daemon_that_is_gone_counts_as_long_as_its_workload_rolls() {
-    let site = Site::new("claims-long");
-    let gone = Side::new(&site, "gone", ("Deployment", "db"));
-    let stays = Side::new(&site, "stays", ("Deployment", "web"));
+    let site = TestNamespace::new("claims-long");
+    let gone = ClaimingDaemon::new(&site, "gone", ("Deployment", "db"));
+    let stays = ClaimingDaemon::new(&site, "stays", ("Deployment", "web"));
     let (mut first, second) = (gone.start(), stays.start());
     site.await_free_budget();
     // Longer than a claim counts whose workload rests.
@@ -162,7 +163,7 @@ fn the_claim_of_a_daemon_that_is_gone_counts_as_long_as_its_workload_rolls() {
     until("it rolls", || gone.has("app:2"));
     first.kill();
     stays.change("{}");
-    second.says(&["Deployment claims-long-stays/web", "are rolling: Deployment claims-long-gone/db"]);
+    second.says(&["Deployment claims-long-stays/web", "are rolling out: Deployment claims-long-gone/db"]);
     let done = || if gone.is_done("app:2") { Ok(()) } else { Err(gone.value("/status").to_string()) };
     eventually("the first one is rolled out", RECLAIMED, done);
     assert!(!stays.has("app:2"), "both rolled at once, and one may: {}", second.log());

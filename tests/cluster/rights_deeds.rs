@@ -7,27 +7,30 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::customs::{HEAD, await_condition, custom, own};
-use crate::support::{Daemon, Own, Repo, SOON, Site, Window, at, eventually, run, source, until, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, at, eventually, run, source,
+    until, yaml,
+};
 
 /// A command with a configuration.
-fn with_config(site: &Site<'_>, arguments: &[&str]) -> Command {
+fn with_config(site: &TestNamespace<'_>, arguments: &[&str]) -> Command {
     let mut command = site.bare_command();
     command.args(arguments).arg("--config").arg(site.state.path().join("rhumb.yaml"));
     command
 }
 
 /// Grants exactly what is printed for a configuration.
-fn grant(site: &Site<'_>, text: &str) {
+fn grant(site: &TestNamespace<'_>, text: &str) {
     fs::write(site.state.path().join("rhumb.yaml"), text).unwrap();
     let printed = run(with_config(site, &["rbac", "--user", &site.user])).ends(0).stdout;
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
-    eventually("all is granted", SOON, || {
+    eventually("all is granted", DEFAULT_TIMEOUT, || {
         let told = run(with_config(site, &["check"]));
         if told.stdout.contains("missing the right to") { Err(told.all()) } else { Ok(()) }
     });
 }
 
-fn assert_nothing_forbidden(window: &Window<'_>) {
+fn assert_nothing_forbidden(window: &AuditWindow<'_>) {
     let forbidden: Vec<_> = window.calls().into_iter().filter(|call| call.code == 403).collect();
     assert!(forbidden.is_empty(), "{forbidden:#?}");
 }
@@ -40,7 +43,7 @@ fn stepped(image: &str) -> String {
 
 #[test]
 fn rollouts_go_on_and_back_and_two_replicas_share_what_is_observed_and_what_is_not() {
-    let mut site = Site::new("rights-deeds");
+    let mut site = TestNamespace::new("rights-deeds");
     let there = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "env"}, "data": {"b": "theirs"}});
     site.api.create(&site.at("ConfigMap", ""), "kubectl-create", &there);
     let set = |tag: &str| yaml::workload("StatefulSet", "db", 2, &format!("pg:{tag}"), "{}");
@@ -73,7 +76,7 @@ fn rollouts_go_on_and_back_and_two_replicas_share_what_is_observed_and_what_is_n
     until("it is whole", || image("StatefulSet", "db") == json!("pg:1") && ready());
     // A step that is let go, and one that is taken back.
     let order = |what: &str| {
-        eventually(&format!("{what} is done"), SOON, || {
+        eventually(&format!("{what} is done"), DEFAULT_TIMEOUT, || {
             let mut command = site.bare_command();
             command.args(["rollout", what, "deploy/web", "--name", &site.name, "-n", &site.name]);
             let told = run(command);
@@ -103,7 +106,7 @@ fn rollouts_go_on_and_back_and_two_replicas_share_what_is_observed_and_what_is_n
 
 #[test]
 fn a_source_in_the_cluster_comes_and_is_taken_away_with_its_objects() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let mut site = own(&cluster);
     site.limited();
     let repo =
@@ -120,9 +123,11 @@ fn a_source_in_the_cluster_comes_and_is_taken_away_with_its_objects() {
     repo.change("a.yaml", &yaml::config_map("one", "a", "2"));
     site.await_data("one", "a", "2");
     site.api.delete(&at("Source", &site.system(), "all"));
-    eventually("it is gone", SOON * 2, || match site.api.get(&at("Source", &site.system(), "all")) {
-        None => Ok(()),
-        Some(source) => Err(source.to_string()),
+    eventually("it is gone", DEFAULT_TIMEOUT * 2, || {
+        match site.api.get(&at("Source", &site.system(), "all")) {
+            None => Ok(()),
+            Some(source) => Err(source.to_string()),
+        }
     });
     assert!(!site.has("ConfigMap", "one") && !site.has("Service", "web"));
     assert_nothing_forbidden(&window);

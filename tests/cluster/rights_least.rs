@@ -4,10 +4,10 @@
 use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Repo, Site, at, source, until, yaml};
+use crate::support::{Daemon, Repo, TestNamespace, at, source, until, yaml};
 
 /// Grants the user exactly what is printed, which takes back what was printed before.
-fn grant(site: &Site<'_>, text: &str) -> String {
+fn grant(site: &TestNamespace<'_>, text: &str) -> String {
     let printed = site.with_config(&["rbac", "--user", &site.user], text).ends(0).stdout;
     site.cluster.kubectl_in(&["apply", "-f", "-"], &printed).unwrap();
     until("all is granted", || !site.with_config(&["check"], text).stdout.contains("missing the right to"));
@@ -23,7 +23,7 @@ fn rolled(image: &str) -> [(&'static str, String); 2] {
 
 #[test]
 fn who_only_observes_may_only_look_and_writes_nothing() {
-    let mut site = Site::new("rights-observed");
+    let mut site = TestNamespace::new("rights-observed");
     let repo = Repo::new(&rolled("app:1"));
     site.apply(repo.path(), &["--wait=60s"]).ends(0);
     let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
@@ -41,10 +41,10 @@ fn who_only_observes_may_only_look_and_writes_nothing() {
     for verb in ["create", "patch", "delete"] {
         assert!(!printed.contains(&format!("- {verb}\n")), "{printed}");
     }
-    site.with_config(&["check"], &text).ends(0).says(&["ok ", "only observes"]);
+    site.with_config(&["check"], &text).ends(0).says(&["ok ", "observe: true"]);
     let window = site.window();
     let daemon = Daemon::start(site.command_with_config(&["run", "-v"], &text));
-    daemon.says(&["Deployment rights-observed/web", "only observed"]);
+    daemon.says(&["Deployment rights-observed/web", "observe: true"]);
     daemon.says(&["ConfigMap rights-observed/env", "it is released together with"]);
     // A wait is in the rollout ledger within some 2 s; the second resync from now is later than
     // that.
@@ -61,7 +61,7 @@ fn who_only_observes_may_only_look_and_writes_nothing() {
 
 #[test]
 fn who_prunes_nothing_may_delete_nothing_but_what_asks_to_be_made_anew() {
-    let mut site = Site::new("rights-kept");
+    let mut site = TestNamespace::new("rights-kept");
     let job = |image: &str| {
         format!(
             "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: once\n  annotations: {{rhumb.dev/recreate: 'true'}}\n\
@@ -99,7 +99,7 @@ fn who_prunes_nothing_may_delete_nothing_but_what_asks_to_be_made_anew() {
 
 #[test]
 fn a_check_names_what_a_source_has_and_no_longer_holds() {
-    let mut site = Site::new("rights-remains");
+    let mut site = TestNamespace::new("rights-remains");
     let away = format!("{}-away", site.name);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": away}});
     site.api.create("/api/v1/namespaces", "setup", &namespace);
@@ -141,7 +141,7 @@ fn a_check_names_what_a_source_has_and_no_longer_holds() {
     }
     let window = site.window();
     let daemon = site.daemon(repo.path());
-    daemon.says(&["3 deletions wait for a person"]);
+    daemon.says(&["3 pending deletions"]);
     let listed = site.rhumb(&["prune", "list", "-o", "name"]).ends(0).stdout;
     let words: Vec<&str> = ["prune", "confirm"].into_iter().chain(listed.lines()).collect();
     site.rhumb(&words).ends(0);
@@ -155,7 +155,7 @@ fn a_check_names_what_a_source_has_and_no_longer_holds() {
 
 #[test]
 fn a_group_whose_server_is_away_is_no_all_is_well() {
-    let site = Site::new("rights-away");
+    let site = TestNamespace::new("rights-away");
     let group = "away.rights.example.org";
     let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": format!("v1.{group}")},
         "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10,
@@ -186,7 +186,7 @@ fn a_group_whose_server_is_away_is_no_all_is_well() {
 
 #[test]
 fn a_server_that_does_not_tell_is_no_all_is_well() {
-    let mut site = Site::new("rights-silent");
+    let mut site = TestNamespace::new("rights-silent");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let proxy = site.cluster.fault_proxy(0).unwrap();
     site.through(&proxy);
@@ -209,7 +209,7 @@ fn a_server_that_does_not_tell_is_no_all_is_well() {
 
 #[test]
 fn a_binding_whose_policy_nobody_has_is_said_to_be_one() {
-    let site = Site::new("rights-unbound");
+    let site = TestNamespace::new("rights-unbound");
     let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: \
                    rights-unbound}\nspec: {policyName: nobody, validationActions: [Deny], paramRef: {selector: {}, \
                    parameterNotFoundAction: Allow}}\n";

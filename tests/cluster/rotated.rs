@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Daemon, Held, Own, Repo, SHARED, SOON, Site, Window, at, await_shares, eventually, shared_name, source,
-    yaml,
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, SHARED, TestNamespace, WritesByHolder, at,
+    await_shares, eventually, shared_name, source, yaml,
 };
 
 fn replace(file: &Path, text: impl AsRef<[u8]>) {
@@ -27,7 +27,7 @@ fn user(kubeconfig: &mut Value) -> &mut Value {
     &mut kubeconfig["users"][0]["user"]
 }
 
-fn start(site: &Site<'_>, kubeconfig: &Path, text: &str) -> Daemon {
+fn start(site: &TestNamespace<'_>, kubeconfig: &Path, text: &str) -> Daemon {
     let file = site.state.path().join("rhumb.yaml");
     fs::write(&file, text).unwrap();
     let mut command = site.bare_command();
@@ -39,7 +39,7 @@ fn start(site: &Site<'_>, kubeconfig: &Path, text: &str) -> Daemon {
 /// other.
 #[test]
 fn a_client_certificate_is_followed_in_its_files() {
-    let site = Site::new("rotated-cert");
+    let site = TestNamespace::new("rotated-cert");
     let other = format!("{}-newer", site.user);
     let newer = site.cluster.kubeconfig_for(&other).unwrap();
     let dir = site.state.path();
@@ -59,7 +59,7 @@ fn a_client_certificate_is_followed_in_its_files() {
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let mut daemon = start(&site, &path, &site.configuration(repo.path(), ""));
     site.await_data("env", "a", "1");
-    let window = Window::new(site.cluster, &other);
+    let window = AuditWindow::new(site.cluster, &other);
     put(&newer);
     let said = daemon.says(&["newer credentials are in use: "]);
     assert!(said.contains("/key changed") && !said.contains("kubeconfig"), "{said}");
@@ -70,7 +70,7 @@ fn a_client_certificate_is_followed_in_its_files() {
 }
 
 struct Account<'a> {
-    site: &'a Site<'a>,
+    site: &'a TestNamespace<'a>,
     token: PathBuf,
 }
 
@@ -88,8 +88,8 @@ impl Account<'_> {
 /// again.
 #[test]
 fn a_token_that_is_refused_before_a_newer_one_is_there_lets_nobody_write_beside_a_lease() {
-    let cluster = Own::bare();
-    let one = Site::on(&cluster, "rotated-lease");
+    let cluster = DedicatedCluster::bare();
+    let one = TestNamespace::on(&cluster, "rotated-lease");
     let mut other = one.with_empty_state();
     other.known_as("other");
     let account = Account { site: &one, token: one.state.path().join("token") };
@@ -116,15 +116,15 @@ fn a_token_that_is_refused_before_a_newer_one_is_there_lets_nobody_write_beside_
         repo.change("env.yaml", &content(turn));
         account.make();
         one.await_data_within(SHARED, "env", "a", turn);
-        let window = Window::new(&cluster, &name);
-        eventually("it is heard again", SOON, || {
+        let window = AuditWindow::new(&cluster, &name);
+        eventually("it is heard again", DEFAULT_TIMEOUT, || {
             let answered = window.calls().iter().any(|event| event.code == 200);
             if answered { Ok(()) } else { Err("it is not") }
         });
     }
     await_shares(&one, SHARED, &[1]);
-    let counts =
-        Held::by(&cluster, [&name, &other.user]).judge(|event| (event.name == "env").then(|| shared_name(0)));
+    let counts = WritesByHolder::by(&cluster, [&name, &other.user])
+        .judge(|event| (event.name == "env").then(|| shared_name(0)));
     assert!(counts["configmaps"] >= 3 && counts.contains_key("leases"), "{counts:?}");
     assert!(one.api.get(&at("Lease", &one.system(), "rhumb-source-0")).is_some());
     assert_eq!((first.stop().code(), second.stop().code()), (Some(0), Some(0)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::support::{Repo, SOON, Site, Window, in_time, shared};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, in_time, shared};
 
 /// The folder, or a line that says how to name it.
 fn manifests() -> Option<PathBuf> {
@@ -42,7 +42,7 @@ fn project(files: &[&str], namespace: &str) -> Option<Repo> {
 }
 
 /// The objects that were sent and refused, and fails if anything was sent and taken.
-fn refused(window: &Window<'_>) -> BTreeSet<String> {
+fn refused(window: &AuditWindow<'_>) -> BTreeSet<String> {
     let writes = window.writes();
     let taken: Vec<_> = writes.iter().filter(|event| event.code < 400).collect();
     assert!(taken.is_empty(), "sent: {taken:#?}");
@@ -51,7 +51,7 @@ fn refused(window: &Window<'_>) -> BTreeSet<String> {
 
 /// Applies a project, and again by a new process, and follows it with a daemon: what the server
 /// took is sent once. `open` begins the names of the `count` objects that the server does not take.
-fn check(site: &Site<'_>, repo: &Repo, open: &[&str], count: usize) {
+fn check(site: &TestNamespace<'_>, repo: &Repo, open: &[&str], count: usize) {
     let first = site.apply(repo.path(), &[]);
     let waits = |line: &&str| line.contains(" refused: ") || line.contains(" waiting: ");
     let open_now: Vec<&str> = first.stdout.lines().filter(waits).collect();
@@ -68,7 +68,7 @@ fn check(site: &Site<'_>, repo: &Repo, open: &[&str], count: usize) {
     let new = site.with_empty_state();
     let daemon = new.configured(&site.configuration(repo.path(), "resync: 1s"));
     daemon.says(&["read"]);
-    in_time("two resyncs have passed", SOON, || {
+    in_time("two resyncs have passed", DEFAULT_TIMEOUT, || {
         let looks =
             window.calls().into_iter().filter(|event| event.verb == "get" && event.name == site.name).count();
         if looks >= 4 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
@@ -78,28 +78,28 @@ fn check(site: &Site<'_>, repo: &Repo, open: &[&str], count: usize) {
 
 #[test]
 fn boutique_is_applied_once() {
-    let site = Site::without_namespace(shared(), "boutique");
+    let site = TestNamespace::without_namespace(shared(), "boutique");
     let Some(repo) = project(&["boutique/kubernetes-manifests.yaml"], "boutique") else { return };
     check(&site, &repo, &[], 0);
 }
 
 #[test]
 fn sock_shop_is_applied_once() {
-    let site = Site::without_namespace(shared(), "sock-shop");
+    let site = TestNamespace::without_namespace(shared(), "sock-shop");
     let Some(repo) = project(&["sock-shop"], "sock-shop") else { return };
     check(&site, &repo, &[], 0);
 }
 
 #[test]
 fn metallb_is_applied_once() {
-    let site = Site::without_namespace(shared(), "metallb");
+    let site = TestNamespace::without_namespace(shared(), "metallb");
     let Some(repo) = project(&["metallb/metallb-native.yaml"], "metallb") else { return };
     check(&site, &repo, &[], 0);
 }
 
 #[test]
 fn rook_is_applied_once_as_far_as_the_server_takes_it() {
-    let site = Site::without_namespace(shared(), "rook");
+    let site = TestNamespace::without_namespace(shared(), "rook");
     let Some(repo) = project(&["rook"], "rook") else { return };
     // Three objects are of kinds that the set does not define.
     check(&site, &repo, &["driver.csi.ceph.io/", "operatorconfig.csi.ceph.io/"], 3);

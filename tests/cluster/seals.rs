@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Folder, Site, at, yaml};
+use crate::support::{Folder, TestNamespace, at, yaml};
 
 /// A ConfigMap as somebody applies it in rhumb's name, with the marks of another one.
 fn in_our_name(name: &str, namespace: &str, like: &Value, annotations: &Value) -> Value {
@@ -22,7 +22,7 @@ fn in_our_name(name: &str, namespace: &str, like: &Value, annotations: &Value) -
 
 #[test]
 fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
-    let site = Site::new("seals");
+    let site = TestNamespace::new("seals");
     let files = ["a", "b", "c"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "key", "one")));
     let folder = Folder::new(&files);
     site.apply(folder.path(), &["--prune"]).ends(0);
@@ -53,7 +53,7 @@ fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
 
 #[test]
 fn where_the_key_is_lost_nothing_is_written_anew_and_nothing_is_pruned() {
-    let site = Site::new("seals-lost");
+    let site = TestNamespace::new("seals-lost");
     let files = ["a", "b"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "key", "one")));
     let folder = Folder::new(&files);
     site.apply(folder.path(), &["--prune"]).ends(0);

@@ -1,6 +1,6 @@
 //! A Secret's values reach no output.
 
-use crate::support::{Folder, Repo, Run, Site, run, yaml};
+use crate::support::{Folder, ProgramOutput, Repo, TestNamespace, run, yaml};
 
 /// The value, and how it looks in `data`.
 const CANARY: &str = "kanarienvogel-7531";
@@ -51,7 +51,7 @@ fn file(name: &str) -> String {
 }
 
 /// The program without a cluster.
-fn offline(site: &Site<'_>, arguments: &[&str], path: &std::path::Path) -> Run {
+fn offline(site: &TestNamespace<'_>, arguments: &[&str], path: &std::path::Path) -> ProgramOutput {
     let mut command = site.bare_command();
     command.args(arguments).arg(path);
     run(command)
@@ -59,7 +59,7 @@ fn offline(site: &Site<'_>, arguments: &[&str], path: &std::path::Path) -> Run {
 
 #[test]
 fn a_broken_file_of_a_secret_shows_no_value_in_any_command() {
-    let site = Site::new("canary-files");
+    let site = TestNamespace::new("canary-files");
     for (name, text) in secrets() {
         let folder = Folder::new(&[(file(name), text)]);
         is_clean(name, &offline(&site, &["validate"], folder.path()).all());
@@ -86,7 +86,7 @@ fn a_broken_file_of_a_secret_shows_no_value_in_any_command() {
 
 #[test]
 fn a_change_of_a_secret_is_masked_and_told() {
-    let site = Site::new("canary-change");
+    let site = TestNamespace::new("canary-change");
     let folder = Folder::new(&[("key.yaml", yaml::secret("key", "a", "old"))]);
     site.apply(folder.path(), &[]).ends(0);
     folder.write("key.yaml", &yaml::secret("key", "a", CANARY));
@@ -105,7 +105,7 @@ fn a_change_of_a_secret_is_masked_and_told() {
 
 #[test]
 fn what_the_server_says_of_a_refused_secret_is_not_repeated() {
-    let site = Site::new("canary-refused");
+    let site = TestNamespace::new("canary-refused");
     // The type asks for keys that are not there, and the data is no base64.
     let certificate = format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: tls}}\ntype: kubernetes.io/tls\nstringData: {{a: {CANARY}}}\n"

@@ -4,11 +4,13 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use controlplane::{Ending, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, SOON, Site, at, eventually, receive, run, source, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, receive, run, source, yaml,
+};
 
 /// A service manager's socket.
 pub(crate) struct Manager {
@@ -20,18 +22,18 @@ impl Manager {
     pub(crate) fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
-        socket.set_read_timeout(Some(SOON)).unwrap();
+        socket.set_read_timeout(Some(DEFAULT_TIMEOUT)).unwrap();
         Self { dir, socket }
     }
 
     /// Starts a service with this configuration.
-    pub(crate) fn start(&self, site: &Site<'_>, text: &str) -> Daemon {
+    pub(crate) fn start(&self, site: &TestNamespace<'_>, text: &str) -> Daemon {
         self.start_with(site, text, |_| {})
     }
 
     pub(crate) fn start_with(
         &self,
-        site: &Site<'_>,
+        site: &TestNamespace<'_>,
         text: &str,
         prepare: impl FnOnce(&mut Command),
     ) -> Daemon {
@@ -52,7 +54,7 @@ impl Manager {
     /// All messages up to the next one that has all these texts.
     #[track_caller]
     pub(crate) fn hears_all(&self, texts: &[&str]) -> Vec<String> {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + DEFAULT_TIMEOUT;
         let mut heard = Vec::new();
         while Instant::now() < deadline {
             let Some(message) = receive(&self.socket) else { break };
@@ -66,12 +68,12 @@ impl Manager {
 }
 
 /// Writes the service's configuration.
-pub(crate) fn write(site: &Site<'_>, text: &str) {
+pub(crate) fn write(site: &TestNamespace<'_>, text: &str) {
     std::fs::write(site.state.path().join("rhumb.yaml"), text).unwrap();
 }
 
 /// A configuration with these sources in the site's namespace.
-pub(crate) fn configuration(site: &Site<'_>, settings: &str, sources: &[(&str, &Repo)]) -> String {
+pub(crate) fn configuration(site: &TestNamespace<'_>, settings: &str, sources: &[(&str, &Repo)]) -> String {
     let mut text = format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{settings}\n");
     for (name, repo) in sources {
         text.push_str("---\n");
@@ -86,7 +88,7 @@ pub(crate) fn repo(name: &str) -> Repo {
 
 #[test]
 fn the_manager_hears_when_the_service_is_up_what_it_does_and_when_it_ends() {
-    let site = Site::new("notify");
+    let site = TestNamespace::new("notify");
     let manager = Manager::new();
     let shop = repo("env");
     let text = site.configuration(shop.path(), "resync: 1h");
@@ -108,16 +110,16 @@ fn the_manager_hears_when_the_service_is_up_what_it_does_and_when_it_ends() {
     manager.hears(&["STATUS=", &revision[..12], ": 2 objects;"]);
     daemon.signal("TERM");
     manager.hears(&["STOPPING=1"]);
-    assert_eq!(daemon.ended(SOON).code(), Some(0));
+    assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(0));
 }
 
 #[test]
 fn the_service_is_up_although_the_api_server_is_not() {
-    let mut site = Site::new("notify-down");
+    let mut site = TestNamespace::new("notify-down");
     let manager = Manager::new();
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
-    let rule = proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
+    let rule = proxy.add(Rule::new(Requests::any(), Fault::Refuse(ResponseCut::Reset)));
     let shop = repo("env");
     let mut daemon = manager.start(&site, &site.configuration(shop.path(), ""));
     manager.hears(&["READY=1\nSTATUS=waiting for the API server"]);
@@ -131,11 +133,11 @@ fn the_service_is_up_although_the_api_server_is_not() {
 /// Nothing is lost by asking then, and nobody waits for the answer as long as for the API server.
 #[test]
 fn a_new_configuration_is_taken_while_the_api_server_is_away() {
-    let mut site = Site::new("reload-down");
+    let mut site = TestNamespace::new("reload-down");
     let manager = Manager::new();
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
-    proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
+    proxy.add(Rule::new(Requests::any(), Fault::Refuse(ResponseCut::Reset)));
     let (shop, ops) = (repo("shop"), repo("ops"));
     let mut daemon = manager.start(&site, &configuration(&site, "", &[("reload-down", &shop)]));
     manager.hears(&["READY=1\nSTATUS=waiting for the API server"]);
@@ -156,7 +158,7 @@ fn a_new_configuration_is_taken_while_the_api_server_is_away() {
 /// Facts from before stay, and are not taken for the present.
 #[test]
 fn an_api_server_that_goes_away_is_told_until_it_is_back() {
-    let mut site = Site::new("service-away");
+    let mut site = TestNamespace::new("service-away");
     let manager = Manager::new();
     let proxy = site.cluster.fault_proxy(6).unwrap();
     site.through(&proxy);
@@ -172,8 +174,8 @@ fn an_api_server_that_goes_away_is_told_until_it_is_back() {
         run(status).ends(0).stdout
     };
     assert!(!status().contains("the API server"));
-    proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
-    proxy.end_open(&Requests::any(), Ending::Reset);
+    proxy.add(Rule::new(Requests::any(), Fault::Refuse(ResponseCut::Reset)));
+    proxy.end_open(&Requests::any(), ResponseCut::Reset);
     manager.hears(&["STATUS=the API server has not answered since ", " UTC; service-away at "]);
     assert!(status().contains("\nthe API server has not answered since "), "{}", status());
     proxy.clear();
@@ -185,7 +187,7 @@ fn an_api_server_that_goes_away_is_told_until_it_is_back() {
 /// The service behind a plugin may be away, as the API server may.
 #[test]
 fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
-    let site = Site::new("plugin");
+    let site = TestNamespace::new("plugin");
     let manager = Manager::new();
     let shop = repo("env");
     let dir = TempDir::new().unwrap();
@@ -217,7 +219,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
 /// A source that is only observed has no Lease, and one that is written has.
 #[test]
 fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
-    let site = Site::new("reload-lease");
+    let site = TestNamespace::new("reload-lease");
     let manager = Manager::new();
     let shop = repo("env");
     let enforced = site.configuration(shop.path(), "leases: always");
@@ -243,7 +245,7 @@ fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
 
 #[test]
 fn sources_come_go_and_change_without_a_new_process() {
-    let site = Site::new("reload");
+    let site = TestNamespace::new("reload");
     let manager = Manager::new();
     let (shop, ops) = (repo("shop"), repo("ops"));
     let mut daemon = manager.start(&site, &configuration(&site, "", &[("reload-shop", &shop)]));
@@ -288,7 +290,7 @@ fn sources_come_go_and_change_without_a_new_process() {
 
 #[test]
 fn a_bad_configuration_keeps_the_one_in_force() {
-    let site = Site::new("reload-bad");
+    let site = TestNamespace::new("reload-bad");
     let manager = Manager::new();
     let shop = repo("env");
     let good = site.configuration(shop.path(), "");
@@ -340,7 +342,7 @@ fn a_bad_configuration_keeps_the_one_in_force() {
 
 #[test]
 fn a_reload_in_the_middle_of_many_writes_loses_none() {
-    let mut site = Site::new("reload-work");
+    let mut site = TestNamespace::new("reload-work");
     let manager = Manager::new();
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
@@ -370,7 +372,7 @@ fn a_reload_in_the_middle_of_many_writes_loses_none() {
 
 #[test]
 fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
-    let site = Site::new("reload-roll");
+    let site = TestNamespace::new("reload-roll");
     let manager = Manager::new();
     let names = ["a", "b", "c", "d"];
     let files = |image: &str| names.map(|name| (format!("{name}.yaml"), yaml::deployment(name, 2, image)));
@@ -390,7 +392,7 @@ fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
     shop.commit("Change all");
     let image = "/spec/template/spec/containers/0/image";
     for (turn, name) in (2..).zip(names) {
-        eventually(&format!("{name} begins to roll"), SOON, || {
+        eventually(&format!("{name} begins to roll"), DEFAULT_TIMEOUT, || {
             let began = names.iter().filter(|name| site.value("Deployment", name, image) == "app:2").count();
             if began + 1 >= turn as usize { Ok(()) } else { Err(format!("{began} have")) }
         });
@@ -400,7 +402,7 @@ fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
         manager.hears(&["READY=1"]);
     }
     for name in names {
-        eventually(&format!("{name} has its new image"), SOON, || {
+        eventually(&format!("{name} has its new image"), DEFAULT_TIMEOUT, || {
             match site.value("Deployment", name, image) {
                 found if found == "app:2" => Ok(()),
                 other => Err(other.to_string()),
@@ -417,7 +419,7 @@ fn reloads_in_the_middle_of_rollouts_begin_none_anew_and_leave_no_claim() {
 /// Nobody rolls them out any more, and no command says that they wait.
 #[test]
 fn what_a_source_that_went_wanted_waits_in_no_queue() {
-    let site = Site::new("reload-queue");
+    let site = TestNamespace::new("reload-queue");
     let manager = Manager::new();
     let names = ["a", "b", "c"];
     let files = |image: &str| names.map(|name| (format!("{name}.yaml"), yaml::deployment(name, 1, image)));
@@ -435,14 +437,14 @@ fn what_a_source_that_went_wanted_waits_in_no_queue() {
     let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
     let queued =
         || site.api.value(&budget, "/data/claims").as_str().unwrap_or_default().matches("place").count();
-    eventually("two of them wait", SOON, || match queued() {
+    eventually("two of them wait", DEFAULT_TIMEOUT, || match queued() {
         2 => Ok(()),
         other => Err(other.to_string()),
     });
     write(&site, &configuration(&site, settings, &[second]));
     daemon.signal("HUP");
     daemon.says(&["the source reload-queue is gone"]);
-    eventually("nothing waits", SOON, || match queued() {
+    eventually("nothing waits", DEFAULT_TIMEOUT, || match queued() {
         0 => Ok(()),
         other => Err(other.to_string()),
     });
@@ -451,29 +453,29 @@ fn what_a_source_that_went_wanted_waits_in_no_queue() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let mut site = Site::new("stop-twice");
+    let mut site = TestNamespace::new("stop-twice");
     let manager = Manager::new();
     let proxy = site.cluster.fault_proxy(5).unwrap();
     site.through(&proxy);
-    let rule = proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Refuse(Ending::Silence)));
+    let rule = proxy.add(Rule::new(Requests::any().method("PATCH"), Fault::Refuse(ResponseCut::Silence)));
     let shop = repo("env");
     let mut daemon = manager.start(&site, &site.configuration(shop.path(), ""));
-    eventually("a write is on its way", SOON, || {
+    eventually("a write is on its way", DEFAULT_TIMEOUT, || {
         if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
     });
     daemon.signal("TERM");
     manager.hears(&["STOPPING=1"]);
     let told = Instant::now();
     daemon.signal("TERM");
-    assert_eq!(daemon.ended(SOON).code(), Some(130));
+    assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(130));
     // Without the second it waits three seconds for the answer.
     assert!(told.elapsed() < Duration::from_secs(2), "it took {:?}", told.elapsed());
-    daemon.says(&["ending at once"]);
+    daemon.says(&["second signal: stopping at once"]);
 }
 
 #[test]
 fn what_no_new_start_mends_ends_with_78() {
-    let site = Site::new("exit-78");
+    let site = TestNamespace::new("exit-78");
     let manager = Manager::new();
     let shop = repo("env");
     let good = site.configuration(shop.path(), "");
@@ -482,7 +484,7 @@ fn what_no_new_start_mends_ends_with_78() {
     let unusable = good.replace(&format!("url: {}", shop.path().display()), "url: \"https://\"");
     for (text, words) in [(&missing, "/nonexistent/kubeconfig"), (&unusable, "https://")] {
         let mut daemon = manager.start(&site, text);
-        assert_eq!(daemon.ended(SOON).code(), Some(78));
+        assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(78));
         daemon.says(&[words]);
     }
     assert!(site.api.get(&at("ConfigMap", &site.system(), &site.name)).is_none());

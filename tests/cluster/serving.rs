@@ -8,18 +8,18 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, Schema, Site, until, yaml};
+use crate::support::{Daemon, Repo, Schema, TestNamespace, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
 
 /// A daemon with a runtime directory.
-struct Served {
+struct ServingFixture {
     daemon: Daemon,
     runtime: TempDir,
 }
 
-impl Served {
+impl ServingFixture {
     fn start(mut command: Command) -> Self {
         let runtime = tempfile::tempdir().unwrap();
         command.env("RUNTIME_DIRECTORY", runtime.path());
@@ -61,21 +61,21 @@ fn try_to_ask(socket: &Path, method: &str, path: &str) -> io::Result<Answer> {
     Ok(Answer { code, head: head.to_ascii_lowercase(), body: body.to_owned() })
 }
 
-fn configured(site: &Site<'_>, repo: &Repo) -> Served {
+fn configured(site: &TestNamespace<'_>, repo: &Repo) -> ServingFixture {
     bounded(site, repo, BUDGET)
 }
 
-fn bounded(site: &Site<'_>, repo: &Repo, budget: &str) -> Served {
+fn bounded(site: &TestNamespace<'_>, repo: &Repo, budget: &str) -> ServingFixture {
     let file = repo.path().with_extension("rhumb.yaml");
     std::fs::write(&file, site.configuration(repo.path(), budget)).unwrap();
     let mut command = site.bare_command();
     command.arg("run").arg("--config").arg(file);
-    Served::start(command)
+    ServingFixture::start(command)
 }
 
 #[test]
 fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
-    let site = Site::new("serving");
+    let site = TestNamespace::new("serving");
     let files = |image: &str, never: &str| {
         [
             ("env.yaml", yaml::config_map("env", "a", "one")),
@@ -127,7 +127,7 @@ fn the_status_tells_what_runs_and_what_is_not_as_it_should_be() {
 
 #[test]
 fn what_went_back_is_shown_beside_what_git_asks_for() {
-    let site = Site::new("serving-back");
+    let site = TestNamespace::new("serving-back");
     let web = |image: &str, never: &str| yaml::workload("Deployment", "web", 2, image, never);
     let repo = Repo::new(&[("web.yaml", web("app:1", "{}"))]);
     let served = bounded(&site, &repo, &BUDGET.replace("deadline: 60s", "deadline: 3s"));
@@ -146,7 +146,7 @@ fn what_went_back_is_shown_beside_what_git_asks_for() {
 
 /// Each answer has the form that the document says.
 #[track_caller]
-fn tell_as_described(served: &Served, name: &str) {
+fn tell_as_described(served: &ServingFixture, name: &str) {
     let schema = Schema::of(served.get("/openapi.json").1);
     let object = "/v1/objects/{kind}/{namespace}/{name}";
     for (route, target) in [
@@ -173,7 +173,7 @@ fn tell_as_described(served: &Served, name: &str) {
 
 /// Checks the live object and the wanted one in a response.
 #[track_caller]
-fn tell_what_would_change(served: &Served, name: &str) {
+fn tell_what_would_change(served: &ServingFixture, name: &str) {
     let (_, rollout) = served.get("/v1/status");
     let waiting = rollout["rollout"]["queue"][0]["name"].as_str().unwrap().to_owned();
     let (_, shown) = served.get(&format!("/v1/objects/Deployment.apps/{name}/{waiting}?view=yaml"));
@@ -204,7 +204,7 @@ fn tell_what_would_change(served: &Served, name: &str) {
 
 /// Checks that later listeners get the kept events, and present ones all.
 #[track_caller]
-fn tell_what_happened(served: &Served, name: &str) {
+fn tell_what_happened(served: &ServingFixture, name: &str) {
     let told = ask(&served.socket(), "GET", &format!("/v1/events?follow=no&source={name}"));
     assert!(told.head.contains("content-type: text/event-stream"), "{}", told.head);
     for happening in ["RevisionRead", "DriftRepaired", "RolloutStarted"] {
@@ -213,7 +213,7 @@ fn tell_what_happened(served: &Served, name: &str) {
 }
 
 #[track_caller]
-fn tell_of_the_rollout_and_the_source(served: &Served) {
+fn tell_of_the_rollout_and_the_source(served: &ServingFixture) {
     let (_, status) = served.get("/v1/status");
     assert_eq!(status["rollout"]["workloads"], json!({"used": 1, "of": 1}));
     let queued = &status["rollout"]["queue"][0];
@@ -231,7 +231,7 @@ fn tell_of_the_rollout_and_the_source(served: &Served) {
 }
 
 #[track_caller]
-fn tell_of_objects(served: &Served, name: &str) {
+fn tell_of_objects(served: &ServingFixture, name: &str) {
     let names = |query: &str| -> Vec<String> {
         let (code, list) = served.get(&format!("/v1/objects{query}"));
         assert_eq!((code, &list["kind"]), (200, &json!("ObjectList")), "{list}");
@@ -260,7 +260,7 @@ fn tell_of_objects(served: &Served, name: &str) {
 }
 
 #[track_caller]
-fn tell_metrics(served: &Served, name: &str, head: &str) {
+fn tell_metrics(served: &ServingFixture, name: &str, head: &str) {
     let metrics = ask(&served.socket(), "GET", "/metrics");
     assert!(
         metrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"),
@@ -299,7 +299,7 @@ fn tell_metrics(served: &Served, name: &str, head: &str) {
 }
 
 #[track_caller]
-fn tell_no_secrets(served: &Served, name: &str) {
+fn tell_no_secrets(served: &ServingFixture, name: &str) {
     // Nothing of a Secret's values is in any answer.
     let secret = format!("/v1/objects/Secret/{name}/token");
     let beside = format!("{secret}?view=yaml");
@@ -316,7 +316,7 @@ fn tell_no_secrets(served: &Served, name: &str) {
 
 #[test]
 fn nothing_but_questions_is_answered() {
-    let site = Site::new("serving-questions");
+    let site = TestNamespace::new("serving-questions");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let mut served = configured(&site, &repo);
     served.await_ready();
@@ -366,7 +366,7 @@ fn nothing_but_questions_is_answered() {
 
 #[test]
 fn a_new_configuration_is_answered_for_on_the_same_socket() {
-    let site = Site::new("serving-reload");
+    let site = TestNamespace::new("serving-reload");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let served = configured(&site, &repo);
     served.await_ready();
@@ -396,13 +396,13 @@ fn a_new_configuration_is_answered_for_on_the_same_socket() {
 
 #[test]
 fn what_keeps_the_socket_from_opening_keeps_nothing_else() {
-    let site = Site::new("serving-taken");
+    let site = TestNamespace::new("serving-taken");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let runtime = tempfile::tempdir().unwrap();
     std::fs::write(runtime.path().join("rhumb.sock"), "a file").unwrap();
     let mut command = site.command(&["run", repo.path().to_str().unwrap()]);
     command.env("RUNTIME_DIRECTORY", runtime.path());
     let daemon = Daemon::start(command);
-    daemon.says(&["nothing is answered about the status", "no socket"]);
+    daemon.says(&["the HTTP API is not available", "no socket"]);
     site.await_data("env", "a", "one");
 }

@@ -6,15 +6,15 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, Site, at, run, until, yaml};
+use crate::support::{Daemon, Repo, TestNamespace, at, run, until, yaml};
 
 /// A key that counts, and a repository that it signs in.
-struct Signed {
+struct SignedRepository {
     repo: Repo,
     keys: TempDir,
 }
 
-impl Signed {
+impl SignedRepository {
     fn new() -> Self {
         let signed = Self { repo: Repo::new(&[("README", "nothing")]), keys: TempDir::new().unwrap() };
         let mut command = Command::new("ssh-keygen");
@@ -43,14 +43,14 @@ impl Signed {
         self.repo.head()
     }
 
-    fn configuration(&self, site: &Site<'_>) -> String {
+    fn configuration(&self, site: &TestNamespace<'_>) -> String {
         let url = format!("url: {}", self.repo.path().display());
         let verified = format!("{url}, verify: {{keys: {}, mode: range}}", self.signers().display());
         site.configuration(self.repo.path(), "").replace(&url, &verified)
     }
 }
 
-fn says_nothing_is_followed(site: &Site<'_>, daemon: &Daemon, mark: usize, words: &str) {
+fn says_nothing_is_followed(site: &TestNamespace<'_>, daemon: &Daemon, mark: usize, words: &str) {
     daemon.says_since(mark, &["WARN", words, "in force: "]);
     let why =
         || site.inventory().is_some_and(|inventory| inventory["data"]["status"].to_string().contains(words));
@@ -65,8 +65,8 @@ fn says_nothing_is_followed(site: &Site<'_>, daemon: &Daemon, mark: usize, words
 
 #[test]
 fn only_signed_commits_are_applied_and_what_was_accepted_is_defended() {
-    let site = Site::new("signed");
-    let signed = Signed::new();
+    let site = TestNamespace::new("signed");
+    let signed = SignedRepository::new();
     let first = signed.change("1");
     let text = signed.configuration(&site);
     let mut daemon = site.configured(&text);

@@ -8,35 +8,38 @@ use std::process::Command;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Manners, Remote, Repo, Run, SOON, Site, Window, eventually, run, yaml};
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, ProgramOutput, Remote, Repo, ServerBehavior, TestNamespace,
+    eventually, run, yaml,
+};
 
-struct Bed {
-    site: Site<'static>,
+struct StateFixture {
+    site: TestNamespace<'static>,
     repo: Repo,
     remote: Remote,
-    sent: Window<'static>,
+    sent: AuditWindow<'static>,
 }
 
 /// Returns a place where a daemon that has ended has applied from a remote.
-fn bed(name: &str) -> Bed {
-    let site = Site::new(name);
+fn fixture(name: &str) -> StateFixture {
+    let site = TestNamespace::new(name);
     let files: Vec<_> =
         (0..4).map(|n| (format!("m{n}.yaml"), yaml::config_map(&format!("m{n}"), "a", "1"))).collect();
     let repo = Repo::new(&files);
     let remote = Remote::of(&repo);
-    let bed = Bed { sent: site.window(), site, repo, remote };
-    let mut daemon = bed.daemon();
-    (0..4).for_each(|n| bed.site.await_data(&format!("m{n}"), "a", "1"));
+    let fixture = StateFixture { sent: site.window(), site, repo, remote };
+    let mut daemon = fixture.daemon();
+    (0..4).for_each(|n| fixture.site.await_data(&format!("m{n}"), "a", "1"));
     // The store is made before the first revision is read, and the pins when nothing is left to do.
-    eventually("the revision is kept", SOON, || {
-        let pins = bed.store().join("refs/rhumb/keep");
+    eventually("the revision is kept", DEFAULT_TIMEOUT, || {
+        let pins = fixture.store().join("refs/rhumb/keep");
         if fs::read_dir(pins).is_ok_and(|mut pins| pins.next().is_some()) { Ok(()) } else { Err("it is not") }
     });
     assert_eq!(daemon.stop().code(), Some(0));
-    Bed { sent: bed.site.window(), ..bed }
+    StateFixture { sent: fixture.site.window(), ..fixture }
 }
 
-impl Bed {
+impl StateFixture {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.site.command(arguments);
         self.remote.trusted(&mut command);
@@ -47,7 +50,7 @@ impl Bed {
         Daemon::start(self.command(&["run", &self.remote.url(), "--interval", "1s"]))
     }
 
-    fn apply(&self) -> Run {
+    fn apply(&self) -> ProgramOutput {
         run(self.command(&["apply", &self.remote.url(), "--ref", "main", "--prune"]))
     }
 
@@ -112,69 +115,69 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_deleted_state_directory_is_made_again() {
-    let bed = bed("state-gone");
-    for entry in fs::read_dir(bed.site.state.path()).unwrap() {
+    let fixture = fixture("state-gone");
+    for entry in fs::read_dir(fixture.site.state.path()).unwrap() {
         fs::remove_dir_all(entry.unwrap().path()).unwrap();
     }
-    bed.starts_again(&[]);
+    fixture.starts_again(&[]);
 }
 
 #[test]
 fn a_state_directory_full_of_nonsense_is_moved_aside_and_made_again() {
-    let bed = bed("state-broken");
-    for file in files(&bed.store()) {
+    let fixture = fixture("state-broken");
+    for file in files(&fixture.store()) {
         fs::remove_file(&file).unwrap();
         fs::write(&file, "nonsense").unwrap();
     }
-    bed.starts_again(&["damaged store"]);
+    fixture.starts_again(&["damaged store"]);
 }
 
 #[test]
 fn a_lost_object_in_the_store_is_fetched_again() {
-    let bed = bed("state-hole");
-    let packs = files(&bed.store().join("objects"));
+    let fixture = fixture("state-hole");
+    let packs = files(&fixture.store().join("objects"));
     assert!(!packs.is_empty());
     for pack in &packs {
         fs::remove_file(pack).unwrap();
     }
-    bed.starts_again(&[]);
+    fixture.starts_again(&[]);
 }
 
 #[test]
 fn a_state_directory_that_goes_while_the_daemon_runs_is_made_again() {
-    let bed = bed("state-pulled");
-    let _daemon = bed.daemon();
-    bed.drift();
-    bed.site.await_data("m1", "a", "1");
+    let fixture = fixture("state-pulled");
+    let _daemon = fixture.daemon();
+    fixture.drift();
+    fixture.site.await_data("m1", "a", "1");
     let trash = TempDir::new().unwrap();
-    for entry in fs::read_dir(bed.site.state.path()).unwrap() {
+    for entry in fs::read_dir(fixture.site.state.path()).unwrap() {
         let entry = entry.unwrap();
         fs::rename(entry.path(), trash.path().join(entry.file_name())).unwrap();
     }
-    bed.drift();
-    bed.site.await_data("m1", "a", "1");
-    bed.sent.assert_no_deletes();
-    bed.push("2");
-    bed.site.await_data("m0", "a", "2");
-    bed.site.await_absence("ConfigMap", "m3");
+    fixture.drift();
+    fixture.site.await_data("m1", "a", "1");
+    fixture.sent.assert_no_deletes();
+    fixture.push("2");
+    fixture.site.await_data("m0", "a", "2");
+    fixture.site.await_absence("ConfigMap", "m3");
 }
 
 #[test]
 fn neither_git_nor_state_is_no_reason_to_delete() {
-    let bed = bed("state-nothing");
-    for entry in fs::read_dir(bed.site.state.path()).unwrap() {
+    let fixture = fixture("state-nothing");
+    for entry in fs::read_dir(fixture.site.state.path()).unwrap() {
         fs::remove_dir_all(entry.unwrap().path()).unwrap();
     }
-    bed.remote.set(Manners::Down);
-    let mut daemon = bed.daemon();
+    fixture.remote.set(ServerBehavior::Down);
+    let mut daemon = fixture.daemon();
     daemon.says(&["WARN", "not reachable"]);
-    bed.apply().ends(2).says(&["not reachable"]);
+    fixture.apply().ends(2).says(&["not reachable"]);
     assert!(daemon.is_running());
-    bed.sent.assert_silent();
-    bed.remote.set(Manners::Good);
-    bed.push("2");
-    bed.site.await_data("m0", "a", "2");
-    bed.site.await_absence("ConfigMap", "m3");
+    fixture.sent.assert_silent();
+    fixture.remote.set(ServerBehavior::Good);
+    fixture.push("2");
+    fixture.site.await_data("m0", "a", "2");
+    fixture.site.await_absence("ConfigMap", "m3");
 }
 
 /// A command whose files cannot grow, as on a full disk: the signal that tells of it is ignored, so
@@ -190,18 +193,18 @@ fn on_a_full_disk(command: &Command) -> Command {
 
 #[test]
 fn a_state_directory_that_cannot_be_written_is_a_clear_error_and_deletes_nothing() {
-    let bed = bed("state-closed");
-    bed.push("2");
+    let fixture = fixture("state-closed");
+    fixture.push("2");
     let elsewhere = TempDir::new().unwrap();
     let file = elsewhere.path().join("file");
     fs::write(&file, "a file stands where the directory should be").unwrap();
     let full = elsewhere.path().join("full");
     for path in [file.as_path(), Path::new("/proc/sys/rhumb"), &full] {
-        let url = bed.remote.url();
+        let url = fixture.remote.url();
         for arguments in
             [&["apply", &url, "--ref", "main", "--prune"], &["run", &url, "--ref", "main", "--interval=1s"]]
         {
-            let mut command = bed.command(arguments);
+            let mut command = fixture.command(arguments);
             command.env("STATE_DIRECTORY", path);
             if path == full {
                 command = on_a_full_disk(&command);
@@ -214,11 +217,11 @@ fn a_state_directory_that_cannot_be_written_is_a_clear_error_and_deletes_nothing
                 let daemon = Daemon::start(command);
                 daemon.says(&["state directory", path.to_str().unwrap()]);
             }
-            bed.sent.assert_silent();
+            fixture.sent.assert_silent();
         }
     }
     // With a place to write to it goes on.
-    bed.apply().ends(0);
-    assert!(!bed.site.has("ConfigMap", "m3"));
-    assert_eq!(bed.site.data("m0", "a"), "2");
+    fixture.apply().ends(0);
+    assert!(!fixture.site.has("ConfigMap", "m3"));
+    assert_eq!(fixture.site.data("m0", "a"), "2");
 }

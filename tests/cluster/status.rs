@@ -10,20 +10,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Daemon, Repo, Run, SOON, Site, eventually, run, until, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, ProgramOutput, Repo, TestNamespace, eventually, run, until, yaml,
+};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 1, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
 
 /// A daemon, and commands that ask it or the cluster.
-struct Told<'a> {
-    site: &'a Site<'a>,
+struct StatusFixture<'a> {
+    site: &'a TestNamespace<'a>,
     _daemon: Daemon,
     runtime: TempDir,
 }
 
-impl<'a> Told<'a> {
-    fn start(site: &'a Site<'a>, repo: &Repo) -> Self {
+impl<'a> StatusFixture<'a> {
+    fn start(site: &'a TestNamespace<'a>, repo: &Repo) -> Self {
         let runtime = tempfile::tempdir().unwrap();
         let file = runtime.path().join("rhumb.yaml");
         std::fs::write(&file, site.configuration(repo.path(), BUDGET)).unwrap();
@@ -43,20 +45,20 @@ impl<'a> Told<'a> {
     }
 
     /// Returns the daemon's answer.
-    fn daemon(&self, arguments: &[&str]) -> Run {
+    fn daemon(&self, arguments: &[&str]) -> ProgramOutput {
         let mut command = self.command(arguments);
         command.arg("--socket").arg(self.socket());
         run(command)
     }
 
     /// Returns the cluster's answer.
-    fn cluster(&self, arguments: &[&str]) -> Run {
+    fn cluster(&self, arguments: &[&str]) -> ProgramOutput {
         run(self.command(arguments))
     }
 
     /// The objects of the source by phase, as both say.
     fn phases(&self) -> [Value; 2] {
-        let phases = |told: Run| {
+        let phases = |told: ProgramOutput| {
             if told.code == 0 { told.json()["sources"][0]["objects"].clone() } else { Value::Null }
         };
         [phases(self.daemon(&["-o", "json"])), phases(self.cluster(&["-o", "json"]))]
@@ -70,7 +72,7 @@ impl<'a> Told<'a> {
 
 #[test]
 fn the_daemon_and_the_cluster_alone_tell_the_same() {
-    let site = Site::new("told-status");
+    let site = TestNamespace::new("told-status");
     let name = &site.name;
     let never = "{controlplane/never-ready: \"true\"}";
     let files = |image: &str, annotations: &str| {
@@ -81,7 +83,7 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
         ]
     };
     let repo = Repo::new(&files("app:1", "{}"));
-    let told = Told::start(&site, &repo);
+    let told = StatusFixture::start(&site, &repo);
     told.await_phases(&json!({"Settled": 3}));
     for told in [told.daemon(&["--exit-code"]).ends(0), told.cluster(&["--exit-code"]).ends(0)] {
         told.says(&[name, &repo.head()[..12], "3", "healthy"]);
@@ -93,9 +95,9 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
     repo.commit("Change all");
     told.await_phases(&json!({"Settled": 1, "RollingOut": 1, "Waiting": 1}));
     // The queue of a budget object that is new is told anew once that has settled.
-    eventually("the cluster tells why it waits", SOON, || {
+    eventually("the cluster tells why it waits", DEFAULT_TIMEOUT, || {
         let shown = told.cluster(&[]).all();
-        if shown.contains("1 of 1 workloads are rolling") { Ok(()) } else { Err(shown) }
+        if shown.contains("1 of 1 workloads are rolling out") { Ok(()) } else { Err(shown) }
     });
     for told in [told.daemon(&["--exit-code"]).ends(1), told.cluster(&["--exit-code"]).ends(1)] {
         told.says(&[name, "1 rolling, 1 waiting"]);
@@ -103,18 +105,18 @@ fn the_daemon_and_the_cluster_alone_tell_the_same() {
         told.says(&[
             "/deployment.apps/",
             "Waiting",
-            "number 1 in the rollout queue: 1 of 1 workloads are rolling",
+            "number 1 in the rollout queue: 1 of 1 workloads are rolling out",
         ]);
         assert!(!told.stdout.contains("configmap/env"), "{told:#?}");
     }
     told.daemon(&[]).ends(0).says(&["rollout budget: 1 of 1 workloads"]);
-    told.cluster(&[]).ends(0).says(&["rollout budget: 1 workload with at most"]);
+    told.cluster(&[]).ends(0).says(&["rollout budget: 1 workload rolling out, at most"]);
     one_source_or_object(&told);
     what_happened(&told);
 }
 
 #[track_caller]
-fn what_happened(told: &Told<'_>) {
+fn what_happened(told: &StatusFixture<'_>) {
     let events = |arguments: &[&str]| {
         let mut command = told.site.bare_command();
         command.arg("events").args(arguments).arg("--socket").arg(told.socket());
@@ -130,9 +132,9 @@ fn what_happened(told: &Told<'_>) {
 }
 
 #[track_caller]
-fn one_source_or_object(told: &Told<'_>) {
+fn one_source_or_object(told: &StatusFixture<'_>) {
     let name = &told.site.name;
-    for ask in [Told::daemon, Told::cluster] {
+    for ask in [StatusFixture::daemon, StatusFixture::cluster] {
         ask(told, &[name]).ends(0).says(&[name, "1 rolling, 1 waiting"]);
         ask(told, &["another"]).ends(2).says(&["there is no source another"]);
         let env = ask(told, &["cm/env", "-n", name, "--exit-code"]).ends(0);
@@ -155,14 +157,14 @@ fn one_source_or_object(told: &Told<'_>) {
 /// The ConfigMap of the source names the first of them alone.
 #[test]
 fn of_many_that_are_refused_none_counts_as_healthy() {
-    let site = Site::new("many-refused");
+    let site = TestNamespace::new("many-refused");
     let file = |number: usize| {
         let name = format!("c{number:02}");
         (format!("{name}.yaml"), yaml::config_map(&name, "a", "one"))
     };
     let files: Vec<(String, String)> = (0..25).map(file).collect();
     let repo = Repo::new(&files);
-    let told = Told::start(&site, &repo);
+    let told = StatusFixture::start(&site, &repo);
     told.await_phases(&json!({"Settled": 25}));
     for (file, text) in &files {
         repo.write(file, &text.replace("metadata:\n", "metadata:\n  labels: {a: \"not valid\"}\n"));
@@ -174,16 +176,16 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     }
     let named = site.rhumb(&["why", "cm/c00"]).ends(0);
     named.says(&["phase    Refused"]);
-    named.says(&["because  last told by the daemon: its manifest has an error"]);
+    named.says(&["reason   last reported by the daemon: its manifest has an error"]);
     let unnamed = site.rhumb(&["why", "cm/c24"]).ends(0);
     unnamed.says(&["phase    Unknown"]);
-    unnamed.says(&["because  it may be one of 5 that are not as wanted"]);
+    unnamed.says(&["reason   it may be one of 5 that are not as wanted"]);
 }
 
 /// No list by label shows it, so only its seal tells whose it is.
 #[test]
 fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
-    let site = Site::new("unlabelled");
+    let site = TestNamespace::new("unlabelled");
     let maps = ["env", "other"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "one")));
     let repo = Repo::new(&maps);
     site.apply(repo.path(), &[]).ends(0);
@@ -199,13 +201,15 @@ fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
     told.says(&["configmap/env", "Waiting", "somebody took its label applyset.kubernetes.io/part-of off"]);
     assert!(!told.stdout.contains("configmap/copy"), "{told:#?}");
     let told = site.rhumb(&["why", "cm/env"]).ends(0);
-    told.says(&["source   unlabelled", "phase    Waiting", "somebody took its label"]);
+    for line in ["source   unlabelled", "phase    Waiting", "because  somebody took its label"] {
+        told.says(&[line]);
+    }
     site.rhumb(&["why", "cm/copy"]).ends(2).says(&["is in no source"]);
 }
 
 #[test]
 fn without_a_daemon_it_says_so_and_reads_the_cluster() {
-    let site = Site::new("untold-status");
+    let site = TestNamespace::new("untold-status");
     // No flag names the cluster, so the daemon is asked first.
     let bare = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
@@ -258,9 +262,9 @@ fn relay(listener: UnixListener, daemon: PathBuf, is_new: Arc<AtomicBool>) {
 
 #[test]
 fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_yet() {
-    let site = Site::new("watched-status");
+    let site = TestNamespace::new("watched-status");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
-    let told = Told::start(&site, &repo);
+    let told = StatusFixture::start(&site, &repo);
     told.await_phases(&json!({"Settled": 1}));
     let (socket, is_new) = (told.runtime.path().join("relay.sock"), Arc::new(AtomicBool::new(false)));
     let (listener, daemon, new) = (UnixListener::bind(&socket).unwrap(), told.socket(), is_new.clone());
@@ -281,14 +285,14 @@ fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_ye
 
 #[test]
 fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
-    let site = Site::new("odd-status");
+    let site = TestNamespace::new("odd-status");
     let socket = site.state.path().join("odd.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     let answers = [
         (
             "503 Service Unavailable",
-            "{\"message\": \"the loop has not begun yet\"}",
-            "the daemon says: the loop has not begun yet",
+            "{\"message\": \"the loop has not started yet\"}",
+            "the daemon says: the loop has not started yet",
         ),
         ("200 OK", "{\"kind\": \"Another\"}", "is in no form that this version of rhumb knows"),
     ];

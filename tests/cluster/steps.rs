@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Repo, SOON, Site, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 const BUDGET: &str = "budget: {soak: 0s, maxUnavailable: 100%}";
 
@@ -15,12 +15,12 @@ fn stepped(kind: &str, image: &str, words: &str) -> String {
         .replace("  name: web\nspec", &format!("  name: web\n  annotations: {{{words}}}\nspec"))
 }
 
-fn overlay(site: &Site<'_>, kind: &str) -> Value {
+fn overlay(site: &TestNamespace<'_>, kind: &str) -> Value {
     site.value(kind, "web", "/metadata/annotations/rhumb.dev~1overlay")
 }
 
 /// Images of the pods, and how many have each.
-fn pods(site: &Site<'_>) -> Vec<(String, usize)> {
+fn pods(site: &TestNamespace<'_>) -> Vec<(String, usize)> {
     let pods = site.api.list(&site.at("Pod", ""));
     let alive = pods.iter().filter(|pod| pod.pointer("/metadata/deletionTimestamp").is_none());
     let images: Vec<String> = alive
@@ -31,10 +31,10 @@ fn pods(site: &Site<'_>) -> Vec<(String, usize)> {
 }
 
 #[track_caller]
-fn await_pods(site: &Site<'_>, expected: &[(&str, usize)]) {
+fn await_pods(site: &TestNamespace<'_>, expected: &[(&str, usize)]) {
     let expected: Vec<(String, usize)> =
         expected.iter().map(|(image, n)| ((*image).to_owned(), *n)).collect();
-    eventually("the pods have their images", SOON, || match pods(site) {
+    eventually("the pods have their images", DEFAULT_TIMEOUT, || match pods(site) {
         found if found == expected => Ok(()),
         found => Err(format!("{found:?}, not {expected:?}")),
     });
@@ -42,7 +42,7 @@ fn await_pods(site: &Site<'_>, expected: &[(&str, usize)]) {
 
 #[test]
 fn a_deployment_is_held_at_its_step_and_goes_on_by_itself() {
-    let site = Site::new("steps-auto");
+    let site = TestNamespace::new("steps-auto");
     let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-soak: 1s";
     let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
@@ -63,7 +63,7 @@ fn a_deployment_is_held_at_its_step_and_goes_on_by_itself() {
 
 #[test]
 fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it() {
-    let site = Site::new("steps-manual");
+    let site = TestNamespace::new("steps-manual");
     let words = "rhumb.dev/steps: \"2\", rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
     let configuration = site.configuration(repo.path(), BUDGET);
@@ -98,7 +98,7 @@ fn a_step_that_waits_for_a_person_survives_the_end_of_rhumb_and_repairs_keep_it(
 /// it.
 #[track_caller]
 fn is_replaced_in_the_middle(name: &str, kind: &str, overlays: [&str; 2], at: [&[(&str, usize)]; 2]) {
-    let site = Site::new(name);
+    let site = TestNamespace::new(name);
     let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("web.yaml", stepped(kind, "app:1", words))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
@@ -140,7 +140,7 @@ fn a_newer_commit_in_the_middle_of_the_steps_of_a_stateful_set() {
 
 #[test]
 fn a_step_that_fails_goes_back_and_the_old_pods_were_there_all_the_time() {
-    let site = Site::new("steps-fail");
+    let site = TestNamespace::new("steps-fail");
     let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-soak: 1m";
     let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
@@ -154,7 +154,7 @@ fn a_step_that_fails_goes_back_and_the_old_pods_were_there_all_the_time() {
 
 #[test]
 fn a_stateful_set_is_rolled_out_by_its_partition() {
-    let site = Site::new("steps-set");
+    let site = TestNamespace::new("steps-set");
     let words = "rhumb.dev/steps: \"1, 50%\", rhumb.dev/step-soak: 1s";
     let repo = Repo::new(&[("web.yaml", stepped("StatefulSet", "pg:1", words))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
@@ -178,7 +178,7 @@ fn wide(image: &str, words: &str) -> String {
 
 /// Waits for the end of a rollout, in which never more than two of the six pods are missing.
 #[track_caller]
-fn await_end(site: &Site<'_>) {
+fn await_end(site: &TestNamespace<'_>) {
     let mut least = 6;
     eventually("it is let go", Duration::from_secs(30), || {
         let ready = site.value("Deployment", "web", "/status/readyReplicas").as_u64().unwrap_or(0);
@@ -191,7 +191,7 @@ fn await_end(site: &Site<'_>) {
 
 #[test]
 fn a_strategy_that_takes_down_too_many_is_narrowed_while_it_rolls() {
-    let site = Site::new("steps-narrow");
+    let site = TestNamespace::new("steps-narrow");
     let repo = Repo::new(&[("web.yaml", wide("nginx:1", ""))]);
     let _daemon = site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, maxUnavailable: 2}"));
     site.await_rollout("web");
@@ -202,7 +202,7 @@ fn a_strategy_that_takes_down_too_many_is_narrowed_while_it_rolls() {
 
 #[test]
 fn a_strategy_that_takes_down_too_many_is_narrowed_when_its_steps_are_over() {
-    let site = Site::new("steps-narrow-end");
+    let site = TestNamespace::new("steps-narrow-end");
     let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-mode: in-place, rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("web.yaml", wide("nginx:1", words))]);
     let _daemon = site.configured(&site.configuration(repo.path(), "budget: {soak: 0s, maxUnavailable: 2}"));
@@ -216,7 +216,7 @@ fn a_strategy_that_takes_down_too_many_is_narrowed_when_its_steps_are_over() {
 
 #[test]
 fn a_person_lets_a_rollout_go_one_step_on_or_past_all() {
-    let site = Site::new("steps-promote");
+    let site = TestNamespace::new("steps-promote");
     let words = "rhumb.dev/steps: \"1, 3\", rhumb.dev/step-promote: manual";
     let repo = Repo::new(&[("web.yaml", stepped("Deployment", "nginx:1", words))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));

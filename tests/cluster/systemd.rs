@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Repo, Site, until, yaml};
+use crate::support::{Repo, TestNamespace, until, yaml};
 
 /// The path of systemd on Debian, Fedora and others.
 const SYSTEMD: &str = "/lib/systemd/systemd";
@@ -134,7 +134,7 @@ impl Drop for Host {
 }
 
 /// The packaged unit, with the folders of the package below `/run/host`.
-fn install(to: &Path, site: &Site<'_>, repo: &Repo) {
+fn install(to: &Path, site: &TestNamespace<'_>, repo: &Repo) {
     let unit = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/rhumb.service")).unwrap();
     let unit = unit.replace("/usr/bin/", "/run/host/bin/").replace("/etc/rhumb/", "/run/host/etc/");
     fs::write(to.join("units/rhumb.service"), unit).unwrap();
@@ -152,7 +152,7 @@ fn install(to: &Path, site: &Site<'_>, repo: &Repo) {
 
 #[test]
 fn the_packaged_unit_runs_under_systemd() {
-    let site = Site::new("systemd");
+    let site = TestNamespace::new("systemd");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     let Some(host) = Host::boot(|to| install(to, &site, &repo)) else { return };
     let started = host.output(&["systemctl", "start", "rhumb"]);

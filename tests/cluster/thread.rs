@@ -1,10 +1,10 @@
 //! One thin thread through the whole.
 
-use crate::support::{Folder, Site, yaml};
+use crate::support::{Folder, TestNamespace, yaml};
 
 #[test]
 fn a_directory_is_applied_once_and_then_nothing_is_sent() {
-    let site = Site::without_namespace(crate::support::shared(), "thread");
+    let site = TestNamespace::without_namespace(crate::support::shared(), "thread");
     let folder = Folder::new(&[
         ("namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: thread}\n"),
         ("config.yaml", &yaml::config_map("env", "a", "b")),

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Folder, Repo, SOON, Site, at, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
-fn budget_object(site: &Site<'_>) -> Value {
+fn budget_object(site: &TestNamespace<'_>) -> Value {
     site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims")
 }
 
@@ -28,7 +28,7 @@ fn write(repo: &Repo, files: &[(String, String)]) {
 const ONE_AT_A_TIME: &str = "budget: {maxWorkloads: 1, soak: 0s, maxUnavailable: 100%}";
 
 /// Three workloads of which one may roll at a time; the first one never ends.
-fn two_that_wait(site: &Site<'_>) -> (Repo, Daemon) {
+fn two_that_wait(site: &TestNamespace<'_>) -> (Repo, Daemon) {
     let repo = Repo::new(&three(["nginx:1"; 3]));
     let daemon = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
     for name in ["d0", "d1", "d2"] {
@@ -42,10 +42,10 @@ fn two_that_wait(site: &Site<'_>) -> (Repo, Daemon) {
 /// Its claim stays, as the rollout goes on and the next daemon goes on with it.
 #[test]
 fn nothing_waits_for_a_daemon_that_was_stopped() {
-    let site = Site::new("told-stop");
+    let site = TestNamespace::new("told-stop");
     let (repo, mut daemon) = two_that_wait(&site);
     let waiting = "told-stop/deployment.apps/d1: waiting in the rollout queue: 1st of 2";
-    eventually("d1 waits", SOON, || {
+    eventually("d1 waits", DEFAULT_TIMEOUT, || {
         let status = site.rhumb(&["rollout", "status"]).all();
         if status.contains(waiting) { Ok(()) } else { Err(status) }
     });
@@ -59,9 +59,9 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
     site.rhumb(&["status"]).ends(0).says(&["told-stop", "1 rolling, 2 waiting"]);
     let why = site.rhumb(&["why", "deploy/d1"]).ends(0);
     why.says(&["phase    Waiting"]);
-    why.says(&["because  last told by the daemon: 1 of 1 workloads are rolling"]);
+    why.says(&["reason   last reported by the daemon: 1 of 1 workloads are rolling out"]);
     let _next = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
-    eventually("d1 waits again", SOON, || {
+    eventually("d1 waits again", DEFAULT_TIMEOUT, || {
         let status = site.rhumb(&["rollout", "status"]).all();
         if status.contains(waiting) { Ok(()) } else { Err(status) }
     });
@@ -69,11 +69,11 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
 
 #[test]
 fn whoever_waits_is_told_its_place_and_why() {
-    let site = Site::new("told-queue");
+    let site = TestNamespace::new("told-queue");
     let (repo, _daemon) = two_that_wait(&site);
-    let rolling = "as 1 of 1 workloads are rolling: Deployment told-queue/d0";
+    let rolling = "as 1 of 1 workloads are rolling out: Deployment told-queue/d0";
     let place = format!("waiting in the rollout queue: 2nd of 2, {rolling}");
-    eventually("d2 is told its place", SOON, || {
+    eventually("d2 is told its place", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/d2"]).all();
         if why.contains(&place) { Ok(()) } else { Err(why) }
     });
@@ -98,7 +98,7 @@ fn whoever_waits_is_told_its_place_and_why() {
 
 #[test]
 fn an_object_that_waits_for_another_is_told_so() {
-    let site = Site::new("told-wave");
+    let site = TestNamespace::new("told-wave");
     let late = |image: &str| {
         yaml::deployment("late", 1, image)
             .replace("  name: late\nspec", "  name: late\n  annotations: {rhumb.dev/wave: \"1\"}\nspec")
@@ -112,11 +112,11 @@ fn an_object_that_waits_for_another_is_told_so() {
     repo.write("first.yaml", &first("nginx:2", "{controlplane/never-ready: \"true\"}"));
     repo.change("late.yaml", &late("nginx:2"));
     let told = "waiting: wave 0 is not finished: Deployment told-wave/first";
-    eventually("it is told what it waits for", SOON, || {
+    eventually("it is told what it waits for", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/late"]).all();
         if why.contains(told) { Ok(()) } else { Err(why) }
     });
-    eventually("others are told of it alone", SOON, || {
+    eventually("others are told of it alone", DEFAULT_TIMEOUT, || {
         let told = budget_object(&site);
         let ledger: Value = told.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
         let reasons: Vec<&Value> = ledger["queue"].as_array().into_iter().flatten().collect();
@@ -125,7 +125,7 @@ fn an_object_that_waits_for_another_is_told_so() {
     });
     // A standing fact is written once: several resyncs later nothing has been written.
     let window = site.window();
-    eventually("two resyncs have passed", SOON, || {
+    eventually("two resyncs have passed", DEFAULT_TIMEOUT, || {
         let look = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
         let looks = window.calls().iter().filter(look).count();
         if looks >= 3 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
@@ -137,7 +137,7 @@ fn an_object_that_waits_for_another_is_told_so() {
 
 #[test]
 fn why_tells_the_file_and_what_it_asks_for() {
-    let site = Site::new("told-file");
+    let site = TestNamespace::new("told-file");
     let both = yaml::documents(&[yaml::config_map("env", "a", "one"), yaml::deployment("web", 1, "nginx:1")]);
     let repo = Repo::new(&[("deploy/web.yaml", both.clone())]);
     site.apply(repo.path(), &["--wait"]).ends(0);
@@ -145,23 +145,23 @@ fn why_tells_the_file_and_what_it_asks_for() {
     let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
     let line = both.lines().position(|line| line == "---").unwrap() + 2;
     why.says(&["file", &format!(" deploy/web.yaml:{line}")]);
-    why.says(&["asks", "for what there is"]);
+    why.says(&["manifest", "as the live object"]);
     // Not committed, as `rhumb diff` reads it, or in a folder of its own.
     repo.write("deploy/web.yaml", &both.replace("nginx:1", "nginx:2"));
     let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
-    why.says(&["asks", "for something else in .spec.template.spec.containers"]);
+    why.says(&["manifest", "differs in .spec.template.spec.containers"]);
     let why = site.rhumb(&["why", "cm/env", path, "--path", "deploy"]).ends(0);
     why.says(&["file", " web.yaml:1"]);
-    why.says(&["asks", "for what there is"]);
+    why.says(&["manifest", "as the live object"]);
     let why = site.rhumb(&["why", "deploy/web", path, "--ref", "HEAD"]).ends(0);
-    why.says(&["asks", "for what there is"]);
+    why.says(&["manifest", "as the live object"]);
     // A fault of the source is reported, and the cluster answers all the same.
     let why = site.rhumb(&["why", "deploy/web", "/nowhere/at/all"]).ends(2);
     why.says(&["phase", "Settled"]);
     why.says(&["error: /nowhere/at/all: no such file or directory"]);
     repo.write("deploy/web.yaml", &yaml::config_map("other", "a", "one"));
     let why = site.rhumb(&["why", "deploy/web", path]).ends(0);
-    why.says(&["file", "SOURCE does not name it"]);
+    why.says(&["file", "SOURCE does not contain it"]);
     site.rhumb(&["why", "deploy/web", "--path", "deploy"])
         .ends(2)
         .says(&["--ref and --path are of a SOURCE"]);
@@ -169,7 +169,7 @@ fn why_tells_the_file_and_what_it_asks_for() {
 
 #[test]
 fn apply_tells_which_steps_it_leaves_unfinished() {
-    let site = Site::new("told-steps");
+    let site = TestNamespace::new("told-steps");
     let stepped = |image: &str| {
         let words = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
         yaml::deployment("web", 3, image)
@@ -189,7 +189,7 @@ fn apply_tells_which_steps_it_leaves_unfinished() {
 
 #[test]
 fn apply_that_waits_leaves_no_claim_behind() {
-    let site = Site::new("told-claims");
+    let site = TestNamespace::new("told-claims");
     let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 2, "nginx:1"))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
     folder.write("web.yaml", &yaml::deployment("web", 2, "nginx:2"));
@@ -201,7 +201,7 @@ fn apply_that_waits_leaves_no_claim_behind() {
 
 #[test]
 fn what_is_disabled_holds_no_waiting_apply_up() {
-    let site = Site::new("told-disabled");
+    let site = TestNamespace::new("told-disabled");
     let folder = Folder::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
     let annotations = json!({"kustomize.toolkit.fluxcd.io/reconcile": "disabled"});
@@ -215,12 +215,12 @@ fn what_is_disabled_holds_no_waiting_apply_up() {
     until("it is not healthy", || site.value("Deployment", "web", "/status/unavailableReplicas") == json!(1));
     site.apply(folder.path(), &["--wait=20s"])
         .ends(0)
-        .says(&["deployment.apps/web", "somebody put kustomize.toolkit.fluxcd.io/reconcile on it"]);
+        .says(&["deployment.apps/web", "kustomize.toolkit.fluxcd.io/reconcile is set on the live object"]);
 }
 
 #[test]
 fn a_namespace_that_is_missing_is_told_once() {
-    let site = Site::new("told-namespace");
+    let site = TestNamespace::new("told-namespace");
     let text = yaml::config_map("env", "a", "b")
         .replace("  name: env\n", "  name: env\n  namespace: told-nowhere\n");
     let repo = Repo::new(&[("env.yaml", text)]);
@@ -230,7 +230,7 @@ fn a_namespace_that_is_missing_is_told_once() {
         let to = |event: &&controlplane::AuditEvent| event.namespace == "told-nowhere" && event.is_write();
         window.calls().iter().filter(to).count()
     };
-    eventually("it was tried several times", SOON * 2, || {
+    eventually("it was tried several times", DEFAULT_TIMEOUT * 2, || {
         let tries = tries();
         if tries >= 3 { Ok(()) } else { Err(format!("{tries} times")) }
     });
@@ -247,7 +247,7 @@ fn lines(daemon: &crate::support::Daemon, message: &str) -> usize {
 
 #[test]
 fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
-    let site = Site::new("told-once");
+    let site = TestNamespace::new("told-once");
     let names = ["a", "b", "c", "d", "e", "f"];
     let files = names.map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1")));
     let repo = Repo::new(&files);
@@ -272,7 +272,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
         repo.remove(name);
     }
     repo.commit("Remove three");
-    third.says(&["prune waiting: 3 deletions wait for a person (ConfigMap told-once/a: "]);
+    third.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/a: "]);
     until("they are written down", || data("pending-prunes").lines().count() == 3);
     third.kill();
     assert_eq!(lines(&third, "settled: "), 0, "{}", third.whole_log());
@@ -282,7 +282,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     repo.write("a.yaml", &yaml::config_map("a", "a", "1"));
     repo.remove("d.yaml");
     repo.commit("Remove another one");
-    fourth.says(&["prune waiting: 3 deletions wait for a person (ConfigMap told-once/d: "]);
+    fourth.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/d: "]);
     fourth.kill();
     assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.whole_log());
 }
@@ -290,7 +290,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
 /// A source's status is written at most every 5 s; a settled revision is written at once.
 #[test]
 fn what_was_told_right_before_the_end_is_not_told_again() {
-    let site = Site::new("told-end");
+    let site = TestNamespace::new("told-end");
     let files = [("a.yaml", yaml::config_map("a", "a", "1")), ("b.yaml", yaml::config_map("b", "b", "1"))];
     let repo = Repo::new(&files);
     let text = site.configuration(repo.path(), "budget: {soak: 0s}");
@@ -328,7 +328,7 @@ fn what_was_told_right_before_the_end_is_not_told_again() {
 /// Without a daemon: one command looks at all objects, the other one at one of them.
 #[test]
 fn why_says_the_phase_that_status_says() {
-    let site = Site::new("told-phases");
+    let site = TestNamespace::new("told-phases");
     let words =
         |text: String, words: &str| text.replacen("spec:", &format!("  annotations: {{{words}}}\nspec:"), 1);
     let sick = "{controlplane/never-ready: \"true\"}";

@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, Site, run, source, yaml};
+use crate::support::{Folder, Repo, TestNamespace, run, source, yaml};
 
 #[test]
 fn an_object_in_two_files_is_refused_and_both_are_named() {
-    let site = Site::new("two-files");
+    let site = TestNamespace::new("two-files");
     let folder = Folder::new(&[
         ("a.yaml", yaml::config_map("env", "key", "a")),
         ("b.yaml", yaml::config_map("env", "key", "b")),
@@ -23,7 +23,7 @@ fn an_object_in_two_files_is_refused_and_both_are_named() {
 
 #[test]
 fn what_was_accepted_stays_defended_while_its_object_stands_in_two_files() {
-    let site = Site::new("two-files-later");
+    let site = TestNamespace::new("two-files-later");
     let repo = Repo::new(&[("a.yaml", yaml::config_map("env", "key", "a"))]);
     let daemon = site.daemon(repo.path());
     site.await_data("env", "key", "a");
@@ -37,7 +37,7 @@ fn what_was_accepted_stays_defended_while_its_object_stands_in_two_files() {
     site.await_data("env", "key", "newer");
 }
 
-fn two(site: &Site<'_>, one: &Repo, other: &Repo) -> String {
+fn two(site: &TestNamespace<'_>, one: &Repo, other: &Repo) -> String {
     format!(
         "{}---\n{}",
         source(&format!("{}-one", site.name), &site.name, one.path(), ""),
@@ -47,7 +47,7 @@ fn two(site: &Site<'_>, one: &Repo, other: &Repo) -> String {
 
 #[test]
 fn an_object_of_two_sources_stays_with_the_one_that_has_it_and_both_are_named() {
-    let site = Site::new("two-sources");
+    let site = TestNamespace::new("two-sources");
     let one = Repo::new(&[("one.yaml", yaml::config_map("env", "key", "one"))]);
     let other = Repo::new(&[("other.yaml", yaml::config_map("own", "key", "other"))]);
     let daemon = site.configured(&two(&site, &one, &other));
@@ -72,7 +72,7 @@ fn an_object_of_two_sources_stays_with_the_one_that_has_it_and_both_are_named() 
 
 #[test]
 fn an_object_of_two_sources_that_is_nobodys_yet_is_not_made() {
-    let site = Site::new("two-sources-new");
+    let site = TestNamespace::new("two-sources-new");
     let one = Repo::new(&[("one.yaml", yaml::config_map("env", "key", "one"))]);
     let other = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "key", "other")),

@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::customs::{custom, own};
-use crate::support::{Daemon, Folder, Own, Repo, Run, SOON, Site, at, eventually, run, source, yaml};
+use crate::support::{
+    DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Folder, ProgramOutput, Repo, TestNamespace, at, eventually,
+    run, source, yaml,
+};
 
-fn uninstall(site: &Site<'_>, words: &[&str]) -> Run {
+fn uninstall(site: &TestNamespace<'_>, words: &[&str]) -> ProgramOutput {
     let mut command = site.bare_command();
     command.arg("uninstall").args(words);
     run(command)
@@ -24,7 +27,7 @@ fn files() -> [(&'static str, String); 4] {
 
 #[test]
 fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it() {
-    let site = Site::new("uninstall");
+    let site = TestNamespace::new("uninstall");
     let folder = Folder::new(&files());
     let mut daemon = site.daemon(folder.path());
     for (kind, name) in
@@ -63,7 +66,7 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
 
 #[test]
 fn without_a_word_about_objects_all_of_them_stay() {
-    let site = Site::new("leaving");
+    let site = TestNamespace::new("leaving");
     let folder = Folder::new(&files());
     site.apply(folder.path(), &[]).ends(0);
     let before = site.get("ConfigMap", "env").unwrap();
@@ -71,7 +74,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
     uninstall(&site, &["--name", "other"]).ends(2).says(&["there is no source other"]);
     uninstall(&site, &[]).ends(0).says(&["source leaving ends", "4 objects stay"]);
     assert_eq!(site.get("ConfigMap", "env").unwrap(), before);
-    eventually("nothing of rhumb is in its namespace", SOON, || {
+    eventually("nothing of rhumb is in its namespace", DEFAULT_TIMEOUT, || {
         let list = |kind| site.api.list(&at(kind, &site.system(), ""));
         let all = [list("ConfigMap"), list("Secret"), list("Lease")].concat();
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -85,7 +88,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
 /// No daemon runs, and the next one would begin the source again.
 #[test]
 fn what_an_object_of_kind_source_declares_is_not_ended_while_that_stands() {
-    let cluster = Own::bare();
+    let cluster = DedicatedCluster::bare();
     let site = own(&cluster);
     let folder = Folder::new(&files());
     site.apply(folder.path(), &[]).ends(0);
@@ -100,7 +103,7 @@ fn what_an_object_of_kind_source_declares_is_not_ended_while_that_stands() {
     }
     site.api.delete(&at("Source", &site.system(), "customs"));
     declare("other");
-    uninstall(&site, &[]).ends(4).says(&["Source customs-rhumb/other would make its source again"]);
+    uninstall(&site, &[]).ends(4).says(&["Source customs-rhumb/other would create its source again"]);
     assert!(site.inventory().is_some());
     uninstall(&site, &["customs"]).ends(0);
     assert!(site.inventory().is_none() && site.has("ConfigMap", "env"));
@@ -108,7 +111,7 @@ fn what_an_object_of_kind_source_declares_is_not_ended_while_that_stands() {
 
 #[test]
 fn a_daemon_that_only_observes_does_not_hold_it_up_and_makes_nothing_again() {
-    let site = Site::new("leaving-watched");
+    let site = TestNamespace::new("leaving-watched");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
     site.apply(repo.path(), &[]).ends(0);
     let file = site.state.path().join("rhumb.yaml");
@@ -120,7 +123,7 @@ fn a_daemon_that_only_observes_does_not_hold_it_up_and_makes_nothing_again() {
     uninstall(&site, &[&site.name]).ends(0);
     let window = site.window();
     repo.change("web.yaml", &yaml::service("web", "web"));
-    daemon.says(&["Service leaving-watched/web", "only observed"]);
+    daemon.says(&["Service leaving-watched/web", "observe: true"]);
     window.assert_silent();
     assert!(site.inventory().is_none());
 }

@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use crate::support::{Folder, Repo, SOON, Site, at, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Folder, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
 fn each_wave_follows_when_the_one_before_is_healthy() {
-    let site = Site::new("waits-waves");
+    let site = TestNamespace::new("waits-waves");
     let wave = |n: u32, image: &str| {
         let name = format!("  name: w{n}\n");
         let waved = format!("{name}  annotations: {{rhumb.dev/wave: \"{n}\"}}\n");
@@ -25,7 +25,7 @@ fn each_wave_follows_when_the_one_before_is_healthy() {
 
 #[test]
 fn a_count_that_an_autoscaler_owns_survives_a_restart() {
-    let site = Site::new("waits-scaled");
+    let site = TestNamespace::new("waits-scaled");
     let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
                   {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, metrics: \
                   [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}\n";
@@ -46,7 +46,7 @@ fn a_count_that_an_autoscaler_owns_survives_a_restart() {
 
 #[test]
 fn an_inventory_that_was_edited_or_deleted_is_mended_and_holds_nothing_up() {
-    let site = Site::new("waits-inventory");
+    let site = TestNamespace::new("waits-inventory");
     let folder = Folder::new(&[("a.yaml", yaml::config_map("a", "a", "b"))]);
     let settings = "resync: 2s";
     let text = format!(
@@ -59,7 +59,7 @@ fn an_inventory_that_was_edited_or_deleted_is_mended_and_holds_nothing_up() {
     let inventory = at("ConfigMap", "waits-inventory-rhumb", "waits-inventory");
     let kinds = "/metadata/annotations/applyset.kubernetes.io~1contains-group-kinds";
     let mended = || {
-        eventually("the inventory names the kind", SOON, || {
+        eventually("the inventory names the kind", DEFAULT_TIMEOUT, || {
             let told = site.inventory().and_then(|inventory| inventory.pointer(kinds).cloned());
             if told == Some(json!("ConfigMap")) { Ok(()) } else { Err(format!("{told:?}")) }
         });
@@ -77,7 +77,7 @@ fn an_inventory_that_was_edited_or_deleted_is_mended_and_holds_nothing_up() {
 
 #[test]
 fn an_object_that_moves_between_sources_in_one_commit_stays_the_same_object() {
-    let site = Site::new("waits-moves");
+    let site = TestNamespace::new("waits-moves");
     let config = |name| yaml::config_map(name, "a", "b");
     let repo =
         Repo::new(&[("a/keep.yaml", config("a")), ("b/keep.yaml", config("b")), ("b/m.yaml", config("m"))]);

@@ -9,7 +9,7 @@ use rhumb::object::{GroupKind, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Stand, connect};
+use super::{Harness, connect};
 use rhumb::cluster::ApplyForce;
 
 fn id(namespace: &str, kind: &str, name: &str) -> ObjectId {
@@ -25,33 +25,33 @@ async fn told(events: &mut mpsc::Receiver<DataEvent>) -> (String, Option<ConfigD
     }
 }
 
-async fn write(stand: &Stand, name: &str, data: &Value) -> ConfigData {
-    let id = id(&stand.namespace, "Secret", name);
-    let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": stand.namespace}, "data": data});
-    let kind = stand.kind("v1", "Secret");
-    let found = stand.cluster.get(&kind, &id).await.unwrap();
+async fn write(harness: &Harness, name: &str, data: &Value) -> ConfigData {
+    let id = id(&harness.namespace, "Secret", name);
+    let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": harness.namespace}, "data": data});
+    let kind = harness.kind("v1", "Secret");
+    let found = harness.cluster.get(&kind, &id).await.unwrap();
     let uid = found.map(|found| found["metadata"]["uid"].as_str().unwrap().to_owned());
     let guard =
         uid.map_or(Precondition::Absent, |uid| Precondition::Uid(rhumb::engine::Uid(uid.as_str().into())));
-    stand.cluster.apply(&kind, &id, &body, &guard, ApplyForce::Yes).await.unwrap();
+    harness.cluster.apply(&kind, &id, &body, &guard, ApplyForce::Yes).await.unwrap();
     ConfigData::of(&id, &body)
 }
 
 #[tokio::test]
 async fn the_data_of_named_objects_are_told_and_of_no_others() {
-    let stand = Stand::new("data-follow").await;
-    let a = write(&stand, "a", &json!({"x": "MQ=="})).await;
+    let harness = Harness::new("data-follow").await;
+    let a = write(&harness, "a", &json!({"x": "MQ=="})).await;
     for names in [&["a"][..], &["a", "b"]] {
         let ids: BTreeSet<ObjectId> = names.iter().map(|name| id("data-follow", "Secret", name)).collect();
         let (sink, mut events) = mpsc::channel(64);
-        let follower = stand.cluster.follow_data(&ids, sink).unwrap();
+        let follower = harness.cluster.follow_data(&ids, sink).unwrap();
         assert_eq!(told(&mut events).await, ("a".to_owned(), Some(a)));
         if names.len() > 1 {
             assert_eq!(told(&mut events).await, ("b".to_owned(), None));
-            write(&stand, "other", &json!({"x": "MQ=="})).await;
-            let b = write(&stand, "b", &json!({"x": "MQ=="})).await;
+            write(&harness, "other", &json!({"x": "MQ=="})).await;
+            let b = write(&harness, "b", &json!({"x": "MQ=="})).await;
             assert_eq!(told(&mut events).await, ("b".to_owned(), Some(b)));
-            let changed = write(&stand, "b", &json!({"x": "Mg=="})).await;
+            let changed = write(&harness, "b", &json!({"x": "Mg=="})).await;
             assert_ne!(b, changed);
             assert_eq!(told(&mut events).await, ("b".to_owned(), Some(changed)));
             // An audit tells all again.
@@ -60,25 +60,25 @@ async fn the_data_of_named_objects_are_told_and_of_no_others() {
             assert_eq!(BTreeSet::from(again), BTreeSet::from(["a".to_owned(), "b".to_owned()]));
         }
     }
-    assert_eq!(stand.cluster.data(&id("data-follow", "Secret", "a")).await.unwrap(), Some(a));
-    assert_eq!(stand.cluster.data(&id("data-follow", "Secret", "none")).await.unwrap(), None);
-    drop(stand);
+    assert_eq!(harness.cluster.read_config_data(&id("data-follow", "Secret", "a")).await.unwrap(), Some(a));
+    assert_eq!(harness.cluster.read_config_data(&id("data-follow", "Secret", "none")).await.unwrap(), None);
+    drop(harness);
 }
 
 #[tokio::test]
 async fn many_who_make_the_key_at_once_end_with_the_same() {
-    let stand = Stand::new("data-key").await;
+    let harness = Harness::new("data-key").await;
     let cluster: Cluster = connect("rhumb").await;
-    assert_eq!(cluster.config_key("data-key").await.unwrap(), None);
+    assert_eq!(cluster.read_config_key("data-key").await.unwrap(), None);
     let make = || async {
-        let own = ConfigKey::random().unwrap();
+        let own = ConfigKey::new_random().unwrap();
         (own.clone(), cluster.make_config_key("data-key", &own).await.unwrap())
     };
     let all = [make(), make(), make(), make()];
     let keys = futures::future::join_all(all).await;
-    let there = cluster.config_key("data-key").await.unwrap().unwrap();
+    let there = cluster.read_config_key("data-key").await.unwrap().unwrap();
     assert!(keys.iter().all(|(_, got)| *got == there));
     assert_eq!(keys.iter().filter(|(own, _)| *own == there).count(), 1);
     assert_eq!(format!("{there:?}"), "ConfigKey(..)");
-    drop(stand);
+    drop(harness);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use controlplane::{Answer, Ending, Fault as Broken, FaultProxy, Requests, Rule};
+use controlplane::{Answer, Fault as Broken, FaultProxy, Requests, ResponseCut, Rule};
 use rhumb::cluster::{
     ApplyForce, Cluster, ClusterFault, Connection, Informer, InformerEvent, ListSelector, RetryAdvice,
 };
@@ -12,21 +12,21 @@ use rhumb::object::{GroupKind, ObjectId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{ALONE, Stand, plane, served, until};
+use super::{ALONE, Harness, plane, served, until};
 
-fn members(stand: &Stand, set: &str) -> (Informer, mpsc::Receiver<InformerEvent>) {
+fn members(harness: &Harness, set: &str) -> (Informer, mpsc::Receiver<InformerEvent>) {
     let (sink, events) = mpsc::channel(64);
     let selector = ListSelector::ApplySets([Arc::<str>::from(set)].into());
-    (stand.cluster.informer(&stand.config_maps(), selector, 0, sink), events)
+    (harness.cluster.informer(&harness.config_maps(), selector, 0, sink), events)
 }
 
-async fn make_member(stand: &Stand, name: &str, set: &str) -> Uid {
-    let mut body = stand.body(name, &json!({}));
+async fn make_member(harness: &Harness, name: &str, set: &str) -> Uid {
+    let mut body = harness.body(name, &json!({}));
     body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": set });
-    let id = stand.id(name);
-    stand
+    let id = harness.id(name);
+    harness
         .cluster
-        .apply(&stand.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
+        .apply(&harness.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
         .await
         .unwrap()
         .live
@@ -35,18 +35,18 @@ async fn make_member(stand: &Stand, name: &str, set: &str) -> Uid {
 
 #[tokio::test]
 async fn an_informer_tells_what_happens_to_members() {
-    let stand = Stand::new("informers").await;
+    let harness = Harness::new("informers").await;
     let set = "applyset-informers-v1";
-    make_member(&stand, "a", set).await;
-    let (informer, mut events) = members(&stand, set);
+    make_member(&harness, "a", set).await;
+    let (informer, mut events) = members(&harness, set);
     let ours = |name: &str| format!("seen {name} Ours(\"{set}\")");
     assert_eq!(until(&mut events, "synced").await, ["started".to_owned(), ours("a"), "synced".to_owned()]);
-    make_member(&stand, "b", set).await;
+    make_member(&harness, "b", set).await;
     assert_eq!(until(&mut events, &ours("b")).await, [ours("b")]);
     // A stripped label looks like an end.
-    stand.kubectl(&["label", "configmap", "a", "applyset.kubernetes.io/part-of-"], "");
+    harness.kubectl(&["label", "configmap", "a", "applyset.kubernetes.io/part-of-"], "");
     assert_eq!(until(&mut events, "gone a").await, ["gone a"]);
-    stand.kubectl(&["delete", "configmap", "b"], "");
+    harness.kubectl(&["delete", "configmap", "b"], "");
     assert_eq!(until(&mut events, "gone b").await, ["gone b"]);
     informer.relist();
     assert_eq!(until(&mut events, "synced").await, ["started", "synced"]);
@@ -54,50 +54,52 @@ async fn an_informer_tells_what_happens_to_members() {
 }
 
 /// A stand whose calls go through a proxy that does what it is told.
-async fn faulty(stand: &mut Stand) -> FaultProxy {
+async fn faulty(harness: &mut Harness) -> FaultProxy {
     let proxy = plane().fault_proxy(7).unwrap();
     let connection = Connection {
         kubeconfig: Some(proxy.kubeconfig("rhumb").unwrap()),
         timeout: Duration::from_secs(2),
         ..Connection::default()
     };
-    stand.cluster = Cluster::connect(&connection).await.unwrap();
+    harness.cluster = Cluster::connect(&connection).await.unwrap();
     proxy
 }
 
 #[tokio::test]
 async fn an_answer_that_is_lost_is_no_word_about_the_write() {
-    let mut stand = Stand::new("lost").await;
-    let proxy = faulty(&mut stand).await;
-    for (name, ending) in [("closed", Ending::Close), ("reset", Ending::Reset), ("silent", Ending::Silence)] {
+    let mut harness = Harness::new("lost").await;
+    let proxy = faulty(&mut harness).await;
+    for (name, ending) in
+        [("closed", ResponseCut::Close), ("reset", ResponseCut::Reset), ("silent", ResponseCut::Silence)]
+    {
         proxy.add(Rule::new(Requests::any().method("PATCH"), Broken::DropAnswer(ending)).times(1));
         let fault =
-            stand.apply(name, json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap_err();
+            harness.apply(name, json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap_err();
         assert_eq!(fault.retry(), RetryAdvice::Soon, "{fault}");
         assert!(matches!(fault, ClusterFault::Unreachable { .. } | ClusterFault::Timeout { .. }), "{fault}");
         // It was done.
-        assert_eq!(stand.data(name).await, json!({ "a": "1" }));
+        assert_eq!(harness.data(name).await, json!({ "a": "1" }));
     }
     proxy.add(Rule::new(Requests::any().method("GET"), Broken::Truncate(20)).times(1));
-    let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
+    let error = harness.cluster.get(&harness.config_maps(), &harness.id("closed")).await.unwrap_err();
     assert!(matches!(error.fault(), ClusterFault::Garbled { .. }), "{error}");
     let slow = Answer::error(429, "TooManyRequests").header("Retry-After", "1");
     proxy.add(Rule::new(Requests::any(), Broken::Replace(slow)).times(1));
-    let error = stand.cluster.get(&stand.config_maps(), &stand.id("closed")).await.unwrap_err();
+    let error = harness.cluster.get(&harness.config_maps(), &harness.id("closed")).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
 }
 
 #[tokio::test]
 async fn an_informer_misses_nothing_when_watches_break() {
-    let mut stand = Stand::new("cuts").await;
-    let proxy = faulty(&mut stand).await;
+    let mut harness = Harness::new("cuts").await;
+    let proxy = faulty(&mut harness).await;
     let set = "applyset-cuts-v1";
     let ours = |name: &str| format!("seen {name} Ours(\"{set}\")");
-    let (_informer, mut events) = members(&stand, set);
+    let (_informer, mut events) = members(&harness, set);
     until(&mut events, "synced").await;
-    for (name, ending) in [("a", Ending::Close), ("b", Ending::Reset)] {
+    for (name, ending) in [("a", ResponseCut::Close), ("b", ResponseCut::Reset)] {
         proxy.end_open(&Requests::any().watches(), ending);
-        make_member(&stand, name, set).await;
+        make_member(&harness, name, set).await;
         let told = until(&mut events, &ours(name)).await;
         assert!(!told.contains(&"started".to_owned()), "it resumes: {told:?}");
     }
@@ -105,27 +107,27 @@ async fn an_informer_misses_nothing_when_watches_break() {
     proxy.add(
         Rule::new(Requests::any().watches(), Broken::Replace(Answer::watch_error(410, "Expired"))).times(1),
     );
-    proxy.end_open(&Requests::any().watches(), Ending::Close);
+    proxy.end_open(&Requests::any().watches(), ResponseCut::Close);
     let told = until(&mut events, "synced").await;
     assert!(told.contains(&ours("a")) && told.contains(&ours("b")), "{told:?}");
     // A kind that is forbidden for a while.
     let rule =
         proxy.add(Rule::new(Requests::any().watches(), Broken::Replace(Answer::error(403, "Forbidden"))));
-    proxy.end_open(&Requests::any().watches(), Ending::Close);
+    proxy.end_open(&Requests::any().watches(), ResponseCut::Close);
     until(&mut events, "failed forbidden").await;
-    make_member(&stand, "c", set).await;
+    make_member(&harness, "c", set).await;
     proxy.remove(rule);
     until(&mut events, &ours("c")).await;
 }
 
 #[tokio::test]
 async fn an_informer_outlives_the_server() {
-    let stand = Stand::new("restart").await;
+    let harness = Harness::new("restart").await;
     let set = "applyset-restart-v1";
-    make_member(&stand, "a", set).await;
-    let (_informer, mut events) = members(&stand, set);
+    make_member(&harness, "a", set).await;
+    let (_informer, mut events) = members(&harness, set);
     until(&mut events, "synced").await;
-    let Stand { cluster, kinds, namespace, together } = stand;
+    let Harness { cluster, kinds, namespace, together } = harness;
     drop(together);
     let _alone = ALONE.write().await;
     plane().kill_apiserver().unwrap();

@@ -31,27 +31,27 @@ fn plane() -> &'static controlplane::Cluster {
 }
 
 /// One test's view of the cluster.
-struct Stand {
+struct Harness {
     cluster: Cluster,
     kinds: KindTable,
     namespace: String,
     together: RwLockReadGuard<'static, ()>,
 }
 
-impl Stand {
+impl Harness {
     async fn new(namespace: &str) -> Self {
         let together = ALONE.read().await;
         let cluster = connect("rhumb").await;
         let kinds = cluster.discover().await.unwrap();
-        let stand = Self { cluster, kinds, namespace: namespace.to_owned(), together };
+        let harness = Self { cluster, kinds, namespace: namespace.to_owned(), together };
         let body = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         let id = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
-        stand
+        harness
             .cluster
-            .apply(&stand.kind("v1", "Namespace"), &id, &body, &Precondition::Absent, ApplyForce::No)
+            .apply(&harness.kind("v1", "Namespace"), &id, &body, &Precondition::Absent, ApplyForce::No)
             .await
             .unwrap();
-        stand
+        harness
     }
 
     fn kind(&self, api_version: &str, kind: &str) -> Arc<ServedKind> {
@@ -127,60 +127,64 @@ async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<St
 
 #[tokio::test]
 async fn guards_hold_as_the_table_says() {
-    let stand = Stand::new("guards").await;
+    let harness = Harness::new("guards").await;
     let one = || json!({ "a": "1" });
     let other = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
     // A uid forbids creation.
-    let stale = stand.apply("x", one(), Precondition::Uid(other.clone()), ApplyForce::Yes).await;
+    let stale = harness.apply("x", one(), Precondition::Uid(other.clone()), ApplyForce::Yes).await;
     assert_eq!(stale, Err(ClusterFault::VersionConflict));
-    let (uid, first, created) = stand.apply("x", one(), Precondition::Absent, ApplyForce::No).await.unwrap();
+    let (uid, first, created) =
+        harness.apply("x", one(), Precondition::Absent, ApplyForce::No).await.unwrap();
     assert!(created);
     // The same again changes nothing.
-    let again = stand.apply("x", one(), Precondition::Uid(uid.clone()), ApplyForce::Yes).await;
+    let again = harness.apply("x", one(), Precondition::Uid(uid.clone()), ApplyForce::Yes).await;
     assert_eq!(again, Ok((uid.clone(), first, false)));
-    let (_, second, _) = stand
+    let (_, second, _) = harness
         .apply("x", json!({ "a": "2" }), Precondition::Exact(uid.clone(), first), ApplyForce::Yes)
         .await
         .unwrap();
     assert!(second > first);
     assert_eq!(
-        stand.apply("x", one(), Precondition::Exact(uid.clone(), first), ApplyForce::Yes).await,
+        harness.apply("x", one(), Precondition::Exact(uid.clone(), first), ApplyForce::Yes).await,
         Err(ClusterFault::VersionConflict)
     );
     assert_eq!(
-        stand.apply("x", one(), Precondition::Uid(other), ApplyForce::Yes).await,
+        harness.apply("x", one(), Precondition::Uid(other), ApplyForce::Yes).await,
         Err(ClusterFault::VersionConflict)
     );
-    assert_eq!(stand.data("x").await, json!({ "a": "2" }));
+    assert_eq!(harness.data("x").await, json!({ "a": "2" }));
 }
 
 #[tokio::test]
 async fn an_unforced_apply_names_who_owns_the_fields() {
-    let stand = Stand::new("owned").await;
-    stand.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
+    let harness = Harness::new("owned").await;
+    harness.kubectl(&["create", "configmap", "x", "--from-literal=a=1", "--from-literal=b=2"], "");
     // The same value is owned together.
-    stand.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
+    harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
     let Err(ClusterFault::FieldConflicts { claims }) =
-        stand.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::No).await
+        harness.apply("x", json!({ "a": "9", "b": "9" }), Precondition::Absent, ApplyForce::No).await
     else {
         panic!()
     };
     let claims: Vec<(&str, &str)> = claims.iter().map(|c| (c.manager.as_str(), c.field.as_str())).collect();
     assert_eq!(claims, [("kubectl-create", ".data.a"), ("kubectl-create", ".data.b")]);
-    stand.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Yes).await.unwrap();
-    assert_eq!(stand.data("x").await, json!({ "a": "9", "b": "2" }));
+    harness.apply("x", json!({ "a": "9" }), Precondition::Absent, ApplyForce::Yes).await.unwrap();
+    assert_eq!(harness.data("x").await, json!({ "a": "9", "b": "2" }));
 }
 
 #[tokio::test]
 async fn refusals_have_their_class() {
-    let stand = Stand::new("refusals").await;
+    let harness = Harness::new("refusals").await;
     let fault = async |api_version: &str, kind: &str, namespace: &str, body: Value| {
         let mut whole = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x", "namespace": namespace } });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        let kind = stand.kind(api_version, kind);
+        let kind = harness.kind(api_version, kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
-        let error =
-            stand.cluster.apply(&kind, &id, &whole, &Precondition::Absent, ApplyForce::No).await.unwrap_err();
+        let error = harness
+            .cluster
+            .apply(&kind, &id, &whole, &Precondition::Absent, ApplyForce::No)
+            .await
+            .unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())
     };
     let (unknown, retry, text) = fault("v1", "ConfigMap", "refusals", json!({ "dta": {} })).await;
@@ -207,39 +211,39 @@ async fn refusals_have_their_class() {
         fault("apps/v1", "Deployment", "refusals", json!({ "spec": { "replicas": -1 } })).await;
     let ClusterFault::Invalid { fields, .. } = invalid else { panic!("{text}") };
     assert!(fields.iter().any(|wrong| wrong.field == "spec.replicas"), "{fields:?}");
-    let deployments = stand.kind("apps/v1", "Deployment");
+    let deployments = harness.kind("apps/v1", "Deployment");
     let id = ObjectId::new(&deployments.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = template("a")["spec"].clone();
     let made =
-        stand.cluster.apply(&deployments, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
+        harness.cluster.apply(&deployments, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
     assert!(made.live.rolling.is_some());
     let (fixed, retry, text) = fault("apps/v1", "Deployment", "refusals", template("b")).await;
     assert!(matches!(fixed, ClusterFault::Immutable { .. }), "{text}");
     assert_eq!(retry, RetryAdvice::Never);
     let mut set = template("a");
     set["spec"]["serviceName"] = json!("one");
-    let sets = stand.kind("apps/v1", "StatefulSet");
+    let sets = harness.kind("apps/v1", "StatefulSet");
     let set_id = ObjectId::new(&sets.gvk.group_kind(), Some("refusals"), "x");
     let mut body = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": { "name": "x", "namespace": "refusals" } });
     body["spec"] = set["spec"].clone();
-    stand.cluster.apply(&sets, &set_id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
+    harness.cluster.apply(&sets, &set_id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
     set["spec"]["serviceName"] = json!("two");
     let (fixed, _, text) = fault("apps/v1", "StatefulSet", "refusals", set).await;
     assert!(matches!(fixed, ClusterFault::Immutable { .. }), "{text}");
     let kind = Arc::new(ServedKind { plural: "nothings".into(), ..(*deployments).clone() });
     let error =
-        stand.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap_err();
+        harness.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::NoKind);
 }
 
 #[tokio::test]
 async fn a_user_without_rights_is_told_so() {
-    let stand = Stand::new("rights").await;
+    let harness = Harness::new("rights").await;
     let kubeconfig = plane().kubeconfig_limited("nobody").unwrap();
     let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
     let nobody = Cluster::connect(&connection).await.unwrap();
-    let error = nobody.list(&stand.config_maps(), &ListSelector::All).await.unwrap_err();
+    let error = nobody.list(&harness.config_maps(), &ListSelector::All).await.unwrap_err();
     assert!(matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac, .. }), "{error}");
     assert!(
         error.to_string().starts_with("ConfigMap: configmaps is forbidden: User \"nobody\" cannot list"),
@@ -249,13 +253,13 @@ async fn a_user_without_rights_is_told_so() {
 
 #[tokio::test]
 async fn a_dry_run_writes_nothing() {
-    let stand = Stand::new("dry").await;
-    let body = stand.body("x", &json!({ "a": "1" }));
-    let kind = stand.config_maps();
+    let harness = Harness::new("dry").await;
+    let body = harness.body("x", &json!({ "a": "1" }));
+    let kind = harness.config_maps();
     let after =
-        stand.cluster.dry_run(&kind, &stand.id("x"), &body, None, &Precondition::Absent).await.unwrap();
+        harness.cluster.dry_run(&kind, &harness.id("x"), &body, None, &Precondition::Absent).await.unwrap();
     assert_eq!(after["data"], json!({ "a": "1" }));
-    assert_eq!(stand.cluster.get(&kind, &stand.id("x")).await.unwrap(), None);
+    assert_eq!(harness.cluster.get(&kind, &harness.id("x")).await.unwrap(), None);
     let log = plane().audit().unwrap();
     let ours: Vec<_> = log
         .iter()
@@ -267,34 +271,36 @@ async fn a_dry_run_writes_nothing() {
 
 #[tokio::test]
 async fn warnings_of_the_server_come_along() {
-    let stand = Stand::new("warnings").await;
-    let kind = stand.kind("v1", "Endpoints");
+    let harness = Harness::new("warnings").await;
+    let kind = harness.kind("v1", "Endpoints");
     let id = ObjectId::new(&kind.gvk.group_kind(), Some("warnings"), "x");
     let body = json!({ "apiVersion": "v1", "kind": "Endpoints", "metadata": { "name": "x", "namespace": "warnings" } });
     let applied =
-        stand.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
+        harness.cluster.apply(&kind, &id, &body, &Precondition::Absent, ApplyForce::No).await.unwrap();
     assert!(applied.warnings.iter().any(|text| text.contains("deprecated")), "{:?}", applied.warnings);
 }
 
 #[tokio::test]
 async fn deletes_hit_only_what_was_meant() {
-    let stand = Stand::new("deletes").await;
+    let harness = Harness::new("deletes").await;
     let (uid, first, _) =
-        stand.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
-    let (_, second, _) =
-        stand.apply("x", json!({ "a": "2" }), Precondition::Uid(uid.clone()), ApplyForce::No).await.unwrap();
+        harness.apply("x", json!({ "a": "1" }), Precondition::Absent, ApplyForce::No).await.unwrap();
+    let (_, second, _) = harness
+        .apply("x", json!({ "a": "2" }), Precondition::Uid(uid.clone()), ApplyForce::No)
+        .await
+        .unwrap();
     let delete = async |uid: &Uid, rv: ResourceVersion| {
-        let done = stand
+        let done = harness
             .cluster
-            .delete(&stand.config_maps(), &stand.id("x"), uid, rv, PropagationPolicy::Background)
+            .delete(&harness.config_maps(), &harness.id("x"), uid, rv, PropagationPolicy::Background)
             .await;
         done.map_err(|error| error.fault().clone())
     };
     assert_eq!(delete(&uid, first).await, Err(ClusterFault::VersionConflict));
     let other = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
     assert_eq!(delete(&other, second).await, Ok(DeleteResult::Gone));
-    assert_eq!(stand.data("x").await, json!({ "a": "2" }));
-    stand.kubectl(
+    assert_eq!(harness.data("x").await, json!({ "a": "2" }));
+    harness.kubectl(
         &[
             "patch",
             "configmap",
@@ -305,15 +311,17 @@ async fn deletes_hit_only_what_was_meant() {
         ],
         "",
     );
-    let LiveLookup::Found(live) =
-        stand.cluster.look_up(&stand.config_maps(), Some("deletes"), &["x".to_owned()].into()).await.unwrap()
-            ["x"]
-            .clone()
+    let LiveLookup::Found(live) = harness
+        .cluster
+        .look_up(&harness.config_maps(), Some("deletes"), &["x".to_owned()].into())
+        .await
+        .unwrap()["x"]
+        .clone()
     else {
         panic!()
     };
     assert_eq!(delete(&uid, live.rv).await, Ok(DeleteResult::Accepted));
-    stand.kubectl(
+    harness.kubectl(
         &["patch", "configmap", "x", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#],
         "",
     );
@@ -322,22 +330,22 @@ async fn deletes_hit_only_what_was_meant() {
 
 #[tokio::test]
 async fn a_look_tells_what_is_there_and_whose() {
-    let stand = Stand::new("look").await;
-    let mut body = stand.body("ours", &json!({ "a": "1" }));
+    let harness = Harness::new("look").await;
+    let mut body = harness.body("ours", &json!({ "a": "1" }));
     body["metadata"]["labels"] = json!({ "applyset.kubernetes.io/part-of": "applyset-x-v1" });
     body["metadata"]["annotations"] = json!({ "rhumb.dev/release": "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789" });
-    let id = stand.id("ours");
-    stand
+    let id = harness.id("ours");
+    harness
         .cluster
-        .apply(&stand.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
+        .apply(&harness.config_maps(), &id, &body, &Precondition::Absent, ApplyForce::No)
         .await
         .unwrap();
-    stand.kubectl(&["create", "configmap", "theirs"], "");
-    stand.kubectl(&["label", "configmap", "theirs", "applyset.kubernetes.io/part-of=applyset-x-v1"], "");
-    stand.kubectl(&["create", "configmap", "nobodys"], "");
+    harness.kubectl(&["create", "configmap", "theirs"], "");
+    harness.kubectl(&["label", "configmap", "theirs", "applyset.kubernetes.io/part-of=applyset-x-v1"], "");
+    harness.kubectl(&["create", "configmap", "nobodys"], "");
     let names: BTreeSet<String> = ["ours", "theirs", "nobodys", "absent"].map(str::to_owned).into();
     let owners = async |namespace: &str, names: &BTreeSet<String>| {
-        let looked = stand.cluster.look_up(&stand.config_maps(), Some(namespace), names).await.unwrap();
+        let looked = harness.cluster.look_up(&harness.config_maps(), Some(namespace), names).await.unwrap();
         let owner =
             |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.owner) } else { None };
         looked.into_iter().map(|(name, looked)| (name, owner(looked))).collect::<Vec<_>>()
@@ -355,9 +363,9 @@ async fn a_look_tells_what_is_there_and_whose() {
         assert_eq!(owners("look", &[name.clone()].into()).await, [(name, owner)]);
     }
     assert!(owners("nowhere", &names).await.iter().all(|(_, owner)| owner.is_none()));
-    let listed = stand
+    let listed = harness
         .cluster
-        .list(&stand.config_maps(), &ListSelector::ApplySets(["applyset-x-v1".into()].into()))
+        .list(&harness.config_maps(), &ListSelector::ApplySets(["applyset-x-v1".into()].into()))
         .await
         .unwrap();
     let listed: BTreeSet<&str> = listed.iter().map(|(id, _)| id.name()).collect();
@@ -366,51 +374,53 @@ async fn a_look_tells_what_is_there_and_whose() {
 
 #[tokio::test]
 async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
-    let stand = Stand::new("reclaim").await;
+    let harness = Harness::new("reclaim").await;
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2'}}";
-    stand.kubectl(&["apply", "-f", "-"], manifest);
-    let LiveLookup::Found(live) =
-        stand.cluster.look_up(&stand.config_maps(), Some("reclaim"), &["x".to_owned()].into()).await.unwrap()
-            ["x"]
-            .clone()
+    harness.kubectl(&["apply", "-f", "-"], manifest);
+    let LiveLookup::Found(live) = harness
+        .cluster
+        .look_up(&harness.config_maps(), Some("reclaim"), &["x".to_owned()].into())
+        .await
+        .unwrap()["x"]
+        .clone()
     else {
         panic!()
     };
     let exact = Precondition::Exact(live.uid.clone(), live.rv);
-    stand.apply("x", json!({ "a": "1" }), exact, ApplyForce::Yes).await.unwrap();
+    harness.apply("x", json!({ "a": "1" }), exact, ApplyForce::Yes).await.unwrap();
     // Without more, the field that left the manifest stays.
-    assert_eq!(stand.data("x").await, json!({ "a": "1", "b": "2" }));
+    assert_eq!(harness.data("x").await, json!({ "a": "1", "b": "2" }));
     let reclaim =
-        async || stand.cluster.reclaim(&stand.config_maps(), &stand.id("x"), &live.uid).await.unwrap();
+        async || harness.cluster.reclaim(&harness.config_maps(), &harness.id("x"), &live.uid).await.unwrap();
     assert_eq!(reclaim().await, ReclaimResult::Taken);
     assert_eq!(reclaim().await, ReclaimResult::Nothing);
-    assert_eq!(stand.data("x").await, json!({ "a": "1", "b": "2" }));
-    stand
+    assert_eq!(harness.data("x").await, json!({ "a": "1", "b": "2" }));
+    harness
         .apply("x", json!({ "a": "1" }), Precondition::Uid(live.uid.clone()), ApplyForce::Yes)
         .await
         .unwrap();
-    let object = stand.cluster.get(&stand.config_maps(), &stand.id("x")).await.unwrap().unwrap();
+    let object = harness.cluster.get(&harness.config_maps(), &harness.id("x")).await.unwrap().unwrap();
     assert_eq!(object["data"], json!({ "a": "1" }));
     // The note that would make a later client-side apply take fields away is gone too.
     assert_eq!(object["metadata"].get("annotations"), None);
     let wrong = Uid("6e4f9a52-0000-4000-8000-000000000000".into());
-    let error = stand.cluster.reclaim(&stand.config_maps(), &stand.id("x"), &wrong).await.unwrap_err();
+    let error = harness.cluster.reclaim(&harness.config_maps(), &harness.id("x"), &wrong).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::VersionConflict);
 }
 
 #[tokio::test]
 async fn a_parent_is_swapped_only_by_who_saw_it() {
-    let stand = Stand::new("parents").await;
+    let harness = Harness::new("parents").await;
     let first = InventoryObject {
         kinds: [GroupKind::new("apps", "Deployment")].into(),
         annotations: [("rhumb.dev/source".to_owned(), "https://example.com/shop.git".to_owned())].into(),
         data: [("finished".to_owned(), "job/x".to_owned())].into(),
         ..InventoryObject::default()
     };
-    let cluster = &stand.cluster;
-    assert_eq!(cluster.inventory("parents-new", "web").await.unwrap(), None);
+    let cluster = &harness.cluster;
+    assert_eq!(cluster.read_inventory("parents-new", "web").await.unwrap(), None);
     let made = cluster.save_inventory("parents-new", "web", None, &first).await.unwrap();
-    assert_eq!(cluster.inventory("parents-new", "web").await.unwrap().as_ref(), Some(&made));
+    assert_eq!(cluster.read_inventory("parents-new", "web").await.unwrap().as_ref(), Some(&made));
     assert_eq!((&made.kinds, &made.data, made.tooling.as_str()), (&first.kinds, &first.data, "rhumb/v1"));
     assert_eq!(
         *cluster.save_inventory("parents-new", "web", None, &first).await.unwrap_err().fault(),
@@ -432,7 +442,7 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
         InventoryObject { data: [("finished".to_owned(), "job/y".to_owned())].into(), ..made.clone() };
     let error = cluster.save_inventory("parents-new", "web", Some(&made), &second).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::VersionConflict);
-    let read = cluster.inventory("parents-new", "web").await.unwrap().unwrap();
+    let read = cluster.read_inventory("parents-new", "web").await.unwrap().unwrap();
     assert_eq!(read.annotations["rhumb.dev/confirm"], "all");
     let saved = cluster.save_inventory("parents-new", "web", Some(&read), &second).await.unwrap();
     assert_eq!((&saved.data, &saved.annotations), (&second.data, &second.annotations));
@@ -459,20 +469,20 @@ fn definition(plural: &str, kind: &str) -> String {
 
 #[tokio::test]
 async fn discovery_sees_new_kinds_and_doubts_stale_groups() {
-    let stand = Stand::new("discovery").await;
-    assert!(stand.cluster.server_version().await.unwrap().starts_with("v1."));
-    assert_eq!(stand.cluster.uid().await.unwrap().0.len(), 36);
+    let harness = Harness::new("discovery").await;
+    assert!(harness.cluster.server_version().await.unwrap().starts_with("v1."));
+    assert_eq!(harness.cluster.uid().await.unwrap().0.len(), 36);
     let broken =
         "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1beta1.metrics.k8s.io},
         spec: {group: metrics.k8s.io, version: v1beta1, groupPriorityMinimum: 100, versionPriority: 100,
         insecureSkipTLSVerify: true, service: {name: metrics, namespace: kube-system}}}";
-    stand.kubectl(&["apply", "-f", "-"], broken);
-    stand.kubectl(&["apply", "-f", "-"], &definition("oddities", "Oddity"));
+    harness.kubectl(&["apply", "-f", "-"], broken);
+    harness.kubectl(&["apply", "-f", "-"], &definition("oddities", "Oddity"));
     let metrics = Gvk::from_api_version("metrics.k8s.io/v1beta1", "PodMetrics");
     let oddity = Gvk::from_api_version("example.com/v1", "Oddity");
     let deadline = Instant::now() + Duration::from_secs(30);
     let kind = loop {
-        let kinds = stand.cluster.discover().await.unwrap();
+        let kinds = harness.cluster.discover().await.unwrap();
         if let (KindLookup::Unknown, KindLookup::Served(kind)) = (kinds.get(&metrics), kinds.get(&oddity)) {
             served(&kinds, "apps/v1", "Deployment");
             break kind;
@@ -484,30 +494,31 @@ async fn discovery_sees_new_kinds_and_doubts_stale_groups() {
     let odd = |name: &str, rest: &str| {
         format!("{{apiVersion: example.com/v1, kind: Oddity, metadata: {{name: {name}}}, {rest}}}")
     };
-    stand.kubectl(&["create", "-f", "-"], &odd("one", "spec: text, status: [1]"));
-    stand.kubectl(
+    harness.kubectl(&["create", "-f", "-"], &odd("one", "spec: text, status: [1]"));
+    harness.kubectl(
         &["create", "-f", "-"],
         &odd("two", "spec: {replicas: three}, status: {conditions: {a: 1}}"),
     );
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = stand.cluster.informer(&kind, ListSelector::All, 0, sink);
+    let _informer = harness.cluster.informer(&kind, ListSelector::All, 0, sink);
     assert_eq!(
         until(&mut events, "synced").await,
         ["started", "seen one Nobody", "seen two Nobody", "synced"]
     );
-    stand.kubectl(&["create", "-f", "-"], &odd("three", "status: null"));
+    harness.kubectl(&["create", "-f", "-"], &odd("three", "status: null"));
     until(&mut events, "seen three Nobody").await;
     plane().kubectl(&["delete", "apiservice", "v1beta1.metrics.k8s.io"]).unwrap();
 }
 
 #[tokio::test]
 async fn autoscalers_tell_their_targets() {
-    let stand = Stand::new("scalers").await;
+    let harness = Harness::new("scalers").await;
     let hpa = "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: h},
         spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}";
-    stand.kubectl(&["apply", "-f", "-"], hpa);
+    harness.kubectl(&["apply", "-f", "-"], hpa);
     let (sink, mut events) = mpsc::channel(64);
-    let _informer = stand.cluster.scalers(&stand.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
+    let _informer =
+        harness.cluster.scaler_informer(&harness.kind("autoscaling/v2", "HorizontalPodAutoscaler"), sink);
     loop {
         if let InformerChange::Apply(id, scaler) = events.recv().await.unwrap().change {
             assert_eq!(id.name(), "h");

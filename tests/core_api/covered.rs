@@ -4,7 +4,9 @@
 use std::time::{Duration, Instant};
 
 use rhumb::change::{self, ImpactKind};
-use rhumb::fields::{Coverage, ValueSchema, coverage, differing_values, surplus, uncovered, value_digest};
+use rhumb::fields::{
+    Coverage, ValueSchema, differing_values, field_coverage, surplus_paths, uncovered_paths, value_digest,
+};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Map, Value};
 
@@ -39,22 +41,22 @@ async fn every_kind_is_covered_by_what_the_server_noted_down() {
         let live = server.apply(object).await.unwrap_or_else(|refusal| panic!("{id}: {refusal:?}"));
         let entry = our_entry(&live).unwrap();
         let expected = without_a_path(object);
-        match coverage(object, Some(&entry)) {
+        match field_coverage(object, Some(&entry)) {
             Coverage::Whole => assert!(expected.is_empty(), "{id}"),
             Coverage::OnlyEmpty(paths) => {
                 assert_eq!(paths.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{id}");
             }
             Coverage::Lost(paths) => panic!("{id}: {paths:?} in {entry}"),
         }
-        assert_eq!(surplus(object, &entry), [], "{id}");
+        assert_eq!(surplus_paths(object, &entry), [], "{id}");
         doubts.extend(doubts_about(&id, object, &live, &entry));
         second_pass_changes_nothing(&server, object).await;
-        let before = uncovered(object, Some(&entry));
+        let before = uncovered_paths(object, Some(&entry));
         let tree: Value = serde_json::from_str(&entry).unwrap();
         for cut in cut_each(&tree) {
             cuts += 1;
             let text = cut.rest.as_ref().map(Value::to_string);
-            if uncovered(object, text.as_deref()) == before {
+            if uncovered_paths(object, text.as_deref()) == before {
                 silent.push(format!("{id}: {}", cut.path));
             }
         }
@@ -95,10 +97,14 @@ async fn second_pass_changes_nothing(server: &Server, object: &Value) {
         assert!(Instant::now() < deadline, "{id} is changed by a second apply");
     };
     let live = &live;
-    assert_eq!(change::fields(&id, Some(live), Some(&answer)), [], "{id}");
-    assert_eq!(change::impact(&id.group_kind(), Some(live), Some(&answer)).kind, ImpactKind::None, "{id}");
-    assert_eq!(change::immutable(&id.group_kind(), live, object), [], "{id}");
-    assert_eq!(change::immutable(&id.group_kind(), live, &answer), [], "{id}");
+    assert_eq!(change::diff_fields(&id, Some(live), Some(&answer)), [], "{id}");
+    assert_eq!(
+        change::change_impact(&id.group_kind(), Some(live), Some(&answer)).kind,
+        ImpactKind::None,
+        "{id}"
+    );
+    assert_eq!(change::immutable_fields(&id.group_kind(), live, object), [], "{id}");
+    assert_eq!(change::immutable_fields(&id.group_kind(), live, &answer), [], "{id}");
 }
 
 async fn established(server: &mut Server) {
@@ -112,18 +118,18 @@ async fn established(server: &mut Server) {
     server.discover().await;
 }
 
-struct Cut {
+struct CutContent {
     path: String,
     rest: Option<Value>,
 }
 
 /// All ways to take one node out of an entry, with the parents that become empty, as the server
 /// does.
-fn cut_each(node: &Value) -> Vec<Cut> {
+fn cut_each(node: &Value) -> Vec<CutContent> {
     let map: &Map<String, Value> = node.as_object().unwrap();
     let mut all = Vec::new();
     for (key, kid) in map.iter().filter(|(key, _)| *key != ".") {
-        let whole = Cut { path: String::new(), rest: None };
+        let whole = CutContent { path: String::new(), rest: None };
         for cut in cut_each(kid).into_iter().chain([whole]) {
             let mut rest = map.clone();
             match cut.rest {
@@ -131,7 +137,7 @@ fn cut_each(node: &Value) -> Vec<Cut> {
                 None => rest.remove(key),
             };
             // An item that loses its last field but "." stays; a map does not.
-            all.push(Cut {
+            all.push(CutContent {
                 path: format!("/{key}{}", cut.path),
                 rest: (!rest.is_empty()).then_some(Value::Object(rest)),
             });

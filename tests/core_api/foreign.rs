@@ -1,6 +1,6 @@
 //! A foreign change leaves our entry at exactly its fields; one apply takes them back.
 
-use rhumb::fields::{culprits, uncovered};
+use rhumb::fields::{lost_field_writers, uncovered_paths};
 use serde_json::{Value, json};
 
 use crate::server::{OURS, Server, our_entry};
@@ -86,16 +86,16 @@ async fn each_change_is_lost_ownership_of_what_was_changed(server: &Server) {
 }
 
 async fn check(server: &Server, wanted: &Value, live: &Value, expected: &[String], change: &Value) {
-    let lost = uncovered(wanted, our_entry(live).as_deref());
+    let lost = uncovered_paths(wanted, our_entry(live).as_deref());
     let told: Vec<String> = lost.iter().map(ToString::to_string).collect();
     assert_eq!(told, expected, "{change}");
-    let named = culprits(&live["metadata"]["managedFields"], &lost, OURS);
+    let named = lost_field_writers(&live["metadata"]["managedFields"], &lost, OURS);
     for culprit in &named {
         assert!(matches!(culprit.manager.as_str(), "somebody" | "another"), "{culprit:?}");
         assert!(culprit.time.starts_with("20"), "{culprit:?}");
     }
     let live = server.apply(wanted).await.unwrap();
-    assert_eq!(uncovered(wanted, our_entry(&live).as_deref()), [], "after our apply: {change}");
+    assert_eq!(uncovered_paths(wanted, our_entry(&live).as_deref()), [], "after our apply: {change}");
 }
 
 async fn the_scale_subresource_is_named_and_a_removed_field_names_nobody(server: &Server) {
@@ -104,10 +104,10 @@ async fn the_scale_subresource_is_named_and_a_removed_field_names_nobody(server:
     server.cluster.kubectl(&["scale", "deployment/foreign", "-n", "shop", "--replicas=9"]).unwrap();
     server.patch(&wanted, &json!({"metadata": {"labels": {"a": null}}})).await.unwrap();
     let live = server.get(&wanted).await;
-    let lost = uncovered(&wanted, our_entry(&live).as_deref());
+    let lost = uncovered_paths(&wanted, our_entry(&live).as_deref());
     let told: Vec<String> = lost.iter().map(ToString::to_string).collect();
     assert_eq!(told, [".metadata.labels.a", ".spec.replicas"]);
-    let named = culprits(&live["metadata"]["managedFields"], &lost, OURS);
+    let named = lost_field_writers(&live["metadata"]["managedFields"], &lost, OURS);
     let [scaler] = named.as_slice() else { panic!("{named:?}") };
     assert_eq!((scaler.subresource.as_str(), scaler.path.to_string().as_str()), ("scale", ".spec.replicas"));
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::change::immutable;
+use rhumb::change::immutable_fields;
 use rhumb::health;
 use rhumb::object::Gvk;
 use serde_json::Value;
@@ -47,7 +47,7 @@ async fn check(server: &Server, object: &Value, live: &Value, attempt: &Value) -
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let kind = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"])).group_kind();
     let wanted = merged(object, &attempt["change"]);
-    let rules = immutable(&kind, live, &wanted);
+    let rules = immutable_fields(&kind, live, &wanted);
     let named: Vec<&str> = rules.iter().map(|rule| rule.path.as_str()).collect();
     let expected: Vec<&str> = attempt["names"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     if named != expected {

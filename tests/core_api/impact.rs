@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use controlplane::Cluster;
 use futures::{StreamExt as _, stream};
-use rhumb::change::{Impact, ImpactKind, immutable, impact};
+use rhumb::change::{Impact, ImpactKind, change_impact, immutable_fields};
 use rhumb::object::GroupKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,11 +48,11 @@ async fn what_a_change_does_to_pods_is_foretold() {
         .into_iter()
         .flat_map(|document| serde_json::from_value::<Vec<Row>>(document).unwrap())
         .collect();
-    let mut trials: Vec<Trial<'_>> = Vec::new();
+    let mut trials: Vec<ImpactTrial<'_>> = Vec::new();
     for (number, row) in rows.iter().enumerate() {
         let one = [KINDS[number % KINDS.len()].to_owned()];
         for kind in if row.kinds.is_empty() { &one[..] } else { &row.kinds } {
-            trials.push(Trial { row, kind: kind.clone(), name: format!("w{}", trials.len()) });
+            trials.push(ImpactTrial { row, kind: kind.clone(), name: format!("w{}", trials.len()) });
         }
     }
     assert!(trials.len() > 180, "{} trials", trials.len());
@@ -67,13 +67,13 @@ async fn what_a_change_does_to_pods_is_foretold() {
 }
 
 /// A row, tried on a workload of one kind.
-struct Trial<'a> {
+struct ImpactTrial<'a> {
     row: &'a Row,
     kind: String,
     name: String,
 }
 
-impl std::fmt::Display for Trial<'_> {
+impl std::fmt::Display for ImpactTrial<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.row.case, self.kind)
     }
@@ -81,7 +81,7 @@ impl std::fmt::Display for Trial<'_> {
 
 type Pods = BTreeSet<String>;
 
-impl Trial<'_> {
+impl ImpactTrial<'_> {
     async fn run(&self, server: &Server) -> Result<(), String> {
         let mut object = changed(&self.base(), &self.row.made);
         server.apply(&object).await.map_err(|refusal| format!("{refusal:?}"))?;
@@ -97,7 +97,7 @@ impl Trial<'_> {
             return self.refused(server, &live, &wanted, &pods).await;
         }
         let answer = server.dry_run(&wanted).await.map_err(|refusal| format!("{refusal:?}"))?;
-        let foretold = impact(&kind, Some(&live), Some(&answer));
+        let foretold = change_impact(&kind, Some(&live), Some(&answer));
         let expected = self.expected(&pods);
         if words(foretold) != expected {
             return Err(format!("foretold {}, not {expected}", words(foretold)));
@@ -199,12 +199,13 @@ impl Trial<'_> {
         pods: &Pods,
     ) -> Result<(), String> {
         let kind = GroupKind::new("apps", &self.kind);
-        let rules: Vec<String> = immutable(&kind, live, wanted).into_iter().map(|rule| rule.path).collect();
+        let rules: Vec<String> =
+            immutable_fields(&kind, live, wanted).into_iter().map(|rule| rule.path).collect();
         let named = [&["refused".to_owned()], rules.as_slice()].concat().join(" ");
         if named != self.row.expect {
             return Err(format!("foretold {named}, not {}", self.row.expect));
         }
-        let foretold = impact(&kind, Some(live), Some(wanted));
+        let foretold = change_impact(&kind, Some(live), Some(wanted));
         if !rules.is_empty() && words(foretold) != format!("recreate {}", pods.len()) {
             return Err(format!("foretold {}", words(foretold)));
         }

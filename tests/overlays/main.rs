@@ -4,5 +4,5 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
 mod deployments;
+mod harness;
 mod sets;
-mod stand;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rhumb::engine::failing;
+use rhumb::engine::find_failure;
 use serde_json::{Value, json};
 
-use crate::SOON;
-use crate::stand::{KINDS, LONG, Stand, Witness, all_at_once, plane};
+use crate::SIGNAL_TIMEOUT;
+use crate::harness::{Harness, KINDS, KubectlView, SLOW_TIMEOUT, all_at_once, plane};
 
 fn apply(objects: &Value) {
     plane().kubectl_in(&["apply", "-f", "-"], &objects.to_string()).unwrap();
@@ -50,7 +50,7 @@ fn policy() -> Value {
 
 /// Waits until the policy works, which takes the server a moment.
 async fn policy_works() {
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + SLOW_TIMEOUT;
     let bad = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": { "name": "probe", "namespace": "default", "labels": { "bad": "true" } },
@@ -75,10 +75,10 @@ fn events(event: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
-    async fn check(stand: Stand, witness: Arc<Witness>, kind: &str) {
+    async fn check(harness: Harness, witness: Arc<KubectlView>, kind: &str) {
         let place = format!("quota-{}", kind.to_lowercase());
         apply(&namespace(&place));
-        let mut web = stand.workload(kind, &place, "web").start().await;
+        let mut web = harness.workload(kind, &place, "web").start().await;
         web.settles().await;
         // No room for the second pod once the first has gone, and none for a surge.
         apply(&quota(&place, "1"));
@@ -86,31 +86,31 @@ async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
         web.roll().await;
         let (failing_now, at) = web.fails().await;
         let since = witness.first(&format!("{place} {kind} web FailedCreate")).await;
-        assert!(at < since + SOON, "{kind}: {:?} late", at - since);
+        assert!(at < since + SIGNAL_TIMEOUT, "{kind}: {:?} late", at - since);
         assert_eq!((&*failing_now.reason, &failing_now.pod), ("FailedCreate", &None));
         assert!(failing_now.message.contains("exceeded quota: few"), "{failing_now}");
         apply(&quota(&place, "10"));
         // The controllers wait ever longer between two tries; a change of the workload wakes them.
         web.workload.body["metadata"]["labels"] = json!({ "woken": "true" });
         web.roll().await;
-        web.until(|pods| pods.refused.is_none() && pods.ready_of_newest() == 2).await;
-        assert_eq!(failing(web.pods.as_ref().unwrap(), Instant::now()), None);
+        web.until(|pods| pods.refused.is_none() && pods.count_ready_newest() == 2).await;
+        assert_eq!(find_failure(web.pods.as_ref().unwrap(), Instant::now()), None);
     }
-    let stand = Stand::new().await;
-    let witness = Witness::of("events", events);
-    all_at_once(KINDS.map(|kind| check(stand.clone(), witness.clone(), kind))).await;
+    let harness = Harness::new().await;
+    let witness = KubectlView::of("events", events);
+    all_at_once(KINDS.map(|kind| check(harness.clone(), witness.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_admission_says_of_the_new_pods_is_told() {
-    async fn check(stand: Stand, witness: Arc<Witness>, kind: &str) {
-        let mut web = stand.workload(kind, "default", "admission").start().await;
+    async fn check(harness: Harness, witness: Arc<KubectlView>, kind: &str) {
+        let mut web = harness.workload(kind, "default", "admission").start().await;
         web.settles().await;
         web.workload.template()["metadata"]["labels"]["bad"] = json!("true");
         web.roll().await;
         let (failing, at) = web.fails().await;
         let since = witness.first(&format!("default {kind} admission FailedCreate")).await;
-        assert!(at < since + SOON, "{kind}: {:?} late", at - since);
+        assert!(at < since + SIGNAL_TIMEOUT, "{kind}: {:?} late", at - since);
         assert_eq!((&*failing.reason, &failing.pod), ("FailedCreate", &None));
         let text = failing.to_string();
         assert!(text.starts_with("no new pod can be created: FailedCreate: "), "{text}");
@@ -120,9 +120,9 @@ async fn what_admission_says_of_the_new_pods_is_told() {
         web.roll().await;
         web.settles().await;
     }
-    let stand = Stand::new().await;
-    let witness = Witness::of("events", events);
+    let harness = Harness::new().await;
+    let witness = KubectlView::of("events", events);
     apply(&policy());
     policy_works().await;
-    all_at_once(KINDS.map(|kind| check(stand.clone(), witness.clone(), kind))).await;
+    all_at_once(KINDS.map(|kind| check(harness.clone(), witness.clone(), kind))).await;
 }

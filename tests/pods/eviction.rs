@@ -6,7 +6,7 @@ use rhumb::cluster::{DeleteResult, EvictionResult};
 use rhumb::engine::Uid;
 use serde_json::json;
 
-use crate::stand::{LONG, Stand, plane};
+use crate::harness::{Harness, SLOW_TIMEOUT, plane};
 
 fn budget(name: &str, app: &str, available: u32) {
     let budget = json!({
@@ -19,15 +19,15 @@ fn budget(name: &str, app: &str, available: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
-    let stand = Stand::new().await;
-    let mut web = stand.workload("Deployment", "default", "evictable").start().await;
+    let harness = Harness::new().await;
+    let mut web = harness.workload("Deployment", "default", "evictable").start().await;
     let before = web.settles().await;
     let pod = &before.pods[0];
-    let evict = async |name: &str, uid: &Uid| stand.cluster.evict("default", name, uid).await.unwrap();
+    let evict = async |name: &str, uid: &Uid| harness.cluster.evict("default", name, uid).await.unwrap();
     assert_eq!(evict("nobody", &pod.uid).await, EvictionResult::Gone);
     assert_eq!(evict(&pod.name, &Uid("another".into())).await, EvictionResult::Gone);
     budget("strict", "deployment-evictable", 2);
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + SLOW_TIMEOUT;
     loop {
         let EvictionResult::Blocked(reason) = evict(&pod.name, &pod.uid).await else { panic!("evicted") };
         assert!(reason.contains("The disruption budget strict"), "{reason}");
@@ -39,7 +39,7 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     budget("second", "deployment-evictable", 1);
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + SLOW_TIMEOUT;
     loop {
         match evict(&pod.name, &pod.uid).await {
             EvictionResult::Blocked(reason) if reason.contains("more than one PodDisruptionBudget") => break,
@@ -48,18 +48,19 @@ async fn an_eviction_obeys_the_budgets_and_meets_one_incarnation_only() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     plane().kubectl(&["delete", "pdb", "strict", "second"]).unwrap();
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + SLOW_TIMEOUT;
     while evict(&pod.name, &pod.uid).await != EvictionResult::Accepted {
         // The server looks at a cache of its own.
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let uid = pod.uid.clone();
-    let after = web.until(|pods| pods.ready_of_newest() == 2 && pods.pods.iter().all(|p| p.uid != uid)).await;
+    let after =
+        web.until(|pods| pods.count_ready_newest() == 2 && pods.pods.iter().all(|p| p.uid != uid)).await;
     // And without a budget a pod can also be deleted, in exactly the version that was seen.
     let pod = &after.pods[0];
-    let deleted = stand.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();
+    let deleted = harness.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();
     assert!(matches!(deleted, DeleteResult::Gone | DeleteResult::Accepted), "{deleted:?}");
     let uid = pod.uid.clone();
-    web.until(|pods| pods.ready_of_newest() == 2 && pods.pods.iter().all(|p| p.uid != uid)).await;
+    web.until(|pods| pods.count_ready_newest() == 2 && pods.pods.iter().all(|p| p.uid != uid)).await;
 }

@@ -4,19 +4,19 @@
 
 mod creation;
 mod eviction;
+mod harness;
 mod revisions;
-mod stand;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rhumb::engine::{UNSCHEDULABLE, failing};
+use rhumb::engine::{UNSCHEDULABLE_GRACE, find_failure};
 use serde_json::{Value, json};
 
-use stand::{Followed, KINDS, Stand, Witness, all_at_once};
+use harness::{FollowedWorkload, Harness, KINDS, KubectlView, all_at_once};
 
 /// The time within which a signal is to be noticed.
-const SOON: Duration = Duration::from_secs(5);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One fault: its name, what the template asks for, the container and reason that are told.
 type Fault = (&'static str, fn(&mut Value), Option<&'static str>, &'static str);
@@ -66,16 +66,16 @@ fn troubles(pod: &Value) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_signal_of_each_kind_is_noticed_at_once() {
-    async fn check(stand: Stand, witness: Arc<Witness>, kind: &str, fault: Fault) {
+    async fn check(harness: Harness, witness: Arc<KubectlView>, kind: &str, fault: Fault) {
         let (name, fault, container, reason) = fault;
-        let mut web = stand.workload(kind, "default", &format!("signal-{name}")).start().await;
+        let mut web = harness.workload(kind, "default", &format!("signal-{name}")).start().await;
         web.settles().await;
         fault(web.workload.template());
         web.roll().await;
         let (failing, at) = web.fails().await;
         let app = format!("{}-signal-{name}", kind.to_lowercase());
         let since = witness.first(&format!("{app} {reason}")).await;
-        assert!(at < since + SOON, "{app}: {:?} late", at - since);
+        assert!(at < since + SIGNAL_TIMEOUT, "{app}: {:?} late", at - since);
         assert_eq!((&*failing.reason, failing.container.as_deref()), (reason, container), "{app}");
         let text = failing.to_string();
         let pod = failing.pod.unwrap();
@@ -83,72 +83,76 @@ async fn each_signal_of_each_kind_is_noticed_at_once() {
         let of_newest: Vec<&str> = of_newest(&web);
         assert!(of_newest.contains(&&*pod), "{app}: {text}, but the newest are {of_newest:?}");
     }
-    let stand = Stand::new().await;
-    let witness = Witness::of("pods", troubles);
+    let harness = Harness::new().await;
+    let witness = KubectlView::of("pods", troubles);
     let all = KINDS.iter().flat_map(|kind| FAULTS.map(|fault| (kind, fault)));
     // KWOK deletes by name. When it is slow it also takes the pod that a StatefulSet has made anew,
     // again and again. Passing signals need one pod that lasts.
     let all = all.filter(|(kind, (name, ..))| (**kind, *name) != ("StatefulSet", "run"));
-    all_at_once(all.map(|(kind, fault)| check(stand.clone(), witness.clone(), kind, fault))).await;
+    all_at_once(all.map(|(kind, fault)| check(harness.clone(), witness.clone(), kind, fault))).await;
 }
 
-fn of_newest(web: &Followed) -> Vec<&str> {
+fn of_newest(web: &FollowedWorkload) -> Vec<&str> {
     let pods = web.pods.as_ref().unwrap();
-    pods.of_newest().chain(pods.lost.as_deref()).map(|pod| &*pod.name).collect()
+    pods.newest_pods().chain(pods.lost.as_deref()).map(|pod| &*pod.name).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_no_node_takes_fails_after_a_minute() {
-    async fn check(stand: Stand, witness: Arc<Witness>, kind: &str) {
-        let mut web = stand.workload(kind, "default", "unschedulable").start().await;
+    async fn check(harness: Harness, witness: Arc<KubectlView>, kind: &str) {
+        let mut web = harness.workload(kind, "default", "unschedulable").start().await;
         web.settles().await;
         let resources = json!({ "requests": { "cpu": "5000" } });
         web.workload.template()["spec"]["containers"][0]["resources"] = resources;
         web.roll().await;
         let is_stuck = |pod: &rhumb::engine::PodFacts| pod.unschedulable.is_some();
-        let pods = web.until(|pods| pods.of_newest().any(is_stuck)).await;
-        let pod = pods.of_newest().find(|pod| is_stuck(pod)).unwrap();
+        let pods = web.until(|pods| pods.newest_pods().any(is_stuck)).await;
+        let pod = pods.newest_pods().find(|pod| is_stuck(pod)).unwrap();
         let since = pod.unschedulable.as_ref().unwrap().since;
         let app = format!("{}-unschedulable", kind.to_lowercase());
-        assert!(since < witness.first(&format!("{app} Unschedulable")).await + SOON);
-        assert_eq!(failing(&pods, since + UNSCHEDULABLE.checked_sub(Duration::from_secs(1)).unwrap()), None);
-        let failing = failing(&pods, since + UNSCHEDULABLE).unwrap();
+        assert!(since < witness.first(&format!("{app} Unschedulable")).await + SIGNAL_TIMEOUT);
+        assert_eq!(
+            find_failure(&pods, since + UNSCHEDULABLE_GRACE.checked_sub(Duration::from_secs(1)).unwrap()),
+            None
+        );
+        let failing = find_failure(&pods, since + UNSCHEDULABLE_GRACE).unwrap();
         assert_eq!(&*failing.reason, "Unschedulable");
         assert!(failing.message.contains("Insufficient cpu"), "{failing}");
-        let warnings = stand.cluster.warnings("default", &[web.uid.clone(), pod.uid.clone()]).await.unwrap();
+        let warnings =
+            harness.cluster.read_warnings("default", &[web.uid.clone(), pod.uid.clone()]).await.unwrap();
         let told = warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert!(told.iter().any(|text| text.contains("FailedScheduling: 0/2 nodes")), "{told:?}");
     }
-    let stand = Stand::new().await;
-    let witness = Witness::of("pods", troubles);
-    all_at_once(KINDS.map(|kind| check(stand.clone(), witness.clone(), kind))).await;
+    let harness = Harness::new().await;
+    let witness = KubectlView::of("pods", troubles);
+    all_at_once(KINDS.map(|kind| check(harness.clone(), witness.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_ends_what_was_steady_and_three_are_too_many() {
-    let stand = Stand::new().await;
-    let mut web = stand.workload("Deployment", "default", "restarts");
+    let harness = Harness::new().await;
+    let mut web = harness.workload("Deployment", "default", "restarts");
     web.body["spec"]["replicas"] = json!(1);
     web.annotate(json!({ "controlplane/crash-after": "1s" }));
     let mut web = web.start().await;
-    let first = web.until(|pods| pods.ready_of_newest() == 1).await;
+    let first = web.until(|pods| pods.count_ready_newest() == 1).await;
     let since = first.steady_since().unwrap();
-    web.until(|pods| pods.ready_of_newest() == 0 && pods.steady_since().is_none()).await;
-    let second = web.until(|pods| pods.ready_of_newest() == 1).await;
+    web.until(|pods| pods.count_ready_newest() == 0 && pods.steady_since().is_none()).await;
+    let second = web.until(|pods| pods.count_ready_newest() == 1).await;
     assert!(second.steady_since().unwrap() > since);
     assert_eq!((second.pods[0].restarts, second.pods[0].new_restarts), (1, 1));
     assert_eq!(second.pods[0].uid, first.pods[0].uid);
-    assert_eq!(failing(&second, Instant::now()), None);
-    let third = web.until(|pods| pods.ready_of_newest() == 1 && pods.pods[0].restarts == 3).await;
-    let failing = failing(&third, Instant::now()).unwrap();
+    assert_eq!(find_failure(&second, Instant::now()), None);
+    let third = web.until(|pods| pods.count_ready_newest() == 1 && pods.pods[0].restarts == 3).await;
+    let failing = find_failure(&third, Instant::now()).unwrap();
     assert_eq!((&*failing.reason, failing.container.as_deref()), ("Restarting", Some("c")));
     // A later watcher does not know when that was.
-    let late = web.workload.stand.workload("Deployment", "default", "restarts");
-    let mut late = stand::Workload { body: web.workload.body.clone(), ..late }.start().await;
-    let seen = late.until(|pods| pods.updated() == 1).await;
+    let late = web.workload.harness.workload("Deployment", "default", "restarts");
+    let mut late = harness::Workload { body: web.workload.body.clone(), ..late }.start().await;
+    let seen = late.until(|pods| pods.count_updated() == 1).await;
     assert_eq!((seen.pods[0].restarts >= 3, seen.pods[0].new_restarts), (true, 0));
     let pod = third.pods[0].uid.clone();
-    let warnings = stand.cluster.warnings("default", &[web.uid.clone(), pod]).await.unwrap();
+    let warnings = harness.cluster.read_warnings("default", &[web.uid.clone(), pod]).await.unwrap();
     let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert!(
         told.iter().any(|text| text.contains("BackOff: Back-off restarting failed container")),

@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use rhumb::cluster::DeleteResult;
-use rhumb::engine::failing;
+use rhumb::engine::find_failure;
 use serde_json::json;
 
-use crate::stand::{KINDS, Stand, all_at_once, plane};
+use crate::harness::{Harness, KINDS, all_at_once, plane};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_of_an_older_revision_never_count() {
-    async fn check(stand: Stand, kind: &str) {
-        let mut web = stand.workload(kind, "default", "older");
+    async fn check(harness: Harness, kind: &str) {
+        let mut web = harness.workload(kind, "default", "older");
         web.image("web:broken");
         let mut web = web.start().await;
         web.fails().await;
@@ -20,18 +20,18 @@ async fn pods_of_an_older_revision_never_count() {
         if kind == "StatefulSet" {
             // It does not come back by itself: the broken pod must go first, and is no failure of
             // the new one.
-            let pods = web.until(|pods| pods.newest.is_some() && pods.updated() == 0).await;
-            assert_eq!(failing(&pods, Instant::now() + Duration::from_hours(1)), None);
+            let pods = web.until(|pods| pods.newest.is_some() && pods.count_updated() == 0).await;
+            assert_eq!(find_failure(&pods, Instant::now() + Duration::from_hours(1)), None);
             let pod = &pods.pods[0];
             assert_ne!(pod.revision, pods.newest);
             assert!(pod.trouble.is_some(), "{pod:#?}");
-            let deleted = stand.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();
+            let deleted = harness.cluster.delete_pod("default", &pod.name, &pod.uid, pod.rv).await.unwrap();
             assert!(matches!(deleted, DeleteResult::Accepted | DeleteResult::Gone), "{deleted:?}");
         }
         web.settles().await;
     }
-    let stand = Stand::new().await;
-    all_at_once(KINDS.map(|kind| check(stand.clone(), kind))).await;
+    let harness = Harness::new().await;
+    all_at_once(KINDS.map(|kind| check(harness.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -39,8 +39,8 @@ async fn the_way_back_is_never_judged_by_the_pods_that_it_replaces() {
     // The controller counts a generation as observed before it sets the number of the revision that
     // it took back, or before it makes a new one where it also scales. Each round passes through
     // both.
-    async fn check(stand: Stand, kind: &str) {
-        let mut web = stand.workload(kind, "default", "back").start().await;
+    async fn check(harness: Harness, kind: &str) {
+        let mut web = harness.workload(kind, "default", "back").start().await;
         let good = web.settles().await.newest;
         for round in 0..4 {
             if kind == "Deployment" {
@@ -62,16 +62,16 @@ async fn the_way_back_is_never_judged_by_the_pods_that_it_replaces() {
             assert_eq!(back.newest, good, "round {round}");
         }
     }
-    let stand = Stand::new().await;
-    all_at_once(["Deployment", "DaemonSet"].map(|kind| check(stand.clone(), kind))).await;
+    let harness = Harness::new().await;
+    all_at_once(["Deployment", "DaemonSet"].map(|kind| check(harness.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_of_others_are_not_mistaken() {
-    async fn check(stand: Stand, kind: &str) {
+    async fn check(harness: Harness, kind: &str) {
         let labels = json!({ "app": format!("twins-{}", kind.to_lowercase()) });
         let twin = |name: &str, image: &str| {
-            let mut web = stand.workload(kind, "default", name);
+            let mut web = harness.workload(kind, "default", name);
             web.body["spec"]["selector"]["matchLabels"] = labels.clone();
             web.template()["metadata"]["labels"] = labels.clone();
             web.image(image);
@@ -93,6 +93,6 @@ async fn pods_of_others_are_not_mistaken() {
         good.is_about(&again);
         good.until(|pods| pods.newest.is_none() && pods.pods.is_empty()).await;
     }
-    let stand = Stand::new().await;
-    all_at_once(KINDS.map(|kind| check(stand.clone(), kind))).await;
+    let harness = Harness::new().await;
+    all_at_once(KINDS.map(|kind| check(harness.clone(), kind))).await;
 }

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::failures::{BOUNDS, IMAGE, at_rest, await_image, await_rejection, push};
 use crate::manifests::{Web, config};
-use crate::support::{Repo, Site, until};
+use crate::support::{Repo, TestNamespace, until};
 
 #[test]
 fn an_adopted_workload_that_fails_stays_with_its_configuration() {
-    let site = Site::new("adopted");
+    let site = TestNamespace::new("adopted");
     let web = |image: &str| Web::new("web", image).uses("env");
     let repo = Repo::new(&[config("env", "one"), Web::new("api", "app:1").file()]);
     let folder = tempfile::tempdir().unwrap();
@@ -17,7 +17,7 @@ fn an_adopted_workload_that_fails_stays_with_its_configuration() {
     site.kubectl(&["apply", "--server-side", "-f", file.to_str().unwrap()]);
     let (daemon, observer) = at_rest(&site, &repo, &["api", "web"]);
     push(&repo, &[web("app:broken").file(), config("env", "two")], "Adopt it, and break it");
-    let told = ["it cannot go back, as nobody knows what Deployment adopted/web was before"];
+    let told = ["it cannot go back, as the earlier content of Deployment adopted/web is not known"];
     await_rejection(&site, &[&["held", "failed: Deployment"][..], &told].concat());
     daemon.says(&told);
     site.rhumb(&["why", "deploy/web"]).ends(0).says(&told);

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
-use crate::replay::{Bounds, Most};
-use crate::support::{Daemon, Repo, SOON, Site, eventually, until, yaml};
+use crate::replay::{Bounds, PeakCounts};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until, yaml};
 
 pub(crate) const BUDGET: &str =
     "budget: {maxWorkloads: 2, maxUnavailable: 2, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
@@ -34,7 +34,7 @@ pub(crate) fn push(repo: &Repo, files: &[(String, String)], subject: &str) {
 
 /// Waits until a Deployment wants an image, and all its pods have it and are available.
 #[track_caller]
-pub(crate) fn await_image(site: &Site<'_>, name: &str, image: &str) {
+pub(crate) fn await_image(site: &TestNamespace<'_>, name: &str, image: &str) {
     until(&format!("{name} wants {image}"), || site.value("Deployment", name, IMAGE) == json!(image));
     site.await_rollout(name);
     assert_eq!(site.value("Deployment", name, IMAGE), json!(image));
@@ -42,8 +42,8 @@ pub(crate) fn await_image(site: &Site<'_>, name: &str, image: &str) {
 
 /// Waits until the parent says that something was rejected, and tells what.
 #[track_caller]
-pub(crate) fn await_rejection(site: &Site<'_>, texts: &[&str]) -> String {
-    eventually(&format!("it is rejected: {texts:?}"), SOON, || {
+pub(crate) fn await_rejection(site: &TestNamespace<'_>, texts: &[&str]) -> String {
+    eventually(&format!("it is rejected: {texts:?}"), DEFAULT_TIMEOUT, || {
         let inventory = site.records();
         if texts.iter().all(|text| inventory.contains(text)) { Ok(inventory) } else { Err(inventory) }
     })
@@ -55,13 +55,13 @@ fn files(web: &Web, content: &str, image: &str) -> Vec<(String, String)> {
 }
 
 /// All at rest, and watched from here on.
-pub(crate) fn at_rest(site: &Site<'_>, repo: &Repo, names: &[&str]) -> (Daemon, Observer) {
+pub(crate) fn at_rest(site: &TestNamespace<'_>, repo: &Repo, names: &[&str]) -> (Daemon, Observer) {
     at_rest_within(site, repo, BUDGET, names)
 }
 
 /// As [`at_rest`], with a budget of its own.
 pub(crate) fn at_rest_within(
-    site: &Site<'_>,
+    site: &TestNamespace<'_>,
     repo: &Repo,
     budget: &str,
     names: &[&str],
@@ -80,7 +80,7 @@ fn goes_back(name: &str, bad: Web) {
 }
 
 fn goes_back_within(name: &str, budget: &str, bad: Web) {
-    let site = Site::new(name);
+    let site = TestNamespace::new(name);
     let good = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&files(&good, "one", "app:1"));
     let (daemon, observer) = at_rest_within(&site, &repo, budget, &["web", "api", "batch"]);
@@ -141,7 +141,7 @@ fn pods_that_are_ready_and_unready_in_turns() {
 /// A step that never has its pods ready for long enough is not gone on from, and fails.
 #[test]
 fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
-    let site = Site::new("flapping-step");
+    let site = TestNamespace::new("flapping-step");
     let web = |image: &str| {
         let web = Web::new("web", image).strategy(1, 0);
         web.word("rhumb.dev/steps: \"1\"").word("rhumb.dev/step-soak: 2s")
@@ -159,7 +159,7 @@ fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
 /// controller says for a moment that the way back has made no progress either.
 #[test]
 fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_way_back() {
-    let site = Site::new("stale-failure");
+    let site = TestNamespace::new("stale-failure");
     let web = |image: &str| Web::new("web", image).strategy(1, 1).impatient();
     let repo = Repo::new(&[web("app:1").file()]);
     let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
@@ -177,7 +177,7 @@ fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_way_back() {
 
 #[test]
 fn pods_that_take_their_time_are_waited_for() {
-    let site = Site::new("ready-delay");
+    let site = TestNamespace::new("ready-delay");
     let all = |image: &str| -> Vec<(String, String)> {
         let one = |name: &str| Web::new(name, image).fault("ready-delay: 400ms").file();
         ["a", "b", "c", "d"].map(one).to_vec()
@@ -189,13 +189,13 @@ fn pods_that_take_their_time_are_waited_for() {
         await_image(&site, name, "app:2");
     }
     site.await_free_budget();
-    assert_eq!(observer.judge(BOUNDS), Most { workloads: 2, pods: 2 });
+    assert_eq!(observer.judge(BOUNDS), PeakCounts { workloads: 2, pods: 2 });
 }
 
 /// Objects that the bad commit added go, those that it would have removed stay.
 #[test]
 fn what_a_bad_commit_added_goes_and_what_it_removed_stays() {
-    let site = Site::new("added-removed");
+    let site = TestNamespace::new("added-removed");
     let repo = Repo::new(&[Web::new("web", "app:1").uses("old").file(), config("old", "one")]);
     let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
     repo.remove("old.yaml");
@@ -211,7 +211,7 @@ fn what_a_bad_commit_added_goes_and_what_it_removed_stays() {
 
 #[test]
 fn a_later_wave_does_not_begin_after_a_failure() {
-    let site = Site::new("waves");
+    let site = TestNamespace::new("waves");
     let files = |canary: &str, rest: &str| {
         vec![Web::new("canary", canary).file(), Web::new("rest", rest).wave(1).file()]
     };
@@ -232,7 +232,7 @@ fn a_later_wave_does_not_begin_after_a_failure() {
 
 #[test]
 fn by_policy_a_failed_workload_stays_until_its_content_changes() {
-    let site = Site::new("on-failure-hold");
+    let site = TestNamespace::new("on-failure-hold");
     let repo = Repo::new(&[Web::new("web", "app:1").file(), Web::new("api", "app:1").file()]);
     let budget = BUDGET.replace('}', ", onFailure: hold}");
     let daemon = site.configured(&site.configuration(repo.path(), &budget));
@@ -257,7 +257,7 @@ fn by_policy_a_failed_workload_stays_until_its_content_changes() {
 /// The content that was good is no longer: it neither loops nor takes anything from others.
 #[test]
 fn a_way_back_that_fails_too_is_held_and_never_loops() {
-    let site = Site::new("no-way-back");
+    let site = TestNamespace::new("no-way-back");
     let web = |image: &str| Web::new("web", image).uses("env");
     let repo = Repo::new(&[web("app:1").file(), config("env", "one"), Web::new("api", "app:1").file()]);
     let (daemon, observer) = at_rest(&site, &repo, &["web", "api"]);
@@ -282,7 +282,7 @@ fn a_way_back_that_fails_too_is_held_and_never_loops() {
 /// While a failed workload waits to go back, no other one takes its place.
 #[test]
 fn what_failed_counts_until_it_is_back() {
-    let site = Site::new("one-by-one");
+    let site = TestNamespace::new("one-by-one");
     let files = |web: &str, image: &str| -> Vec<(String, String)> {
         let others = ["a", "b", "c", "x", "z"].map(|name| Web::new(name, image).file());
         [others.to_vec(), vec![Web::new("web", web).file()]].concat()
@@ -300,14 +300,14 @@ fn what_failed_counts_until_it_is_back() {
     }
     await_image(&site, "web", "app:1");
     site.await_free_budget();
-    assert_eq!(observer.judge(ONE), Most { workloads: 1, pods: 1 });
+    assert_eq!(observer.judge(ONE), PeakCounts { workloads: 1, pods: 1 });
 }
 
 /// A held unit that is retried is held again when it fails again, and its last good content is
 /// still known.
 #[test]
 fn what_is_held_and_tried_again_still_knows_what_was_good() {
-    let site = Site::new("held-retry");
+    let site = TestNamespace::new("held-retry");
     let web = |image: &str| Web::new("web", image).uses("env").impatient();
     let repo = Repo::new(&files(&web("app:1"), "one", "app:1"));
     let hold = HASTY.replace("soak: 0s", "soak: 0s, onFailure: hold");

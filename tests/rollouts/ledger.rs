@@ -1,4 +1,4 @@
-//! The budget object, when somebody else takes it away, empties it or writes into it what nobody
+//! The rollout ledger, when somebody else takes it away, empties it or writes into it what nobody
 //! can read.
 
 use serde_json::{Value, json};
@@ -6,22 +6,22 @@ use serde_json::{Value, json};
 use crate::failures::{BUDGET, IMAGE, ONE, at_rest, await_image, narrow, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
-use crate::support::{Repo, SOON, Site, at, eventually, source, until};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, source, until};
 
 const NAME: &str = "rollout-budget.rhumb.dev";
 
-fn budget(site: &Site<'_>) -> String {
+fn budget(site: &TestNamespace<'_>) -> String {
     at("ConfigMap", &site.system(), NAME)
 }
 
-fn claims(site: &Site<'_>) -> Vec<Value> {
+fn claims(site: &TestNamespace<'_>) -> Vec<Value> {
     let text = site.api.value(&budget(site), "/data/claims");
     let told: Option<Value> = text.as_str().and_then(|text| serde_json::from_str(text).ok());
     told.and_then(|told| told["claims"].as_array().cloned()).unwrap_or_default()
 }
 
-fn await_claim(site: &Site<'_>, name: &str) {
-    eventually(&format!("{name} is claimed"), SOON, || {
+fn await_claim(site: &TestNamespace<'_>, name: &str) {
+    eventually(&format!("{name} is claimed"), DEFAULT_TIMEOUT, || {
         let object = format!("Deployment.apps/{}/{name}", site.name);
         let claims = claims(site);
         if claims.iter().any(|claim| claim["object"] == json!(object)) {
@@ -34,8 +34,8 @@ fn await_claim(site: &Site<'_>, name: &str) {
 
 /// Two daemons share a budget of one workload. That of the first has begun, and the second knows of
 /// it or not, when somebody takes the claims away.
-fn taken_away(name: &str, take: impl FnOnce(&Site<'_>)) {
-    let site = Site::new(name);
+fn taken_away(name: &str, take: impl FnOnce(&TestNamespace<'_>)) {
+    let site = TestNamespace::new(name);
     let files = |web: &str, image: &str| vec![Web::new(web, image).fault("ready-delay: 2500ms").file()];
     let (one, two) = (Repo::new(&files("one", "app:1")), Repo::new(&files("two", "app:1")));
     let configuration = |source_name: &str, repo: &Repo| {
@@ -75,7 +75,7 @@ fn what_is_claimed_is_written_anew_where_the_budget_object_is_emptied() {
 
 #[test]
 fn a_claim_that_cannot_be_read_counts_and_is_told_with_the_command_that_mends_it() {
-    let site = Site::new("ledger-unread");
+    let site = TestNamespace::new("ledger-unread");
     let files = |image: &str| vec![Web::new("web", image).file()];
     let repo = Repo::new(&files("app:1"));
     let daemon = site.configured(&site.configuration(repo.path(), &narrow(BUDGET)));
@@ -90,7 +90,7 @@ fn a_claim_that_cannot_be_read_counts_and_is_told_with_the_command_that_mends_it
     let told = [NAME, "1 claim cannot be read, and counts", &mends];
     daemon.says(&told);
     for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
-        eventually("it is told", SOON, || {
+        eventually("it is told", DEFAULT_TIMEOUT, || {
             let said = site.rhumb(command).all();
             if told.iter().all(|text| said.contains(text)) { Ok(()) } else { Err(said) }
         });
@@ -107,7 +107,7 @@ const STEPS: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
 /// The step is held with a content that a newer commit has only scaled.
 #[test]
 fn an_abort_after_a_commit_that_scales_a_held_step_goes_back() {
-    let site = Site::new("ledger-abort");
+    let site = TestNamespace::new("ledger-abort");
     let web = |image: &str, count: u32| {
         let web = Web::new("web", image).word(STEPS).fault("ready-delay: 200ms").strategy(1, 0);
         vec![web.replicas(count).file()]

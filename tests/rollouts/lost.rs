@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use controlplane::{Ending, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 use serde_json::json;
 
 use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
-use crate::support::{Daemon, Repo, Site, until};
+use crate::support::{Daemon, Repo, TestNamespace, until};
 
 /// `web` and `api` belong together by their configuration.
 fn unit(web: &str, api: &str, content: &str) -> Vec<(String, String)> {
@@ -22,8 +22,8 @@ fn unit(web: &str, api: &str, content: &str) -> Vec<(String, String)> {
 }
 
 /// A unit at rest, whose process is gone with its state directory.
-fn left(name: &str) -> (Site<'static>, Repo, Observer) {
-    let site = Site::new(name);
+fn left(name: &str) -> (TestNamespace<'static>, Repo, Observer) {
+    let site = TestNamespace::new(name);
     let repo = Repo::new(&unit("app:1", "app:1", "one"));
     let (mut daemon, observer) = at_rest(&site, &repo, &["web", "api"]);
     daemon.kill();
@@ -32,7 +32,7 @@ fn left(name: &str) -> (Site<'static>, Repo, Observer) {
 
 /// Nothing can go back: all has the bad commit's content for good, others go on, and a better
 /// commit ends it.
-fn stays(site: &Site<'_>, repo: &Repo, daemon: &Daemon, observer: &Observer, told: &[&str]) {
+fn stays(site: &TestNamespace<'_>, repo: &Repo, daemon: &Daemon, observer: &Observer, told: &[&str]) {
     await_rejection(site, &[&["held", "revision", "failed: Deployment"], told].concat());
     daemon.says(&[&["failed: revision"], told].concat());
     let why = site.rhumb(&["why", "deploy/web"]).ends(0);
@@ -93,7 +93,7 @@ fn one_content_of_a_unit_that_is_lost() {
 /// Not to be able to read it now is not to have lost it.
 #[test]
 fn a_repository_that_is_away_in_the_middle_of_a_way_back() {
-    let mut site = Site::new("lost-for-now");
+    let mut site = TestNamespace::new("lost-for-now");
     let repo = Repo::new(&unit("app:1", "app:1", "one"));
     let text = site.configuration(repo.path(), BUDGET);
     let (mut first, observer) = at_rest(&site, &repo, &["web", "api"]);
@@ -103,7 +103,7 @@ fn a_repository_that_is_away_in_the_middle_of_a_way_back() {
     let proxy = site.cluster.fault_proxy(7).unwrap();
     let env = || Requests::any().method("PATCH").path_suffix("/configmaps/env").query_lacks("dryRun");
     proxy.add(Rule::new(env(), Fault::Pass).times(1));
-    let blocked = proxy.add(Rule::new(env(), Fault::Refuse(Ending::Silence)));
+    let blocked = proxy.add(Rule::new(env(), Fault::Refuse(ResponseCut::Silence)));
     site.through(&proxy);
     push(&repo, &unit("app:broken", "app:2", "two"), "Break it");
     let mut second = site.configured(&text);

@@ -9,7 +9,7 @@ use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::sets::await_set;
-use crate::support::{Repo, Site, until};
+use crate::support::{Repo, TestNamespace, until};
 
 /// The bounds where a template is left and taken up again. Its controller counts by the status of
 /// its ReplicaSet, which may still show the pod that it had before (`reconcileOldReplicaSets` of
@@ -23,7 +23,7 @@ fn slow(name: &str, image: &str) -> Web {
 
 /// Waits until the first new pod of a rollout to this image is there.
 #[track_caller]
-fn await_start(site: &Site<'_>, name: &str, image: &str) {
+fn await_start(site: &TestNamespace<'_>, name: &str, image: &str) {
     until("a new pod is there", || {
         let pods = site.api.list(&site.at("Pod", ""));
         let of_it = |pod: &&serde_json::Value| pod["metadata"]["labels"]["app"] == json!(name);
@@ -32,7 +32,7 @@ fn await_start(site: &Site<'_>, name: &str, image: &str) {
 }
 
 /// All that runs, by the name of the pod.
-fn pods(site: &Site<'_>) -> Vec<String> {
+fn pods(site: &TestNamespace<'_>) -> Vec<String> {
     let names = site.api.list(&site.at("Pod", "")).into_iter();
     let mut names: Vec<String> = names.map(|pod| pod["metadata"]["name"].to_string()).collect();
     names.sort();
@@ -41,8 +41,8 @@ fn pods(site: &Site<'_>) -> Vec<String> {
 
 /// One rollout to `app:2`, of which somebody else has his own idea once it has begun; another
 /// workload waits for its token all the time.
-fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&Site<'_>)) -> Site<'static> {
-    let site = Site::new(name);
+fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&TestNamespace<'_>)) -> TestNamespace<'static> {
+    let site = TestNamespace::new(name);
     let files = |image: &str| vec![slow("web", image).file(), slow("zone", image).file()];
     let repo = Repo::new(&files("app:1"));
     let (_daemon, observer) = at_rest_within(&site, &repo, &narrow(BUDGET), &["web", "zone"]);
@@ -61,7 +61,7 @@ fn disturbed(name: &str, bounds: Bounds, disturb: impl FnOnce(&Site<'_>)) -> Sit
 /// The annotation that asks for it is not in the manifest, and stays.
 #[test]
 fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
-    let restart = |site: &Site<'_>| drop(site.kubectl(&["rollout", "restart", "deployment/web"]));
+    let restart = |site: &TestNamespace<'_>| drop(site.kubectl(&["rollout", "restart", "deployment/web"]));
     let site = disturbed("by-hand-restart", ONE, restart);
     let asked = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
     assert!(site.value("Deployment", "web", asked).is_string());
@@ -69,32 +69,33 @@ fn a_restart_by_hand_is_carried_out_beside_the_rollout() {
 
 #[test]
 fn an_image_set_by_hand_is_repaired_under_the_same_token() {
-    let set = |site: &Site<'_>| drop(site.kubectl(&["set", "image", "deployment/web", "main=app:7"]));
+    let set =
+        |site: &TestNamespace<'_>| drop(site.kubectl(&["set", "image", "deployment/web", "main=app:7"]));
     disturbed("by-hand-image", LEFT_AND_TAKEN_UP, set);
 }
 
 #[test]
 fn an_undo_by_hand_is_repaired_under_the_same_token() {
-    let undo = |site: &Site<'_>| drop(site.kubectl(&["rollout", "undo", "deployment/web"]));
+    let undo = |site: &TestNamespace<'_>| drop(site.kubectl(&["rollout", "undo", "deployment/web"]));
     disturbed("by-hand-undo", LEFT_AND_TAKEN_UP, undo);
 }
 
 #[test]
 fn a_count_set_by_hand_is_repaired_and_costs_nobody_anything() {
-    let scale = |site: &Site<'_>| drop(site.kubectl(&["scale", "deployment/web", "--replicas=5"]));
+    let scale = |site: &TestNamespace<'_>| drop(site.kubectl(&["scale", "deployment/web", "--replicas=5"]));
     disturbed("by-hand-scale", ONE, scale);
 }
 
 #[test]
 fn a_workload_that_is_deleted_in_the_middle_is_made_again_with_the_new_content() {
-    let delete = |site: &Site<'_>| drop(site.kubectl(&["delete", "deployment/web", "--wait=false"]));
+    let delete = |site: &TestNamespace<'_>| drop(site.kubectl(&["delete", "deployment/web", "--wait=false"]));
     disturbed("by-hand-delete", ONE, delete);
 }
 
 /// Somebody has a copy of the old manifest and has never heard of rhumb.
 #[test]
 fn a_workload_that_is_made_again_by_hand_in_the_middle_gets_the_new_content() {
-    let again = |site: &Site<'_>| {
+    let again = |site: &TestNamespace<'_>| {
         site.api.delete(&site.at("Deployment", "web"));
         let text = slow("web", "app:1").text();
         let _ = site.cluster.kubectl_in(&["-n", &site.name, "create", "-f", "-"], &text);
@@ -104,11 +105,11 @@ fn a_workload_that_is_made_again_by_hand_in_the_middle_gets_the_new_content() {
 
 #[test]
 fn a_set_that_is_deleted_or_scaled_in_the_middle_is_as_wanted_in_the_end() {
-    type Disturb = fn(&Site<'_>);
+    type Disturb = fn(&TestNamespace<'_>);
     let delete: Disturb = |site| site.api.delete(&site.at("StatefulSet", "db"));
     let scale: Disturb = |site| drop(site.kubectl(&["scale", "statefulset/db", "--replicas=5"]));
     for (name, disturb) in [("set-deleted", delete), ("set-scaled", scale)] {
-        let site = Site::new(name);
+        let site = TestNamespace::new(name);
         let db = |image: &str| vec![Web::of("StatefulSet", "db", image).fault("ready-delay: 500ms").file()];
         let repo = Repo::new(&db("app:1"));
         let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
@@ -128,7 +129,7 @@ fn a_set_that_is_deleted_or_scaled_in_the_middle_is_as_wanted_in_the_end() {
 /// An autoscaler's count goes through the scale subresource, before and in the middle of a rollout.
 #[test]
 fn an_autoscaler_keeps_its_count_while_its_target_rolls() {
-    let site = Site::new("autoscaled");
+    let site = TestNamespace::new("autoscaled");
     let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
                   minReplicas: 2\n  maxReplicas: 9\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n";
     let files = |image: &str| vec![slow("web", image).file(), ("scaler.yaml".to_owned(), scaler.to_owned())];
@@ -151,7 +152,7 @@ fn an_autoscaler_keeps_its_count_while_its_target_rolls() {
 
 #[test]
 fn a_newer_commit_replaces_a_rollout_at_once() {
-    let site = Site::new("newer");
+    let site = TestNamespace::new("newer");
     let files = |image: &str, content: &str| {
         vec![slow("web", image).uses("env").file(), slow("api", image).file(), config("env", content)]
     };
@@ -170,7 +171,7 @@ fn a_newer_commit_replaces_a_rollout_at_once() {
 
 #[test]
 fn a_newer_commit_replaces_a_way_back_at_once() {
-    let site = Site::new("newer-back");
+    let site = TestNamespace::new("newer-back");
     let web = |image: &str| slow("web", image).uses("env").file();
     let repo = Repo::new(&[web("app:1"), config("env", "one")]);
     let (_daemon, observer) = at_rest(&site, &repo, &["web"]);
@@ -186,7 +187,7 @@ fn a_newer_commit_replaces_a_way_back_at_once() {
 
 #[test]
 fn a_commit_that_reverts_to_what_runs_restarts_nothing() {
-    let site = Site::new("revert");
+    let site = TestNamespace::new("revert");
     let web = |image: &str| Web::new("web", image).uses("env").file();
     let repo = Repo::new(&[web("app:1"), config("env", "one")]);
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));

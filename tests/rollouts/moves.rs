@@ -9,7 +9,7 @@ use crate::failures::BUDGET;
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Daemon, Repo, SHARED, Site, at, yaml};
+use crate::support::{Daemon, Repo, SHARED, TestNamespace, at, yaml};
 
 /// No pod is away, and nothing rolls.
 const UNTOUCHED: Bounds = Bounds { workloads: 0, pods: 0 };
@@ -25,7 +25,7 @@ fn two_folders() -> Repo {
     Repo::new(&[file("a"), file("b"), ("a/web.yaml".to_owned(), web())])
 }
 
-fn of_folder(site: &Site<'_>, repo: &Repo, folder: &str, spec: &str) -> String {
+fn of_folder(site: &TestNamespace<'_>, repo: &Repo, folder: &str, spec: &str) -> String {
     format!(
         "---\napiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {}-{folder}}}\nspec:\n  namespace: {}\n  \
          git: {{url: {}, path: {folder}}}\n{spec}\n",
@@ -40,15 +40,15 @@ fn with(settings: &str, sources: &[String]) -> String {
 }
 
 /// Two daemons, each a user of its own, with a source each.
-struct Pair {
-    one: Site<'static>,
+struct DaemonPair {
+    one: TestNamespace<'static>,
     first: Daemon,
     second: Daemon,
 }
 
-impl Pair {
+impl DaemonPair {
     fn new(name: &str, repo: &Repo) -> Self {
-        let mut one = Site::new(name);
+        let mut one = TestNamespace::new(name);
         let mut other = one.with_empty_state();
         one.known_as("one");
         other.known_as("other");
@@ -71,7 +71,7 @@ impl Pair {
 
 /// Waits until a source tells the others that it has read a revision whole, and claims nothing.
 #[track_caller]
-fn await_word(site: &Site<'_>, folder: &str, revision: &str) {
+fn await_word(site: &TestNamespace<'_>, folder: &str, revision: &str) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     crate::support::eventually("a source has said how far it is", SHARED, || {
         let said = site.api.value(&inventory, "/data/handover");
@@ -83,7 +83,7 @@ fn await_word(site: &Site<'_>, folder: &str, revision: &str) {
 
 /// Waits until a source tells people of an object with all these texts in one line.
 #[track_caller]
-fn await_told(site: &Site<'_>, folder: &str, texts: &[&str]) {
+fn await_told(site: &TestNamespace<'_>, folder: &str, texts: &[&str]) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     crate::support::eventually(&format!("{texts:?} is told"), SHARED, || {
         let told = site.api.value(&inventory, "/data/not-as-wanted");
@@ -95,14 +95,14 @@ fn await_told(site: &Site<'_>, folder: &str, texts: &[&str]) {
 
 /// The marks that must outlive a move.
 #[derive(Debug, PartialEq)]
-struct Marks {
+struct ObjectMarks {
     workload: Value,
     service: Value,
     address: Value,
 }
 
-fn marks(site: &Site<'_>) -> Marks {
-    Marks {
+fn marks(site: &TestNamespace<'_>) -> ObjectMarks {
+    ObjectMarks {
         workload: site.value("Deployment", "web", "/metadata/uid"),
         service: site.value("Service", "web", "/metadata/uid"),
         address: site.value("Service", "web", "/spec/clusterIP"),
@@ -111,7 +111,7 @@ fn marks(site: &Site<'_>) -> Marks {
 
 /// Waits until an object is in the inventory of a folder's source.
 #[track_caller]
-fn await_owner(site: &Site<'_>, object: &str, folder: &str) {
+fn await_owner(site: &TestNamespace<'_>, object: &str, folder: &str) {
     let inventory = at("ConfigMap", &site.system(), &format!("{}-{folder}", site.name));
     let set = site.api.value(&inventory, "/metadata/labels/applyset.kubernetes.io~1id");
     crate::support::eventually(&format!("{object} belongs to {folder}"), SHARED, || {
@@ -126,7 +126,7 @@ fn moved(repo: &Repo, from: &str, to: &str) -> String {
 }
 
 #[track_caller]
-fn await_moved(site: &Site<'_>, to: &str) {
+fn await_moved(site: &TestNamespace<'_>, to: &str) {
     for kind in ["Deployment", "Service"] {
         await_owner(site, &site.at(kind, "web"), to);
     }
@@ -135,7 +135,7 @@ fn await_moved(site: &Site<'_>, to: &str) {
 #[test]
 fn what_moves_between_two_daemons_keeps_its_pods_and_its_address() {
     let repo = two_folders();
-    let pair = Pair::new("moves-two", &repo);
+    let pair = DaemonPair::new("moves-two", &repo);
     let (before, observer) = (marks(&pair.one), Observer::new(&pair.one));
     for (from, to) in [("a", "b"), ("b", "a"), ("a", "b")] {
         moved(&repo, from, to);
@@ -148,7 +148,7 @@ fn what_moves_between_two_daemons_keeps_its_pods_and_its_address() {
 /// Swaps the folders of both sources by one commit, twice, so that each gives all it has and takes
 /// all of the other.
 #[track_caller]
-fn swap_and_judge(site: &Site<'_>, repo: &Repo) {
+fn swap_and_judge(site: &TestNamespace<'_>, repo: &Repo) {
     let own = || ["own-a", "own-b"].map(|name| site.value("ConfigMap", name, "/metadata/uid"));
     let (before, observer, window) = ((marks(site), own()), Observer::new(site), site.window());
     for [web, other] in [["b", "a"], ["a", "b"]] {
@@ -169,14 +169,14 @@ fn swap_and_judge(site: &Site<'_>, repo: &Repo) {
 #[test]
 fn two_daemons_that_swap_all_they_have_keep_it() {
     let repo = two_folders();
-    let pair = Pair::new("moves-swap", &repo);
+    let pair = DaemonPair::new("moves-swap", &repo);
     swap_and_judge(&pair.one, &repo);
 }
 
 #[test]
 fn two_sources_of_a_daemon_that_swap_all_they_have_keep_it() {
     let repo = two_folders();
-    let site = Site::new("moves-swap-one");
+    let site = TestNamespace::new("moves-swap-one");
     let sources = ["a", "b"].map(|folder| of_folder(&site, &repo, folder, ""));
     let _daemon = site.configured(&with(BUDGET, &sources));
     site.await_rollout("web");
@@ -194,7 +194,7 @@ fn a_namespace_that_moves_keeps_what_is_in_it() {
     let inside = yaml::config_map("inside", "key", "one").replace("  name: inside\n", &place);
     repo.write("a/home.yaml", &yaml::documents(&[home, inside]));
     repo.commit("Make a home");
-    let pair = Pair::new("moves-home", &repo);
+    let pair = DaemonPair::new("moves-home", &repo);
     let objects = [at("Namespace", "", name), at("ConfigMap", name, "inside")];
     for object in &objects {
         await_owner(&pair.one, object, "a");
@@ -213,7 +213,7 @@ fn a_namespace_that_moves_keeps_what_is_in_it() {
 #[test]
 fn whoever_drops_an_object_waits_for_the_one_that_has_not_read_as_far() {
     let repo = two_folders();
-    let pair = Pair::new("moves-taker-late", &repo);
+    let pair = DaemonPair::new("moves-taker-late", &repo);
     let (before, observer, window) = (marks(&pair.one), Observer::new(&pair.one), pair.one.window());
     pair.second.signal("STOP");
     let behind = repo.head();
@@ -231,7 +231,7 @@ fn whoever_drops_an_object_waits_for_the_one_that_has_not_read_as_far() {
 #[test]
 fn whoever_brings_an_object_waits_for_the_one_that_still_has_it() {
     let repo = two_folders();
-    let pair = Pair::new("moves-giver-late", &repo);
+    let pair = DaemonPair::new("moves-giver-late", &repo);
     let (before, observer) = (marks(&pair.one), Observer::new(&pair.one));
     pair.first.signal("STOP");
     moved(&repo, "a", "b");
@@ -245,7 +245,7 @@ fn whoever_brings_an_object_waits_for_the_one_that_still_has_it() {
 #[test]
 fn what_moves_between_replicas_that_share_their_sources_is_not_deleted() {
     let repo = two_folders();
-    let mut one = Site::new("moves-shared");
+    let mut one = TestNamespace::new("moves-shared");
     let mut other = one.with_empty_state();
     one.known_as("one");
     other.known_as("other");
@@ -269,7 +269,7 @@ fn what_moves_between_replicas_that_share_their_sources_is_not_deleted() {
 #[test]
 fn a_source_that_nobody_serves_keeps_what_it_may_want_and_is_named() {
     let repo = two_folders();
-    let mut pair = Pair::new("moves-dead", &repo);
+    let mut pair = DaemonPair::new("moves-dead", &repo);
     pair.second.kill();
     let window = pair.one.window();
     repo.remove("a/web.yaml");
@@ -284,14 +284,14 @@ fn a_source_that_nobody_serves_keeps_what_it_may_want_and_is_named() {
 }
 
 /// Two repositories, and whether the second source takes over what the first one drops.
-fn two_repositories(name: &str, spec: &str) -> (Repo, Repo, Site<'static>, Daemon, Daemon) {
+fn two_repositories(name: &str, spec: &str) -> (Repo, Repo, TestNamespace<'static>, Daemon, Daemon) {
     let folder = |folder: &str| {
         (format!("{folder}/own.yaml"), yaml::config_map(&format!("own-{folder}"), "key", "one"))
     };
     let (name_of, text) = config("env", "one");
     let giver = Repo::new(&[folder("a"), (format!("a/{name_of}"), text)]);
     let taker = Repo::new(&[folder("b")]);
-    let site = Site::new(name);
+    let site = TestNamespace::new(name);
     let other = site.with_empty_state();
     let first = site.configured(&with(BUDGET, &[of_folder(&site, &giver, "a", "  pruneDelay: 20s")]));
     let second = other.configured(&with(BUDGET, &[of_folder(&site, &taker, "b", spec)]));

@@ -6,7 +6,7 @@ use crate::failures::{BUDGET, IMAGE, ONE, await_image, narrow, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Repo, SOON, Site, at, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, until};
 
 /// The bounds where somebody deletes a namespace, which takes down all pods in it at once.
 const GOING: Bounds = Bounds { workloads: 1, pods: 3 };
@@ -19,16 +19,16 @@ fn files(other: &str, image: &str) -> Vec<(String, String)> {
     vec![(file, text), Web::new("omega", image).file()]
 }
 
-fn make(site: &Site<'_>, namespace: &str) {
+fn make(site: &TestNamespace<'_>, namespace: &str) {
     let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
     site.api.create("/api/v1/namespaces", "setup", &object);
 }
 
 /// Waits until a Deployment of the other namespace has this image everywhere.
 #[track_caller]
-fn await_alpha(site: &Site<'_>, other: &str, image: &str) {
+fn await_alpha(site: &TestNamespace<'_>, other: &str, image: &str) {
     let path = at("Deployment", other, "alpha");
-    eventually(&format!("alpha is rolled out to {image}"), SOON, || {
+    eventually(&format!("alpha is rolled out to {image}"), DEFAULT_TIMEOUT, || {
         let shown = site.api.get(&path).unwrap_or_default();
         let done = shown["spec"]["template"]["spec"]["containers"][0]["image"] == json!(image)
             && shown["status"]["observedGeneration"] == shown["metadata"]["generation"]
@@ -39,8 +39,8 @@ fn await_alpha(site: &Site<'_>, other: &str, image: &str) {
 }
 
 /// One token for both: what rolls in a namespace that goes must give it back.
-fn deleted(name: &str, more: &[(String, String)], after: impl FnOnce(&Site<'_>, &str)) {
-    let site = Site::new(name);
+fn deleted(name: &str, more: &[(String, String)], after: impl FnOnce(&TestNamespace<'_>, &str)) {
+    let site = TestNamespace::new(name);
     // It comes first by its name.
     let other = format!("other-{name}");
     if more.is_empty() {

@@ -6,13 +6,13 @@ use crate::failures::{BOUNDS, BUDGET, await_image, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Nodes, Repo, Site, until};
+use crate::support::{Nodes, Repo, TestNamespace, until};
 
 /// Killed after each node, and beside rollouts of others, it takes down no more than the budget
 /// allows, and no node twice.
 #[test]
 fn the_budget_holds_over_evictions_and_whatever_dies_between_them() {
-    let site = Site::new("rollouts-nodes");
+    let site = TestNamespace::new("rollouts-nodes");
     let nodes = Nodes::new(&site, 4);
     let words = "rhumb.dev/steps: \"1, 50%\"";
     let agent = |image: &str| {
@@ -52,7 +52,7 @@ fn the_budget_holds_over_evictions_and_whatever_dies_between_them() {
 /// The same daemon twice, as by mistake or while one replaces the other: both step one DaemonSet.
 #[test]
 fn two_daemons_step_one_daemon_set_within_the_budgets() {
-    let site = Site::new("rollouts-nodes-two");
+    let site = TestNamespace::new("rollouts-nodes-two");
     let _nodes = Nodes::new(&site, 4);
     let words = "rhumb.dev/steps: \"1, 50%\"";
     let agent = |image: &str| {

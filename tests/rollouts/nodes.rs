@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use crate::failures::{BOUNDS, BUDGET, HASTY, IMAGE, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
-use crate::support::{Daemon, Repo, SOON, Site, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
 
 fn agent(image: &str) -> Web {
     Web::of("DaemonSet", "agent", image)
 }
 
 /// Succeeds if a DaemonSet wants an image, and all its pods have it and are available.
-fn is_rolled_out(site: &Site<'_>, image: &str) -> Result<(), String> {
+fn is_rolled_out(site: &TestNamespace<'_>, image: &str) -> Result<(), String> {
     let shown = site.get("DaemonSet", "agent").ok_or_else(|| "it is not there".to_owned())?;
     let at = |pointer: &str| shown.pointer(pointer).cloned().unwrap_or_default();
     let wanted = at("/status/desiredNumberScheduled");
@@ -25,15 +25,15 @@ fn is_rolled_out(site: &Site<'_>, image: &str) -> Result<(), String> {
 }
 
 #[track_caller]
-fn await_agent(site: &Site<'_>, image: &str) {
-    eventually(&format!("agent is rolled out to {image}"), SOON, || is_rolled_out(site, image));
+fn await_agent(site: &TestNamespace<'_>, image: &str) {
+    eventually(&format!("agent is rolled out to {image}"), DEFAULT_TIMEOUT, || is_rolled_out(site, image));
 }
 
 fn files(agent: Web, content: &str) -> Vec<(String, String)> {
     vec![agent.uses("env").file(), config("env", content)]
 }
 
-fn at_rest(site: &Site<'_>, repo: &Repo, budget: &str) -> (Daemon, Observer) {
+fn at_rest(site: &TestNamespace<'_>, repo: &Repo, budget: &str) -> (Daemon, Observer) {
     let daemon = site.configured(&site.configuration(repo.path(), budget));
     await_agent(site, "app:1");
     site.await_free_budget();
@@ -41,7 +41,7 @@ fn at_rest(site: &Site<'_>, repo: &Repo, budget: &str) -> (Daemon, Observer) {
 }
 
 /// Waits until the first new pod is there.
-fn await_new(site: &Site<'_>, image: &str) {
+fn await_new(site: &TestNamespace<'_>, image: &str) {
     let new = |pod: &Value| pod["spec"]["containers"][0]["image"] == json!(image);
     until("a new pod is there", || site.api.list(&site.at("Pod", "")).iter().any(new));
 }
@@ -52,7 +52,7 @@ fn on_lost_nodes(image: &str) -> Web {
 }
 
 /// The nodes get the pods Ready that they have been given.
-fn are_back(site: &Site<'_>) {
+fn are_back(site: &TestNamespace<'_>) {
     let forget = json!({"metadata": {"annotations": {"controlplane/never-ready": null}}});
     for pod in site.api.list(&site.at("Pod", "")) {
         let held = pod.pointer("/metadata/annotations/controlplane~1never-ready").is_some();
@@ -68,7 +68,7 @@ fn are_back(site: &Site<'_>) {
 /// Its controller takes no other node's pod down meanwhile, and it is no failure of the new pods.
 #[test]
 fn a_node_that_is_away_is_waited_for() {
-    let site = Site::new("node-away");
+    let site = TestNamespace::new("node-away");
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, BUDGET);
     push(&repo, &files(on_lost_nodes("app:2"), "two"), "Change it");
@@ -78,7 +78,7 @@ fn a_node_that_is_away_is_waited_for() {
     site.await_rollout("other");
     assert_eq!(site.value("DaemonSet", "agent", "/status/updatedNumberScheduled"), json!(1));
     assert!(site.inventory().unwrap()["data"]["rejected"].is_null());
-    eventually("the roll ends when they are back", SOON, || {
+    eventually("the roll ends when they are back", DEFAULT_TIMEOUT, || {
         are_back(&site);
         is_rolled_out(&site, "app:2")
     });
@@ -89,7 +89,7 @@ fn a_node_that_is_away_is_waited_for() {
 
 #[test]
 fn a_node_that_stays_away_beyond_the_deadline_is_a_failure() {
-    let site = Site::new("node-lost");
+    let site = TestNamespace::new("node-lost");
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, HASTY);
     push(&repo, &files(on_lost_nodes("app:2"), "two"), "Change it");
@@ -102,7 +102,7 @@ fn a_node_that_stays_away_beyond_the_deadline_is_a_failure() {
 
 #[test]
 fn a_daemon_set_whose_image_cannot_be_pulled_goes_back() {
-    let site = Site::new("node-image");
+    let site = TestNamespace::new("node-image");
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, BUDGET);
     push(&repo, &files(agent("app:broken"), "two"), "Break it");
@@ -115,7 +115,7 @@ fn a_daemon_set_whose_image_cannot_be_pulled_goes_back() {
 
 #[test]
 fn a_daemon_set_that_is_deleted_in_the_middle_is_made_again_with_the_new_content() {
-    let site = Site::new("node-deleted");
+    let site = TestNamespace::new("node-deleted");
     let repo = Repo::new(&files(agent("app:1"), "one"));
     let (_daemon, observer) = at_rest(&site, &repo, BUDGET);
     push(&repo, &files(agent("app:2").fault("ready-delay: 500ms"), "two"), "Change it");

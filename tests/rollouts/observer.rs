@@ -10,22 +10,22 @@ use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::replay::{Bounds, Moment, Most, replay};
-use crate::support::{Api, Site, at, until};
+use crate::replay::{Bounds, ObjectEvent, PeakCounts, replay};
+use crate::support::{Api, TestNamespace, at, until};
 
 const KINDS: [&str; 5] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Pod"];
 
 /// Time between two tries while the server is away.
-const AGAIN: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// All that the watches have told, in the order in which it came.
-type Told = Arc<Mutex<Vec<Moment>>>;
+type ObservedEvents = Arc<Mutex<Vec<ObjectEvent>>>;
 
 /// Watches a namespace until it is asked for its judgement.
 pub(crate) struct Observer {
     api: Api,
     namespace: String,
-    told: Told,
+    told: ObservedEvents,
     watches: Vec<JoinHandle<()>>,
 }
 
@@ -37,19 +37,19 @@ fn uid(object: &Value) -> String {
     object.pointer("/metadata/uid").and_then(Value::as_str).unwrap().to_owned()
 }
 
-fn tell(told: &Told, kind: &'static str, object: Value, gone: bool) {
-    let moment = Moment { version: version(&object), kind, object, gone };
+fn tell(told: &ObservedEvents, kind: &'static str, object: Value, gone: bool) {
+    let moment = ObjectEvent { version: version(&object), kind, object, gone };
     told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
 }
 
 /// Follows one kind from a version on. A watch that breaks goes on where it was: the server keeps
 /// the events.
-async fn follow(client: kube::Client, path: String, kind: &'static str, mut from: u64, told: Told) {
+async fn follow(client: kube::Client, path: String, kind: &'static str, mut from: u64, told: ObservedEvents) {
     loop {
         let uri = format!("{path}?watch=1&resourceVersion={from}");
         let request = http::Request::get(uri).body(Vec::new()).unwrap();
         let Ok(events) = client.request_events::<Value>(request).await else {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
         let mut events = pin!(events);
@@ -71,15 +71,15 @@ async fn follow(client: kube::Client, path: String, kind: &'static str, mut from
 }
 
 /// Tells what is there, and what no longer is, as of one version.
-async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &Told) -> Option<u64> {
+async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &ObservedEvents) -> Option<u64> {
     let list: Value = client.request(http::Request::get(path).body(Vec::new()).ok()?).await.ok()?;
     let objects = list["items"].as_array()?;
     let there: BTreeSet<String> = objects.iter().map(uid).collect();
     let known = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let of_kind = known.into_iter().filter(|moment| moment.kind == kind);
-    let newest: BTreeMap<String, Moment> = of_kind.map(|moment| (uid(&moment.object), moment)).collect();
+    let newest: BTreeMap<String, ObjectEvent> = of_kind.map(|moment| (uid(&moment.object), moment)).collect();
     for (_, lost) in newest.into_iter().filter(|(uid, moment)| !moment.gone && !there.contains(uid)) {
-        let moment = Moment { version: version(&list), gone: true, ..lost };
+        let moment = ObjectEvent { version: version(&list), gone: true, ..lost };
         told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
     }
     for object in objects {
@@ -90,13 +90,13 @@ async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &To
 
 impl Observer {
     /// Begins to watch a site's namespace.
-    pub(crate) fn new(site: &Site<'_>) -> Self {
+    pub(crate) fn new(site: &TestNamespace<'_>) -> Self {
         Self::of(site, &site.name)
     }
 
     /// Begins to watch another namespace.
-    pub(crate) fn of(site: &Site<'_>, namespace: &str) -> Self {
-        let (api, told) = (site.api.clone(), Told::default());
+    pub(crate) fn of(site: &TestNamespace<'_>, namespace: &str) -> Self {
+        let (api, told) = (site.api.clone(), ObservedEvents::default());
         let watch = |kind: &'static str| {
             let path = at(kind, namespace, "");
             let list = api.get(&path).unwrap();
@@ -110,7 +110,7 @@ impl Observer {
         Self { api, namespace: namespace.to_owned(), told, watches }
     }
 
-    fn told(&self) -> Vec<Moment> {
+    fn told(&self) -> Vec<ObjectEvent> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -118,7 +118,7 @@ impl Observer {
     fn is_abreast(&self) -> bool {
         let told = self.told();
         KINDS.into_iter().all(|kind| {
-            let newest: BTreeMap<String, &Moment> = told
+            let newest: BTreeMap<String, &ObjectEvent> = told
                 .iter()
                 .filter(|moment| moment.kind == kind)
                 .map(|moment| (uid(&moment.object), moment))
@@ -133,7 +133,7 @@ impl Observer {
 
     /// Holds every state since the beginning against a budget; tells the most that there was.
     #[track_caller]
-    pub(crate) fn judge(&self, bounds: Bounds) -> Most {
+    pub(crate) fn judge(&self, bounds: Bounds) -> PeakCounts {
         until("the observer has seen all", || self.is_abreast());
         replay(self.told(), bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
     }

@@ -6,7 +6,7 @@ use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image, await_rejection, push}
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::processes::FIVE;
-use crate::support::{Own, Repo, Site, until};
+use crate::support::{DedicatedCluster, Repo, TestNamespace, until};
 
 fn files(image: &str, web: &str, content: &str) -> Vec<(String, String)> {
     let slow = |name: &str, image: &str| Web::new(name, image).fault("ready-delay: 400ms");
@@ -14,15 +14,15 @@ fn files(image: &str, web: &str, content: &str) -> Vec<(String, String)> {
     others.chain([slow("web", web).uses("env").file(), config("env", content)]).collect()
 }
 
-fn restart(own: &Own) {
+fn restart(own: &DedicatedCluster) {
     own.kill_apiserver().unwrap();
     own.start_apiserver().unwrap();
 }
 
 #[test]
 fn an_api_server_that_is_restarted_in_the_middle_of_a_rollout_and_of_a_way_back() {
-    let own = Own::whole();
-    let site = Site::on(&own, "restarted");
+    let own = DedicatedCluster::whole();
+    let site = TestNamespace::on(&own, "restarted");
     let repo = Repo::new(&files("app:1", "app:1", "one"));
     let mut daemon = site.configured(&site.configuration(repo.path(), BUDGET));
     for name in FIVE {

@@ -2,13 +2,13 @@
 
 use std::thread;
 
-use controlplane::{Ending, Fault, Requests, Rule};
+use controlplane::{Fault, Requests, ResponseCut, Rule};
 
 use crate::failures::{BOUNDS, BUDGET, await_image, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Repo, SOON, Site, eventually, source};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, source};
 
 pub(crate) const FIVE: [&str; 5] = ["a", "b", "c", "d", "web"];
 
@@ -26,7 +26,7 @@ pub(crate) fn writes() -> Requests {
 /// Killed after so many writes of a rollout that fails in one of its workloads; the next process
 /// ends it.
 fn killed_after(most: u64) {
-    let mut site = Site::new(&format!("killed-{most}"));
+    let mut site = TestNamespace::new(&format!("killed-{most}"));
     let repo = Repo::new(&five("app:1", "app:1", "one"));
     let text = site.configuration(repo.path(), BUDGET);
     let mut first = site.configured(&text);
@@ -39,11 +39,11 @@ fn killed_after(most: u64) {
     let (direct, window) = (site.with_empty_state(), site.window());
     let proxy = site.cluster.fault_proxy(most).unwrap();
     proxy.add(Rule::new(writes(), Fault::Pass).times(most));
-    proxy.add(Rule::new(writes(), Fault::Refuse(Ending::Silence)));
+    proxy.add(Rule::new(writes(), Fault::Refuse(ResponseCut::Silence)));
     site.through(&proxy);
     push(&repo, &five("app:2", "app:broken", "two"), "Change all");
     let mut second = site.configured(&text);
-    eventually(&format!("{most} writes"), SOON, || {
+    eventually(&format!("{most} writes"), DEFAULT_TIMEOUT, || {
         let done = window.all_writes().len() as u64;
         if done >= most { Ok(()) } else { Err(format!("{done} are done")) }
     });
@@ -73,7 +73,7 @@ fn killed_after_any_write_the_budget_holds_and_the_next_process_goes_on() {
 /// Two daemons with one system namespace.
 #[test]
 fn two_daemons_with_different_sources_keep_one_budget() {
-    let site = Site::new("two-different");
+    let site = TestNamespace::new("two-different");
     let files = |names: &[&str], image: &str| -> Vec<(String, String)> {
         names.iter().map(|name| Web::new(name, image).fault("ready-delay: 300ms").file()).collect()
     };
@@ -106,7 +106,7 @@ fn two_daemons_with_different_sources_keep_one_budget() {
 /// The same daemon twice, as by mistake or while one replaces the other.
 #[test]
 fn two_daemons_with_the_same_source_keep_one_budget() {
-    let site = Site::new("two-same");
+    let site = TestNamespace::new("two-same");
     let files = |image: &str| -> Vec<(String, String)> {
         FIVE.iter().map(|name| Web::new(name, image).fault("ready-delay: 300ms").file()).collect()
     };

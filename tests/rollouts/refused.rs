@@ -9,14 +9,14 @@ use crate::failures::{
     BOUNDS, BUDGET, IMAGE, ONE, at_rest_within, await_image, await_rejection, narrow, push,
 };
 use crate::manifests::{Web, config};
-use crate::support::{Repo, Site, at, until};
+use crate::support::{Repo, TestNamespace, at, until};
 
 /// A failure is noticed within 5 s of its signal, and the way back begins within 10 s of that.
 const BACK: Duration = Duration::from_secs(15);
 
 /// New pods of `web` are refused: it goes back with its configuration, and the workload that waits
 /// for its token goes on after that.
-fn goes_back(site: &Site<'_>, bad: &Web, told: &[&str]) {
+fn goes_back(site: &TestNamespace<'_>, bad: &Web, told: &[&str]) {
     let web = Web::new("web", "app:1").uses("env");
     let repo = Repo::new(&[web.file(), config("env", "one"), Web::new("zone", "app:1").file()]);
     let (daemon, observer) = at_rest_within(site, &repo, &narrow(BUDGET), &["web", "zone"]);
@@ -38,7 +38,7 @@ fn goes_back(site: &Site<'_>, bad: &Web, told: &[&str]) {
 
 #[test]
 fn a_quota_that_is_exhausted() {
-    let site = Site::new("quota");
+    let site = TestNamespace::new("quota");
     let hard = json!({"requests.example.com/gpu": "0"});
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-gpu"}, "spec": {"hard": hard}});
     site.api.create(&site.at("ResourceQuota", ""), "setup", &quota);
@@ -48,7 +48,7 @@ fn a_quota_that_is_exhausted() {
 
 #[test]
 fn pods_that_admission_refuses() {
-    let site = Site::new("admission");
+    let site = TestNamespace::new("admission");
     let labels = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}});
     site.api.merge(&at("Namespace", "", &site.name), "setup", &labels);
     let bad = Web::new("web", "app:2").uses("env").container("securityContext: {privileged: true}");
@@ -59,7 +59,7 @@ fn pods_that_admission_refuses() {
 /// others.
 #[test]
 fn a_way_back_that_admission_refuses() {
-    let site = Site::new("no-return");
+    let site = TestNamespace::new("no-return");
     let web = |image: &str| Web::new("web", image).uses("env");
     let repo = Repo::new(&[web("app:1").file(), config("env", "one"), Web::new("zone", "app:1").file()]);
     // A held workload has a pod unavailable, which counts.
@@ -87,7 +87,7 @@ fn a_way_back_that_admission_refuses() {
 }
 
 /// From now on no Deployment of a site may have this image.
-fn forbid(site: &Site<'_>, image: &str) {
+fn forbid(site: &TestNamespace<'_>, image: &str) {
     let api = "admissionregistration.k8s.io/v1";
     let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["deployments"]}]);
     let rule = format!("object.spec.template.spec.containers.all(one, one.image != '{image}')");

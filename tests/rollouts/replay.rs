@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// One event of a watch: what an object was like from this version on.
 #[derive(Clone, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct ObjectEvent {
     pub(crate) version: u64,
     pub(crate) kind: &'static str,
     pub(crate) object: Value,
@@ -24,7 +24,7 @@ pub(crate) struct Bounds {
 
 /// The most that was seen at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Most {
+pub(crate) struct PeakCounts {
     pub(crate) workloads: usize,
     pub(crate) pods: u64,
 }
@@ -95,7 +95,7 @@ fn ready(pods: &BTreeMap<String, Pod>, sets: &BTreeMap<String, String>, uid: &st
 }
 
 impl State {
-    fn take(&mut self, moment: &Moment) {
+    fn take(&mut self, moment: &ObjectEvent) {
         let object = &moment.object;
         let (name, uid) = (text(object, "/metadata/name"), text(object, "/metadata/uid"));
         match moment.kind {
@@ -124,7 +124,7 @@ impl State {
         self.pods.insert(uid, Pod { controller: controller(object), revision, ready: is_ready(object) });
     }
 
-    fn workload(&mut self, key: String, uid: String, moment: &Moment) {
+    fn workload(&mut self, key: String, uid: String, moment: &ObjectEvent) {
         let object = &moment.object;
         let workload = self.workloads.entry(key).or_default();
         if workload.uid != uid {
@@ -161,7 +161,7 @@ impl State {
         self.workloads.iter().filter(|(_, workload)| is(workload)).map(|(key, _)| &**key).collect()
     }
 
-    fn line(&self, moment: &Moment) -> String {
+    fn line(&self, moment: &ObjectEvent) -> String {
         let name = text(&moment.object, "/metadata/name");
         let verb = if moment.gone { "gone" } else { "is" };
         let ready = if is_ready(&moment.object) { " Ready" } else { "" };
@@ -176,14 +176,14 @@ impl State {
 }
 
 /// Replays the events in the order of their versions. The first state comes first.
-pub(crate) fn replay(mut moments: Vec<Moment>, bounds: Bounds) -> Result<Most, String> {
+pub(crate) fn replay(mut moments: Vec<ObjectEvent>, bounds: Bounds) -> Result<PeakCounts, String> {
     moments.sort_by_key(|moment| moment.version);
-    let (mut state, mut most, mut lines) = (State::default(), Most::default(), Vec::new());
+    let (mut state, mut most, mut lines) = (State::default(), PeakCounts::default(), Vec::new());
     for moment in &moments {
         state.take(moment);
         lines.push(state.line(moment));
         let (pods, workloads) = (state.away(), state.replacing().len());
-        most = Most { workloads: most.workloads.max(workloads), pods: most.pods.max(pods) };
+        most = PeakCounts { workloads: most.workloads.max(workloads), pods: most.pods.max(pods) };
         if pods > bounds.pods || workloads > bounds.workloads {
             return Err(format!("beyond {bounds:?}:\n{}", lines.join("\n")));
         }

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use controlplane::{AuditEvent, Ending, Fault, Requests, Rule};
+use controlplane::{AuditEvent, Fault, Requests, ResponseCut, Rule};
 
 use crate::failures::{BOUNDS, BUDGET, await_image};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::support::shares::holders;
 use crate::support::{
-    Daemon, Held, MOVED, Repo, SHARED, Site, await_shares, eventually, shared_name, source,
+    Daemon, MOVED, Repo, SHARED, TestNamespace, WritesByHolder, await_shares, eventually, shared_name, source,
 };
 
 const SOURCES: usize = 10;
 
 /// A source each of which has one workload and one ConfigMap.
-struct Bed {
+struct ReplicaFixture {
     repos: Vec<Repo>,
     text: String,
 }
@@ -32,8 +32,8 @@ fn files(number: usize, image: &str, content: &str) -> Vec<(String, String)> {
     vec![web.file(), (format!("env-{number}.yaml"), text)]
 }
 
-impl Bed {
-    fn new(site: &Site<'_>, settings: &str) -> Self {
+impl ReplicaFixture {
+    fn new(site: &TestNamespace<'_>, settings: &str) -> Self {
         let repos: Vec<Repo> = (0..SOURCES).map(|number| Repo::new(&files(number, "app:1", "one"))).collect();
         let mut text =
             format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nleases: always\n{settings}\n");
@@ -55,7 +55,7 @@ impl Bed {
 }
 
 #[track_caller]
-fn await_all(site: &Site<'_>, within: Duration, content: &str) {
+fn await_all(site: &TestNamespace<'_>, within: Duration, content: &str) {
     let deadline = Instant::now() + within;
     for number in 0..SOURCES {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -64,22 +64,22 @@ fn await_all(site: &Site<'_>, within: Duration, content: &str) {
 }
 
 /// Two replicas, each with five sources, and each a user of its own.
-fn two<'a>(name: &str) -> (Site<'a>, Site<'a>, Bed, Daemon, Daemon)
+fn two<'a>(name: &str) -> (TestNamespace<'a>, TestNamespace<'a>, ReplicaFixture, Daemon, Daemon)
 where
     'static: 'a,
 {
-    let mut one = Site::new(name);
+    let mut one = TestNamespace::new(name);
     let mut other = one.with_empty_state();
     one.known_as("one");
     other.known_as("other");
-    let bed = Bed::new(&one, BUDGET);
-    let (first, second) = (one.configured(&bed.text), other.configured(&bed.text));
+    let fixture = ReplicaFixture::new(&one, BUDGET);
+    let (first, second) = (one.configured(&fixture.text), other.configured(&fixture.text));
     await_shares(&one, SHARED, &[5, 5]);
     for number in 0..SOURCES {
         one.await_rollout(&web(number));
     }
     one.await_free_budget();
-    (one, other, bed, first, second)
+    (one, other, fixture, first, second)
 }
 
 /// The source that a write is for: each object has its number, and so have its Events, its
@@ -92,8 +92,8 @@ fn source_of(event: &AuditEvent) -> Option<String> {
 
 /// Fails if one replica ever wrote for a source of the other, of whatever kind.
 #[track_caller]
-fn assert_only_holders_wrote(one: &Site<'_>, other: &Site<'_>) {
-    let counts = Held::by(one.cluster, [&one.user, &other.user]).judge(source_of);
+fn assert_only_holders_wrote(one: &TestNamespace<'_>, other: &TestNamespace<'_>) {
+    let counts = WritesByHolder::by(one.cluster, [&one.user, &other.user]).judge(source_of);
     for resource in ["configmaps", "deployments", "events", "leases"] {
         assert!(counts.get(resource).is_some_and(|count| *count >= SOURCES), "{resource}: {counts:?}");
     }
@@ -101,9 +101,9 @@ fn assert_only_holders_wrote(one: &Site<'_>, other: &Site<'_>) {
 
 #[test]
 fn the_sources_of_a_killed_replica_move_on_and_the_budget_is_kept() {
-    let (one, other, bed, mut first, _second) = two("replica-killed");
+    let (one, other, fixture, mut first, _second) = two("replica-killed");
     let observer = Observer::new(&one);
-    bed.push("app:2", "two");
+    fixture.push("app:2", "two");
     // In the middle of its rollouts.
     eventually("something rolls", SHARED, || {
         let rolls = (0..SOURCES).any(|number| one.data(&format!("env-{number}"), "key") == "two");
@@ -127,10 +127,10 @@ fn the_sources_of_a_killed_replica_move_on_and_the_budget_is_kept() {
 
 #[test]
 fn a_commit_reaches_the_cluster_in_time_after_a_replica_was_killed() {
-    let (one, other, bed, mut first, _second) = two("replica-commit");
+    let (one, other, fixture, mut first, _second) = two("replica-commit");
     first.kill();
     let killed = Instant::now();
-    bed.push("app:1", "two");
+    fixture.push("app:1", "two");
     await_all(&one, MOVED, "two");
     eprintln!("all commits are there after {:.1} s", killed.elapsed().as_secs_f32());
     assert_only_holders_wrote(&one, &other);
@@ -138,7 +138,7 @@ fn a_commit_reaches_the_cluster_in_time_after_a_replica_was_killed() {
 
 #[test]
 fn a_replica_that_was_stopped_releases_at_once() {
-    let (one, other, bed, mut first, _second) = two("replica-ends");
+    let (one, other, fixture, mut first, _second) = two("replica-ends");
     assert_eq!(first.stop().code(), Some(0));
     let ended = Instant::now();
     // It gave back what it held, so nobody has to wait until it runs out.
@@ -146,7 +146,7 @@ fn a_replica_that_was_stopped_releases_at_once() {
     assert!(left.len() <= 1, "{left:?}");
     await_shares(&one, MOVED, &[10]);
     eprintln!("all Leases have moved after {:.1} s", ended.elapsed().as_secs_f32());
-    bed.push("app:1", "two");
+    fixture.push("app:1", "two");
     await_all(&one, SHARED, "two");
     eprintln!("all commits are there after {:.1} s", ended.elapsed().as_secs_f32());
     assert_only_holders_wrote(&one, &other);
@@ -154,17 +154,17 @@ fn a_replica_that_was_stopped_releases_at_once() {
 
 #[test]
 fn a_replica_that_is_stopped_while_it_writes_inventories_releases_its_sources_too() {
-    let mut site = Site::new("replica-writes");
+    let mut site = TestNamespace::new("replica-writes");
     let proxy = site.cluster.fault_proxy(23).unwrap();
     site.through(&proxy);
-    let bed = Bed::new(&site, BUDGET);
-    let mut daemon = site.configured(&bed.text);
+    let fixture = ReplicaFixture::new(&site, BUDGET);
+    let mut daemon = site.configured(&fixture.text);
     await_shares(&site, SHARED, &[10]);
     await_all(&site, SHARED, "one");
     let slowly = Fault::Delay(Duration::from_secs(1), Duration::from_secs(1));
     let inventories = format!("/namespaces/{}/configmaps/source-", site.system());
     let rule = proxy.add(Rule::new(Requests::any().method("PATCH").path_contains(&inventories), slowly));
-    bed.push("app:1", "two");
+    fixture.push("app:1", "two");
     eventually("an inventory is being written", SHARED, || {
         if proxy.hits(rule).fired > 0 { Ok(()) } else { Err("none is") }
     });
@@ -175,12 +175,12 @@ fn a_replica_that_is_stopped_while_it_writes_inventories_releases_its_sources_to
 
 #[test]
 fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
-    let (one, other, bed, first, _second) = two("replica-sleeps");
+    let (one, other, fixture, first, _second) = two("replica-sleeps");
     first.signal("STOP");
     let window = one.window();
     await_shares(&one, MOVED, &[10]);
     // Both would write this, and undo that.
-    bed.push("app:1", "two");
+    fixture.push("app:1", "two");
     await_all(&one, SHARED, "two");
     let mark = first.mark();
     first.signal("CONT");
@@ -188,7 +188,7 @@ fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
     window.assert_silent();
     // It is given its share again, by and by, and serves that.
     await_shares(&one, SHARED, &[5, 5]);
-    bed.push("app:1", "three");
+    fixture.push("app:1", "three");
     await_all(&one, SHARED, "three");
     assert!(!window.all_writes().is_empty());
     assert_only_holders_wrote(&one, &other);
@@ -196,18 +196,18 @@ fn a_replica_that_slept_longer_than_its_leases_writes_nothing() {
 
 #[test]
 fn an_api_server_that_is_away_ends_the_writes_and_not_the_loop() {
-    let mut site = Site::new("replica-outage");
+    let mut site = TestNamespace::new("replica-outage");
     let proxy = site.cluster.fault_proxy(17).unwrap();
     site.through(&proxy);
-    let bed = Bed::new(&site, BUDGET);
-    let daemon = site.configured(&bed.text);
+    let fixture = ReplicaFixture::new(&site, BUDGET);
+    let daemon = site.configured(&fixture.text);
     await_shares(&site, SHARED, &[10]);
     await_all(&site, SHARED, "one");
     let mark = daemon.mark();
-    proxy.add(Rule::new(Requests::any(), Fault::Refuse(Ending::Reset)));
-    proxy.end_open(&Requests::any(), Ending::Reset);
+    proxy.add(Rule::new(Requests::any(), Fault::Refuse(ResponseCut::Reset)));
+    proxy.end_open(&Requests::any(), ResponseCut::Reset);
     daemon.says_since(mark, &["the Lease of the source was not renewed in time"]);
-    bed.push("app:1", "two");
+    fixture.push("app:1", "two");
     proxy.clear();
     await_all(&site, SHARED, "two");
     await_shares(&site, SHARED, &[10]);

@@ -8,14 +8,14 @@ use crate::failures::{BUDGET, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Nodes, Repo, SOON, Site, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Nodes, Repo, TestNamespace, eventually, until};
 
 const WORD: &str = "rhumb.dev/restart-on-change: \"true\"";
 const HASH: &str = "/metadata/annotations/rhumb.dev~1config-hash";
 
 /// The uids of the pods of `app`, where there are so many, all are Ready, and all were started with
 /// these data.
-fn started(site: &Site<'_>, count: usize, hash: &Value) -> Result<BTreeSet<String>, Value> {
+fn started(site: &TestNamespace<'_>, count: usize, hash: &Value) -> Result<BTreeSet<String>, Value> {
     let pods = site.api.list(&site.at("Pod", ""));
     let is_ready = |pod: &Value| {
         let conditions = pod["status"]["conditions"].as_array();
@@ -30,12 +30,17 @@ fn started(site: &Site<'_>, count: usize, hash: &Value) -> Result<BTreeSet<Strin
 }
 
 /// Each pod is replaced, once, and within the budget.
-fn is_restarted(site: &Site<'_>, kind: &str, count: usize, files: &dyn Fn(&str) -> Vec<(String, String)>) {
+fn is_restarted(
+    site: &TestNamespace<'_>,
+    kind: &str,
+    count: usize,
+    files: &dyn Fn(&str) -> Vec<(String, String)>,
+) {
     let repo = Repo::new(&files("one"));
     let budget = BUDGET.replace("maxUnavailable: 2", "maxUnavailable: 1");
     let _daemon = site.configured(&site.configuration(repo.path(), &budget));
     let wait = |hash: &Value| {
-        eventually("all pods are there", SOON, || started(site, count, hash));
+        eventually("all pods are there", DEFAULT_TIMEOUT, || started(site, count, hash));
         site.await_free_budget();
         // The consequences of the controller's last status are over too.
         started(site, count, hash).unwrap()
@@ -59,14 +64,14 @@ fn is_restarted(site: &Site<'_>, kind: &str, count: usize, files: &dyn Fn(&str) 
 
 #[test]
 fn a_stateful_set_is_restarted_by_its_configuration() {
-    let site = Site::new("restart-set");
+    let site = TestNamespace::new("restart-set");
     let set = Web::of("StatefulSet", "app", "app:1").uses("env").word(WORD).fault("ready-delay: 300ms");
     is_restarted(&site, "StatefulSet", 3, &|value| vec![set.file(), config("env", value)]);
 }
 
 #[test]
 fn a_daemon_set_is_restarted_by_its_configuration() {
-    let site = Site::new("restart-nodes");
+    let site = TestNamespace::new("restart-nodes");
     let _nodes = Nodes::new(&site, 3);
     let text = Nodes::daemon_set(&site, "app", "app:1", WORD, "{controlplane/ready-delay: 300ms}");
     let text = format!("{text}        envFrom: [{{configMapRef: {{name: env}}}}]\n");

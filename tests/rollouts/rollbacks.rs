@@ -2,14 +2,14 @@
 
 use std::thread;
 
-use controlplane::{Ending, Fault, FaultProxy, Requests, Rule};
+use controlplane::{Fault, FaultProxy, Requests, ResponseCut, Rule};
 use serde_json::Value;
 
 use crate::failures::{BOUNDS, BUDGET, await_image, await_rejection, push};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::processes::writes;
-use crate::support::{Repo, SOON, Site, Window, eventually, until};
+use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until};
 
 /// Three workloads that belong together by their configuration.
 const NAMES: [&str; 3] = ["a", "b", "web"];
@@ -25,7 +25,7 @@ fn unit(image: &str, web: &str, content: &str) -> Vec<(String, String)> {
 
 /// Leaves a cluster with all of a bad commit, and its rejection recorded. Nothing has gone back
 /// yet: the process that was to do that is dead.
-fn rejected(site: &mut Site<'static>, repo: &Repo, text: &str) {
+fn rejected(site: &mut TestNamespace<'static>, repo: &Repo, text: &str) {
     let mut first = site.configured(text);
     for name in NAMES {
         site.await_rollout(name);
@@ -35,7 +35,7 @@ fn rejected(site: &mut Site<'static>, repo: &Repo, text: &str) {
     let proxy: FaultProxy = site.cluster.fault_proxy(1).unwrap();
     let env = || Requests::any().method("PATCH").path_suffix("/configmaps/env").query_lacks("dryRun");
     proxy.add(Rule::new(env(), Fault::Pass).times(1));
-    let blocked = proxy.add(Rule::new(env(), Fault::Refuse(Ending::Silence)));
+    let blocked = proxy.add(Rule::new(env(), Fault::Refuse(ResponseCut::Silence)));
     site.through(&proxy);
     push(repo, &unit("app:2", "app:broken", "two"), "Change all");
     let mut second = site.configured(text);
@@ -44,18 +44,18 @@ fn rejected(site: &mut Site<'static>, repo: &Repo, text: &str) {
     second.kill();
 }
 
-fn generation(site: &Site<'_>, name: &str) -> u64 {
+fn generation(site: &TestNamespace<'_>, name: &str) -> u64 {
     site.value("Deployment", name, "/metadata/generation").as_u64().unwrap()
 }
 
 /// Returns the number of writes of one object that reached the server.
-fn carried_out(window: &Window<'_>, resource: &str, name: &str) -> usize {
+fn carried_out(window: &AuditWindow<'_>, resource: &str, name: &str) -> usize {
     window.to(resource, name).into_iter().filter(|event| event.code < 300).count()
 }
 
 /// Killed after so many writes of a way back; the next process ends it.
 fn killed_after(most: u64) {
-    let direct = Site::new(&format!("back-{most}"));
+    let direct = TestNamespace::new(&format!("back-{most}"));
     let repo = Repo::new(&unit("app:1", "app:1", "one"));
     let text = direct.configuration(repo.path(), BUDGET);
     rejected(&mut direct.with_empty_state(), &repo, &text);
@@ -64,10 +64,10 @@ fn killed_after(most: u64) {
     let (generations, window) = (NAMES.map(|name| generation(&site, name)), site.window());
     let proxy = site.cluster.fault_proxy(most).unwrap();
     proxy.add(Rule::new(writes(), Fault::Pass).times(most));
-    proxy.add(Rule::new(writes(), Fault::Refuse(Ending::Silence)));
+    proxy.add(Rule::new(writes(), Fault::Refuse(ResponseCut::Silence)));
     site.through(&proxy);
     let mut killed = site.configured(&text);
-    eventually(&format!("{most} writes"), SOON, || {
+    eventually(&format!("{most} writes"), DEFAULT_TIMEOUT, || {
         let done = window.all_writes().len() as u64;
         if done >= most { Ok(()) } else { Err(format!("{done} are done")) }
     });

@@ -9,7 +9,7 @@ use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::sets::await_set;
-use crate::support::{Daemon, Repo, SOON, Site, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
 
 const STEP: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
 /// A held workload counts as one whose pods are replaced; no pod that was Ready is missed.
@@ -21,7 +21,7 @@ fn web(image: &str, words: &str) -> Web {
 }
 
 /// Returns the number of Ready pods of each image; none while others are there.
-fn pods(site: &Site<'_>) -> Option<BTreeMap<String, usize>> {
+fn pods(site: &TestNamespace<'_>) -> Option<BTreeMap<String, usize>> {
     let mut counts = BTreeMap::new();
     for pod in site.api.list(&site.at("Pod", "")) {
         let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).cloned();
@@ -37,9 +37,9 @@ fn pods(site: &Site<'_>) -> Option<BTreeMap<String, usize>> {
 }
 
 #[track_caller]
-fn await_pods(site: &Site<'_>, expected: &[(&str, usize)]) {
+fn await_pods(site: &TestNamespace<'_>, expected: &[(&str, usize)]) {
     let expected = expected.iter().map(|(image, count)| ((*image).to_owned(), *count)).collect();
-    eventually("the pods have their images", SOON, || match pods(site) {
+    eventually("the pods have their images", DEFAULT_TIMEOUT, || match pods(site) {
         Some(found) if found == expected => Ok(()),
         found => Err(format!("{found:?}, not {expected:?}")),
     });
@@ -48,7 +48,7 @@ fn await_pods(site: &Site<'_>, expected: &[(&str, usize)]) {
 /// Waits until the counts of a Deployment's `ReplicaSets` are as they were, though rhumb and the
 /// controller have looked at all of it again.
 #[track_caller]
-fn stays(site: &Site<'_>, repo: &Repo, expected: &[(&str, usize)]) {
+fn stays(site: &TestNamespace<'_>, repo: &Repo, expected: &[(&str, usize)]) {
     await_pods(site, expected);
     let sets = || {
         let mut sets: Vec<(Value, Value)> = Vec::new();
@@ -76,7 +76,7 @@ fn push(repo: &Repo, web: &Web) {
 }
 
 #[track_caller]
-fn await_scaled(site: &Site<'_>, count: u64) {
+fn await_scaled(site: &TestNamespace<'_>, count: u64) {
     until("all are there", || {
         let status = |key: &str| site.value("Deployment", "web", &format!("/status/{key}"));
         status("availableReplicas") == json!(count) && status("replicas") == json!(count)
@@ -84,17 +84,17 @@ fn await_scaled(site: &Site<'_>, count: u64) {
     site.await_free_budget();
 }
 
-fn scale(site: &Site<'_>, count: u32) {
+fn scale(site: &TestNamespace<'_>, count: u32) {
     site.kubectl(&["scale", "deployment/web", &format!("--replicas={count}")]);
 }
 
 /// A Deployment whose manifest sets no count, scaled by a person to so many pods, and held with a
 /// new image.
-fn held_by_nobody<'a>(name: &str, words: &str, count: u32) -> (Site<'a>, Repo, Daemon, Observer)
+fn held_by_nobody<'a>(name: &str, words: &str, count: u32) -> (TestNamespace<'a>, Repo, Daemon, Observer)
 where
     'static: 'a,
 {
-    let site = Site::new(name);
+    let site = TestNamespace::new(name);
     let repo = Repo::new(&[web("app:1", words).uncounted().file()]);
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
     await_scaled(&site, 1);
@@ -107,7 +107,7 @@ where
 
 #[test]
 fn a_commit_that_scales_leaves_a_held_step_at_its_count() {
-    let site = Site::new("scales-commit");
+    let site = TestNamespace::new("scales-commit");
     let repo = Repo::new(&[web("app:1", STEP).replicas(10).file()]);
     let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
     await_scaled(&site, 10);
@@ -164,7 +164,7 @@ fn a_step_in_place_of_old_pods_stays_at_its_count_as_well() {
 
 #[test]
 fn a_set_that_a_commit_scales_makes_its_new_pods_of_the_old_template() {
-    let site = Site::new("scales-set");
+    let site = TestNamespace::new("scales-set");
     let db = |image: &str, count| Web::of("StatefulSet", "db", image).word(STEP).replicas(count);
     let repo = Repo::new(&[db("app:1", 3).file()]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::failures::{BOUNDS, BUDGET, IMAGE, at_rest, await_image, await_rejection, push};
 use crate::manifests::Web;
-use crate::support::{Repo, SOON, Site, eventually, until, yaml};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, eventually, until, yaml};
 
 const RELEASE: &str = "/metadata/annotations/rhumb.dev~1release";
 const KEY: &str = "config-key.rhumb.dev";
@@ -20,7 +20,7 @@ fn bad() -> Web {
 }
 
 /// The release of the Secret that is there: `<hash>@<revision>`.
-fn release(site: &Site<'_>) -> String {
+fn release(site: &TestNamespace<'_>) -> String {
     site.value("Secret", "password", RELEASE).as_str().unwrap_or_default().to_owned()
 }
 
@@ -29,8 +29,8 @@ fn hash(release: &str) -> &str {
 }
 
 /// Waits until the Secret shows another release than these, and tells which.
-fn await_release(site: &Site<'_>, known: &[&str]) -> String {
-    eventually("the Secret has another content", SOON, || {
+fn await_release(site: &TestNamespace<'_>, known: &[&str]) -> String {
+    eventually("the Secret has another content", DEFAULT_TIMEOUT, || {
         let release = release(site);
         let new = !release.is_empty() && !known.contains(&&*release);
         if new { Ok(release.clone()) } else { Err(release) }
@@ -39,7 +39,7 @@ fn await_release(site: &Site<'_>, known: &[&str]) -> String {
 
 /// All that stands in ConfigMaps beside the inventory, which has none of these hashes.
 #[track_caller]
-fn records(site: &Site<'_>, releases: &[&str]) -> String {
+fn records(site: &TestNamespace<'_>, releases: &[&str]) -> String {
     let all = site.api.list(&format!("/api/v1/namespaces/{}/configmaps", site.system()));
     let text = json!(all).to_string();
     for release in releases {
@@ -48,11 +48,11 @@ fn records(site: &Site<'_>, releases: &[&str]) -> String {
     text
 }
 
-fn budget_at(site: &Site<'_>) -> String {
+fn budget_at(site: &TestNamespace<'_>) -> String {
     format!("/api/v1/namespaces/{}/configmaps/rollout-budget.rhumb.dev", site.system())
 }
 
-fn key_at(site: &Site<'_>) -> String {
+fn key_at(site: &TestNamespace<'_>) -> String {
     format!("/api/v1/namespaces/{}/secrets/{KEY}", site.system())
 }
 
@@ -63,7 +63,7 @@ fn without_key() -> Rule {
 }
 
 /// Somebody who may read workloads and ConfigMaps, and no Secret.
-fn viewer(site: &Site<'static>) -> Site<'static> {
+fn viewer(site: &TestNamespace<'static>) -> TestNamespace<'static> {
     let mut viewer = site.with_empty_state();
     viewer.limited();
     let api = "/apis/rbac.authorization.k8s.io/v1";
@@ -86,7 +86,7 @@ fn viewer(site: &Site<'static>) -> Site<'static> {
 
 #[test]
 fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
-    let site = Site::new("seals");
+    let site = TestNamespace::new("seals");
     let repo = Repo::new(&files(&Web::new("web", "app:1"), "one"));
     let (mut daemon, observer) = at_rest(&site, &repo, &["web"]);
     let viewer = viewer(&site);
@@ -127,7 +127,7 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
     observer.judge(BOUNDS);
 }
 
-/// A text of the budget object as an older version wrote it.
+/// A text of the rollout ledger as an older version wrote it.
 fn as_of_old(text: &str, content: &str, good: &str) -> String {
     let mut told: Value = serde_json::from_str(text).unwrap();
     let members = told["past"].as_array_mut().unwrap().iter_mut();
@@ -142,7 +142,7 @@ fn as_of_old(text: &str, content: &str, good: &str) -> String {
 
 #[test]
 fn what_an_older_version_wrote_in_plain_is_sealed_and_still_known() {
-    let site = Site::new("seals-upgrade");
+    let site = TestNamespace::new("seals-upgrade");
     let repo = Repo::new(&files(&Web::new("web", "app:1"), "one"));
     let (mut daemon, _observer) = at_rest(&site, &repo, &["web"]);
     let one = release(&site);
@@ -157,7 +157,7 @@ fn what_an_older_version_wrote_in_plain_is_sealed_and_still_known() {
     site.api.merge(&budget_at(&site), "setup", &json!({"data": {"claims": old}}));
     site.api.delete(&key_at(&site));
     let _next = site.configured(&site.configuration(repo.path(), BUDGET));
-    eventually("it is sealed", SOON, || {
+    eventually("it is sealed", DEFAULT_TIMEOUT, || {
         let text = site.api.value(&budget_at(&site), "/data/claims").to_string();
         let plain = text.contains(hash(&one)) || text.contains(hash(&two));
         if plain { Err(text) } else { Ok(()) }
@@ -170,7 +170,7 @@ fn what_an_older_version_wrote_in_plain_is_sealed_and_still_known() {
 
 #[test]
 fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
-    let mut site = Site::new("seals-rights");
+    let mut site = TestNamespace::new("seals-rights");
     let proxy: FaultProxy = site.cluster.fault_proxy(1).unwrap();
     let rule = proxy.add(without_key());
     site.through(&proxy);
@@ -181,8 +181,8 @@ fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
     push(&repo, &[files(&Web::new("web", "app:2"), "two"), vec![alone("app:2")]].concat(), "Change all");
     await_image(&site, "alone", "app:2");
     daemon.says(&["Secret seals-rights-rhumb/config-key.rhumb.dev", "none is released with a Secret"]);
-    let waits = "what is recorded of Secrets is sealed, and the key for that cannot be had";
-    eventually("it is told", SOON, || {
+    let waits = "the recorded hashes of Secrets are sealed, and the key for that cannot be had";
+    eventually("it is told", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/web"]).ends(0).all();
         if why.contains(waits) { Ok(()) } else { Err(why) }
     });
@@ -194,7 +194,7 @@ fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
 
 #[test]
 fn commands_without_the_right_to_the_key_touch_nothing_that_they_cannot_read() {
-    let mut site = Site::new("seals-commands");
+    let mut site = TestNamespace::new("seals-commands");
     let repo = Repo::new(&files(&Web::new("web", "app:1"), "one"));
     let (mut daemon, _observer) = at_rest(&site, &repo, &["web"]);
     push(&repo, &files(&bad(), "two"), "Change both");
@@ -209,7 +209,7 @@ fn commands_without_the_right_to_the_key_touch_nothing_that_they_cannot_read() {
     let diff = site.diff(repo.path(), &[]);
     assert!(diff.all().contains("is sealed by a key that is not known here"), "{diff:?}");
     let apply = site.apply(repo.path(), &[]).all();
-    assert!(apply.contains("what is recorded of Secrets is sealed, and the key"), "{apply}");
+    assert!(apply.contains("the recorded hashes of Secrets are sealed, and the key"), "{apply}");
     assert!(window.to("deployments", "web").is_empty() && window.to("secrets", "password").is_empty());
     // With it they see what the daemon sees.
     proxy.remove(rule);
@@ -221,7 +221,7 @@ fn commands_without_the_right_to_the_key_touch_nothing_that_they_cannot_read() {
 
 #[test]
 fn where_the_key_is_lost_what_went_back_stays_as_it_is() {
-    let site = Site::new("seals-lost");
+    let site = TestNamespace::new("seals-lost");
     let repo = Repo::new(&files(&Web::new("web", "app:1"), "one"));
     let (mut daemon, _observer) = at_rest(&site, &repo, &["web"]);
     let one = release(&site);
@@ -236,7 +236,7 @@ fn where_the_key_is_lost_what_went_back_stays_as_it_is() {
     let next = site.configured(&site.configuration(repo.path(), BUDGET));
     push(&repo, &[crate::manifests::config("other", "one")], "Add something else");
     site.await_data("other", "key", "one");
-    eventually("it is told", SOON, || {
+    eventually("it is told", DEFAULT_TIMEOUT, || {
         let why = next.log();
         if why.contains("is sealed by a key that is not known here") { Ok(()) } else { Err(why) }
     });

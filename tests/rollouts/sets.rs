@@ -6,7 +6,7 @@ use crate::failures::{BOUNDS, BUDGET, HASTY, IMAGE, ONE, await_image, await_reje
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
-use crate::support::{Daemon, Repo, SOON, Site, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
 
 fn db(image: &str) -> Web {
     Web::of("StatefulSet", "db", image)
@@ -14,8 +14,8 @@ fn db(image: &str) -> Web {
 
 /// Waits until a StatefulSet wants an image, and all its pods have it and are ready.
 #[track_caller]
-pub(crate) fn await_set(site: &Site<'_>, name: &str, image: &str) {
-    eventually(&format!("{name} is rolled out to {image}"), SOON, || {
+pub(crate) fn await_set(site: &TestNamespace<'_>, name: &str, image: &str) {
+    eventually(&format!("{name} is rolled out to {image}"), DEFAULT_TIMEOUT, || {
         let shown = site.get("StatefulSet", name).ok_or_else(|| "it is not there".to_owned())?;
         let at = |pointer: &str| shown.pointer(pointer).cloned().unwrap_or_default();
         let done = at(IMAGE) == json!(image)
@@ -27,7 +27,7 @@ pub(crate) fn await_set(site: &Site<'_>, name: &str, image: &str) {
 }
 
 /// A set with its configuration and a Deployment beside it, at rest.
-fn at_rest(site: &Site<'_>, repo: &Repo, budget: &str) -> (Daemon, Observer) {
+fn at_rest(site: &TestNamespace<'_>, repo: &Repo, budget: &str) -> (Daemon, Observer) {
     let daemon = site.configured(&site.configuration(repo.path(), budget));
     await_set(site, "db", "app:1");
     site.await_rollout("api");
@@ -42,7 +42,7 @@ fn files(db: Web, content: &str, api: &str) -> Vec<(String, String)> {
 /// A commit that is bad for the set: it goes back with its configuration and is freed, the
 /// Deployment goes on.
 fn goes_back(name: &str, budget: &str, bad: Web) {
-    let site = Site::new(name);
+    let site = TestNamespace::new(name);
     let repo = Repo::new(&files(db("app:1"), "one", "app:1"));
     let (daemon, observer) = at_rest(&site, &repo, &narrow(budget));
     let image = bad.image().to_owned();
@@ -74,7 +74,7 @@ fn a_set_whose_image_cannot_be_pulled() {
 
 #[test]
 fn two_sets_and_a_deployment_share_one_budget() {
-    let site = Site::new("set-two");
+    let site = TestNamespace::new("set-two");
     let slow = |web: Web| web.fault("ready-delay: 300ms").file();
     let files = |image: &str| {
         let set = |name| slow(Web::of("StatefulSet", name, image));
@@ -99,8 +99,8 @@ fn two_sets_and_a_deployment_share_one_budget() {
 }
 
 /// By policy it stays as it is, and a person's action then frees it.
-fn held(name: &str, bad: Web, end: impl FnOnce(&Site<'_>, &Repo) -> &'static str) {
-    let site = Site::new(name);
+fn held(name: &str, bad: Web, end: impl FnOnce(&TestNamespace<'_>, &Repo) -> &'static str) {
+    let site = TestNamespace::new(name);
     let repo = Repo::new(&files(db("app:1"), "one", "app:1"));
     let (_daemon, observer) = at_rest(&site, &repo, &HASTY.replace('}', ", onFailure: hold}"));
     let image = bad.image().to_owned();
@@ -117,12 +117,12 @@ fn held(name: &str, bad: Web, end: impl FnOnce(&Site<'_>, &Repo) -> &'static str
     observer.judge(BOUNDS);
 }
 
-fn mend(_: &Site<'_>, repo: &Repo) -> &'static str {
+fn mend(_: &TestNamespace<'_>, repo: &Repo) -> &'static str {
     push(repo, &files(db("app:3"), "three", "app:1"), "Mend it");
     "app:3"
 }
 
-fn undo(site: &Site<'_>, _: &Repo) -> &'static str {
+fn undo(site: &TestNamespace<'_>, _: &Repo) -> &'static str {
     site.rhumb(&["rollout", "undo", "sts/db"]).ends(0).says(&["undone: revision"]);
     "app:1"
 }

@@ -9,36 +9,36 @@ use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image, push};
 use crate::manifests::Web;
 use crate::observer::Observer;
 use crate::processes::FIVE;
-use crate::support::{Repo, SOON, Site, at, eventually, source, until};
+use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, source, until};
 
 fn files(names: &[&str], image: &str) -> Vec<(String, String)> {
     names.iter().map(|name| Web::new(name, image).file()).collect()
 }
 
-fn configuration(site: &Site<'_>, name: &str, repo: &Repo, budget: &str) -> String {
+fn configuration(site: &TestNamespace<'_>, name: &str, repo: &Repo, budget: &str) -> String {
     let source = source(name, &site.name, repo.path(), "");
     format!("apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n{budget}\n---\n{source}")
 }
 
-fn budget_text(site: &Site<'_>) -> String {
+fn budget_text(site: &TestNamespace<'_>) -> String {
     let budget = at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev");
     site.api.value(&budget, "/data/claims").as_str().unwrap_or_default().to_owned()
 }
 
 /// The paths of the pods of a workload.
-fn pods_of(site: &Site<'_>, name: &str) -> Vec<String> {
+fn pods_of(site: &TestNamespace<'_>, name: &str) -> Vec<String> {
     let all = site.api.list(&site.at("Pod", ""));
     let names = all.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned());
     names.filter(|pod| pod.starts_with(&format!("{name}-"))).map(|pod| site.at("Pod", &pod)).collect()
 }
 
-fn is_new(site: &Site<'_>, name: &str) -> bool {
+fn is_new(site: &TestNamespace<'_>, name: &str) -> bool {
     site.value("Deployment", name, IMAGE) == json!("app:2")
 }
 
 #[test]
 fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
-    let site = Site::new("shared-sick");
+    let site = TestNamespace::new("shared-sick");
     let (one, two) = (Repo::new(&files(&["a", "b"], "app:1")), Repo::new(&files(&["sick"], "app:1")));
     let other = site.with_empty_state();
     let _daemon = site.configured(&configuration(&site, "shared-sick-one", &one, BUDGET));
@@ -52,7 +52,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     for pod in &sick {
         site.api.merge(pod, "setup", &json!({"metadata": {"annotations": {"controlplane/crash": "true"}}}));
     }
-    eventually("it is told", SOON, || {
+    eventually("it is told", DEFAULT_TIMEOUT, || {
         let told = budget_text(&site);
         let pods = r#""unavailable":{"Deployment.apps/shared-sick/sick":2}"#;
         if told.contains(pods) { Ok(()) } else { Err(told) }
@@ -61,12 +61,12 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
     theirs.kill();
     push(&one, &files(&["a", "b"], "app:2"), "Change all");
     let waits = "2 pods of Deployment shared-sick/sick of source shared-sick-other are unavailable";
-    eventually("it is told why nothing rolls", SOON, || {
+    eventually("it is told why nothing rolls", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/a"]).all();
         if why.contains(waits) { Ok(()) } else { Err(why) }
     });
     assert!(!is_new(&site, "a") && !is_new(&site, "b"));
-    site.rhumb(&["rollout", "status"]).says(&["with at most 2 pods away"]);
+    site.rhumb(&["rollout", "status"]).says(&["at most 2 pods unavailable"]);
     // New ones take their place, of which nobody tells either: they are looked at.
     for pod in &sick {
         site.api.delete(pod);
@@ -80,7 +80,7 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
 /// Three reloads, a kill and a second daemon, all within a minute.
 #[test]
 fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
-    let site = Site::new("shared-starts");
+    let site = TestNamespace::new("shared-starts");
     let budget = "budget: {maxWorkloads: 9, maxUnavailable: 100%, startsPerMinute: 2, soak: 0s}";
     let (one, two) = (Repo::new(&files(&FIVE, "app:1")), Repo::new(&files(&["u", "v"], "app:1")));
     let text = configuration(&site, "shared-starts-one", &one, budget);
@@ -97,9 +97,9 @@ fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     let most = || 2 + 2 * (begun.elapsed().as_secs() / 60) as usize;
     let new = || FIVE.iter().chain(&["u", "v"]).filter(|name| is_new(&site, name)).count();
     let waits_for_a_minute = |name: &str| {
-        eventually("it waits for the minute to pass", SOON, || {
+        eventually("it waits for the minute to pass", DEFAULT_TIMEOUT, || {
             let why = site.rhumb(&["why", &format!("deploy/{name}")]).all();
-            if why.contains("2 rollouts have begun in this minute") { Ok(()) } else { Err(why) }
+            if why.contains("2 rollouts have started in the last minute") { Ok(()) } else { Err(why) }
         });
     };
     until("two have begun", || new() >= 2);
@@ -124,7 +124,7 @@ fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
 
 #[test]
 fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_rolls() {
-    let site = Site::new("shared-once");
+    let site = TestNamespace::new("shared-once");
     let slow = |image: &str| vec![Web::new("slow", image).fault("ready-delay: 2s").file()];
     let (one, two) = (Repo::new(&slow("app:1")), Repo::new(&files(&["web"], "app:1")));
     site.apply(one.path(), &["--wait"]).ends(0);
@@ -152,7 +152,7 @@ fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_roll
     assert!(is_new(&site, "slow") && is_new(&site, "web"));
     site.rhumb(&["rollout", "status"])
         .ends(0)
-        .says(&["rollout budget: 0 workloads with at most 0 pods away"]);
+        .says(&["rollout budget: 0 workloads rolling out, at most 0 pods unavailable"]);
     let most = observer.judge(BOUNDS);
     assert_eq!((most.workloads, most.pods), (1, 1));
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::failures::push;
-use crate::support::{Repo, Site, until, yaml};
+use crate::support::{Repo, TestNamespace, until, yaml};
 
 const BUDGET: &str =
     "budget: {maxWorkloads: 2, maxUnavailable: 9, startsPerMinute: 1000, soak: 0s, deadline: 60s}";
@@ -12,7 +12,7 @@ const BUDGET: &str =
 /// A workload whose strategy changes, once from what the manifest says and once from what the API
 /// server has filled in.
 fn changes(name: &str, kind: &str, field: &str, rolling: &str, other: &str) {
-    let site = Site::new(name);
+    let site = TestNamespace::new(name);
     let file = |strategy: &str| {
         let text = yaml::workload(kind, "web", 3, "app:1", "{}");
         ("web.yaml".to_owned(), text.replace("\nspec:\n", &format!("\nspec:\n  {field}: {strategy}\n")))

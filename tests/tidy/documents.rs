@@ -26,6 +26,9 @@ const FOREIGN_FLAGS: [&str; 13] = [
     "--test",
 ];
 
+/// The maximum number of words of a sentence; more cannot be read aloud in one breath.
+const MOST_WORDS_OF_A_SENTENCE: usize = 36;
+
 /// Returns all documents for people: those of the top level, and the book.
 pub(crate) fn documents() -> Vec<Source> {
     let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
@@ -101,7 +104,7 @@ fn quoted_flags_exist() {
     let units = ["systemd/rhumb.service", "systemd/rhumb@.service"];
     let units = units.map(|path| Source { path: path.to_owned(), text: read(path) });
     for Source { path, text } in documents().iter().chain(&units) {
-        let others = ["kubectl", "systemctl", "journalctl", "--clusterrole"];
+        let others = ["kubectl", "systemctl", "journalctl", "--clusterrole", "$ git ", "$ mkdir "];
         let is_ours = |line: &&str| !others.iter().any(|other| line.contains(other));
         for line in text.lines().filter(is_ours) {
             for flag in words(line) {
@@ -204,6 +207,47 @@ fn documents_are_short_and_narrow() {
         }
     }
     none("a line of prose has at most 100 characters", broken);
+}
+
+/// Returns the sentences of a page outside of code blocks, tables and headings.
+fn sentences(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = String::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        is_code ^= line.starts_with("```");
+        let is_prose = !is_code && !line.starts_with(['`', '|', '#']) && !line.trim().is_empty();
+        let is_item =
+            line.starts_with("- ") || line.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
+        if !is_prose || is_item {
+            found.push(std::mem::take(&mut open));
+        }
+        for word in line.split_whitespace().filter(|_| is_prose) {
+            open.push_str(word);
+            open.push(' ');
+            if word.trim_end_matches(['*', ')', '`']).ends_with(['.', ':', ';', '?']) {
+                found.push(std::mem::take(&mut open));
+            }
+        }
+    }
+    found.push(open);
+    found
+}
+
+#[test]
+fn pages_speak_in_short_sentences() {
+    let is_page =
+        |path: &str| path == "README.md" || (path.starts_with("docs/") && path.matches('/').count() == 1);
+    let mut broken = Vec::new();
+    for page in documents().iter().filter(|page| is_page(&page.path)) {
+        for sentence in sentences(&page.text) {
+            let words = sentence.split_whitespace().count();
+            if words > MOST_WORDS_OF_A_SENTENCE {
+                broken.push(format!("{}: {words} words: {sentence}", page.path));
+            }
+        }
+    }
+    none("a sentence of a page has at most 36 words", broken);
 }
 
 #[test]

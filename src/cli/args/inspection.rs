@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::LocationArgs;
-use super::rollout::object_or_source;
+use super::rollout::parse_object_or_source;
 use crate::cli::ObjectName;
 use crate::config::DnsLabel;
 
@@ -22,15 +22,15 @@ pub struct SocketArgs {
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// Source, as shop, or object, as deploy/web, sts/shop/db or shop/deployment.apps/web
-    #[arg(value_name = "SOURCE|NAME", value_parser = object_or_source)]
+    #[arg(value_name = "SOURCE|NAME", value_parser = parse_object_or_source)]
     pub about: Option<ObjectName>,
-    /// Go on, and show each change
+    /// Keep running, and show each change
     #[arg(long, short)]
     pub watch: bool,
-    /// Form of the output: text, wide or json
+    /// Output format: text, wide or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: StatusOutputFormat,
-    /// End with 1 unless all is as it should be
+    /// Exit with 1 if something needs attention
     #[arg(long)]
     pub exit_code: bool,
     /// The daemon to ask.
@@ -41,7 +41,7 @@ pub struct StatusArgs {
 /// Form of the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum StatusOutputFormat {
-    /// A line for each source, and for each object that is not as it should be
+    /// A line for each source, and for each object that needs attention
     #[default]
     Text,
     /// The same with places, files and whole revisions
@@ -70,7 +70,7 @@ pub struct CheckArgs {
     /// The sources.
     #[command(flatten)]
     pub sources: SourceSetArgs,
-    /// Form of the output: text or json
+    /// Output format: text or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: CheckOutput,
 }
@@ -124,13 +124,13 @@ pub enum GenerateTarget {
 /// `rhumb events`.
 #[derive(Debug, Args)]
 pub struct EventsArgs {
-    /// Of this source alone
+    /// Only this source
     #[arg(value_name = "SOURCE")]
     pub source: Option<DnsLabel>,
-    /// Go on with what happens
+    /// Keep running, and show new events
     #[arg(long, short)]
     pub follow: bool,
-    /// Form of the output: text or json
+    /// Output format: text or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: EventsOutput,
     /// The daemon to ask.
@@ -141,7 +141,7 @@ pub struct EventsArgs {
 /// `rhumb top`.
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// This source alone
+    /// Only this source
     #[arg(value_name = "SOURCE")]
     pub source: Option<DnsLabel>,
     /// The daemon to ask.

@@ -11,25 +11,25 @@ use crate::config::{DnsLabel, PositiveDuration};
 /// The subcommands of `rhumb rollout`.
 #[derive(Debug, Subcommand)]
 pub enum RolloutCommand {
-    /// Show how far a rollout is, or all that go on
+    /// Show the progress of a rollout, or of all
     #[command(after_help = help::STATUS)]
     Status(RolloutStatusArgs),
     /// List the revisions of a workload
     #[command(after_help = help::HISTORY)]
     History(ObjectArgs),
-    /// Go back to an older content, until the content changes in git
+    /// Go back to an older revision, until the content changes in git
     #[command(after_help = help::UNDO)]
     Undo(UndoArgs),
-    /// Try again what was rejected or undone
+    /// Try again what failed or was undone
     Retry(ObjectArgs),
-    /// Release nothing new of an object, or of a source; repairs and ways back go on
+    /// Release nothing new of an object or a source; repairs and rollbacks go on
     #[command(after_help = help::PAUSE)]
     Pause(PauseArgs),
     /// End a pause
     Resume(ResumeArgs),
-    /// Let a rollout that is held go one step on
+    /// Let a held rollout continue to its next step
     Promote(PromoteArgs),
-    /// Take a rollout back that goes on, or has not begun
+    /// Roll back a rollout that is running or queued
     Abort(ObjectArgs),
     /// Replace a workload's pods
     #[command(after_help = help::RESTART)]
@@ -50,8 +50,8 @@ pub struct WhyArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
-    /// Directory, git repository on this host, or git URL: where the object stands in it, and what
-    /// it asks for
+    /// Directory, git repository on this host, or git URL: shows file and line of the object, and
+    /// whether it differs
     #[arg(value_name = "SOURCE")]
     pub source: Option<String>,
     /// The location within the source.
@@ -65,7 +65,7 @@ pub struct RolloutStatusArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
     #[arg(value_name = "NAME")]
     pub object: Option<ObjectName>,
-    /// Go on until it is over
+    /// Keep running until the rollout ends
     #[arg(long, short)]
     pub watch: bool,
 }
@@ -87,7 +87,7 @@ pub struct PromoteArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
-    /// Past all steps, at once
+    /// Skip all remaining steps
     #[arg(long)]
     pub full: bool,
 }
@@ -96,7 +96,7 @@ pub struct PromoteArgs {
 #[derive(Debug, Args)]
 pub struct PauseArgs {
     /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
-    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
+    #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
     /// Why
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -107,7 +107,7 @@ pub struct PauseArgs {
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
     /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
-    #[arg(value_name = "NAME|SOURCE", value_parser = object_or_source)]
+    #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
 }
 
@@ -126,7 +126,7 @@ pub struct HoldArgs {
 }
 
 /// An object, or a source: a word of its own is a source's name.
-pub(super) fn object_or_source(text: &str) -> Result<ObjectName, String> {
+pub(super) fn parse_object_or_source(text: &str) -> Result<ObjectName, String> {
     let source = text.parse::<DnsLabel>().ok().map(|name| ObjectName::of_source(name.as_str()));
     source.map_or_else(|| text.parse().map_err(|error: ParseObjectNameError| error.to_string()), Ok)
 }

@@ -9,10 +9,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::config::PositiveDuration;
 
 /// Commands of kubectl, Flux and Argo CD, each with the way that rhumb has for it.
-const ELSEWHERE: [(&str, &str); 8] = [
+const FOREIGN_COMMANDS: [(&str, &str); 8] = [
     (
         "delete",
-        "`rhumb apply --prune` deletes what a source no longer names; `rhumb uninstall --delete-objects` all it has",
+        "`rhumb apply --prune` deletes objects that left a source; `rhumb uninstall --delete-objects` deletes all of them",
     ),
     ("get", "`rhumb status` shows sources and objects; `rhumb why NAME` explains one object"),
     ("describe", "`rhumb why NAME` explains one object"),
@@ -27,8 +27,8 @@ const ELSEWHERE: [(&str, &str); 8] = [
 ];
 
 /// Flags of kubectl, each with the way that rhumb has for it.
-const FLAGS_ELSEWHERE: [(&str, &str); 6] = [
-    ("--timeout", "`--wait=TIMEOUT` waits at most so long"),
+const FOREIGN_FLAGS: [(&str, &str); 6] = [
+    ("--timeout", "`--wait=TIMEOUT` waits at most this long"),
     ("-k", "`kubectl kustomize DIR | rhumb diff -f -` reads what kustomize renders"),
     ("--kustomize", "`kubectl kustomize DIR | rhumb diff -f -` reads what kustomize renders"),
     ("-R", "a directory is read with all that is below it"),
@@ -38,19 +38,15 @@ const FLAGS_ELSEWHERE: [(&str, &str); 6] = [
 
 /// Replaces clap's guesses about an unknown command, which name hidden commands too, and says what
 /// a flag of another tool is called here. `words` are those of the command line.
-pub(super) fn with_known_tips(
-    error: clap::Error,
-    command: &clap::Command,
-    words: &[OsString],
-) -> clap::Error {
-    let mut error = with_commands(error, command);
+pub(super) fn add_known_tips(error: clap::Error, command: &clap::Command, words: &[OsString]) -> clap::Error {
+    let mut error = add_commands(error, command);
     let unknown = || match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(arg)) => FLAGS_ELSEWHERE.iter().find(|(flag, _)| flag == arg),
+        Some(ContextValue::String(arg)) => FOREIGN_FLAGS.iter().find(|(flag, _)| flag == arg),
         _ => None,
     };
     let tip = match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => {
-            detached_timeout(words).or_else(|| unknown().map(|(_, tip)| (*tip).to_owned()))
+            find_detached_timeout(words).or_else(|| unknown().map(|(_, tip)| (*tip).to_owned()))
         }
         ErrorKind::TooManyValues if words.iter().any(|word| is_dry_run(word)) => {
             Some("`--dry-run` takes no value: it always asks the server".to_owned())
@@ -65,18 +61,18 @@ pub(super) fn with_known_tips(
 }
 
 /// A timeout that stands behind `--wait` as a word of its own, and so is no timeout.
-fn detached_timeout(words: &[OsString]) -> Option<String> {
+fn find_detached_timeout(words: &[OsString]) -> Option<String> {
     let pairs = words.iter().zip(words.iter().skip(1));
     let mut detached = pairs.filter(|(flag, _)| *flag == "--wait").filter_map(|(_, value)| value.to_str());
     let value = detached.find(|value| value.parse::<PositiveDuration>().is_ok())?;
-    Some(format!("a timeout stands behind `=`: --wait={value}"))
+    Some(format!("write the timeout behind `=`: --wait={value}"))
 }
 
 fn is_dry_run(word: &OsStr) -> bool {
     word.to_str().is_some_and(|word| word.starts_with("--dry-run="))
 }
 
-fn with_commands(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+fn add_commands(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if let Some(ContextValue::Strings(guesses)) = error.remove(ContextKind::SuggestedSubcommand) {
         let hidden = |guess: &String| command.find_subcommand(guess).is_some_and(clap::Command::is_hide_set);
         let shown: Vec<String> = guesses.into_iter().filter(|guess| !hidden(guess)).collect();
@@ -85,7 +81,7 @@ fn with_commands(mut error: clap::Error, command: &clap::Command) -> clap::Error
         }
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
-    if let Some((_, tip)) = ELSEWHERE.iter().find(|(other, _)| other == word) {
+    if let Some((_, tip)) = FOREIGN_COMMANDS.iter().find(|(other, _)| other == word) {
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*tip)]));
     }
@@ -103,9 +99,9 @@ mod tests {
             let told = parse(words.map(Into::into)).unwrap_err().to_string();
             assert!(told.contains(expected), "{line}: {told}");
         };
-        check("apply deploy --wait 3m", "a timeout stands behind `=`: --wait=3m");
-        check("apply --wait 3m deploy", "a timeout stands behind `=`: --wait=3m");
-        check("apply -f a.yaml --wait 3m", "a timeout stands behind `=`: --wait=3m");
+        check("apply deploy --wait 3m", "write the timeout behind `=`: --wait=3m");
+        check("apply --wait 3m deploy", "write the timeout behind `=`: --wait=3m");
+        check("apply -f a.yaml --wait 3m", "write the timeout behind `=`: --wait=3m");
         check("apply deploy --timeout=3m", "`--wait=TIMEOUT`");
         check("apply deploy --dry-run=server", "`--dry-run` takes no value");
         check("apply -k deploy", "kubectl kustomize DIR");

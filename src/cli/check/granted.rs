@@ -5,8 +5,8 @@ use futures::{StreamExt as _, stream};
 use super::super::accounts::AccountRights;
 use super::super::rbac::{self, RoleSubject};
 use super::super::rights::Rights;
-use super::super::session::patiently;
-use super::{CONCURRENCY, CheckLevel, CheckReport, all_granted, untold};
+use super::super::session::retry_when_throttled;
+use super::{CONCURRENT_REVIEWS, CheckLevel, CheckReport, hidden_refusal_text, note_all_granted};
 use crate::cluster::{self, AccessDecision, AccessRequest, Cluster, ServiceAccount};
 use crate::config::Config;
 
@@ -44,7 +44,7 @@ impl DeniedAccess {
 }
 
 /// Asks of each who acts, in its name, what it may do.
-pub(super) async fn permissions(
+pub(super) async fn check_permissions(
     cluster: &Cluster,
     actors: &AccountRights,
     config: &Config,
@@ -52,17 +52,17 @@ pub(super) async fn permissions(
 ) {
     // An old server does not tell who asks.
     let user = cluster.user().await.ok();
-    let (before, mut count) = (report.denied.len(), actors.own.questions().len());
+    let (before, mut count) = (report.denied.len(), actors.own.access_questions().len());
     let own = CheckedAccount { cluster: cluster.clone(), rights: &actors.own, name: rbac::role_name(config) };
     let mut all_told = own.check_rights(user.as_deref().map(RoleSubject::of), report).await;
-    for (account, rights) in actors.accounts(&config.namespace) {
-        let (name, bound) = (rbac::account_role(config, &account), RoleSubject::account(&account));
-        let acting = CheckedAccount { cluster: cluster.acting_as(Some(account)), rights, name };
-        count += rights.questions().len();
+    for (account, rights) in actors.service_accounts(&config.namespace) {
+        let (name, bound) = (rbac::account_role(config, &account), RoleSubject::for_account(&account));
+        let acting = CheckedAccount { cluster: cluster.with_account(Some(account)), rights, name };
+        count += rights.access_questions().len();
         all_told &= acting.check_rights(Some(bound), report).await;
     }
     if all_told && report.denied.len() == before {
-        all_granted(count, config, report);
+        note_all_granted(count, config, report);
     }
 }
 
@@ -77,15 +77,15 @@ struct CheckedAccount<'a> {
 impl CheckedAccount<'_> {
     /// Tells what is not granted; says if the server has told of all.
     async fn check_rights(&self, bound: Option<RoleSubject>, report: &mut CheckReport) -> bool {
-        let questions = self.rights.questions();
+        let questions = self.rights.access_questions();
         let count = questions.len();
         let cluster = &self.cluster;
         let ask = |(access, why): (AccessRequest, &'static str)| async move {
-            let verdict = patiently(|| cluster.may(&access)).await?;
+            let verdict = retry_when_throttled(|| cluster.review_access(&access)).await?;
             Ok(DeniedAccess { access, why, account: cluster.account().cloned(), verdict })
         };
         let answers: Vec<Result<DeniedAccess, cluster::ClusterError>> =
-            stream::iter(questions).map(ask).buffered(CONCURRENCY).collect().await;
+            stream::iter(questions).map(ask).buffered(CONCURRENT_REVIEWS).collect().await;
         let (mut told, mut silence) = (Vec::new(), Vec::new());
         for answer in answers {
             match answer {
@@ -96,7 +96,7 @@ impl CheckedAccount<'_> {
         let denied: Vec<DeniedAccess> =
             told.into_iter().filter(|answer| answer.verdict != AccessDecision::Allowed).collect();
         if let Some(error) = silence.first() {
-            let (unknown, why) = (silence.len(), untold(error, "system:basic-user"));
+            let (unknown, why) = (silence.len(), hidden_refusal_text(error, "system:basic-user"));
             let text =
                 format!("of {unknown} of {count} rights it is not known whether they are granted: {why}");
             report.add(CheckLevel::Missing, text);
@@ -105,8 +105,8 @@ impl CheckedAccount<'_> {
             report.add(CheckLevel::Missing, denied.text());
         }
         let open = denied.iter().filter(|denied| matches!(denied.verdict, AccessDecision::NoOpinion(_)));
-        let lacking = self.rights.lacking(&open.map(|denied| denied.access.clone()).collect());
-        report.roles += &rbac::documents(&lacking, &rbac::missing_name(&self.name), bound.as_ref());
+        let lacking = self.rights.denied_rights(&open.map(|denied| denied.access.clone()).collect());
+        report.roles += &rbac::role_documents(&lacking, &rbac::missing_name(&self.name), bound.as_ref());
         report.denied.extend(denied);
         silence.is_empty()
     }

@@ -8,10 +8,10 @@ use crate::object::ObjectId;
 use crate::report::{ObjectStatus, Phase, RecordedObject, StatusSummary};
 
 /// Stands before each reason that comes from the record.
-const SOURCE_OF_REASON: &str = "last told by the daemon";
+const SOURCE_OF_REASON: &str = "last reported by the daemon";
 
-/// Stands before the reason for which a source was not read whole.
-const NOT_READ_WHOLE: &str = "; not read whole: ";
+/// Stands before the reason for which a source was not read completely.
+const NOT_READ_WHOLE: &str = "; not read completely: ";
 
 /// The status in a source's inventory ConfigMap.
 #[derive(Default)]
@@ -26,20 +26,20 @@ pub(super) struct LastStatus {
 impl LastStatus {
     /// Reads the ConfigMap's data.
     pub(super) fn read(data: &BTreeMap<String, String>) -> Self {
-        let Some(status) = StatusSummary::in_data(data) else {
+        let Some(status) = StatusSummary::from_data(data) else {
             return Self { heeds_opt_outs: true, ..Self::default() };
         };
         let incomplete = status.line.split_once(NOT_READ_WHOLE);
         Self {
             incomplete: incomplete.map(|(_, why)| format!("{SOURCE_OF_REASON}: {why}")),
             objects: status.objects().map(|recorded| (recorded.object.id(), recorded)).collect(),
-            unnamed: status.unnamed(),
-            heeds_opt_outs: status.heeds_opt_outs(),
+            unnamed: status.unnamed_counts(),
+            heeds_opt_outs: status.is_heeding_opt_outs(),
         }
     }
 
-    /// Returns why the newest state was not read whole, as the daemon told it last.
-    pub(super) fn incomplete(&self) -> Option<String> {
+    /// Returns why the newest state was not read completely, as the daemon told it last.
+    pub(super) fn incomplete_reason(&self) -> Option<String> {
         self.incomplete.clone()
     }
 
@@ -50,7 +50,7 @@ impl LastStatus {
 
     /// Returns the object as it was told where the cluster shows none: of such an object this is
     /// all that is known.
-    pub(super) fn absent(&self, source: &str, id: &ObjectId) -> Option<ObjectStatus> {
+    pub(super) fn absent_object(&self, source: &str, id: &ObjectId) -> Option<ObjectStatus> {
         let recorded = self.objects.get(id)?;
         if !can_be_absent(recorded.phase) {
             return None;
@@ -73,10 +73,10 @@ impl LastStatus {
 
     /// Returns how many objects of each phase it counts and nothing names, among those phases that
     /// no live object shows. The queue of the rollout budget names some of those that wait.
-    pub(super) fn unnamed(&self, queue: &[&QueuedObject]) -> BTreeMap<Phase, usize> {
+    pub(super) fn unnamed_counts(&self, queue: &[&QueuedObject]) -> BTreeMap<Phase, usize> {
         let is_queued_alone = |queued: &&&QueuedObject| !self.objects.contains_key(&queued.id);
         let named = queue.iter().filter(is_queued_alone).count();
-        let counts = HIDDEN.into_iter().filter_map(|phase| {
+        let counts = PHASES_NOT_SHOWN_LIVE.into_iter().filter_map(|phase| {
             let count = *self.unnamed.get(&phase)?;
             let count = if phase == Phase::Waiting { count.saturating_sub(named) } else { count };
             (count > 0).then_some((phase, count))
@@ -86,11 +86,11 @@ impl LastStatus {
 }
 
 /// The phases that a live object does not show.
-const HIDDEN: [Phase; 4] = [Phase::Refused, Phase::Waiting, Phase::Paused, Phase::LeftAlone];
+const PHASES_NOT_SHOWN_LIVE: [Phase; 4] = [Phase::Refused, Phase::Waiting, Phase::Paused, Phase::LeftAlone];
 
 /// Returns whether an object of that phase need not be in the cluster.
 fn can_be_absent(phase: Phase) -> bool {
-    HIDDEN.contains(&phase) || phase == Phase::RolledBack
+    PHASES_NOT_SHOWN_LIVE.contains(&phase) || phase == Phase::RolledBack
 }
 
 fn reason(recorded: &RecordedObject) -> String {
@@ -116,7 +116,7 @@ mod tests {
                     Failed Deployment.apps shop/db: old\n\
                     and 7 more: 3 Waiting, 4 RollingOut\n";
         LastStatus::read(&BTreeMap::from([
-            ("status".to_owned(), "0123: 4 objects: 4 Refused; not read whole: env.yaml".to_owned()),
+            ("status".to_owned(), "0123: 4 objects: 4 Refused; not read completely: env.yaml".to_owned()),
             ("not-as-wanted".to_owned(), open.to_owned()),
             ("left-alone".to_owned(), "LeftAlone ConfigMap shop/own: so\n".to_owned()),
         ]))
@@ -133,14 +133,14 @@ mod tests {
         check(id("other.example", "Deployment", "web"), None);
         check(id("", "ConfigMap", "slow"), Some((Phase::Waiting, SOURCE_OF_REASON.to_owned())));
         check(id("", "ConfigMap", "own"), Some((Phase::LeftAlone, told("so"))));
-        assert_eq!(record.incomplete(), Some(told("env.yaml")));
-        assert_eq!(LastStatus::read(&BTreeMap::new()).incomplete(), None);
+        assert_eq!(record.incomplete_reason(), Some(told("env.yaml")));
+        assert_eq!(LastStatus::read(&BTreeMap::new()).incomplete_reason(), None);
     }
 
     #[test]
     fn of_what_is_not_there_only_what_need_not_be_is_told() {
         let record = record();
-        let absent = |id: &ObjectId| record.absent("shop", id).map(|told| told.phase);
+        let absent = |id: &ObjectId| record.absent_object("shop", id).map(|told| told.phase);
         assert_eq!(absent(&id("", "ConfigMap", "env")), Some(Phase::Refused));
         assert_eq!(absent(&id("", "ConfigMap", "slow")), Some(Phase::Waiting));
         assert_eq!(absent(&id("apps", "Deployment", "db")), None);
@@ -157,7 +157,7 @@ mod tests {
         };
         let (slow, other) = (queued("slow"), queued("other"));
         let check = |queue: &[&QueuedObject], expected: &[(Phase, usize)]| {
-            assert_eq!(record().unnamed(queue), expected.iter().copied().collect());
+            assert_eq!(record().unnamed_counts(queue), expected.iter().copied().collect());
         };
         check(&[], &[(Phase::Waiting, 3)]);
         check(&[&slow], &[(Phase::Waiting, 3)]);

@@ -34,7 +34,7 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter()).collect();
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for kind in kinds {
-        let KindLookup::Served(served) = session.kinds.preferred(kind) else { continue };
+        let KindLookup::Served(served) = session.kinds.preferred_kind(kind) else { continue };
         let of_kind = told.iter().filter(|source| source.inventory.kinds.contains(kind));
         let namespaces = of_kind.flat_map(|source| &source.inventory.namespaces).cloned().collect();
         let is_whole = list(session, &served, &namespaces, &mut found).await;
@@ -45,13 +45,13 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     if found.is_empty() {
         return UnlabelledObjects { proven: Vec::new(), notes };
     }
-    let key = session.cluster.config_key(&session.system).await;
+    let key = session.cluster.read_config_key(&session.system).await;
     let key = key.map(|key| key.and_then(|key| key.key()).map(|key| ReleaseKey::of(&key)));
     let mut proven = Vec::new();
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
             let claim = live.claim.as_deref()?;
-            let source = told.iter().position(|source| key.proves(&source.applyset, &id, claim))?;
+            let source = told.iter().position(|source| key.is_proven(&source.applyset, &id, claim))?;
             Some((source, id, live))
         })),
         Ok(None) => {}
@@ -63,7 +63,7 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     UnlabelledObjects { proven, notes }
 }
 
-/// Returns the source of one object that was read whole, as its seal proves it.
+/// Returns the source of one object that was read completely, as its seal proves it.
 pub(in crate::cli) async fn source_by_seal(
     session: &ClusterSession,
     id: &ObjectId,
@@ -71,9 +71,9 @@ pub(in crate::cli) async fn source_by_seal(
     applysets: &[Arc<str>],
 ) -> Option<usize> {
     let claim = live.claim.as_deref()?;
-    let key = session.cluster.config_key(&session.system).await.ok()??.key()?;
+    let key = session.cluster.read_config_key(&session.system).await.ok()??.key()?;
     let key = ReleaseKey::of(&key);
-    applysets.iter().position(|applyset| key.proves(applyset, id, claim))
+    applysets.iter().position(|applyset| key.is_proven(applyset, id, claim))
 }
 
 /// Lists those of one kind, where it may be in these namespaces alone. Returns whether all were

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use crate::cli::ExitStatus;
 
 /// The configuration with every key, its default and its meaning.
-const EXAMPLE: &str = include_str!("../../../examples/rhumb.yaml");
+const EXAMPLE_CONFIGURATION: &str = include_str!("../../../examples/rhumb.yaml");
 
 /// A heading, and terms each with its meaning.
 type ManualSection = (&'static str, &'static [(&'static str, &'static str)]);
 
-const SECTIONS: [ManualSection; 4] = [
+const MANUAL_SECTIONS: [ManualSection; 4] = [
     (
         "SIGNALS",
         &[
@@ -76,15 +76,20 @@ const SECTIONS: [ManualSection; 4] = [
 ];
 
 /// Returns the sections on the program's own page, below the commands.
-pub(super) fn program() -> String {
+pub(super) fn program_sections() -> String {
     let mut text = String::from(".SH \"EXIT STATUS\"\n");
     for status in ExitStatus::ALL {
-        let _ = write!(text, ".TP\n{}\n{}\n", bold(&(status as u8).to_string()), escaped(status.meaning()));
+        let _ = write!(
+            text,
+            ".TP\n{}\n{}\n",
+            bold_text(&(status as u8).to_string()),
+            escape_roff(status.meaning())
+        );
     }
-    for (heading, terms) in SECTIONS {
+    for (heading, terms) in MANUAL_SECTIONS {
         let _ = writeln!(text, ".SH \"{heading}\"");
         for (term, meaning) in terms {
-            let _ = write!(text, ".TP\n{}\n{}\n", bold(term), escaped(meaning));
+            let _ = write!(text, ".TP\n{}\n{}\n", bold_text(term), escape_roff(meaning));
         }
     }
     text + ".SH \"SEE ALSO\"\n.BR rhumb.yaml (5),\n.BR systemctl (1),\n.BR git (1)\n"
@@ -96,7 +101,7 @@ pub(super) fn help_after_flags(command: &clap::Command) -> String {
     if told.is_empty() {
         return String::new();
     }
-    let lines: Vec<String> = told.lines().map(escaped).collect();
+    let lines: Vec<String> = told.lines().map(escape_roff).collect();
     format!(".SH NOTES\n.nf\n{}\n.fi\n", lines.join("\n"))
 }
 
@@ -129,8 +134,8 @@ impl ConfigurationKey {
         }
     }
 
-    /// Returns its default as the comment names it: `none` where nothing counts, `required` where it
-    /// must be there.
+    /// Returns its default as the comment names it: `none` where nothing counts, `required` where
+    /// it must be there.
     pub(super) fn default(&self) -> String {
         match self.comment.split_once("Default: ") {
             Some((_, default)) => default.trim_end_matches('.').to_owned(),
@@ -146,14 +151,14 @@ impl ConfigurationKey {
     }
 
     /// Returns the example, as code.
-    pub(super) fn example(&self) -> String {
+    pub(super) fn example_text(&self) -> String {
         if self.value.is_empty() { String::new() } else { format!("`{}`", self.value) }
     }
 }
 
 /// Returns each key of the example once, in its order.
 pub(super) fn keys() -> Vec<ConfigurationKey> {
-    let (_, documents) = EXAMPLE.split_once("\n\n").unwrap_or((EXAMPLE, ""));
+    let (_, documents) = EXAMPLE_CONFIGURATION.split_once("\n\n").unwrap_or((EXAMPLE_CONFIGURATION, ""));
     let mut found = Vec::new();
     let mut path: Vec<(usize, String)> = Vec::new();
     let mut comment: Vec<&str> = Vec::new();
@@ -178,7 +183,7 @@ pub(super) fn keys() -> Vec<ConfigurationKey> {
                     kind: kind.to_owned(),
                     name,
                     value: value.trim().to_owned(),
-                    comment: joined(comment.iter().copied()),
+                    comment: join_lines(comment.iter().copied()),
                 });
             }
             comment.clear();
@@ -198,16 +203,16 @@ pub(super) fn configuration() -> String {
         ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n.TH RHUMB.YAML 5 \"\" \"rhumb {version}\" rhumb\n.SH NAME\nrhumb.yaml \\- the \
          configuration of rhumb\n.SH DESCRIPTION\n"
     );
-    let (head, _) = EXAMPLE.split_once("\n\n").unwrap_or((EXAMPLE, ""));
-    let _ = writeln!(text, "{}", escaped(&joined(head.lines())));
+    let (head, _) = EXAMPLE_CONFIGURATION.split_once("\n\n").unwrap_or((EXAMPLE_CONFIGURATION, ""));
+    let _ = writeln!(text, "{}", escape_roff(&join_lines(head.lines())));
     let mut kind = String::new();
     for key in keys() {
         if key.kind != kind {
             kind.clone_from(&key.kind);
             let _ = writeln!(text, ".SH \"KIND {}\"", kind.to_uppercase());
         }
-        let _ = write!(text, ".TP\n{}{}\n", bold(&key.name), escaped(&escape(&key.value)));
-        let _ = writeln!(text, "{}", escaped(&key.comment));
+        let _ = write!(text, ".TP\n{}{}\n", bold_text(&key.name), escape_roff(&escape(&key.value)));
+        let _ = writeln!(text, "{}", escape_roff(&key.comment));
     }
     text + ".SH \"SEE ALSO\"\n.BR rhumb (8)\n"
 }
@@ -218,16 +223,16 @@ fn escape(value: &str) -> String {
 }
 
 /// Comments as running text.
-fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+fn join_lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.map(|line| line.trim_start_matches('#').trim()).collect::<Vec<_>>().join(" ").trim().to_owned()
 }
 
-fn bold(text: &str) -> String {
-    format!("\\fB{}\\fR", escaped(text))
+fn bold_text(text: &str) -> String {
+    format!("\\fB{}\\fR", escape_roff(text))
 }
 
 /// Nothing in it is a request or an escape of roff.
-fn escaped(text: &str) -> String {
+fn escape_roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\*(Aq").replace('`', "\\(ga");
     if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
@@ -238,8 +243,8 @@ mod tests {
 
     #[test]
     fn nothing_steers_roff() {
-        assert_eq!(escaped(".so /etc/passwd"), "\\&.so /etc/passwd");
-        assert_eq!(escaped("'a' \\n --b"), "\\*(Aqa\\*(Aq \\en \\-\\-b");
+        assert_eq!(escape_roff(".so /etc/passwd"), "\\&.so /etc/passwd");
+        assert_eq!(escape_roff("'a' \\n --b"), "\\*(Aqa\\*(Aq \\en \\-\\-b");
     }
 
     #[test]

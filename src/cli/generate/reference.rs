@@ -14,7 +14,7 @@ use crate::report::{CONDITION_REASONS, EventReason, METRICS, MetricType, PHASES}
 use crate::serve;
 
 /// The line by which readers know a generated page.
-const GENERATED: &str =
+const GENERATED_LINE: &str =
     "<!-- `rhumb generate reference docs/reference` writes this page. Change the code instead. -->";
 
 /// Returns all pages: file name and text.
@@ -31,11 +31,11 @@ pub(super) fn pages(command: &clap::Command) -> Vec<(&'static str, String)> {
 }
 
 fn page(title: &str, body: &str) -> String {
-    format!("# {title}\n\n{GENERATED}\n\n{}\n", body.trim_end())
+    format!("# {title}\n\n{GENERATED_LINE}\n\n{}\n", body.trim_end())
 }
 
 /// Returns a table; a `|` in a cell does not end it.
-fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+fn markdown_table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let row = |cells: Vec<String>| {
         let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
         format!("| {} |\n", cells.join(" | "))
@@ -67,7 +67,7 @@ fn annotations() -> String {
         (
             AnnotationPlace::Inventory,
             "On rhumb's own ConfigMaps",
-            "They stand in the namespace of rhumb, `rhumb-system` unless the configuration says otherwise.",
+            "They are in the namespace of rhumb, `rhumb-system` unless the configuration says otherwise.",
         ),
     ];
     for (place, heading, lead) in sections {
@@ -76,7 +76,7 @@ fn annotations() -> String {
             vec![code(entry.key), entry.values.into(), entry.default.into(), entry.meaning.into()]
         });
         let _ = write!(text, "## {heading}\n\n{lead}\n\n");
-        text.push_str(&table(&["key", "values", "default", "meaning"], rows));
+        text.push_str(&markdown_table(&["key", "values", "default", "meaning"], rows));
         text.push('\n');
     }
     text.push_str(
@@ -95,16 +95,14 @@ fn annotations() -> String {
             vec![code(word.key), value, effect_text(effect)]
         })
     });
-    text.push_str(&table(&["key", "value", "effect"], rows));
+    text.push_str(&markdown_table(&["key", "value", "effect"], rows));
     text
 }
 
 /// Returns the effect of another tool's key, as Markdown.
 fn effect_text(effect: WordEffect) -> String {
     match effect {
-        WordEffect::Keep(KeepPolicy::Confirm) => {
-            "as `rhumb prune confirm` asks: its deletion waits".to_owned()
-        }
+        WordEffect::Keep(KeepPolicy::Confirm) => "its deletion waits for `rhumb prune confirm`".to_owned(),
         WordEffect::Keep(_) => format!("as `{PRUNE}: never`"),
         WordEffect::Leave(ReconcilePolicy::OnlyCreate) => {
             "created where it is missing, then left alone".to_owned()
@@ -151,7 +149,7 @@ fn configuration() -> String {
             key.value_type().to_owned(),
             key.default(),
             key.meaning(),
-            key.example(),
+            key.example_text(),
         ]);
     }
     finish(&mut text, &kind, &mut rows);
@@ -161,7 +159,7 @@ fn configuration() -> String {
 fn finish(text: &mut String, kind: &str, rows: &mut Vec<Vec<String>>) {
     if !kind.is_empty() {
         let _ = write!(text, "## Kind {kind}\n\n");
-        text.push_str(&table(&["key", "type", "default", "meaning", "example"], rows.drain(..)));
+        text.push_str(&markdown_table(&["key", "type", "default", "meaning", "example"], rows.drain(..)));
         text.push('\n');
     }
 }
@@ -169,7 +167,7 @@ fn finish(text: &mut String, kind: &str, rows: &mut Vec<Vec<String>>) {
 fn events() -> String {
     let mut text = String::from("## Phases\n\nEach object is in one phase.\n\n");
     let rows = PHASES.map(|phase| vec![code(&phase.to_string()), phase.description().into()]);
-    text.push_str(&table(&["phase", "meaning"], rows));
+    text.push_str(&markdown_table(&["phase", "meaning"], rows));
     text.push_str(
         "\n## Events\n\nAn event is a Kubernetes Event on the object and on the ConfigMap of its source, a line of \
          the log and of `rhumb events`. The journal finds it by `MESSAGE_ID`, which never changes.\n\n",
@@ -189,24 +187,24 @@ fn events() -> String {
             code(reason.message_id()),
         ]
     });
-    text.push_str(&table(&["reason", "type", "about", "meaning", "MESSAGE_ID"], rows));
+    text.push_str(&markdown_table(&["reason", "type", "about", "meaning", "MESSAGE_ID"], rows));
     text.push_str(
         "\n## Conditions of a Source\n\nAn object of kind `Source` has the conditions `Ready`, `Reconciling` and \
          `Stalled`, as kstatus knows them. The condition that is true has one of these reasons.\n\n",
     );
     let rows = CONDITION_REASONS
         .map(|entry| vec![code(entry.condition), code(entry.reason), entry.meaning.to_owned()]);
-    text.push_str(&table(&["condition", "reason", "meaning"], rows));
+    text.push_str(&markdown_table(&["condition", "reason", "meaning"], rows));
     text
 }
 
 fn exit_codes() -> String {
     let rows = ExitStatus::ALL.map(|status| vec![code(&(status as u8).to_string()), status.meaning().into()]);
-    table(&["code", "meaning"], rows)
+    markdown_table(&["code", "meaning"], rows)
 }
 
 fn http_api() -> String {
-    let document: Value = serde_json::from_str(serve::OPENAPI).unwrap_or_default();
+    let document: Value = serde_json::from_str(serve::OPENAPI_DOCUMENT).unwrap_or_default();
     let info = document["info"]["description"].as_str().unwrap_or_default();
     let mut text = format!("{info}\n\nThe whole document, with all schemas, is at `/openapi.json`.\n\n");
     for (path, methods) in document["paths"].as_object().into_iter().flatten() {
@@ -221,14 +219,14 @@ fn http_api() -> String {
                 })
                 .collect();
             if !rows.is_empty() {
-                text.push_str(&table(&["parameter", "in", "meaning"], rows));
+                text.push_str(&markdown_table(&["parameter", "in", "meaning"], rows));
                 text.push('\n');
             }
             let answers = operation["responses"].as_object().into_iter().flatten();
             let rows = answers.map(|(status, answer)| {
                 vec![code(status), answer["description"].as_str().unwrap_or_default().to_owned()]
             });
-            text.push_str(&table(&["status", "meaning"], rows));
+            text.push_str(&markdown_table(&["status", "meaning"], rows));
             text.push('\n');
         }
     }
@@ -250,6 +248,6 @@ fn metrics() -> String {
         let labels: Vec<String> = metric.labels.iter().map(|label| code(label)).collect();
         vec![code(metric.name), kind.into(), labels.join(", "), format!("{}.", metric.help)]
     });
-    text.push_str(&table(&["metric", "type", "labels", "meaning"], rows));
+    text.push_str(&markdown_table(&["metric", "type", "labels", "meaning"], rows));
     text
 }

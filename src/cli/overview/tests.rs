@@ -67,7 +67,7 @@ fn troubled() -> StatusView {
     let queued = QueuedWorkloadStatus {
         object: named("Deployment", "api"),
         place: Some(1),
-        reason: "1 of 1 workloads are rolling".to_owned(),
+        reason: "1 of 1 workloads are rolling out".to_owned(),
     };
     StatusView {
         notes: Vec::new(),
@@ -108,8 +108,8 @@ fn an_overview_says_what_rolls_what_waits_and_what_is_wrong() {
     let expected = "\
 SOURCE  REVISION      AGE  OBJECTS  STATE
 shop    0123456789ab  1m        21  1 progressing, 1 rolling, 1 waiting, 1 refused
-                                    not read whole: env.yaml is not understood
-                                    2 deletions wait for a person: `rhumb prune list --name shop`
+                                    incomplete: env.yaml is not understood
+                                    2 pending deletions: `rhumb prune list --name shop`
 ops     0123456789ab  1m         4  healthy, 1 left alone
 
 rollout budget: 1 of 3 workloads (now at most 1), 1 of 10 pods unavailable
@@ -117,7 +117,7 @@ rhumb 9.9.9 since 2030-01-02 03:04:05 UTC; next resync 04:04:05 UTC
 
 OBJECT                    PHASE        WHY
 shop/deployment.apps/web  RollingOut   2 of 5 pods are new, 4 available; held at step 1
-shop/deployment.apps/api  Waiting      number 1 in the rollout queue: 1 of 1 workloads are rolling
+shop/deployment.apps/api  Waiting      number 1 in the rollout queue: 1 of 1 workloads are rolling out
 shop/configmap/env        Refused      it is not understood \u{fffd}[2J
 shop/configmap/a          Progressing
 ";
@@ -141,22 +141,22 @@ fn wide_is_whole() {
 #[test]
 fn changes_are_told_row_by_row() {
     let before = Overview::of(&troubled(), DetailLevel::Short);
-    assert_eq!(before.news(&before), [""; 0]);
+    assert_eq!(before.new_lines(&before), [""; 0]);
     let mut view = troubled();
     view.rollout.rolling[0].updated = 3;
     view.objects.retain(|object| object.phase != Phase::Refused);
     view.sources[0].objects.remove(&Phase::Refused);
     view.sources[0].incomplete = None;
-    let news = Overview::of(&view, DetailLevel::Short).news(&before);
+    let news = Overview::of(&view, DetailLevel::Short).new_lines(&before);
     let expected = [
         "shop  0123456789ab  20  1 progressing, 1 rolling, 1 waiting",
         "shop/deployment.apps/web  RollingOut  3 of 5 pods are new, 4 available; held at step 1",
-        "shop/configmap/env  is as it should be, or gone",
+        "shop/configmap/env  is settled, or gone",
     ];
     assert_eq!(news, expected);
     // A change of a whole source names it.
-    let news = before.news(&Overview::of(&view, DetailLevel::Short));
-    assert!(news.contains(&"shop  not read whole: env.yaml is not understood".to_owned()), "{news:?}");
+    let news = before.new_lines(&Overview::of(&view, DetailLevel::Short));
+    assert!(news.contains(&"shop  incomplete: env.yaml is not understood".to_owned()), "{news:?}");
 }
 
 /// The words come from where it is judged, and after a daemon with the time since when.
@@ -165,7 +165,7 @@ fn that_nothing_is_pruned_is_said_once() {
     let why = "nothing is pruned while Widget.example.com cannot be listed: the server has no such kind";
     for told in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
         let source = SourceStatus { unlisted: Some(told.clone()), ..source("shop", &[]) };
-        assert_eq!(notes(&source), [(TextStyle::Warning, told)]);
+        assert_eq!(source_notes(&source), [(TextStyle::Warning, told)]);
     }
 }
 
@@ -190,7 +190,7 @@ fn the_state_of_a_source_is_its_worst() {
     check(&opted_out, TextStyle::Waiting, "1 left alone by annotation");
     let many = [(Phase::RollingOut, 2), (Phase::Failed, 1)];
     check(&|source| source.objects.extend(many), TextStyle::Error, "1 failed, 2 rolling");
-    check(&|source| source.incomplete = Some("so".to_owned()), TextStyle::Error, "not read whole");
+    check(&|source| source.incomplete = Some("so".to_owned()), TextStyle::Error, "incomplete");
     // From the cluster alone nobody knows which revision was read.
     let mut alone = troubled();
     alone.process = None;
@@ -222,7 +222,7 @@ fn one_object_is_told_with_all_that_is_known() {
 shop/deployment.apps/web
   source   shop
   phase    RollingOut
-  because  2 of 5
+  reason   2 of 5
   rollout  2 of 5 pods are new, 4 available; held at step 1
   revision 0123456789abcdef
   file     web.yaml:1

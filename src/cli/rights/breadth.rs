@@ -2,59 +2,75 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ADMISSION, CERTIFICATES, RBAC, RightScope, RightSubject, Rights};
+use super::{ADMISSION_GROUP, CERTIFICATES_GROUP, RBAC_GROUP, RightScope, RightSubject, Rights};
 
-const LOOK: &[&str] = &["get", "list", "watch"];
-const WRITE: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
-const ANY: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
-const CHANGE: &[&str] = &["update", "patch"];
+const READ_VERBS: &[&str] = &["get", "list", "watch"];
+const WRITE_VERBS: &[&str] = &["create", "update", "patch", "delete", "deletecollection"];
+const ALL_VERBS: &[&str] =
+    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const CHANGE_VERBS: &[&str] = &["update", "patch"];
 
 /// The core group.
-const CORE: &str = "";
+const CORE_GROUP: &str = "";
 
 /// Resources with the verbs that count, and what follows from them wherever they hold.
-const WIDE: &[(&str, &[&str], &[&str], &str)] = &[
-    (RBAC, &["roles", "clusterroles"], &["escalate"], "`escalate` on roles: any right can be put into them"),
+const BROAD_RIGHTS: &[(&str, &[&str], &[&str], &str)] = &[
     (
-        CORE,
+        RBAC_GROUP,
+        &["roles", "clusterroles"],
+        &["escalate"],
+        "`escalate` on roles: any right can be put into them",
+    ),
+    (
+        CORE_GROUP,
         &["serviceaccounts/token"],
         &["create"],
         "tokens of service accounts: all that those accounts may",
     ),
-    (CORE, &["nodes"], WRITE, "to change nodes: where pods run, and what they reach there"),
-    (CORE, &["nodes/proxy"], ANY, "nodes/proxy: to run commands in all pods of a node, past admission"),
+    (CORE_GROUP, &["nodes"], WRITE_VERBS, "to change nodes: where pods run, and what they reach there"),
     (
-        CORE,
+        CORE_GROUP,
+        &["nodes/proxy"],
+        ALL_VERBS,
+        "nodes/proxy: to run commands in all pods of a node, past admission",
+    ),
+    (
+        CORE_GROUP,
         &["persistentvolumes"],
         &["create"],
         "to create PersistentVolumes: they may show the files of nodes",
     ),
-    (CORE, &["namespaces"], CHANGE, "to change namespaces: their labels say how privileged pods may be"),
+    (
+        CORE_GROUP,
+        &["namespaces"],
+        CHANGE_VERBS,
+        "to change namespaces: their labels say how privileged pods may be",
+    ),
     (
         "apiextensions.k8s.io",
         &["customresourcedefinitions"],
-        WRITE,
+        WRITE_VERBS,
         "to write definitions of kinds: all objects of a kind go with its definition",
     ),
     (
         "apiregistration.k8s.io",
         &["apiservices"],
-        WRITE,
+        WRITE_VERBS,
         "to write APIServices: whoever answers for a group sees what is sent to it",
     ),
     (
-        ADMISSION,
+        ADMISSION_GROUP,
         &[
             "validatingwebhookconfigurations",
             "mutatingwebhookconfigurations",
             "mutatingadmissionpolicies",
             "mutatingadmissionpolicybindings",
         ],
-        WRITE,
+        WRITE_VERBS,
         "to write webhooks and policies of admission: they see and change whatever is written, Secrets among it",
     ),
     (
-        CERTIFICATES,
+        CERTIFICATES_GROUP,
         &["certificatesigningrequests/approval", "signers"],
         &["update", "patch", "approve", "sign", "attest"],
         "to approve or sign certificates: to be anybody",
@@ -62,8 +78,8 @@ const WIDE: &[(&str, &[&str], &[&str], &str)] = &[
 ];
 
 /// The resources that create pods.
-const WORKLOADS: &[(&str, &[&str])] = &[
-    (CORE, &["pods", "pods/exec", "pods/attach", "pods/ephemeralcontainers", "replicationcontrollers"]),
+const POD_CREATORS: &[(&str, &[&str])] = &[
+    (CORE_GROUP, &["pods", "pods/exec", "pods/attach", "pods/ephemeralcontainers", "replicationcontrollers"]),
     ("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"]),
     ("batch", &["jobs", "cronjobs"]),
 ];
@@ -71,7 +87,7 @@ const WORKLOADS: &[(&str, &[&str])] = &[
 impl Rights {
     /// Returns warnings about rights that amount to the whole cluster. They hold no text of a
     /// manifest.
-    pub(in crate::cli) fn warnings(&self) -> BTreeSet<String> {
+    pub(in crate::cli) fn breadth_warnings(&self) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         for ((place, subject), verbs) in &self.all {
             warn_of(place, subject, verbs, &mut found);
@@ -87,7 +103,7 @@ fn warn_of(
     found: &mut BTreeSet<String>,
 ) {
     let mut tell = |text: &str| {
-        found.insert(format!("{text} ({})", whereabouts(place)));
+        found.insert(format!("{text} ({})", scope_text(place)));
     };
     let may = |wanted: &[&str]| verbs.keys().any(|verb| verb == "*" || wanted.contains(&verb.as_str()));
     let (group, resource, names) = match subject {
@@ -111,21 +127,21 @@ fn warn_of(
         (group == one || group == "*") && (resources.contains(&resource) || resource == "*")
     };
     let is_root = |names: &BTreeSet<String>| names.contains("cluster-admin");
-    if is(RBAC, &["roles", "clusterroles"]) && may(&["bind"]) && names.is_none_or(is_root) {
+    if is(RBAC_GROUP, &["roles", "clusterroles"]) && may(&["bind"]) && names.is_none_or(is_root) {
         tell("`bind` of any role, or of cluster-admin: any right there is");
     }
     let central = matches!(place, RightScope::Namespace(name) if name == "kube-system");
     let everywhere = *place == RightScope::Cluster;
-    if is(CORE, &["secrets"]) && may(LOOK) && names.is_none() && (everywhere || central) {
+    if is(CORE_GROUP, &["secrets"]) && may(READ_VERBS) && names.is_none() && (everywhere || central) {
         tell("to read Secrets: every password and token that is in them");
     }
-    let makes_pods = WORKLOADS.iter().any(|(group, resources)| is(group, resources));
+    let makes_pods = POD_CREATORS.iter().any(|(group, resources)| is(group, resources));
     if makes_pods && may(&["create", "update", "patch"]) && (everywhere || central) {
         tell(
             "to write pods or workloads: they may run as any service account there, and as the node where admission lets them",
         );
     }
-    for (group, resources, wanted, text) in WIDE {
+    for (group, resources, wanted, text) in BROAD_RIGHTS {
         if is(group, resources) && may(wanted) {
             tell(text);
         }
@@ -134,7 +150,7 @@ fn warn_of(
 
 /// Returns where a right holds. A namespace's name is a label, as reading the manifests has seen
 /// to.
-fn whereabouts(place: &RightScope) -> String {
+fn scope_text(place: &RightScope) -> String {
     match place {
         RightScope::Cluster => "in the whole cluster".to_owned(),
         RightScope::Namespace(name) => {

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    ADMISSION, CERTIFICATES, PluralLookup, RBAC, RightScope, RightSubject, Rights, SourceAccess, guess,
-    is_group, is_plain, named_object, objects,
+    ADMISSION_GROUP, CERTIFICATES_GROUP, PluralLookup, RBAC_GROUP, RightScope, RightSubject, Rights,
+    SourceAccess, guess_plural, is_group, is_plain, named_object, objects,
 };
-use crate::object::{GroupKind, Object, at, text_at};
+use crate::object::{GroupKind, Object, text_at, value_at};
 
 impl Rights {
     /// Adds what is needed to bind policies, which may be of any source.
@@ -20,19 +20,20 @@ impl Rights {
         holdings: &[(SourceAccess, Vec<Object>)],
         plural: PluralLookup<'_>,
     ) {
-        let written = holdings.iter().filter(|(conduct, _)| conduct.writes()).flat_map(|(_, held)| held);
-        for binding in written.filter(|object| object.id.group() == ADMISSION) {
+        let written = holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, held)| held);
+        for binding in written.filter(|object| object.id.group() == ADMISSION_GROUP) {
             let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
-            let Some(place) = self.chosen_from(binding) else { continue };
+            let Some(place) = self.add_chosen_parameters(binding) else { continue };
             let name = text_at(&binding.body, &["spec", "policyName"]);
             let mut all = holdings.iter().flat_map(|(_, held)| held);
-            let Some(policy) = all.find(|other| other.id.is(ADMISSION, policy) && other.id.name() == name)
+            let Some(policy) =
+                all.find(|other| other.id.is(ADMISSION_GROUP, policy) && other.id.name() == name)
             else {
                 self.unbound.insert(format!("{} {}", binding.id.kind(), binding.id.name()));
                 continue;
             };
-            if let Some(kind) = parameters(policy) {
-                let resource = plural(&kind).unwrap_or_else(|| guess(&kind.kind));
+            if let Some(kind) = parameter_kind(policy) {
+                let resource = plural(&kind).unwrap_or_else(|| guess_plural(&kind.kind));
                 let why = "a binding of the source chooses among the parameters of a policy";
                 self.add(place, objects(&kind.group, &resource), &["list"], why);
             }
@@ -42,17 +43,22 @@ impl Rights {
     /// Adds the rights to grant: writing roles takes the rights in them, and binding roles the
     /// right to bind.
     pub(super) fn add_granted(&mut self, object: &Object) {
-        if object.id.group() != RBAC {
+        if object.id.group() != RBAC_GROUP {
             return;
         }
         let place = self.place(object);
         match object.id.kind() {
-            "Role" | "ClusterRole" if at(&object.body, &["aggregationRule"]).is_some() => {
+            "Role" | "ClusterRole" if value_at(&object.body, &["aggregationRule"]).is_some() => {
                 let why = "a ClusterRole of the source gathers the rights of others";
-                self.add(place, named_object(RBAC, "clusterroles", object.id.name()), &["escalate"], why);
+                self.add(
+                    place,
+                    named_object(RBAC_GROUP, "clusterroles", object.id.name()),
+                    &["escalate"],
+                    why,
+                );
             }
             "Role" | "ClusterRole" => {
-                let rules = at(&object.body, &["rules"]).and_then(Value::as_array);
+                let rules = value_at(&object.body, &["rules"]).and_then(Value::as_array);
                 for rule in rules.into_iter().flatten() {
                     self.add_rule(&place, rule);
                 }
@@ -61,7 +67,7 @@ impl Rights {
                 let text = |key| text_at(&object.body, &["roleRef", key]);
                 let resource = if text("kind") == "Role" { "roles" } else { "clusterroles" };
                 let why = "a binding of the source refers to it";
-                self.add(place, named_object(RBAC, resource, text("name")), &["bind"], why);
+                self.add(place, named_object(RBAC_GROUP, resource, text("name")), &["bind"], why);
             }
             _ => {}
         }
@@ -71,19 +77,19 @@ impl Rights {
     /// parameters, and to vouch for the signer of a trust bundle.
     pub(super) fn add_admission(&mut self, object: &Object, plural: &dyn Fn(&GroupKind) -> String) {
         match (object.id.group(), object.id.kind()) {
-            (ADMISSION, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
-                if let Some(kind) = parameters(object) {
+            (ADMISSION_GROUP, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
+                if let Some(kind) = parameter_kind(object) {
                     let why = "a policy of the source has parameters of this kind";
                     self.add(RightScope::Cluster, objects(&kind.group, &plural(&kind)), &["get"], why);
                 }
             }
-            (CERTIFICATES, "ClusterTrustBundle") => {
+            (CERTIFICATES_GROUP, "ClusterTrustBundle") => {
                 let signer = text_at(&object.body, &["spec", "signerName"]);
                 if !signer.is_empty() {
                     let why = "a bundle of the source is of this signer";
                     self.add(
                         RightScope::Cluster,
-                        named_object(CERTIFICATES, "signers", signer),
+                        named_object(CERTIFICATES_GROUP, "signers", signer),
                         &["attest"],
                         why,
                     );
@@ -95,8 +101,8 @@ impl Rights {
 
     /// Returns where a binding chooses parameters by their labels. One that it names may be read as
     /// all of its kind may.
-    fn chosen_from(&mut self, binding: &Object) -> Option<RightScope> {
-        let chosen = at(&binding.body, &["spec", "paramRef"])?;
+    fn add_chosen_parameters(&mut self, binding: &Object) -> Option<RightScope> {
+        let chosen = value_at(&binding.body, &["spec", "paramRef"])?;
         match (text_at(chosen, &["name"]), text_at(chosen, &["namespace"])) {
             ("", "") => Some(RightScope::Cluster),
             ("", namespace) => {
@@ -109,7 +115,7 @@ impl Rights {
 
     fn add_rule(&mut self, place: &RightScope, rule: &Value) {
         let texts = |key: &str| -> Vec<String> {
-            let all = at(rule, &[key]).and_then(Value::as_array).into_iter().flatten();
+            let all = value_at(rule, &[key]).and_then(Value::as_array).into_iter().flatten();
             all.filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let verbs = texts("verbs");
@@ -130,7 +136,7 @@ impl Rights {
 }
 
 /// Returns the kind of the parameters of a policy for admission.
-pub(super) fn parameters(policy: &Object) -> Option<GroupKind> {
+pub(super) fn parameter_kind(policy: &Object) -> Option<GroupKind> {
     let text = |key| text_at(&policy.body, &["spec", "paramKind", key]);
     let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
     let is_kind = |kind: &&str| is_plain(&kind.to_lowercase()) && is_group(group);

@@ -24,7 +24,7 @@ impl Reach {
 
     /// Returns the namespaces in which objects of a kind are listed, one by one; none for the whole
     /// cluster. Kinds that live in no namespace have no smaller list.
-    pub(in crate::cli) fn lists(&self, scope: KindScope) -> Vec<Option<Arc<str>>> {
+    pub(in crate::cli) fn list_namespaces(&self, scope: KindScope) -> Vec<Option<Arc<str>>> {
         match (self, scope) {
             (Self::Namespaces(names), KindScope::Namespaced) => names.iter().cloned().map(Some).collect(),
             (Self::Namespaces(_), KindScope::Cluster) | (Self::Cluster, _) => vec![None],
@@ -32,10 +32,10 @@ impl Reach {
     }
 
     /// Returns the same as places.
-    pub(super) fn places(&self, scope: KindScope) -> Vec<RightScope> {
+    pub(super) fn right_scopes(&self, scope: KindScope) -> Vec<RightScope> {
         let place = |namespace: Option<Arc<str>>| {
             namespace.map_or(RightScope::Cluster, |name| RightScope::Namespace(name.to_string()))
         };
-        self.lists(scope).into_iter().map(place).collect()
+        self.list_namespaces(scope).into_iter().map(place).collect()
     }
 }

@@ -32,7 +32,7 @@ fn lines_within(conduct: SourceAccess, reach: &Reach, text: &str) -> (Vec<String
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
     let held = held(text);
-    let own_names = own_plurals(held.iter());
+    let own_names = defined_plurals(held.iter());
     rights.add_source(conduct, reach, &held, &|kind| own_names.get(kind).cloned());
     rights.add_bindings(&[(conduct, held)], &|_| None);
     (told(&rights, &own), rights.namespaces)
@@ -393,7 +393,7 @@ fn names_in_urls_are_guessed_as_kubernetes_does() {
         ("Endpoints", "endpoints"),
         ("StorageClass", "storageclasses"),
     ] {
-        assert_eq!(guess(kind), expected);
+        assert_eq!(guess_plural(kind), expected);
     }
 }
 
@@ -402,13 +402,14 @@ fn what_is_denied_is_lacking_and_nothing_else() {
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Prune);
     let secret = held("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
     rights.add_source(SourceAccess::Prune, &Reach::Cluster, &secret, &|_| None);
-    assert!(rights.lacking(&BTreeSet::new()).all.is_empty());
-    let questions = rights.questions();
+    assert!(rights.denied_rights(&BTreeSet::new()).all.is_empty());
+    let questions = rights.access_questions();
     let denied: BTreeSet<AccessRequest> = questions.iter().map(|(access, _)| access.clone()).collect();
-    assert_eq!(rights.lacking(&denied), rights);
+    assert_eq!(rights.denied_rights(&denied), rights);
     for one in denied {
-        let lacking = rights.lacking(&[one.clone()].into());
-        let asked: Vec<AccessRequest> = lacking.questions().into_iter().map(|(access, _)| access).collect();
+        let lacking = rights.denied_rights(&[one.clone()].into());
+        let asked: Vec<AccessRequest> =
+            lacking.access_questions().into_iter().map(|(access, _)| access).collect();
         assert_eq!(asked, [one]);
     }
 }
@@ -419,7 +420,7 @@ fn rights_that_amount_to_the_whole_cluster_are_told() {
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();
         rights.add_source(SourceAccess::Prune, &Reach::Cluster, &held(text), &|_| None);
-        let told: Vec<String> = rights.warnings().into_iter().collect();
+        let told: Vec<String> = rights.breadth_warnings().into_iter().collect();
         let fits = told.iter().zip(expected).all(|(told, part)| told.contains(part));
         assert!(fits && told.len() == expected.len(), "{text}: {told:#?}");
     }
@@ -469,7 +470,7 @@ fn no_text_of_a_manifest_becomes_a_wildcard_or_the_name_of_another_kind() {
         let text = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "oxen.example.org"}, "spec": {"group": group, "scope": "Namespaced",
             "names": {"kind": kind, "plural": plural}, "versions": []}});
-        let own = own_plurals(held(&text.to_string()).iter());
+        let own = defined_plurals(held(&text.to_string()).iter());
         assert_eq!(own.contains_key(&GroupKind::new(group, kind)), expected, "{group} {kind} {plural}");
     }
     check("example.org", "Ox", "oxen", true);
@@ -482,7 +483,7 @@ fn no_text_of_a_manifest_becomes_a_wildcard_or_the_name_of_another_kind() {
     let policy = |version: &str, kind: &str| {
         let text = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
             "metadata": {"name": "a"}, "spec": {"paramKind": {"apiVersion": version, "kind": kind}}});
-        parameters(&held(&text.to_string())[0])
+        parameter_kind(&held(&text.to_string())[0])
     };
     assert_eq!(policy("example.org/v1", "Limit"), Some(GroupKind::new("example.org", "Limit")));
     assert_eq!((policy("*/v1", "Secret"), policy("v1", "*")), (None, None));

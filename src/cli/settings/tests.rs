@@ -17,10 +17,10 @@ fn settings(line: &str) -> Result<Config, CommandError> {
     let CommandLine { global, command } = typed(line);
     let terminal = Terminal::new(Color::Never);
     match command {
-        Command::Run(args) => followed(&global, &args, FileRead::First, &terminal),
-        Command::Diff(args) => OneShotSource::compared(&global, &args).map(|once| once.config),
-        Command::Apply(args) => OneShotSource::applied(&global, &args, &terminal).map(|once| once.config),
-        _ => Ok(connection(&global)),
+        Command::Run(args) => run_config(&global, &args, FileRead::First, &terminal),
+        Command::Diff(args) => OneShotSource::for_diff(&global, &args).map(|once| once.config),
+        Command::Apply(args) => OneShotSource::for_apply(&global, &args, &terminal).map(|once| once.config),
+        _ => Ok(connection_config(&global)),
     }
 }
 
@@ -55,7 +55,7 @@ fn a_repository_is_followed_and_looked_at_on_disk() {
         url: GitUrl::new(url),
         reference: reference.map(str::to_owned),
         path: path.parse().unwrap(),
-        interval: PositiveDuration::seconds(60),
+        interval: PositiveDuration::from_seconds(60),
         verify: None,
     };
     let disk = |path: String| SourceLocation::Directory(path.into());
@@ -139,7 +139,7 @@ fn flags_say_what_a_source_may_do() {
     );
     assert_eq!(other.blast_radius, "5%".parse().unwrap());
     let SourceLocation::Git { interval, .. } = other.location else { panic!("a repository") };
-    assert_eq!(interval, PositiveDuration::seconds(30));
+    assert_eq!(interval, PositiveDuration::from_seconds(30));
 }
 
 #[test]

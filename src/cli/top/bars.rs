@@ -5,16 +5,16 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::super::overview::{self, age, clean};
+use super::super::overview::{self, age_text, clean_text};
 use super::feed::StatusOrigin;
 use super::model::{Outage, TopMode, TopModel};
-use super::panes::bar;
-use super::styled_text::{cut, span};
+use super::panes::bar_text;
+use super::styled_text::{cut_end, styled_span};
 use crate::render::{Palette, TextStyle};
-use crate::report::{BoundUsage, RolloutStatus, server_is_silent};
+use crate::report::{BoundUsage, RolloutStatus, silence_text};
 
 /// Cells of a bar of the budget, the widest first; none where there is no room.
-const BARS: [u32; 3] = [12, 6, 0];
+const BAR_WIDTHS: [u32; 3] = [12, 6, 0];
 
 /// Returns who tells, from when that is, and what follows from it.
 pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<'static>> {
@@ -26,43 +26,47 @@ pub(super) fn header(model: &TopModel, columns: usize, rows: usize) -> Vec<Line<
         }
     };
     let version = model.view.process.as_ref().map(|process| process.version.as_str());
-    let name = format!(" rhumb {}", clean(version.unwrap_or(env!("CARGO_PKG_VERSION"))));
+    let name = format!(" rhumb {}", clean_text(version.unwrap_or(env!("CARGO_PKG_VERSION"))));
     let room = columns.saturating_sub(right.width() + 2);
-    let name = cut(&name, room);
-    let place = cut(&place(model), room.saturating_sub(name.width()));
+    let name = cut_end(&name, room);
+    let place = cut_end(&place(model), room.saturating_sub(name.width()));
     let space = " ".repeat(room.saturating_sub(name.width() + place.width()) + 1);
     let first = Line::from(vec![
-        span(palette, Some(TextStyle::Strong), name),
-        span(palette, None, place),
+        styled_span(palette, Some(TextStyle::Strong), name),
+        styled_span(palette, None, place),
         Span::raw(space),
-        span(palette, Some(style), right),
+        styled_span(palette, Some(style), right),
     ]);
     let second = match &model.outage {
-        Some(silence) => {
-            span(palette, Some(TextStyle::Error), cut(&format!(" {}", clean(&silence.why)), columns))
+        Some(silence) => styled_span(
+            palette,
+            Some(TextStyle::Error),
+            cut_end(&format!(" {}", clean_text(&silence.why)), columns),
+        ),
+        None => {
+            styled_span(palette, Some(TextStyle::Faint), cut_end(&format!(" {}", summary(model)), columns))
         }
-        None => span(palette, Some(TextStyle::Faint), cut(&format!(" {}", summary(model)), columns)),
     };
     [first, Line::from(second)].into_iter().take(rows).collect()
 }
 
 fn place(model: &TopModel) -> String {
     match &model.origin {
-        StatusOrigin::Daemon(path) => format!(": the daemon on {}, each second", clean(path)),
-        StatusOrigin::Cluster(context) => format!(": the cluster of {} alone, each 5 s", clean(context)),
+        StatusOrigin::Daemon(path) => format!(": the daemon on {}, each second", clean_text(path)),
+        StatusOrigin::Cluster(context) => format!(": the cluster of {} alone, each 5 s", clean_text(context)),
     }
 }
 
 /// Returns how it is as a whole, in one line.
 fn summary(model: &TopModel) -> String {
     let view = &model.view;
-    let ago = |since: Timestamp| age(view.at.duration_since(since).as_secs());
+    let ago = |since: Timestamp| age_text(view.at.duration_since(since).as_secs());
     let healthy = view.sources.iter().filter(|source| source.healthy).count();
     let objects: usize = view.sources.iter().flat_map(|source| source.objects.values()).sum();
     let newest = view.sources.iter().filter_map(|source| source.since).max();
     let mut parts = vec![format!("{healthy} of {} sources healthy, {objects} objects", view.sources.len())];
     let silence = view.process.as_ref().and_then(|process| process.server_silent_since);
-    parts.extend(silence.map(server_is_silent));
+    parts.extend(silence.map(silence_text));
     parts.extend(newest.map(|since| format!("newest revision {} ago", ago(since))));
     parts.extend(view.process.iter().map(|process| {
         let next = process.next_resync.strftime("%H:%M:%S");
@@ -72,19 +76,19 @@ fn summary(model: &TopModel) -> String {
 }
 
 /// Returns the filter in force and the keys.
-pub(super) fn footer(model: &TopModel, columns: usize) -> Line<'static> {
+pub(super) fn footer_line(model: &TopModel, columns: usize) -> Line<'static> {
     let palette = model.palette;
     if model.mode == TopMode::Typing {
-        let text = clean(&model.text);
+        let text = clean_text(&model.text);
         return Line::from(vec![
-            span(palette, Some(TextStyle::Strong), format!(" /{text}")),
+            styled_span(palette, Some(TextStyle::Strong), format!(" /{text}")),
             Span::styled(" ", Modifier::REVERSED),
         ]);
     }
     let mut left_out = Vec::new();
-    left_out.extend(model.only.as_ref().map(|name| format!("source {} (s: all)", clean(name))));
+    left_out.extend(model.only.as_ref().map(|name| format!("source {} (s: all)", clean_text(name))));
     if !model.text.is_empty() {
-        left_out.push(format!("with \"{}\" (Esc: all)", clean(&model.text)));
+        left_out.push(format!("with \"{}\" (Esc: all)", clean_text(&model.text)));
     }
     let left_out =
         if left_out.is_empty() { String::new() } else { format!(" only {} ", left_out.join(", ")) };
@@ -95,30 +99,34 @@ pub(super) fn footer(model: &TopModel, columns: usize) -> Line<'static> {
             " q quit  ? help  Tab pane  \u{2191}\u{2193} row  Enter open  / find  s its source"
         }
     };
-    let left_out = cut(&left_out, columns);
-    let keys = cut(keys, columns.saturating_sub(left_out.width()));
+    let left_out = cut_end(&left_out, columns);
+    let keys = cut_end(keys, columns.saturating_sub(left_out.width()));
     Line::from(vec![
-        span(palette, Some(TextStyle::Waiting), left_out),
-        span(palette, Some(TextStyle::Faint), keys),
+        styled_span(palette, Some(TextStyle::Waiting), left_out),
+        styled_span(palette, Some(TextStyle::Faint), keys),
     ])
 }
 
 /// Returns how much of the budget is in use: with bars, where they fit.
-pub(super) fn budget(rollout: &RolloutStatus, columns: usize, palette: Palette) -> Line<'static> {
+pub(super) fn budget_line(rollout: &RolloutStatus, columns: usize, palette: Palette) -> Line<'static> {
     let BoundUsage { of, .. } = rollout.workloads;
     if !rollout.known || of == 0 {
-        let words = overview::budget(rollout);
-        return Line::from(span(palette, Some(TextStyle::Faint), cut(&format!("  {words}"), columns)));
+        let words = overview::budget_text(rollout);
+        return Line::from(styled_span(
+            palette,
+            Some(TextStyle::Faint),
+            cut_end(&format!("  {words}"), columns),
+        ));
     }
     let window = rollout.window;
-    let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
+    let now = if (1..of).contains(&window) { format!(" (max {window} now)") } else { String::new() };
     let gauges = [
         ("workloads", rollout.workloads, now.as_str()),
-        ("pods away", rollout.unavailable, ""),
+        ("unavailable", rollout.unavailable, ""),
         ("starts a minute", rollout.starts, ""),
     ];
     let all = gauges.len();
-    let attempts = BARS.into_iter().flat_map(|bar| [all, all - 1].map(|count| (bar, count)));
+    let attempts = BAR_WIDTHS.into_iter().flat_map(|bar| [all, all - 1].map(|count| (bar, count)));
     let lines = attempts.map(|(bar, count)| gauge_line(&gauges[..count], bar, palette));
     let mut last = Line::default();
     for line in lines {
@@ -134,13 +142,13 @@ fn gauge_line(gauges: &[(&str, BoundUsage, &str)], cells: u32, palette: Palette)
     let mut spans = Vec::new();
     for (name, BoundUsage { used, of }, more) in gauges {
         let style = if used >= of { TextStyle::Changed } else { TextStyle::Added };
-        spans.push(span(palette, Some(TextStyle::Faint), format!("  {name} ")));
+        spans.push(styled_span(palette, Some(TextStyle::Faint), format!("  {name} ")));
         if cells > 0 {
-            let text = if *of == 0 { bar(0, 1, cells) } else { bar(*used, *of, cells) };
-            spans.push(span(palette, Some(style), format!("{text} ")));
+            let text = if *of == 0 { bar_text(0, 1, cells) } else { bar_text(*used, *of, cells) };
+            spans.push(styled_span(palette, Some(style), format!("{text} ")));
         }
         let words = if used > of { format!("{used} (at most {of})") } else { format!("{used} of {of}") };
-        spans.push(span(palette, None, format!("{words}{more}")));
+        spans.push(styled_span(palette, None, format!("{words}{more}")));
     }
     Line::from(spans)
 }

@@ -6,17 +6,17 @@ use ratatui::text::Line;
 use super::super::events;
 use super::super::overview::{self, Cell};
 use super::super::status_view::StatusView;
-use super::panes::clock;
-use super::styled_text::{span, wrapped};
+use super::panes::clock_text;
+use super::styled_text::{styled_span, wrap_text};
 use crate::object::Revision;
 use crate::render::{Palette, TextStyle};
 use crate::report::{EventRecord, ObjectRef, ObjectStatus, SourceStatus};
 
 /// The maximum number of events shown.
-const EVENTS: usize = 20;
+const MAX_SHOWN_EVENTS: usize = 20;
 
 /// The column in which values begin.
-const VALUES: usize = 11;
+const VALUE_COLUMN: usize = 11;
 
 /// The source or object in the detail view.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ impl DetailSubject {
     /// Returns the title.
     pub(super) fn title(&self) -> String {
         match self {
-            Self::Source(name) => format!("source {}", overview::clean(name)),
+            Self::Source(name) => format!("source {}", overview::clean_text(name)),
             Self::Object { named, .. } => overview::name(named),
         }
     }
@@ -73,29 +73,29 @@ impl DetailPane {
         let mut page = DetailPage { palette, columns, lines: Vec::new() };
         match &self.subject {
             DetailSubject::Source(name) => match view.sources.iter().find(|source| source.name == *name) {
-                Some(source) => of_source(&mut page, view, source),
-                None => page.add_value("state", &Cell::plain("there is no such source any more")),
+                Some(source) => add_source(&mut page, view, source),
+                None => page.add_value("state", &Cell::plain_cell("the source is gone")),
             },
             DetailSubject::Object { status, .. } => match status {
-                ObjectDetail::Pending => page.add_value("phase", &Cell::plain("is asked for")),
-                ObjectDetail::Gone => page.add_value("phase", &Cell::plain("no source has it")),
+                ObjectDetail::Pending => page.add_value("phase", &Cell::plain_cell("loading")),
+                ObjectDetail::Gone => page.add_value("phase", &Cell::plain_cell("no source has it")),
                 ObjectDetail::Found(status) => {
-                    for (key, cell) in overview::facts(status, &view.rollout) {
+                    for (key, cell) in overview::object_facts(status, &view.rollout) {
                         page.add_value(key, &cell);
                     }
                 }
             },
         }
-        page.events(view.at, notices.iter().filter(|notice| self.subject.is_meant(notice)));
+        page.add_events(view.at, notices.iter().filter(|notice| self.subject.is_meant(notice)));
         page.lines
     }
 }
 
-fn of_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
+fn add_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
     let (style, state) = overview::state(view, source);
-    page.add_value("state", &Cell::styled(style, state));
-    for (style, note) in overview::notes(source) {
-        page.add_value("", &Cell::styled(style, note));
+    page.add_value("state", &Cell::styled_cell(style, state));
+    for (style, note) in overview::source_notes(source) {
+        page.add_value("", &Cell::styled_cell(style, note));
     }
     let when = |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     let repaired = source.drift_repaired;
@@ -105,21 +105,21 @@ fn of_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
         ("author", source.author.clone()),
         ("subject", source.subject.clone()),
         ("since", when(source.since)),
-        ("looked at", when(source.looked)),
-        ("repaired", (repaired > 0).then(|| format!("{repaired} changes of others"))),
+        ("checked", when(source.looked)),
+        ("repaired", (repaired > 0).then(|| format!("{repaired} drifted objects"))),
     ];
     for (key, value) in facts {
-        page.add_value(key, &Cell::plain(value.unwrap_or_default()));
+        page.add_value(key, &Cell::plain_cell(value.unwrap_or_default()));
     }
     let phases: Vec<String> =
         source.objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
-    page.add_value("objects", &Cell::plain(phases.join(", ")));
+    page.add_value("objects", &Cell::plain_cell(phases.join(", ")));
     if !source.changes.is_empty() {
-        page.head("the newest commits that changed its manifests");
+        page.add_heading("recent commits");
         for commit in &source.changes {
-            let revision = Revision::new(&commit.revision).short().to_owned();
-            page.row(
-                &Cell::styled(TextStyle::Faint, revision),
+            let revision = Revision::new(&commit.revision).short_name().to_owned();
+            page.add_row(
+                &Cell::styled_cell(TextStyle::Faint, revision),
                 &format!("{}: {}", commit.author, commit.subject),
             );
         }
@@ -139,44 +139,44 @@ impl DetailPage {
         if cell.text.is_empty() {
             return;
         }
-        let width = self.columns.saturating_sub(VALUES);
-        for (number, text) in wrapped(&cell.text, width).into_iter().enumerate() {
+        let width = self.columns.saturating_sub(VALUE_COLUMN);
+        for (number, text) in wrap_text(&cell.text, width).into_iter().enumerate() {
             let key = if number == 0 { key } else { "" };
-            let key = span(self.palette, Some(TextStyle::Faint), format!(" {key:<9} "));
-            self.lines.push(Line::from(vec![key, span(self.palette, cell.style, text)]));
+            let key = styled_span(self.palette, Some(TextStyle::Faint), format!(" {key:<9} "));
+            self.lines.push(Line::from(vec![key, styled_span(self.palette, cell.style, text)]));
         }
     }
 
-    fn head(&mut self, text: &str) {
+    fn add_heading(&mut self, text: &str) {
         self.lines.push(Line::default());
-        self.lines.push(Line::from(span(self.palette, Some(TextStyle::Strong), format!(" {text}"))));
+        self.lines.push(Line::from(styled_span(self.palette, Some(TextStyle::Strong), format!(" {text}"))));
     }
 
     /// A text behind what it is told under.
-    fn row(&mut self, first: &Cell, text: &str) {
-        let text = overview::clean(text);
-        for (number, line) in wrapped(&text, self.columns.saturating_sub(3)).into_iter().enumerate() {
+    fn add_row(&mut self, first: &Cell, text: &str) {
+        let text = overview::clean_text(text);
+        for (number, line) in wrap_text(&text, self.columns.saturating_sub(3)).into_iter().enumerate() {
             if number == 0 {
                 self.lines.push(Line::from(vec![
-                    span(self.palette, None, " "),
-                    span(self.palette, first.style, first.text.clone()),
+                    styled_span(self.palette, None, " "),
+                    styled_span(self.palette, first.style, first.text.clone()),
                 ]));
             }
-            self.lines.push(Line::from(span(self.palette, None, format!("   {line}"))));
+            self.lines.push(Line::from(styled_span(self.palette, None, format!("   {line}"))));
         }
     }
 
-    fn events<'a>(&mut self, now: Timestamp, notices: impl DoubleEndedIterator<Item = &'a EventRecord>) {
-        let meant: Vec<&EventRecord> = notices.rev().take(EVENTS).collect();
+    fn add_events<'a>(&mut self, now: Timestamp, notices: impl DoubleEndedIterator<Item = &'a EventRecord>) {
+        let meant: Vec<&EventRecord> = notices.rev().take(MAX_SHOWN_EVENTS).collect();
         if meant.is_empty() {
             return;
         }
-        self.head("what happened last");
+        self.add_heading("events");
         for notice in meant {
             let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
-            let first = format!("{} {}", clock(now, notice.at), notice.reason);
-            let by = events::by(notice).unwrap_or_default();
-            self.row(&Cell::styled(style, first), &format!("{} {by}", notice.message));
+            let first = format!("{} {}", clock_text(now, notice.at), notice.reason);
+            let by = events::author_text(notice).unwrap_or_default();
+            self.add_row(&Cell::styled_cell(style, first), &format!("{} {by}", notice.message));
         }
     }
 }

@@ -10,25 +10,25 @@ use super::details::DetailPane;
 use super::feed::StatusOrigin;
 use super::layout;
 use super::model::{TopMode, TopModel};
-use super::panes::{PANES, Pane, PaneItem};
-use super::styled_text::{cut, span};
+use super::panes::{ALL_PANES, Pane, PaneItem};
+use super::styled_text::{cut_end, styled_span};
 use super::table::Table;
 use crate::render::TextStyle;
 
 /// The keys and their actions.
-const KEYS: [(&str, &str); 12] = [
-    ("Tab, Right, l", "the next pane; Shift-Tab, Left or h: the one before"),
-    ("1 to 5", "this pane"),
-    ("Up, Down, k, j", "a row up or down"),
-    ("PageUp, PageDown", "a page; also Ctrl-B, Ctrl-F and the space bar"),
-    ("Home, End, g, G", "the first row, the last one"),
-    ("Enter", "all that is known of it, and what happened to it"),
-    ("Esc", "goes back; drops the text that is looked for; else the end"),
-    ("/", "rows with a text alone: Enter keeps it, Esc drops it"),
-    ("s", "what is of the source of this row alone; again: all"),
-    ("Ctrl-L", "draws everything anew"),
-    ("Ctrl-Z", "to the background, until `fg`"),
-    ("q, Ctrl-C", "the end"),
+const KEY_HELP: [(&str, &str); 12] = [
+    ("Tab, Right, l", "next pane; Shift-Tab, Left or h: previous pane"),
+    ("1 to 5", "pane by number"),
+    ("Up, Down, k, j", "previous or next row"),
+    ("PageUp, PageDown", "previous or next page; also Ctrl-B, Ctrl-F, Space"),
+    ("Home, End, g, G", "first or last row"),
+    ("Enter", "details and events of the row"),
+    ("Esc", "go back; clear the filter; else quit"),
+    ("/", "filter rows by a text: Enter keeps it, Esc clears it"),
+    ("s", "show only the source of this row; again: all"),
+    ("Ctrl-L", "redraw"),
+    ("Ctrl-Z", "suspend, until `fg`"),
+    ("q, Ctrl-C", "quit"),
 ];
 
 /// Draws all of it.
@@ -38,12 +38,12 @@ pub(super) fn draw(model: &TopModel, frame: &mut Frame<'_>) {
     put(frame, area, 0, rows);
     let (first, height) = layout::body(area.height);
     match &model.mode {
-        TopMode::Help => help(model, frame, first),
-        TopMode::Opened(opened) => details(model, opened, frame, first, height),
-        TopMode::Panes | TopMode::Typing => panes(model, frame),
+        TopMode::Help => draw_help(model, frame, first),
+        TopMode::Opened(opened) => draw_details(model, opened, frame, first, height),
+        TopMode::Panes | TopMode::Typing => draw_panes(model, frame),
     }
     if area.height > 1 {
-        put(frame, area, area.height - 1, vec![bars::footer(model, area.width.into())]);
+        put(frame, area, area.height - 1, vec![bars::footer_line(model, area.width.into())]);
     }
 }
 
@@ -54,22 +54,22 @@ fn put(frame: &mut Frame<'_>, area: Rect, row: u16, lines: Vec<Line<'static>>) {
     }
 }
 
-fn panes(model: &TopModel, frame: &mut Frame<'_>) {
+fn draw_panes(model: &TopModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let view = model.shown_status();
-    let items = PANES.map(|pane| model.items_of(pane, &view));
+    let items = ALL_PANES.map(|pane| model.pane_items_of(pane, &view));
     let layout = model.layout(&items);
     let columns = usize::from(area.width);
-    for pane in PANES {
+    for pane in ALL_PANES {
         let (first, rows) = layout.panes[pane as usize];
         let Some(rows) = usize::from(rows).checked_sub(1) else { continue };
         let items = &items[pane as usize];
-        let cursor = model.cursors[pane as usize].among(items);
+        let cursor = model.cursors[pane as usize].position_among(items);
         let is_focused = model.focus == pane;
-        let table = Table::of(items, is_focused.then_some(cursor), pane.columns(), columns, model.palette);
+        let table = Table::of(items, is_focused.then_some(cursor), pane.column_set(), columns, model.palette);
         let mut lines = Vec::new();
         if pane == Pane::Rollouts {
-            lines.push(bars::budget(&view.rollout, columns, model.palette));
+            lines.push(bars::budget_line(&view.rollout, columns, model.palette));
         }
         lines.extend(table.head);
         let left = rows.saturating_sub(lines.len());
@@ -77,7 +77,7 @@ fn panes(model: &TopModel, frame: &mut Frame<'_>) {
         let own = table.rows.get(cursor).map_or(0, Vec::len);
         let all: Vec<Line<'static>> = table.rows.into_iter().flatten().collect();
         let hidden = all.len().saturating_sub(left);
-        let skipped = skipped(above, own, left, all.len());
+        let skipped = scroll_offset(above, own, left, all.len());
         lines.extend(all.into_iter().skip(skipped));
         lines.truncate(rows);
         let is_alone = layout.panes.iter().filter(|(_, rows)| *rows > 0).count() == 1;
@@ -90,7 +90,7 @@ fn panes(model: &TopModel, frame: &mut Frame<'_>) {
 
 /// Returns the number of lines above the first one shown: the chosen item stands in the middle,
 /// where not all fit.
-fn skipped(above: usize, own: usize, rows: usize, all: usize) -> usize {
+fn scroll_offset(above: usize, own: usize, rows: usize, all: usize) -> usize {
     let middle = (above + own / 2).saturating_sub(rows / 2);
     middle.min(above).min(all.saturating_sub(rows))
 }
@@ -116,14 +116,9 @@ fn title(
     let is_focused = model.focus == pane;
     let is_filtered = !model.text.is_empty() || model.only.is_some();
     let nothing = match pane {
-        Pane::Events if matches!(model.origin, StatusOrigin::Cluster(_)) => {
-            ": the daemon alone tells them here"
-        }
-        _ if is_filtered => ": nothing of that kind",
-        Pane::Sources => ": none",
-        Pane::Rollouts => ": nothing rolls",
-        Pane::Queue => ": nobody waits",
-        Pane::NeedsAttention => ": nothing",
+        Pane::Events if matches!(model.origin, StatusOrigin::Cluster(_)) => ": only the daemon shows them",
+        _ if is_filtered => ": no match",
+        Pane::Sources | Pane::Rollouts | Pane::Queue | Pane::NeedsAttention => ": none",
         Pane::Events => ": none yet",
     };
     let count = match items.len() {
@@ -133,22 +128,22 @@ fn title(
     };
     // The others are not to be seen.
     let count = if position.is_alone { format!("{count}; Tab: {}", pane.next().title()) } else { count };
-    let (title, count) = (pane.title(), cut(&count, columns.saturating_sub(pane.title().width() + 3)));
+    let (title, count) = (pane.title(), cut_end(&count, columns.saturating_sub(pane.title().width() + 3)));
     let rest = columns.saturating_sub(title.width() + count.width() + 3);
     let line = |count: usize| "\u{2500}".repeat(count);
     let (strong, faint) = (is_focused.then_some(TextStyle::Strong), Some(TextStyle::Faint));
     let style = if is_focused { None } else { faint };
     Line::from(vec![
-        span(model.palette, style, format!("{} ", line(1))),
-        span(model.palette, strong, title),
-        span(model.palette, faint, format!("{count} ")),
-        span(model.palette, style, line(rest)),
+        styled_span(model.palette, style, format!("{} ", line(1))),
+        styled_span(model.palette, strong, title),
+        styled_span(model.palette, faint, format!("{count} ")),
+        styled_span(model.palette, style, line(rest)),
     ])
 }
 
-fn details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, first: u16, rows: u16) {
+fn draw_details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, first: u16, rows: u16) {
     let area = frame.area();
-    let all = model.details(area.width.into());
+    let all = model.detail_lines(area.width.into());
     let (count, left) = (all.len(), usize::from(rows).saturating_sub(1));
     let skipped = opened.scroll.min(count.saturating_sub(left));
     let more = if count > left {
@@ -156,17 +151,17 @@ fn details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, first: 
     } else {
         String::new()
     };
-    let mut lines = vec![heading(model, &opened.subject.title(), &more, area.width.into())];
+    let mut lines = vec![detail_heading(model, &opened.subject.title(), &more, area.width.into())];
     lines.extend(all.into_iter().skip(skipped).take(left));
     put(frame, area, first, lines);
 }
 
-fn help(model: &TopModel, frame: &mut Frame<'_>, first: u16) {
+fn draw_help(model: &TopModel, frame: &mut Frame<'_>, first: u16) {
     let area = frame.area();
-    let mut lines = vec![heading(model, "Keys", "", area.width.into())];
-    for (keys, what) in KEYS {
+    let mut lines = vec![detail_heading(model, "Keys", "", area.width.into())];
+    for (keys, what) in KEY_HELP {
         lines.push(Line::from(vec![
-            span(model.palette, Some(TextStyle::Strong), format!(" {keys:<17} ")),
+            styled_span(model.palette, Some(TextStyle::Strong), format!(" {keys:<17} ")),
             Span::raw(what),
         ]));
     }
@@ -176,13 +171,13 @@ fn help(model: &TopModel, frame: &mut Frame<'_>, first: u16) {
 }
 
 /// Returns the heading of the detail view.
-fn heading(model: &TopModel, title: &str, more: &str, columns: usize) -> Line<'static> {
-    let title = cut(title, columns.saturating_sub(more.width() + 4));
+fn detail_heading(model: &TopModel, title: &str, more: &str, columns: usize) -> Line<'static> {
+    let title = cut_end(title, columns.saturating_sub(more.width() + 4));
     let rest = columns.saturating_sub(title.width() + more.width() + 3);
     Line::from(vec![
         Span::raw("\u{2500} "),
-        span(model.palette, Some(TextStyle::Strong), title),
-        span(model.palette, Some(TextStyle::Faint), more),
+        styled_span(model.palette, Some(TextStyle::Strong), title),
+        styled_span(model.palette, Some(TextStyle::Faint), more),
         Span::raw(format!(" {}", "\u{2500}".repeat(rest))),
     ])
 }

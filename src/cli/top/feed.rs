@@ -45,7 +45,9 @@ impl StatusFeed {
     pub(super) fn place(&self) -> StatusOrigin {
         match &self.teller {
             StatusReader::Daemon(socket) => StatusOrigin::Daemon(socket.path().display().to_string()),
-            StatusReader::Cluster(session) => StatusOrigin::Cluster(session.cluster.context().to_owned()),
+            StatusReader::Cluster(session) => {
+                StatusOrigin::Cluster(session.cluster.context_name().to_owned())
+            }
         }
     }
 
@@ -55,13 +57,15 @@ impl StatusFeed {
             StatusReader::Daemon(socket) => {
                 let view = StatusView::of_daemon(socket).await?;
                 // Too many may listen; what is told of where things stand is worth more.
-                let notices = refusable(events::events_after(socket, self.last).await)?.unwrap_or_default();
+                let notices =
+                    none_if_refused(events::events_after(socket, self.last).await)?.unwrap_or_default();
                 self.last = notices.last().map_or(self.last, |notice| notice.number);
                 let object = match wanted {
                     None => None,
-                    Some(named) => {
-                        Some((named.clone(), refusable(socket.read(&status_view::page(named)).await)?))
-                    }
+                    Some(named) => Some((
+                        named.clone(),
+                        none_if_refused(socket.read(&status_view::object_page(named)).await)?,
+                    )),
                 };
                 Ok(Refresh { view, notices, object })
             }
@@ -76,14 +80,14 @@ impl StatusFeed {
     }
 
     /// Asks for ever, and at once where another object is asked for.
-    pub(super) async fn go_on(
+    pub(super) async fn run_loop(
         mut self,
         mut wanted: watch::Receiver<Option<ObjectRef>>,
         told: mpsc::Sender<Result<Refresh, String>>,
     ) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(self.teller.rhythm()) => {}
+                () = tokio::time::sleep(self.teller.poll_interval()) => {}
                 Ok(()) = wanted.changed() => {}
             }
             let named = wanted.borrow_and_update().clone();
@@ -96,7 +100,7 @@ impl StatusFeed {
 }
 
 /// Returns the answer, or none where it is refused.
-fn refusable<T>(answer: Result<T, SocketError>) -> Result<Option<T>, SocketError> {
+fn none_if_refused<T>(answer: Result<T, SocketError>) -> Result<Option<T>, SocketError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(SocketError::Refused(_)) => Ok(None),

@@ -2,7 +2,7 @@
 
 use super::details::{DetailPane, DetailSubject, ObjectDetail};
 use super::model::{PaneCursor, TopMode, TopModel};
-use super::panes::{ItemSubject, PANES};
+use super::panes::{ALL_PANES, ItemSubject};
 use crate::report::ObjectRef;
 
 /// A key.
@@ -71,7 +71,7 @@ impl CursorMove {
 
 impl TopModel {
     /// Takes a key.
-    pub(super) fn press(&mut self, key: Key) -> Option<ScreenAction> {
+    pub(super) fn handle_key(&mut self, key: Key) -> Option<ScreenAction> {
         match key {
             Key::Ctrl('c') => return Some(ScreenAction::Quit),
             Key::Ctrl('z') => return Some(ScreenAction::Suspend),
@@ -80,23 +80,23 @@ impl TopModel {
             _ => {}
         }
         match &self.mode {
-            TopMode::Panes => return self.press_in_panes(key),
-            TopMode::Typing => self.type_in(key),
+            TopMode::Panes => return self.handle_pane_key(key),
+            TopMode::Typing => self.handle_filter_key(key),
             TopMode::Help => self.mode = TopMode::Panes,
-            TopMode::Opened(_) => self.press_in_details(key),
+            TopMode::Opened(_) => self.handle_detail_key(key),
         }
         None
     }
 
-    fn press_in_panes(&mut self, key: Key) -> Option<ScreenAction> {
+    fn handle_pane_key(&mut self, key: Key) -> Option<ScreenAction> {
         if let Some(way) = CursorMove::of(key) {
-            self.go(way);
+            self.move_cursor(way);
             return None;
         }
         match key {
             Key::Tab | Key::Right | Key::Char('l') => self.focus = self.focus.next(),
-            Key::BackTab | Key::Left | Key::Char('h') => self.focus = self.focus.previous(),
-            Key::Char(digit @ '1'..='5') => self.focus = PANES[digit as usize - '1' as usize],
+            Key::BackTab | Key::Left | Key::Char('h') => self.focus = self.focus.previous_pane(),
+            Key::Char(digit @ '1'..='5') => self.focus = ALL_PANES[digit as usize - '1' as usize],
             Key::Enter => self.open(),
             Key::Char('/') => self.mode = TopMode::Typing,
             Key::Char('s') => {
@@ -111,14 +111,17 @@ impl TopModel {
         None
     }
 
-    fn go(&mut self, way: CursorMove) {
+    fn move_cursor(&mut self, way: CursorMove) {
         let view = self.shown_status();
-        let items = PANES.map(|pane| self.items_of(pane, &view));
+        let items = ALL_PANES.map(|pane| self.pane_items_of(pane, &view));
         let (_, rows) = self.layout(&items).panes[self.focus as usize];
         let items = &items[self.focus as usize];
         let cursor = &mut self.cursors[self.focus as usize];
-        let index =
-            way.from(cursor.among(items), usize::from(rows).saturating_sub(2), items.len().saturating_sub(1));
+        let index = way.from(
+            cursor.position_among(items),
+            usize::from(rows).saturating_sub(2),
+            items.len().saturating_sub(1),
+        );
         *cursor = PaneCursor { subject: items.get(index).map(|item| item.subject.clone()), index };
     }
 
@@ -147,7 +150,7 @@ impl TopModel {
         DetailSubject::Object { named, status }
     }
 
-    fn type_in(&mut self, key: Key) {
+    fn handle_filter_key(&mut self, key: Key) {
         match key {
             Key::Char(c) => self.text.push(c),
             Key::Backspace => {
@@ -163,12 +166,12 @@ impl TopModel {
         }
     }
 
-    fn press_in_details(&mut self, key: Key) {
+    fn handle_detail_key(&mut self, key: Key) {
         if matches!(key, Key::Esc | Key::Enter | Key::Backspace | Key::Left | Key::Char('h')) {
             self.mode = TopMode::Panes;
             return;
         }
-        let (last, page) = (self.deepest(), usize::from(super::layout::body(self.size.1).1));
+        let (last, page) = (self.max_scroll(), usize::from(super::layout::body(self.size.1).1));
         if let (Some(way), TopMode::Opened(opened)) = (CursorMove::of(key), &mut self.mode) {
             opened.scroll = way.from(opened.scroll, page.saturating_sub(2), last);
         }

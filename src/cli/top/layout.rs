@@ -1,21 +1,21 @@
 //! The division of the terminal's rows.
 
-use super::panes::{PANES, Pane, PaneItem};
+use super::panes::{ALL_PANES, Pane, PaneItem};
 
 /// With fewer rows for all panes, one alone is shown.
-const FEW: u16 = 14;
+const MIN_ROWS_FOR_ALL_PANES: u16 = 14;
 
 /// From so many rows on, the header has two.
-const TALL: u16 = 16;
+const MIN_ROWS_FOR_TALL_HEADER: u16 = 16;
 
 /// The number of lines that each pane has below its title before one gets more.
-const FLOOR: u16 = 3;
+const MIN_PANE_LINES: u16 = 3;
 
 /// The first row and the height of each pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScreenLayout {
     /// The rows of each pane, its title among them; none where it is not shown.
-    pub(super) panes: [(u16, u16); PANES.len()],
+    pub(super) panes: [(u16, u16); ALL_PANES.len()],
 }
 
 /// Returns the rows between header and footer: the first one, and how many.
@@ -26,11 +26,11 @@ pub(super) fn body(rows: u16) -> (u16, u16) {
 
 /// Returns the rows of the header.
 pub(super) fn header(rows: u16) -> u16 {
-    if rows < TALL { 1 } else { 2 }
+    if rows < MIN_ROWS_FOR_TALL_HEADER { 1 } else { 2 }
 }
 
 /// Returns the lines of a pane below its title, if there were room for all.
-pub(super) fn want(pane: Pane, items: &[PaneItem]) -> u16 {
+pub(super) fn wanted_lines(pane: Pane, items: &[PaneItem]) -> u16 {
     let lines: usize = items.iter().map(|item| 1 + item.notes.len()).sum();
     let above = usize::from(match pane {
         Pane::Sources => !items.is_empty(),
@@ -44,14 +44,14 @@ pub(super) fn want(pane: Pane, items: &[PaneItem]) -> u16 {
 impl ScreenLayout {
     /// Shares them out: each pane gets a few lines, then the one that the keys move in, then all
     /// others in turn.
-    pub(super) fn of(rows: u16, wants: [u16; PANES.len()], focus: Pane) -> Self {
+    pub(super) fn of(rows: u16, wants: [u16; ALL_PANES.len()], focus: Pane) -> Self {
         let (first, rows) = body(rows);
-        let mut lines = [0; PANES.len()];
-        if rows < FEW {
+        let mut lines = [0; ALL_PANES.len()];
+        if rows < MIN_ROWS_FOR_ALL_PANES {
             lines[focus as usize] = rows;
         } else {
-            let mut left = rows - PANES.len() as u16;
-            for most in 1..=FLOOR {
+            let mut left = rows - ALL_PANES.len() as u16;
+            for most in 1..=MIN_PANE_LINES {
                 grant(&mut lines, &mut left, wants.map(|want| want.min(most)));
             }
             let chosen = focus as usize;
@@ -72,7 +72,7 @@ impl ScreenLayout {
 }
 
 /// Gives one line to each that has fewer than it wants; how many were given.
-fn grant(lines: &mut [u16; PANES.len()], left: &mut u16, wants: [u16; PANES.len()]) -> u16 {
+fn grant(lines: &mut [u16; ALL_PANES.len()], left: &mut u16, wants: [u16; ALL_PANES.len()]) -> u16 {
     let before = *left;
     for (lines, want) in lines.iter_mut().zip(wants) {
         if *lines < want && *left > 0 {

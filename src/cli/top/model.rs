@@ -10,12 +10,12 @@ use super::super::status_view::StatusView;
 use super::details::{DetailPane, DetailSubject, ObjectDetail};
 use super::feed::{Refresh, StatusOrigin};
 use super::layout::{self, ScreenLayout};
-use super::panes::{self, ItemSubject, PANES, Pane, PaneItem};
+use super::panes::{self, ALL_PANES, ItemSubject, Pane, PaneItem};
 use crate::render::Palette;
 use crate::report::{EventRecord, ObjectRef};
 
 /// The maximum number of events kept, the same as in the daemon.
-const KEPT: usize = 512;
+const MAX_EVENTS: usize = 512;
 
 /// A time without answers: since when, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) struct TopModel {
     pub(super) text: String,
     pub(super) mode: TopMode,
     pub(super) focus: Pane,
-    pub(super) cursors: [PaneCursor; PANES.len()],
+    pub(super) cursors: [PaneCursor; ALL_PANES.len()],
     /// Columns and rows of the terminal.
     pub(super) size: (u16, u16),
 }
@@ -65,7 +65,7 @@ pub(super) struct PaneCursor {
 
 impl PaneCursor {
     /// Returns where it stands among these.
-    pub(super) fn among(&self, items: &[PaneItem]) -> usize {
+    pub(super) fn position_among(&self, items: &[PaneItem]) -> usize {
         let same = |item: &PaneItem| self.subject.as_ref() == Some(&item.subject);
         items.iter().position(same).unwrap_or_else(|| self.index.min(items.len().saturating_sub(1)))
     }
@@ -104,7 +104,8 @@ impl TopModel {
             *status = told.map_or(ObjectDetail::Gone, |told| ObjectDetail::Found(Box::new(told)));
         }
         let view = self.shown_status();
-        let indices = PANES.map(|pane| self.cursors[pane as usize].among(&self.items_of(pane, &view)));
+        let indices = ALL_PANES
+            .map(|pane| self.cursors[pane as usize].position_among(&self.pane_items_of(pane, &view)));
         for (cursor, index) in self.cursors.iter_mut().zip(indices) {
             cursor.index = index;
         }
@@ -112,7 +113,7 @@ impl TopModel {
     }
 
     /// Nobody answers; what was told last stays.
-    pub(super) fn miss(&mut self, now: Timestamp, why: String) {
+    pub(super) fn note_failure(&mut self, now: Timestamp, why: String) {
         let since = self.outage.as_ref().map_or(now, |silence| silence.since);
         self.outage = Some(Outage { since, why });
     }
@@ -125,11 +126,11 @@ impl TopModel {
 
     fn note(&mut self, notices: Vec<EventRecord>) {
         self.notices.extend(notices);
-        self.notices.drain(..self.notices.len().saturating_sub(KEPT));
+        self.notices.drain(..self.notices.len().saturating_sub(MAX_EVENTS));
     }
 
     /// Returns the object whose status is asked for.
-    pub(super) fn wanted_object(&self) -> Option<&ObjectRef> {
+    pub(super) fn requested_object(&self) -> Option<&ObjectRef> {
         match &self.mode {
             TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, .. }, .. }) => Some(named),
             _ => None,
@@ -151,14 +152,14 @@ impl TopModel {
     }
 
     /// Returns the items of a pane, those alone that are asked for.
-    pub(super) fn items(&self, pane: Pane) -> Vec<PaneItem> {
-        self.items_of(pane, &self.shown_status())
+    pub(super) fn pane_items(&self, pane: Pane) -> Vec<PaneItem> {
+        self.pane_items_of(pane, &self.shown_status())
     }
 
-    /// As [`Self::items`], of a view that is at hand.
-    pub(super) fn items_of(&self, pane: Pane, view: &StatusView) -> Vec<PaneItem> {
+    /// As [`Self::pane_items`], of a view that is at hand.
+    pub(super) fn pane_items_of(&self, pane: Pane, view: &StatusView) -> Vec<PaneItem> {
         let text = self.text.to_lowercase();
-        let mut items = panes::items(pane, view, &self.notices);
+        let mut items = panes::pane_items(pane, view, &self.notices);
         items.retain(|item| {
             let of_it = self.only.is_none() || pane != Pane::Events || item.source == self.only;
             let has = |cell: &Cell| cell.text.to_lowercase().contains(&text);
@@ -168,20 +169,20 @@ impl TopModel {
     }
 
     /// Returns where everything stands on the screen.
-    pub(super) fn layout(&self, items: &[Vec<PaneItem>; PANES.len()]) -> ScreenLayout {
-        let wants = PANES.map(|pane| layout::want(pane, &items[pane as usize]));
+    pub(super) fn layout(&self, items: &[Vec<PaneItem>; ALL_PANES.len()]) -> ScreenLayout {
+        let wants = ALL_PANES.map(|pane| layout::wanted_lines(pane, &items[pane as usize]));
         ScreenLayout::of(self.size.1, wants, self.focus)
     }
 
     /// Returns the item that is chosen in the pane that the keys move in.
     pub(super) fn chosen_item(&self) -> Option<PaneItem> {
-        let mut items = self.items(self.focus);
-        let index = self.cursors[self.focus as usize].among(&items);
+        let mut items = self.pane_items(self.focus);
+        let index = self.cursors[self.focus as usize].position_among(&items);
         (index < items.len()).then(|| items.swap_remove(index))
     }
 
     /// Returns the detail view, in lines of a width.
-    pub(super) fn details(&self, columns: usize) -> Vec<Line<'static>> {
+    pub(super) fn detail_lines(&self, columns: usize) -> Vec<Line<'static>> {
         match &self.mode {
             TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, self.palette, columns),
             _ => Vec::new(),
@@ -189,15 +190,15 @@ impl TopModel {
     }
 
     /// Returns the greatest scroll position of the detail view.
-    pub(super) fn deepest(&self) -> usize {
+    pub(super) fn max_scroll(&self) -> usize {
         let (columns, rows) = self.size;
         let body = usize::from(layout::body(rows).1).saturating_sub(1);
-        self.details(columns.into()).len().saturating_sub(body)
+        self.detail_lines(columns.into()).len().saturating_sub(body)
     }
 
     /// Scrolls back where the detail view has become shorter or the terminal taller.
     fn scroll_back(&mut self) {
-        let deepest = self.deepest();
+        let deepest = self.max_scroll();
         if let TopMode::Opened(opened) = &mut self.mode {
             opened.scroll = opened.scroll.min(deepest);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::super::events;
-use super::super::overview::{self, Cell, age};
+use super::super::overview::{self, Cell, age_text};
 use super::super::status_view::StatusView;
 use crate::object::Revision;
 use crate::render::TextStyle;
@@ -14,7 +14,7 @@ use crate::report::{
 };
 
 /// Cells of a bar in a table.
-const BAR: u32 = 8;
+const TABLE_BAR_WIDTH: u32 = 8;
 
 /// One part of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Pane {
 }
 
 /// All of them, from the top down.
-pub(super) const PANES: [Pane; 5] =
+pub(super) const ALL_PANES: [Pane; 5] =
     [Pane::Sources, Pane::Rollouts, Pane::Queue, Pane::NeedsAttention, Pane::Events];
 
 /// The subject of an item, by which it is found again after a poll.
@@ -68,22 +68,22 @@ impl Pane {
             Self::Sources => "Sources",
             Self::Rollouts => "Rollouts",
             Self::Queue => "Queue",
-            Self::NeedsAttention => "Not as it should be",
+            Self::NeedsAttention => "Needs attention",
             Self::Events => "Events",
         }
     }
 
     /// Returns the one after this, round and round.
     pub(super) fn next(self) -> Self {
-        PANES[(self as usize + 1) % PANES.len()]
+        ALL_PANES[(self as usize + 1) % ALL_PANES.len()]
     }
 
     /// Returns the one before this.
-    pub(super) fn previous(self) -> Self {
-        PANES[(self as usize + PANES.len() - 1) % PANES.len()]
+    pub(super) fn previous_pane(self) -> Self {
+        ALL_PANES[(self as usize + ALL_PANES.len() - 1) % ALL_PANES.len()]
     }
 
-    pub(super) fn columns(self) -> ColumnSet {
+    pub(super) fn column_set(self) -> ColumnSet {
         let plain = ColumnSet { heads: &[], needless: &[], name: 0, numbers: &[] };
         match self {
             Self::Sources => ColumnSet {
@@ -101,22 +101,22 @@ impl Pane {
 }
 
 /// Returns the items of a pane.
-pub(super) fn items(pane: Pane, view: &StatusView, notices: &[EventRecord]) -> Vec<PaneItem> {
+pub(super) fn pane_items(pane: Pane, view: &StatusView, notices: &[EventRecord]) -> Vec<PaneItem> {
     match pane {
         Pane::Sources => view.sources.iter().map(|told| source(view, told)).collect(),
         Pane::Rollouts => view.rollout.rolling.iter().map(rollout_item).collect(),
         Pane::Queue => {
             let known = view.objects_by_name();
-            queue(view).map(|queued| waiting(&known, queued)).collect()
+            queued_workloads(view).map(|queued| waiting_item(&known, queued)).collect()
         }
-        Pane::NeedsAttention => overview::troubled(view).into_iter().map(troubled).collect(),
+        Pane::NeedsAttention => overview::troubled_objects(view).into_iter().map(troubled_item).collect(),
         // The last first.
-        Pane::Events => notices.iter().rev().map(|notice| event(view.at, notice)).collect(),
+        Pane::Events => notices.iter().rev().map(|notice| event_item(view.at, notice)).collect(),
     }
 }
 
 /// Returns the waiting workloads; those that roll out stand elsewhere.
-fn queue(view: &StatusView) -> impl Iterator<Item = &QueuedWorkloadStatus> {
+fn queued_workloads(view: &StatusView) -> impl Iterator<Item = &QueuedWorkloadStatus> {
     let rolling = &view.rollout.rolling;
     let rolls = |named: &ObjectRef| rolling.iter().any(|roll| roll.object == *named);
     view.rollout.queue.iter().filter(move |queued| !rolls(&queued.object))
@@ -124,21 +124,25 @@ fn queue(view: &StatusView) -> impl Iterator<Item = &QueuedWorkloadStatus> {
 
 fn source(view: &StatusView, source: &SourceStatus) -> PaneItem {
     let revision = source.revision.as_deref();
-    let revision = revision.map_or_else(|| "-".to_owned(), |text| Revision::new(text).short().to_owned());
-    let since = source.since.map(|since| age(view.at.duration_since(since).as_secs()));
+    let revision =
+        revision.map_or_else(|| "-".to_owned(), |text| Revision::new(text).short_name().to_owned());
+    let since = source.since.map(|since| age_text(view.at.duration_since(since).as_secs()));
     let (style, state) = overview::state(view, source);
     let count: usize = source.objects.values().sum();
     PaneItem {
         subject: ItemSubject::Source(source.name.clone()),
         source: Some(source.name.clone()),
         cells: vec![
-            Cell::styled(TextStyle::Strong, &*source.name),
-            Cell::plain(revision),
-            Cell::styled(TextStyle::Faint, since.unwrap_or_else(|| "-".to_owned())),
-            Cell::plain(count.to_string()),
-            Cell::styled(style, state),
+            Cell::styled_cell(TextStyle::Strong, &*source.name),
+            Cell::plain_cell(revision),
+            Cell::styled_cell(TextStyle::Faint, since.unwrap_or_else(|| "-".to_owned())),
+            Cell::plain_cell(count.to_string()),
+            Cell::styled_cell(style, state),
         ],
-        notes: overview::notes(source).into_iter().map(|(style, note)| Cell::styled(style, note)).collect(),
+        notes: overview::source_notes(source)
+            .into_iter()
+            .map(|(style, note)| Cell::styled_cell(style, note))
+            .collect(),
     }
 }
 
@@ -153,68 +157,68 @@ fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
         subject: ItemSubject::Object(roll.object.clone()),
         source: roll.source.clone(),
         cells: vec![
-            Cell::plain(overview::name(&roll.object)),
-            Cell::styled(TextStyle::Changed, bar(updated, replicas, BAR)),
-            Cell::plain(format!("{updated}/{replicas} new")),
-            Cell::styled(whole, bar(available, replicas, BAR)),
-            Cell::plain(format!("{available} up")),
-            Cell::styled(TextStyle::Waiting, more.join("; ")),
+            Cell::plain_cell(overview::name(&roll.object)),
+            Cell::styled_cell(TextStyle::Changed, bar_text(updated, replicas, TABLE_BAR_WIDTH)),
+            Cell::plain_cell(format!("{updated}/{replicas} new")),
+            Cell::styled_cell(whole, bar_text(available, replicas, TABLE_BAR_WIDTH)),
+            Cell::plain_cell(format!("{available} up")),
+            Cell::styled_cell(TextStyle::Waiting, more.join("; ")),
         ],
         notes: Vec::new(),
     }
 }
 
-fn waiting(known: &BTreeMap<&ObjectRef, &ObjectStatus>, queued: &QueuedWorkloadStatus) -> PaneItem {
+fn waiting_item(known: &BTreeMap<&ObjectRef, &ObjectStatus>, queued: &QueuedWorkloadStatus) -> PaneItem {
     let known = known.get(&queued.object);
     let place = queued.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
     PaneItem {
         subject: ItemSubject::Object(queued.object.clone()),
         source: known.map(|object| object.source.clone()),
         cells: vec![
-            Cell::styled(TextStyle::Waiting, place),
-            Cell::plain(overview::name(&queued.object)),
-            Cell::plain(&*queued.reason),
+            Cell::styled_cell(TextStyle::Waiting, place),
+            Cell::plain_cell(overview::name(&queued.object)),
+            Cell::plain_cell(&*queued.reason),
         ],
         notes: Vec::new(),
     }
 }
 
-fn troubled(object: &ObjectStatus) -> PaneItem {
+fn troubled_item(object: &ObjectStatus) -> PaneItem {
     PaneItem {
         subject: ItemSubject::Object(object.object.clone()),
         source: Some(object.source.clone()),
         cells: vec![
-            Cell::plain(overview::name(&object.object)),
-            Cell::styled(overview::style(object.phase), object.phase.to_string()),
-            Cell::plain(object.reason.as_deref().unwrap_or_default()),
+            Cell::plain_cell(overview::name(&object.object)),
+            Cell::styled_cell(overview::phase_style(object.phase), object.phase.to_string()),
+            Cell::plain_cell(object.reason.as_deref().unwrap_or_default()),
         ],
         notes: Vec::new(),
     }
 }
 
-fn event(now: Timestamp, notice: &EventRecord) -> PaneItem {
+fn event_item(now: Timestamp, notice: &EventRecord) -> PaneItem {
     let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
-    let by = events::by(notice).map(|by| format!(" {by}")).unwrap_or_default();
+    let by = events::author_text(notice).map(|by| format!(" {by}")).unwrap_or_default();
     PaneItem {
         subject: ItemSubject::Notice(notice.number),
         source: Some(notice.source.clone()),
         cells: vec![
-            Cell::styled(TextStyle::Faint, clock(now, notice.at)),
-            Cell::styled(style, notice.reason.to_string()),
-            Cell::plain(format!("{}{by}", events::describe(notice))),
+            Cell::styled_cell(TextStyle::Faint, clock_text(now, notice.at)),
+            Cell::styled_cell(style, notice.reason.to_string()),
+            Cell::plain_cell(format!("{}{by}", events::describe(notice))),
         ],
         notes: Vec::new(),
     }
 }
 
 /// Returns the time of day, behind the day where that is another one.
-pub(super) fn clock(now: Timestamp, at: Timestamp) -> String {
+pub(super) fn clock_text(now: Timestamp, at: Timestamp) -> String {
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
     at.strftime(if day(at) == day(now) { "%H:%M:%S" } else { "%m-%d %H:%M" }).to_string()
 }
 
 /// Returns a bar as `███░░░░░`. A part above nothing shows, and so does a part below the whole.
-pub(super) fn bar(part: u32, whole: u32, cells: u32) -> String {
+pub(super) fn bar_text(part: u32, whole: u32, cells: u32) -> String {
     let share = u64::from(part) * u64::from(cells) / u64::from(whole.max(1));
     let filled = match share as u32 {
         _ if part >= whole => cells,
@@ -231,7 +235,7 @@ mod tests {
     #[test]
     fn a_bar_shows_what_is_begun_and_what_is_not_whole() {
         fn check(part: u32, whole: u32, expected: &str) {
-            assert_eq!(bar(part, whole, 4), expected, "{part} of {whole}");
+            assert_eq!(bar_text(part, whole, 4), expected, "{part} of {whole}");
         }
         check(0, 5, "\u{2591}\u{2591}\u{2591}\u{2591}");
         check(1, 500, "\u{2588}\u{2591}\u{2591}\u{2591}");
@@ -246,7 +250,7 @@ mod tests {
     fn a_time_has_its_day_where_that_is_another() {
         fn check(at: &str, expected: &str) {
             let now = "2030-01-02T03:04:05Z".parse().unwrap();
-            assert_eq!(clock(now, at.parse().unwrap()), expected);
+            assert_eq!(clock_text(now, at.parse().unwrap()), expected);
         }
         check("2030-01-02T00:00:00Z", "00:00:00");
         check("2030-01-01T23:59:59Z", "01-01 23:59");

@@ -12,13 +12,13 @@ use ratatui::{DefaultTerminal, Frame, TerminalOptions, Viewport};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::mpsc;
 
-use super::super::exit::plain;
+use super::super::exit::os_message;
 use super::keys::Key;
 use crate::cli::CommandError;
 use crate::object::ErrorClass;
 
 /// Columns and rows of a terminal that has told none.
-const USUAL: (u16, u16) = (80, 24);
+const DEFAULT_SIZE: (u16, u16) = (80, 24);
 
 /// The screen: entered when this is made, and left when it is dropped, whyever.
 pub(super) struct Screen {
@@ -41,12 +41,12 @@ impl Screen {
     pub(super) fn enter() -> Result<Self, CommandError> {
         // The palette decides the colours.
         style::force_color_output(true);
-        let entered = ratatui::try_init().and_then(measured).map_err(|error| {
+        let entered = ratatui::try_init().and_then(with_size).map_err(|error| {
             // It may have come half-way.
             let _ = ratatui::try_restore();
             CommandError::new(
                 ErrorClass::Internal,
-                format!("the terminal takes no full screen: {}", plain(&error)),
+                format!("the terminal takes no full screen: {}", os_message(&error)),
             )
             .hint("`rhumb status --watch` needs none")
         })?;
@@ -54,9 +54,9 @@ impl Screen {
     }
 
     /// Columns and rows.
-    pub(super) fn size(&self) -> io::Result<(u16, u16)> {
+    pub(super) fn screen_size(&self) -> io::Result<(u16, u16)> {
         let size = self.terminal.size()?;
-        Ok(if size.area() == 0 { USUAL } else { (size.width, size.height) })
+        Ok(if size.area() == 0 { DEFAULT_SIZE } else { (size.width, size.height) })
     }
 
     /// Draws what has changed.
@@ -71,7 +71,7 @@ impl Screen {
         execute!(io::stdout(), terminal::EnterAlternateScreen)?;
         // To clear it would ask the terminal where its cursor is; the answer goes to whoever reads
         // keys.
-        let (columns, rows) = self.size()?;
+        let (columns, rows) = self.screen_size()?;
         self.terminal.resize(Rect::new(0, 0, columns, rows))
     }
 
@@ -94,11 +94,11 @@ impl Drop for Screen {
 
 /// As it is, or with the usual size where nobody has told the terminal its own, as on a serial
 /// line.
-fn measured(terminal: DefaultTerminal) -> io::Result<DefaultTerminal> {
+fn with_size(terminal: DefaultTerminal) -> io::Result<DefaultTerminal> {
     if terminal.size()?.area() > 0 {
         return Ok(terminal);
     }
-    let viewport = Viewport::Fixed(Rect::new(0, 0, USUAL.0, USUAL.1));
+    let viewport = Viewport::Fixed(Rect::new(0, 0, DEFAULT_SIZE.0, DEFAULT_SIZE.1));
     ratatui::Terminal::with_options(CrosstermBackend::new(io::stdout()), TerminalOptions { viewport })
 }
 
@@ -109,7 +109,7 @@ fn leave() -> io::Result<()> {
 
 /// Reads what is typed, on a thread of its own: reading cannot be given up, and ends with the
 /// process.
-pub(super) fn typed() -> mpsc::UnboundedReceiver<TerminalInput> {
+pub(super) fn read_input() -> mpsc::UnboundedReceiver<TerminalInput> {
     let (sender, typed) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::render::{Palette, TextStyle};
 
 /// Returns how a style looks. Without colours there is still bold and dim.
-pub(super) fn ink(palette: Palette, style: TextStyle) -> Ink {
+pub(super) fn style_of(palette: Palette, style: TextStyle) -> Ink {
     let (color, modifier) = match style {
         TextStyle::Added => (Some(Color::Green), Modifier::empty()),
         TextStyle::Removed => (Some(Color::Red), Modifier::empty()),
@@ -26,23 +26,27 @@ pub(super) fn ink(palette: Palette, style: TextStyle) -> Ink {
 }
 
 /// Returns a piece of text in a style.
-pub(super) fn span(palette: Palette, style: Option<TextStyle>, text: impl Into<String>) -> Span<'static> {
-    Span::styled(text.into(), style.map_or_else(Ink::new, |style| ink(palette, style)))
+pub(super) fn styled_span(
+    palette: Palette,
+    style: Option<TextStyle>,
+    text: impl Into<String>,
+) -> Span<'static> {
+    Span::styled(text.into(), style.map_or_else(Ink::new, |style| style_of(palette, style)))
 }
 
 /// Returns the grapheme clusters of a text, each with its columns.
-fn characters(text: &str) -> Vec<(String, usize)> {
+fn grapheme_widths(text: &str) -> Vec<(String, usize)> {
     let span = Span::raw(text);
     let characters = span.styled_graphemes(Ink::new());
     characters.map(|character| (character.symbol.to_owned(), character.symbol.width())).collect()
 }
 
 /// Returns the beginning of a text, where not all of it fits.
-pub(super) fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut_end(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
-    let fitting = fitting(characters(text).into_iter(), columns);
+    let fitting = take_fitting(grapheme_widths(text).into_iter(), columns);
     if columns == 0 { String::new() } else { fitting.concat() + "\u{2026}" }
 }
 
@@ -51,13 +55,13 @@ pub(super) fn cut_before(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
-    let mut fitting = fitting(characters(text).into_iter().rev(), columns);
+    let mut fitting = take_fitting(grapheme_widths(text).into_iter().rev(), columns);
     fitting.reverse();
     if columns == 0 { String::new() } else { format!("\u{2026}{}", fitting.concat()) }
 }
 
 /// As many as fit beside an ellipsis.
-fn fitting(characters: impl Iterator<Item = (String, usize)>, columns: usize) -> Vec<String> {
+fn take_fitting(characters: impl Iterator<Item = (String, usize)>, columns: usize) -> Vec<String> {
     let mut used = 1;
     let fits = |(_, width): &(String, usize)| {
         used += width;
@@ -67,7 +71,7 @@ fn fitting(characters: impl Iterator<Item = (String, usize)>, columns: usize) ->
 }
 
 /// Returns a text with spaces behind it, or before it where it is a number.
-pub(super) fn padded(text: &str, columns: usize, side: Alignment) -> String {
+pub(super) fn pad(text: &str, columns: usize, side: Alignment) -> String {
     let space = " ".repeat(columns.saturating_sub(text.width()));
     match side {
         Alignment::Left => format!("{text}{space}"),
@@ -83,7 +87,7 @@ pub(super) enum Alignment {
 }
 
 /// Returns the lines of a text, broken between words, and within a word that is longer than a line.
-pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub(super) fn wrap_text(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -93,7 +97,7 @@ pub(super) fn wrapped(text: &str, columns: usize) -> Vec<String> {
         } else if let Some(line) = lines.last_mut().filter(|line| !line.is_empty()) {
             line.push(' ');
         }
-        for (character, width) in characters(word) {
+        for (character, width) in grapheme_widths(word) {
             if lines.last().is_some_and(|line| !line.is_empty() && line.width() + width > columns) {
                 lines.push(String::new());
             }
@@ -112,7 +116,7 @@ mod tests {
     #[test]
     fn a_text_is_cut_between_what_readers_take_for_characters() {
         fn check(text: &str, columns: usize, beginning: &str, end: &str) {
-            assert_eq!((&*cut(text, columns), &*cut_before(text, columns)), (beginning, end));
+            assert_eq!((&*cut_end(text, columns), &*cut_before(text, columns)), (beginning, end));
         }
         check("abc", 3, "abc", "abc");
         check("abcd", 3, "ab\u{2026}", "\u{2026}cd");
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn lines_are_broken_between_words() {
         fn check(text: &str, columns: usize, expected: &[&str]) {
-            assert_eq!(wrapped(text, columns), expected);
+            assert_eq!(wrap_text(text, columns), expected);
         }
         check("", 5, &[""]);
         check("one two  three", 7, &["one two", "three"]);

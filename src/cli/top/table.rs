@@ -6,21 +6,21 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::super::overview::Cell;
 use super::panes::{ColumnSet, PaneItem};
-use super::styled_text::{Alignment, cut, cut_before, ink, padded, span};
+use super::styled_text::{Alignment, cut_before, cut_end, pad, style_of, styled_span};
 use crate::render::{Palette, TextStyle};
 
 /// The mark of the chosen item.
-const MARK: &str = "\u{25b8}";
+const CURSOR_MARK: &str = "\u{25b8}";
 
 /// Columns that the mark takes, and that stand between two cells.
-const MARGIN: usize = 2;
-const GAP: usize = 2;
+const CURSOR_COLUMNS: usize = 2;
+const CELL_GAP: usize = 2;
 
 /// The last cell is given so many columns before anything else is cut.
-const LAST: usize = 20;
+const MIN_LAST_CELL_COLUMNS: usize = 20;
 
 /// The name is cut to so many before anything is left out, and then to so few.
-const NAMES: [usize; 2] = [28, 12];
+const NAME_COLUMNS: [usize; 2] = [28, 12];
 
 /// The lines of a table.
 pub(super) struct Table {
@@ -47,12 +47,13 @@ impl Table {
         palette: Palette,
     ) -> Self {
         let widths = Widths::of(items, shape, columns, palette);
-        let heads: Vec<Cell> = shape.heads.iter().map(|head| Cell::styled(TextStyle::Faint, *head)).collect();
+        let heads: Vec<Cell> =
+            shape.heads.iter().map(|head| Cell::styled_cell(TextStyle::Faint, *head)).collect();
         let head =
             (!heads.is_empty() && !items.is_empty()).then(|| widths.line(" ", &heads, Modifier::empty()));
         let row = |(number, item): (usize, &PaneItem)| {
             let first = if chosen == Some(number) {
-                widths.line(MARK, &item.cells, Modifier::REVERSED)
+                widths.line(CURSOR_MARK, &item.cells, Modifier::REVERSED)
             } else {
                 widths.line(" ", &item.cells, Modifier::empty())
             };
@@ -72,15 +73,15 @@ impl Widths {
             cells.unwrap_or(0).max(shape.heads.get(column).map_or(0, |head| head.width()))
         };
         let mut widths: Vec<Option<usize>> = (0..count).map(|column| Some(natural(column))).collect();
-        let room = columns.saturating_sub(MARGIN);
+        let room = columns.saturating_sub(CURSOR_COLUMNS);
         let taken = |widths: &[Option<usize>]| {
             let shown: Vec<usize> = widths.iter().copied().flatten().collect();
-            shown.iter().sum::<usize>() + GAP * shown.len().saturating_sub(1)
+            shown.iter().sum::<usize>() + CELL_GAP * shown.len().saturating_sub(1)
         };
         let Some(last) = count.checked_sub(1) else { return Self { columns: widths, shape, palette } };
         let whole = widths[last].unwrap_or(0);
         // As if no more were needed of the last one.
-        widths[last] = Some(whole.min(LAST));
+        widths[last] = Some(whole.min(MIN_LAST_CELL_COLUMNS));
         let cut_name = |widths: &mut [Option<usize>], least: usize| {
             let over = taken(widths).saturating_sub(room);
             let name = widths[shape.name].unwrap_or(0);
@@ -88,13 +89,13 @@ impl Widths {
                 widths[shape.name] = Some(name.saturating_sub(over).max(least.min(name)));
             }
         };
-        cut_name(&mut widths, NAMES[0]);
+        cut_name(&mut widths, NAME_COLUMNS[0]);
         for column in shape.needless {
             if taken(&widths) > room {
                 widths[*column] = None;
             }
         }
-        cut_name(&mut widths, NAMES[1]);
+        cut_name(&mut widths, NAME_COLUMNS[1]);
         widths[last] = Some(0);
         let left = room.saturating_sub(taken(&widths));
         widths[last] = Some(left.min(whole));
@@ -113,13 +114,13 @@ impl Widths {
             let (text, modifier) = if column == self.shape.name {
                 (cut_before(&cell.text, width), name)
             } else {
-                (cut(&cell.text, width), Modifier::empty())
+                (cut_end(&cell.text, width), Modifier::empty())
             };
             let side = if self.shape.numbers.contains(&column) { Alignment::Right } else { Alignment::Left };
             if number > 0 {
-                spans.push(Span::raw(" ".repeat(GAP)));
+                spans.push(Span::raw(" ".repeat(CELL_GAP)));
             }
-            spans.push(span(self.palette, cell.style, padded(&text, width, side)).patch_style(modifier));
+            spans.push(styled_span(self.palette, cell.style, pad(&text, width, side)).patch_style(modifier));
         }
         Line::from(spans)
     }
@@ -134,11 +135,11 @@ impl Widths {
             .copied()
             .flatten()
             .collect();
-        let column = MARGIN + before.iter().sum::<usize>() + GAP * before.len();
+        let column = CURSOR_COLUMNS + before.iter().sum::<usize>() + CELL_GAP * before.len();
         let left = columns.saturating_sub(column);
-        let indent = if left >= note.text.width() { column } else { MARGIN + GAP };
-        let text = cut(&note.text, columns.saturating_sub(indent));
-        let style = note.style.map_or_else(ratatui::style::Style::new, |style| ink(self.palette, style));
+        let indent = if left >= note.text.width() { column } else { CURSOR_COLUMNS + CELL_GAP };
+        let text = cut_end(&note.text, columns.saturating_sub(indent));
+        let style = note.style.map_or_else(ratatui::style::Style::new, |style| style_of(self.palette, style));
         Line::from(vec![Span::raw(" ".repeat(indent)), Span::styled(text, style)])
     }
 }

@@ -87,17 +87,21 @@ fn keys(words: &str) -> Vec<Key> {
 }
 
 fn press(model: &mut TopModel, words: &str) -> Option<ScreenAction> {
-    keys(words).into_iter().map(|key| model.press(key)).last().flatten()
+    keys(words).into_iter().map(|key| model.handle_key(key)).last().flatten()
 }
 
 #[test]
 fn each_state_at_each_size() {
     let silent = || {
         let mut model = model(rolling());
-        model
-            .miss("2030-01-02T03:04:07Z".parse().unwrap(), "no daemon answers on a.sock: refused".to_owned());
-        model
-            .miss("2030-01-02T03:04:09Z".parse().unwrap(), "no daemon answers on a.sock: refused".to_owned());
+        model.note_failure(
+            "2030-01-02T03:04:07Z".parse().unwrap(),
+            "no daemon answers on a.sock: refused".to_owned(),
+        );
+        model.note_failure(
+            "2030-01-02T03:04:09Z".parse().unwrap(),
+            "no daemon answers on a.sock: refused".to_owned(),
+        );
         model
     };
     let alone = TopModel { origin: StatusOrigin::Cluster("kind-shop".to_owned()), ..model(cluster()) };
@@ -359,10 +363,10 @@ fn the_newest_event_is_chosen_until_somebody_chooses() {
 #[test]
 fn what_is_looked_at_alone_is_asked_for() {
     let mut model = model(failed());
-    assert_eq!(model.wanted_object(), None);
+    assert_eq!(model.requested_object(), None);
     press(&mut model, "5 Enter");
     let web = object("Deployment", "web", Phase::Settled, "");
-    assert_eq!(model.wanted_object(), Some(&web.object));
+    assert_eq!(model.requested_object(), Some(&web.object));
     let mut told = |object: Option<crate::report::ObjectStatus>| {
         model.refresh(Refresh {
             object: Some((web.object.clone(), object)),
@@ -403,7 +407,7 @@ fn a_long_text_is_read_to_its_end_and_no_further() {
 fn silence_is_told_from_its_begin_on_and_ends_with_an_answer() {
     let mut model = model(rolling());
     for second in [7, 8, 9] {
-        model.miss(format!("2030-01-02T03:04:0{second}Z").parse().unwrap(), "it is down".to_owned());
+        model.note_failure(format!("2030-01-02T03:04:0{second}Z").parse().unwrap(), "it is down".to_owned());
     }
     let text = picture(&mut model, (80, 24));
     assert!(text.contains("no answer since 03:04:07 UTC\n it is down\n"), "{text}");

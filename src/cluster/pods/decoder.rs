@@ -11,12 +11,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::wire::{DecodedObject, WireDecoder, WireText, lax, part, version};
+use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, lenient_part, version};
 use crate::engine::{Readiness, ResourceVersion, Uid, grace_period};
 use crate::object::{GroupKind, ObjectId};
 
 /// Longer messages are cut.
-const LONGEST: usize = 400;
+const MAX_POD_MESSAGE_CHARS: usize = 400;
 
 /// Makes records of one type.
 pub(super) struct RecordDecoder<R> {
@@ -60,39 +60,39 @@ impl<R: PodsRecord> WireDecoder for RecordDecoder<R> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct ObjectText<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     metadata: PodMetadata<'a>,
     #[serde(borrow)]
     spec: Option<&'a RawValue>,
     #[serde(borrow)]
     status: Option<&'a RawValue>,
     /// The revision number of a `ControllerRevision`.
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     revision: u64,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct PodMetadata<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     namespace: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     uid: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     resource_version: WireText<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     generation: i64,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     creation_timestamp: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     deletion_timestamp: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     labels: PodLabels<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     annotations: PodLabels<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     owner_references: Vec<OwnerText<'a>>,
 }
 
@@ -100,20 +100,20 @@ struct PodMetadata<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct PodLabels<'a> {
-    #[serde(borrow, rename = "pod-template-hash", deserialize_with = "lax")]
+    #[serde(borrow, rename = "pod-template-hash", deserialize_with = "lenient")]
     template_hash: WireText<'a>,
-    #[serde(borrow, rename = "controller-revision-hash", deserialize_with = "lax")]
+    #[serde(borrow, rename = "controller-revision-hash", deserialize_with = "lenient")]
     revision_hash: WireText<'a>,
-    #[serde(borrow, rename = "deployment.kubernetes.io/revision", deserialize_with = "lax")]
+    #[serde(borrow, rename = "deployment.kubernetes.io/revision", deserialize_with = "lenient")]
     deployment_revision: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct OwnerText<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     uid: WireText<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     controller: bool,
 }
 
@@ -132,20 +132,20 @@ impl PodMetadata<'_> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(in crate::cluster) struct Condition<'a> {
-    #[serde(borrow, rename = "type", deserialize_with = "lax")]
+    #[serde(borrow, rename = "type", deserialize_with = "lenient")]
     what: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     status: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     reason: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     message: WireText<'a>,
-    #[serde(borrow, rename = "lastTransitionTime", deserialize_with = "lax")]
+    #[serde(borrow, rename = "lastTransitionTime", deserialize_with = "lenient")]
     since: WireText<'a>,
 }
 
 /// Returns the condition that has this status.
-pub(in crate::cluster) fn condition<'a>(
+pub(in crate::cluster) fn find_condition<'a>(
     all: &'a [Condition<'_>],
     what: &str,
     status: &str,
@@ -182,64 +182,64 @@ pub(super) struct PodRecord {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct PodSpec<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     node_name: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct PodStatus<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     phase: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     reason: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     message: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     conditions: Vec<Condition<'a>>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     init_container_statuses: Vec<ContainerText<'a>>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     container_statuses: Vec<ContainerText<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct ContainerText<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     restart_count: u32,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     state: ContainerState<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     last_state: ContainerState<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ContainerState<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     waiting: ContainerWaiting<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     terminated: Option<ContainerTerminated<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ContainerWaiting<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     reason: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     message: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct ContainerTerminated<'a> {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     exit_code: i64,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     reason: WireText<'a>,
 }
 
@@ -256,7 +256,7 @@ impl PodStatus<'_> {
     }
 
     /// Returns the container that is worst off.
-    fn trouble(&self) -> Option<[Arc<str>; 3]> {
+    fn worst_container(&self) -> Option<[Arc<str>; 3]> {
         let troubled = self.containers().filter_map(|container| {
             let waiting = &container.state.waiting;
             Some((grace_period(&waiting.reason.0)?, container))
@@ -266,10 +266,10 @@ impl PodStatus<'_> {
         let last = container.last_state.terminated.as_ref().map(|last| format!("it {}", last.message()));
         let said = (!waiting.message.0.is_empty()).then(|| waiting.message.0.to_string());
         let message: Vec<String> = said.into_iter().chain(last).collect();
-        Some([&*container.name.0, &*waiting.reason.0, &*message.join("; ")].map(spoken))
+        Some([&*container.name.0, &*waiting.reason.0, &*message.join("; ")].map(bounded_text))
     }
 
-    fn failed(&self) -> Option<[Arc<str>; 2]> {
+    fn failure(&self) -> Option<[Arc<str>; 2]> {
         if self.phase.0 != "Failed" {
             return None;
         }
@@ -277,45 +277,45 @@ impl PodStatus<'_> {
         let mut ended = self.containers().filter_map(|one| Some((one, one.state.terminated.as_ref()?)));
         let message = match ended.find(|(_, end)| end.exit_code != 0) {
             Some((container, end)) if self.message.0.is_empty() => {
-                spoken(&format!("container {} {}", container.name.0, end.message()))
+                bounded_text(&format!("container {} {}", container.name.0, end.message()))
             }
-            _ => spoken(&self.message.0),
+            _ => bounded_text(&self.message.0),
         };
-        Some([spoken(reason), message])
+        Some([bounded_text(reason), message])
     }
 }
 
 impl PodsRecord for PodRecord {
     fn of(parts: &ObjectText<'_>) -> Self {
         let head = &parts.metadata;
-        let spec: PodSpec<'_> = part(parts.spec);
-        let status: PodStatus<'_> = part(parts.status);
+        let spec: PodSpec<'_> = lenient_part(parts.spec);
+        let status: PodStatus<'_> = lenient_part(parts.status);
         let terminating = !head.deletion_timestamp.0.is_empty();
         let over = matches!(&*status.phase.0, "Succeeded" | "Failed");
-        let ready = condition(&status.conditions, "Ready", "True").filter(|_| !terminating && !over);
+        let ready = find_condition(&status.conditions, "Ready", "True").filter(|_| !terminating && !over);
         let worst = status.containers().max_by_key(|container| container.restart_count);
         let worst = worst.filter(|container| container.restart_count > 0);
-        let unschedulable = condition(&status.conditions, "PodScheduled", "False");
+        let unschedulable = find_condition(&status.conditions, "PodScheduled", "False");
         Self {
             uid: head.uid(),
             rv: version(&head.resource_version.0),
             owner: head.owner(),
-            revision: some(&head.labels.revision_hash),
-            created: seconds(&head.creation_timestamp.0),
-            node: some(&spec.node_name),
+            revision: non_empty(&head.labels.revision_hash),
+            created: unix_seconds(&head.creation_timestamp.0),
+            node: non_empty(&spec.node_name),
             ready: if ready.is_some() { Readiness::Ready } else { Readiness::NotReady },
             ready_at: ready.map_or_else(|| "".into(), |ready| (&*ready.since.0).into()),
             restarts: worst.map_or(0, |container| container.restart_count),
-            restarted: worst.map(|container| spoken(&container.name.0)),
-            trouble: status.trouble(),
+            restarted: worst.map(|container| bounded_text(&container.name.0)),
+            trouble: status.worst_container(),
             // A kubelet also calls a pod Failed that it ends because somebody deleted it.
-            failed: status.failed().filter(|_| !terminating),
+            failed: status.failure().filter(|_| !terminating),
             over,
             terminating,
             // A pod that is gated on purpose has another reason.
             unschedulable: unschedulable
                 .filter(|condition| condition.reason.0 == "Unschedulable")
-                .map(|condition| spoken(&condition.message.0)),
+                .map(|condition| bounded_text(&condition.message.0)),
         }
     }
 }
@@ -341,32 +341,32 @@ pub(super) struct WorkloadRecord {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WorkloadSpec {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     replicas: Option<u32>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     paused: bool,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct WorkloadStatus<'a> {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     observed_generation: i64,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     desired_number_scheduled: Option<u32>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     updated_replicas: u32,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     update_revision: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     current_revision: WireText<'a>,
 }
 
 impl PodsRecord for WorkloadRecord {
     fn of(parts: &ObjectText<'_>) -> Self {
         let head = &parts.metadata;
-        let spec: WorkloadSpec = part(parts.spec);
-        let status: WorkloadStatus<'_> = part(parts.status);
+        let spec: WorkloadSpec = lenient_part(parts.spec);
+        let status: WorkloadStatus<'_> = lenient_part(parts.status);
         let seen = status.observed_generation >= head.generation;
         Self {
             uid: head.uid(),
@@ -375,8 +375,8 @@ impl PodsRecord for WorkloadRecord {
             observed: seen && !spec.paused && head.deletion_timestamp.0.is_empty(),
             desired: status.desired_number_scheduled.or(spec.replicas).unwrap_or(1),
             updated: status.updated_replicas,
-            update_revision: some(&status.update_revision),
-            current_revision: some(&status.current_revision),
+            update_revision: non_empty(&status.update_revision),
+            current_revision: non_empty(&status.current_revision),
         }
     }
 }
@@ -402,26 +402,26 @@ pub(super) struct RevisionRecord {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct ReplicaSetStatus<'a> {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     replicas: u32,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     available_replicas: u32,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     conditions: Vec<Condition<'a>>,
 }
 
 impl PodsRecord for RevisionRecord {
     fn of(parts: &ObjectText<'_>) -> Self {
         let head = &parts.metadata;
-        let spec: WorkloadSpec = part(parts.spec);
-        let status: ReplicaSetStatus<'_> = part(parts.status);
-        let refused = condition(&status.conditions, "ReplicaFailure", "True");
+        let spec: WorkloadSpec = lenient_part(parts.spec);
+        let status: ReplicaSetStatus<'_> = lenient_part(parts.status);
+        let refused = find_condition(&status.conditions, "ReplicaFailure", "True");
         let number = head.annotations.deployment_revision.0.parse().unwrap_or(parts.revision);
         Self {
             uid: head.uid(),
             owner: head.owner(),
             number,
-            hash: some(&head.labels.template_hash).or_else(|| some(&head.labels.revision_hash)),
+            hash: non_empty(&head.labels.template_hash).or_else(|| non_empty(&head.labels.revision_hash)),
             rv: version(&head.resource_version.0),
             // The server fills it in where it is not said.
             wanted: spec.replicas.unwrap_or(0),
@@ -429,22 +429,22 @@ impl PodsRecord for RevisionRecord {
             available: status.available_replicas,
             refused: refused
                 .filter(|condition| condition.reason.0 == "FailedCreate")
-                .map(|condition| spoken(&condition.message.0)),
+                .map(|condition| bounded_text(&condition.message.0)),
         }
     }
 }
 
-fn some(text: &WireText<'_>) -> Option<Arc<str>> {
+fn non_empty(text: &WireText<'_>) -> Option<Arc<str>> {
     (!text.0.is_empty()).then(|| (&*text.0).into())
 }
 
 /// Seconds since 1970; 0 for no time.
-pub(super) fn seconds(time: &str) -> i64 {
+pub(super) fn unix_seconds(time: &str) -> i64 {
     time.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
 }
 
 /// Words from the cluster for a terminal: one line, no control characters, not too long.
-pub(super) fn spoken(text: &str) -> Arc<str> {
+pub(super) fn bounded_text(text: &str) -> Arc<str> {
     let is_odd = |letter: char| {
         letter.is_control()
             || matches!(letter, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -458,8 +458,8 @@ pub(super) fn spoken(text: &str) -> Arc<str> {
             line.push(' ');
         }
         line.push_str(word);
-        if line.len() > LONGEST {
-            line.truncate(line.floor_char_boundary(LONGEST));
+        if line.len() > MAX_POD_MESSAGE_CHARS {
+            line.truncate(line.floor_char_boundary(MAX_POD_MESSAGE_CHARS));
             line.push('…');
             break;
         }

@@ -8,13 +8,13 @@ use serde_json::json;
 use super::super::call::{ApiRequest, Cluster};
 use super::super::error::{CallSubject, ClusterError, ClusterFault};
 use super::super::path;
-use super::super::write::{self, DeleteResult, JSON, PropagationPolicy};
-use super::{PODS, kind};
+use super::super::write::{self, DeleteResult, JSON_TYPE, PropagationPolicy};
+use super::{POD_KIND, kind};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{ObjectId, text_at};
 
 /// The beginning of the server's message where it cannot choose between budgets.
-const SEVERAL: &str = "This pod has more than one PodDisruptionBudget";
+const MULTIPLE_BUDGETS_TEXT: &str = "This pod has more than one PodDisruptionBudget";
 
 /// The result of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Cluster {
         name: &str,
         uid: &Uid,
     ) -> Result<EvictionResult, ClusterError> {
-        let pods = kind(&PODS);
+        let pods = kind(&POD_KIND);
         let id = ObjectId::new(&pods.gvk.group_kind(), Some(namespace), name);
         let on = CallSubject::Object(id.clone());
         let body = json!({
@@ -45,12 +45,12 @@ impl Cluster {
             "deleteOptions": { "preconditions": { "uid": uid.0 } },
         });
         let url = format!("{}/eviction", path::object(&pods, &id));
-        let ask = ApiRequest::write(Method::POST, url, JSON, write::json(&body, &on)?, on);
+        let ask = ApiRequest::write(Method::POST, url, JSON_TYPE, write::json_body(&body, &on)?, on);
         let Err(error) = self.call(ask).await else { return Ok(EvictionResult::Accepted) };
         match error.fault() {
             ClusterFault::NoObject => Ok(EvictionResult::Gone),
             ClusterFault::Disruption { message } => Ok(EvictionResult::Blocked(message.as_str().into())),
-            ClusterFault::Server { message, .. } if message.starts_with(SEVERAL) => {
+            ClusterFault::Server { message, .. } if message.starts_with(MULTIPLE_BUDGETS_TEXT) => {
                 Ok(EvictionResult::Blocked(message.as_str().into()))
             }
             // The 409 does not say whether another incarnation is the reason.
@@ -70,7 +70,7 @@ impl Cluster {
         uid: &Uid,
         rv: ResourceVersion,
     ) -> Result<DeleteResult, ClusterError> {
-        let pods = kind(&PODS);
+        let pods = kind(&POD_KIND);
         let id = ObjectId::new(&pods.gvk.group_kind(), Some(namespace), name);
         self.delete(&pods, &id, uid, rv, PropagationPolicy::Background).await
     }

@@ -16,16 +16,16 @@ use super::super::wire::WireDecoder;
 use super::decoder::{PodRecord, PodsRecord, RecordDecoder, RevisionRecord, WorkloadRecord};
 use super::store::{PodController, WorkloadStore};
 use super::warnings::{self, WarningDecoder, WarningEvent};
-use super::{CONTROLLER_REVISIONS, EVENTS, PODS, PodsChange, PodsEvent, REPLICA_SETS, kind};
+use super::{CONTROLLER_REVISIONS, EVENT_KIND, POD_KIND, PodsChange, PodsEvent, REPLICA_SETS, kind};
 use crate::engine::{Uid, WorkloadPods};
 use crate::object::ObjectId;
 
 /// Changes that come so close together are told at once.
-const TOGETHER: Duration = Duration::from_millis(20);
+const COALESCE_WINDOW: Duration = Duration::from_millis(20);
 /// Pods that are missing for so long are worth asking for the controller's words.
-const SHORT: Duration = Duration::from_millis(250);
+const MISSING_PODS_DELAY: Duration = Duration::from_millis(250);
 /// News that wait to be taken over.
-const BACKLOG: usize = 64;
+const CHANNEL_CAPACITY: usize = 64;
 
 /// A lookup of the newest revision at a generation.
 type RevisionLookup = Pin<Box<dyn Future<Output = (i64, Result<Vec<RevisionRecord>, ClusterError>)> + Send>>;
@@ -43,7 +43,7 @@ impl<R: Send + 'static> PodInformer<R> {
         selector: ListSelector,
         decoder: P,
     ) -> Self {
-        let (sink, events) = mpsc::channel(BACKLOG);
+        let (sink, events) = mpsc::channel(CHANNEL_CAPACITY);
         Self { _informer: cluster.inform(kind, selector, decoder, sink), events }
     }
 }
@@ -127,17 +127,17 @@ impl PodFollowTask {
             fields: Some(format!("metadata.name={}", id.name()).into()),
             ..within.clone()
         };
-        let (pods, sets) = (kind(&PODS), kind(&REPLICA_SETS));
+        let (pods, sets) = (kind(&POD_KIND), kind(&REPLICA_SETS));
         let has_sets = controller == PodController::Deployment;
         Some(Self {
             workload: PodInformer::new(
                 cluster,
                 workload,
                 ListSelector::Namespace(Arc::new(itself)),
-                decoder(workload),
+                record_decoder(workload),
             ),
-            pods: PodInformer::new(cluster, &pods, selected(), decoder(&pods)),
-            sets: has_sets.then(|| PodInformer::new(cluster, &sets, selected(), decoder(&sets))),
+            pods: PodInformer::new(cluster, &pods, selected(), record_decoder(&pods)),
+            sets: has_sets.then(|| PodInformer::new(cluster, &sets, selected(), record_decoder(&sets))),
             warnings: None,
             cluster: cluster.clone(),
             id: id.clone(),
@@ -162,7 +162,7 @@ impl PodFollowTask {
             match self.next_event().await {
                 FollowEvent::Workload(news) => {
                     let news = self.note_change(news);
-                    self.store.workload(news);
+                    self.store.apply_workload(news);
                 }
                 FollowEvent::Set(news) => {
                     let news = self.note_change(news);
@@ -174,11 +174,11 @@ impl PodFollowTask {
                 }
                 FollowEvent::Warning(news) => {
                     let news = self.note_change(news);
-                    self.store.warning(news, Instant::now());
+                    self.store.apply_warning(news, Instant::now());
                 }
-                FollowEvent::Listed(generation, found) => self.listed(generation, found),
+                FollowEvent::Listed(generation, found) => self.record_revisions(generation, found),
                 FollowEvent::Tell(permit) => {
-                    if let Some(news) = self.news() {
+                    if let Some(news) = self.next_change() {
                         permit.send(PodsEvent { id: self.id.clone(), change: news });
                     }
                 }
@@ -199,10 +199,12 @@ impl PodFollowTask {
         }
         let is_short = self.controller != PodController::Deployment && self.store.is_short();
         self.short = is_short.then(|| self.short.unwrap_or_else(Instant::now));
-        if self.warnings.is_none() && self.short.is_some_and(|since| since.elapsed() >= SHORT) {
+        if self.warnings.is_none() && self.short.is_some_and(|since| since.elapsed() >= MISSING_PODS_DELAY) {
             // From here on to the end: one list and one watch, whatever happens.
-            let selector = warnings::about(&self.within.namespace, &self.uid, Some("FailedCreate"));
-            self.warnings = Some(PodInformer::new(&self.cluster, &kind(&EVENTS), selector, WarningDecoder));
+            let selector =
+                warnings::warning_selector(&self.within.namespace, &self.uid, Some("FailedCreate"));
+            self.warnings =
+                Some(PodInformer::new(&self.cluster, &kind(&EVENT_KIND), selector, WarningDecoder));
         }
     }
 
@@ -220,20 +222,20 @@ impl PodFollowTask {
         self.lookup = Some((generation, Box::pin(lookup)));
     }
 
-    fn listed(&mut self, generation: i64, found: Result<Vec<RevisionRecord>, ClusterError>) {
+    fn record_revisions(&mut self, generation: i64, found: Result<Vec<RevisionRecord>, ClusterError>) {
         match found {
             Ok(revisions) => {
                 self.lookup = None;
                 self.backoff = InformerBackoff::default();
-                self.store.listed(generation, revisions);
+                self.store.set_revisions(generation, revisions);
                 self.changed.get_or_insert_with(Instant::now);
             }
             Err(error) => {
                 let reach =
                     if error.is_unreachable() { Reachability::Unreachable } else { Reachability::Reachable };
-                let wait = self.backoff.failed(reach).max(error.retry_after().unwrap_or_default());
+                let wait = self.backoff.note_failure(reach).max(error.retry_after().unwrap_or_default());
                 self.look_up(generation, wait);
-                self.failed(error, wait);
+                self.report_failure(error, wait);
             }
         }
     }
@@ -242,7 +244,7 @@ impl PodFollowTask {
     fn note_change<R>(&mut self, news: InformerChange<R>) -> InformerChange<R> {
         match news {
             InformerChange::Failed(error, wait) => {
-                self.failed(error, wait);
+                self.report_failure(error, wait);
                 // Known objects stay; the list that follows reports the changes.
                 InformerChange::Resumed
             }
@@ -253,13 +255,13 @@ impl PodFollowTask {
         }
     }
 
-    fn failed(&mut self, error: ClusterError, wait: Duration) {
+    fn report_failure(&mut self, error: ClusterError, wait: Duration) {
         self.failure = Some((error, wait));
         self.told = None;
     }
 
     /// Returns the change to report now.
-    fn news(&mut self) -> Option<PodsChange> {
+    fn next_change(&mut self) -> Option<PodsChange> {
         if let Some((error, wait)) = self.failure.take() {
             return Some(PodsChange::Failed(error, wait));
         }
@@ -272,8 +274,8 @@ impl PodFollowTask {
     /// Waits for the next turn.
     async fn next_event(&mut self) -> FollowEvent {
         let now = Instant::now();
-        let tell_at = self.changed.map(|since| since + TOGETHER);
-        let ask_at = self.short.filter(|_| self.warnings.is_none()).map(|since| since + SHORT);
+        let tell_at = self.changed.map(|since| since + COALESCE_WINDOW);
+        let ask_at = self.short.filter(|_| self.warnings.is_none()).map(|since| since + MISSING_PODS_DELAY);
         let wake = [tell_at, ask_at].into_iter().flatten().filter(|at| *at > now).min();
         let due = self.failure.is_some() || tell_at.is_some_and(|at| at <= now);
         let sleep = async {
@@ -302,7 +304,7 @@ impl PodFollowTask {
     }
 }
 
-fn decoder<R: PodsRecord>(kind: &ServedKind) -> RecordDecoder<R> {
+fn record_decoder<R: PodsRecord>(kind: &ServedKind) -> RecordDecoder<R> {
     RecordDecoder::new(kind.gvk.group_kind())
 }
 
@@ -314,7 +316,7 @@ async fn list(
 ) -> Result<Vec<RevisionRecord>, ClusterError> {
     let (mut all, mut next) = (Vec::new(), None);
     loop {
-        let (page, meta) = cluster.page(kind, selector, next.as_deref(), &decoder(kind)).await?;
+        let (page, meta) = cluster.read_page(kind, selector, next.as_deref(), &record_decoder(kind)).await?;
         all.extend(page.into_iter().map(|seen| seen.record));
         next = meta.next().map(str::to_owned);
         if next.is_none() {

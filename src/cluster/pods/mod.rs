@@ -29,7 +29,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub(super) use decoder::{Condition, condition};
+pub(super) use decoder::{Condition, find_condition};
 pub use evict::EvictionResult;
 pub use warnings::ObjectWarning;
 
@@ -39,12 +39,12 @@ use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::{ServedKind, ServedScope};
 use crate::engine::{Uid, WorkloadPods};
-use crate::object::{Gvk, ObjectId, at, text_at};
+use crate::object::{Gvk, ObjectId, text_at, value_at};
 
 /// Group, version, kind and plural of what every cluster serves.
 type BuiltinKind = [&'static str; 4];
-const PODS: BuiltinKind = ["", "v1", "Pod", "pods"];
-const EVENTS: BuiltinKind = ["", "v1", "Event", "events"];
+const POD_KIND: BuiltinKind = ["", "v1", "Pod", "pods"];
+const EVENT_KIND: BuiltinKind = ["", "v1", "Event", "events"];
 const REPLICA_SETS: BuiltinKind = ["apps", "v1", "ReplicaSet", "replicasets"];
 const CONTROLLER_REVISIONS: BuiltinKind = ["apps", "v1", "ControllerRevision", "controllerrevisions"];
 
@@ -109,7 +109,7 @@ impl Cluster {
         selector: &str,
         sink: mpsc::Sender<PodsEvent>,
     ) -> Option<PodFollower> {
-        let controller = controller(id)?;
+        let controller = pod_controller(id)?;
         let followed = FollowedWorkload { controller, kind: workload, id, uid, selector };
         let follow = PodFollowTask::new(self, followed, sink.clone())?;
         let id = id.clone();
@@ -123,7 +123,7 @@ impl Cluster {
     }
 }
 
-fn controller(id: &ObjectId) -> Option<PodController> {
+fn pod_controller(id: &ObjectId) -> Option<PodController> {
     [
         ("Deployment", PodController::Deployment),
         ("StatefulSet", PodController::StatefulSet),
@@ -136,7 +136,7 @@ fn controller(id: &ObjectId) -> Option<PodController> {
 /// Returns the `spec.selector` of a workload as the label selector of a URL. None where it has
 /// none, or one that cannot be read: such a selector would select too much.
 pub fn pod_selector(workload: &Value) -> Option<String> {
-    let selector = at(workload, &["spec", "selector"])?.as_object()?;
+    let selector = value_at(workload, &["spec", "selector"])?.as_object()?;
     let mut terms = Vec::new();
     if let Some(labels) = selector.get("matchLabels") {
         for (key, value) in labels.as_object()? {

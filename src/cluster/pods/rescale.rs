@@ -33,8 +33,8 @@ impl Cluster {
             "spec": { "replicas": replicas },
         });
         let url = format!("{}/scale", path::object(&sets, &id));
-        let url = path::query(url, &[("fieldManager", FIELD_MANAGER)]);
-        let body = write::json(&patch, &on)?;
+        let url = path::with_query(url, &[("fieldManager", FIELD_MANAGER)]);
+        let body = write::json_body(&patch, &on)?;
         self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
     }
 }

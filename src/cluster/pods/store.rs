@@ -95,7 +95,7 @@ enum Arrival {
 }
 
 impl ObservedPod {
-    fn first(record: PodRecord, coming: Arrival, now: Instant) -> Self {
+    fn new(record: PodRecord, coming: Arrival, now: Instant) -> Self {
         let is_old = coming == Arrival::WithFirstList;
         let mark = PodHistory {
             first: now,
@@ -109,7 +109,7 @@ impl ObservedPod {
     }
 
     /// Returns the same pod, seen again.
-    fn updated(self, record: PodRecord, now: Instant) -> Self {
+    fn update(self, record: PodRecord, now: Instant) -> Self {
         let (before, old) = (self.record, self.history);
         let is_ready = record.ready == Readiness::Ready;
         // A time of its own tells a moment in which it was not Ready, even if that was not seen.
@@ -131,7 +131,7 @@ impl ObservedPod {
         Self { record: PodRecord { failed, ..record }, history: mark }
     }
 
-    fn facts(&self, name: &Arc<str>, revision: Option<Arc<str>>) -> PodFacts {
+    fn pod_facts(&self, name: &Arc<str>, revision: Option<Arc<str>>) -> PodFacts {
         let (pod, mark) = (&self.record, &self.history);
         let trouble = pod.trouble.clone().zip(mark.trouble);
         let unschedulable = pod.unschedulable.clone().zip(mark.unschedulable);
@@ -201,7 +201,7 @@ impl WorkloadStore {
         }
     }
 
-    pub(super) fn workload(&mut self, news: InformerChange<WorkloadRecord>) {
+    pub(super) fn apply_workload(&mut self, news: InformerChange<WorkloadRecord>) {
         self.workload.take(news);
     }
 
@@ -209,16 +209,16 @@ impl WorkloadStore {
         self.sets.take(news);
     }
 
-    pub(super) fn warning(&mut self, news: InformerChange<WarningEvent>, now: Instant) {
-        self.warnings.take(with(news, |_, warning| (warning, now)));
+    pub(super) fn apply_warning(&mut self, news: InformerChange<WarningEvent>, now: Instant) {
+        self.warnings.take(map_change(news, |_, warning| (warning, now)));
     }
 
     pub(super) fn pod(&mut self, news: InformerChange<PodRecord>, now: Instant) {
         let coming = if self.pods.synced { Arrival::Later } else { Arrival::WithFirstList };
         let known = &self.pods.objects;
-        let news = with(news, |name, record| match known.get(name) {
-            Some(seen) if seen.record.uid == record.uid => seen.clone().updated(record, now),
-            _ => ObservedPod::first(record, coming, now),
+        let news = map_change(news, |name, record| match known.get(name) {
+            Some(seen) if seen.record.uid == record.uid => seen.clone().update(record, now),
+            _ => ObservedPod::new(record, coming, now),
         });
         let there =
             if let InformerChange::Apply(_, seen) = &news { Some(seen.record.uid.clone()) } else { None };
@@ -226,7 +226,7 @@ impl WorkloadStore {
             let is_gone = there.as_ref() != Some(&seen.record.uid);
             let revision = self.revision(&seen.record);
             if is_gone && seen.history.failed.is_some() && revision.is_some() {
-                self.lost = Some(seen.facts(&name, revision));
+                self.lost = Some(seen.pod_facts(&name, revision));
             }
         }
     }
@@ -234,7 +234,7 @@ impl WorkloadStore {
     /// Returns the generation for which the newest revision must be looked up, if that is to be
     /// done.
     pub(super) fn wanted_lookup(&self) -> Option<i64> {
-        let workload = self.current().filter(|workload| workload.observed)?;
+        let workload = self.current_workload().filter(|workload| workload.observed)?;
         let known = self.listed.as_ref().map(|(generation, _)| *generation);
         let needed = self.controller != PodController::StatefulSet && known != Some(workload.generation);
         needed.then_some(workload.generation)
@@ -242,14 +242,14 @@ impl WorkloadStore {
 
     /// Takes over what a list of all revisions has shown, asked for after the generation was
     /// observed.
-    pub(super) fn listed(&mut self, generation: i64, revisions: Vec<RevisionRecord>) {
+    pub(super) fn set_revisions(&mut self, generation: i64, revisions: Vec<RevisionRecord>) {
         let own = revisions.into_iter().filter(|revision| revision.owner.as_ref() == Some(&self.uid));
         self.listed = Some((generation, own.max_by_key(|revision| revision.number)));
     }
 
     /// Returns whether pods are missing, so that the words of the controller matter.
     pub(super) fn is_short(&self) -> bool {
-        let known = self.current().filter(|_| self.pods.synced);
+        let known = self.current_workload().filter(|_| self.pods.synced);
         known.is_some_and(|workload| {
             let there = self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
             (there.filter(|seen| !seen.record.over).count() as u32) < workload.desired
@@ -271,7 +271,7 @@ impl WorkloadStore {
             }
             self.newest.clone_from(&newest);
         }
-        let message = self.refusal();
+        let message = self.creation_refusal();
         self.refused_since = message.as_ref().map(|_| self.refused_since.unwrap_or(now));
         let refused =
             message.zip(self.refused_since).map(|(message, since)| PodCreationFailure { message, since });
@@ -279,19 +279,19 @@ impl WorkloadStore {
         let mut pods: Vec<(i64, PodFacts)> = Vec::new();
         for (name, seen) in &self.pods.objects {
             if self.is_own(&seen.record) {
-                pods.push((seen.record.created, seen.facts(name, self.revision(&seen.record))));
+                pods.push((seen.record.created, seen.pod_facts(name, self.revision(&seen.record))));
             }
         }
         pods.sort_by_key(|(created, _)| *created);
         let lost = self.lost.clone().filter(|pod| newest.is_some() && pod.revision == newest).map(Box::new);
-        let known = self.current().filter(|workload| workload.observed);
+        let known = self.current_workload().filter(|workload| workload.observed);
         let current = known.and_then(|workload| workload.current_revision.clone());
         let pods = pods.into_iter().map(|(_, pod)| pod).collect();
-        Some(WorkloadPods { rv, newest, current, pods, sets: self.asking_sets(), lost, refused })
+        Some(WorkloadPods { rv, newest, current, pods, sets: self.active_sets(), lost, refused })
     }
 
     /// Returns the `ReplicaSets` of this Deployment that ask for pods.
-    fn asking_sets(&self) -> Box<[ReplicaSetFacts]> {
+    fn active_sets(&self) -> Box<[ReplicaSetFacts]> {
         let is_asking = |set: &RevisionRecord| set.owner.as_ref() == Some(&self.uid) && set.wanted > 0;
         let sets = self.sets.objects.iter().filter(|(_, set)| is_asking(set));
         let facts = sets.map(|(name, set)| ReplicaSetFacts {
@@ -306,16 +306,16 @@ impl WorkloadStore {
     }
 
     /// Returns the workload, in the incarnation that is followed.
-    fn current(&self) -> Option<&WorkloadRecord> {
+    fn current_workload(&self) -> Option<&WorkloadRecord> {
         self.workload.objects.values().find(|workload| workload.uid == self.uid)
     }
 
     /// Returns the ReplicaSet that keeps a pod, if it is one of this Deployment's.
     fn set_of(&self, pod: &PodRecord) -> Option<&RevisionRecord> {
-        self.own_sets().find(|set| pod.owner.as_ref() == Some(&set.uid))
+        self.owned_sets().find(|set| pod.owner.as_ref() == Some(&set.uid))
     }
 
-    fn own_sets(&self) -> impl Iterator<Item = &RevisionRecord> {
+    fn owned_sets(&self) -> impl Iterator<Item = &RevisionRecord> {
         self.sets.objects.values().filter(|set| set.owner.as_ref() == Some(&self.uid))
     }
 
@@ -336,15 +336,15 @@ impl WorkloadStore {
     }
 
     fn find_newest(&mut self) -> Option<Arc<str>> {
-        let workload = self.current().filter(|workload| workload.observed)?.clone();
+        let workload = self.current_workload().filter(|workload| workload.observed)?.clone();
         match self.controller {
             PodController::StatefulSet => workload.update_revision,
-            PodController::DaemonSet => self.newest_listed(workload.generation)?.hash.clone(),
-            PodController::Deployment => self.newest_set(&workload)?.hash.clone(),
+            PodController::DaemonSet => self.newest_revision(workload.generation)?.hash.clone(),
+            PodController::Deployment => self.newest_replica_set(&workload)?.hash.clone(),
         }
     }
 
-    fn newest_listed(&self, generation: i64) -> Option<&RevisionRecord> {
+    fn newest_revision(&self, generation: i64) -> Option<&RevisionRecord> {
         let (at, revision) = self.listed.as_ref()?;
         revision.as_ref().filter(|_| *at == generation)
     }
@@ -354,9 +354,9 @@ impl WorkloadStore {
     /// A list from after the generation was observed shows every ReplicaSet that was renumbered for
     /// it. But a change that also scales is observed before its ReplicaSet is made: only then does
     /// the count of updated pods belong to the newest one that there is.
-    fn newest_set(&mut self, workload: &WorkloadRecord) -> Option<RevisionRecord> {
-        let listed = self.newest_listed(workload.generation)?.number;
-        let best = self.own_sets().max_by_key(|set| set.number).filter(|set| set.number >= listed)?.clone();
+    fn newest_replica_set(&mut self, workload: &WorkloadRecord) -> Option<RevisionRecord> {
+        let listed = self.newest_revision(workload.generation)?.number;
+        let best = self.owned_sets().max_by_key(|set| set.number).filter(|set| set.number >= listed)?.clone();
         let key = (workload.generation, best.number);
         if self.confirmed != Some(key) {
             if best.replicas != workload.updated {
@@ -368,10 +368,10 @@ impl WorkloadStore {
     }
 
     /// Returns why pods cannot be created, in the controller's words.
-    fn refusal(&mut self) -> Option<Arc<str>> {
+    fn creation_refusal(&mut self) -> Option<Arc<str>> {
         if self.controller == PodController::Deployment {
-            let workload = self.current().filter(|workload| workload.observed)?.clone();
-            return self.newest_set(&workload)?.refused;
+            let workload = self.current_workload().filter(|workload| workload.observed)?.clone();
+            return self.newest_replica_set(&workload)?.refused;
         }
         if !self.is_short() {
             return None;
@@ -392,7 +392,7 @@ impl WorkloadStore {
 }
 
 /// Returns the same news with another record.
-fn with<A, B>(news: InformerChange<A>, make: impl FnOnce(&str, A) -> B) -> InformerChange<B> {
+fn map_change<A, B>(news: InformerChange<A>, make: impl FnOnce(&str, A) -> B) -> InformerChange<B> {
     match news {
         InformerChange::Apply(id, record) => {
             let record = make(id.name(), record);

@@ -9,18 +9,18 @@ use super::super::call::Cluster;
 use super::super::error::ClusterError;
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
-use super::super::wire::{DecodedObject, WireDecoder, WireText, lax, version};
-use super::decoder::{seconds, spoken};
-use super::{EVENTS, kind};
+use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, version};
+use super::decoder::{bounded_text, unix_seconds};
+use super::{EVENT_KIND, kind};
 use crate::engine::Uid;
 use crate::object::ObjectId;
 
 /// The maximum number of warnings reported.
-const MOST: usize = 5;
+const MAX_WARNINGS: usize = 5;
 /// The maximum number of pages read for one object.
-const PAGES: usize = 4;
+const MAX_PAGES: usize = 4;
 /// The prefix by which client-go marks events that it combined.
-const COMBINED: &str = "(combined from similar events): ";
+const COMBINED_EVENT_PREFIX: &str = "(combined from similar events): ";
 
 /// One warning.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,56 +62,56 @@ impl std::fmt::Display for ObjectWarning {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct RawEvent<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     metadata: EventMetadata<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     involved_object: InvolvedObject<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     reason: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     message: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     event_time: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     last_timestamp: WireText<'a>,
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     count: u64,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     series: EventSeries<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     reporting_component: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct EventMetadata<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     namespace: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     resource_version: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     creation_timestamp: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct InvolvedObject<'a> {
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     kind: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     name: WireText<'a>,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     uid: WireText<'a>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct EventSeries<'a> {
-    #[serde(deserialize_with = "lax")]
+    #[serde(deserialize_with = "lenient")]
     count: u64,
-    #[serde(borrow, deserialize_with = "lax")]
+    #[serde(borrow, deserialize_with = "lenient")]
     last_observed_time: WireText<'a>,
 }
 
@@ -125,16 +125,18 @@ impl WireDecoder for WarningDecoder {
     fn decode(&self, text: &str) -> Option<DecodedObject<WarningEvent>> {
         let raw: RawEvent<'_> = serde_json::from_str(text).ok()?;
         let meta = &raw.metadata;
-        let id = ObjectId::new(&kind(&EVENTS).gvk.group_kind(), Some(&meta.namespace.0), &meta.name.0);
+        let id = ObjectId::new(&kind(&EVENT_KIND).gvk.group_kind(), Some(&meta.namespace.0), &meta.name.0);
         let times =
             [&raw.series.last_observed_time, &raw.last_timestamp, &raw.event_time, &meta.creation_timestamp];
         let about = &raw.involved_object;
         let record = WarningEvent {
             about: Uid((&*about.uid.0).into()),
-            whose: spoken(&format!("{} {}", about.kind.0, about.name.0)),
-            reason: spoken(&raw.reason.0),
-            message: spoken(raw.message.0.strip_prefix(COMBINED).unwrap_or(&raw.message.0)),
-            at: times.iter().map(|time| seconds(&time.0)).find(|at| *at != 0).unwrap_or(0),
+            whose: bounded_text(&format!("{} {}", about.kind.0, about.name.0)),
+            reason: bounded_text(&raw.reason.0),
+            message: bounded_text(
+                raw.message.0.strip_prefix(COMBINED_EVENT_PREFIX).unwrap_or(&raw.message.0),
+            ),
+            at: times.iter().map(|time| unix_seconds(&time.0)).find(|at| *at != 0).unwrap_or(0),
             count: raw.count.max(raw.series.count).max(1),
             own: raw.reporting_component.0 == FIELD_MANAGER,
         };
@@ -143,7 +145,7 @@ impl WireDecoder for WarningDecoder {
 }
 
 /// Returns the warnings about one object, and of one reason where that is given.
-pub(super) fn about(namespace: &str, uid: &Uid, reason: Option<&str>) -> ListSelector {
+pub(super) fn warning_selector(namespace: &str, uid: &Uid, reason: Option<&str>) -> ListSelector {
     let reason = reason.map(|reason| format!(",reason={reason}")).unwrap_or_default();
     ListSelector::Namespace(Arc::new(NamespaceSelector {
         namespace: namespace.into(),
@@ -155,23 +157,27 @@ pub(super) fn about(namespace: &str, uid: &Uid, reason: Option<&str>) -> ListSel
 impl Cluster {
     /// Reads the last few warnings about some objects of a namespace, as a workload and one of its
     /// pods: newest last, each text once. Costs a list per object.
-    pub async fn warnings(&self, namespace: &str, of: &[Uid]) -> Result<Vec<ObjectWarning>, ClusterError> {
-        let events = kind(&EVENTS);
+    pub async fn read_warnings(
+        &self,
+        namespace: &str,
+        of: &[Uid],
+    ) -> Result<Vec<ObjectWarning>, ClusterError> {
+        let events = kind(&EVENT_KIND);
         let mut all = Vec::new();
         for uid in of {
-            all.extend(self.warnings_of(&events, &about(namespace, uid, None)).await?);
+            all.extend(self.list_warnings(&events, &warning_selector(namespace, uid, None)).await?);
         }
-        Ok(last(all))
+        Ok(last_warnings(all))
     }
 
-    async fn warnings_of(
+    async fn list_warnings(
         &self,
         events: &ServedKind,
         selector: &ListSelector,
     ) -> Result<Vec<WarningEvent>, ClusterError> {
         let (mut all, mut next) = (Vec::new(), None);
-        for _ in 0..PAGES {
-            let (page, meta) = self.page(events, selector, next.as_deref(), &WarningDecoder).await?;
+        for _ in 0..MAX_PAGES {
+            let (page, meta) = self.read_page(events, selector, next.as_deref(), &WarningDecoder).await?;
             all.extend(page.into_iter().map(|seen| seen.record).filter(|warning| !warning.own));
             next = meta.next().map(str::to_owned);
             if next.is_none() {
@@ -183,7 +189,7 @@ impl Cluster {
 }
 
 /// Returns the last few, newest last; what was said twice counts as said last.
-fn last(mut all: Vec<WarningEvent>) -> Vec<ObjectWarning> {
+fn last_warnings(mut all: Vec<WarningEvent>) -> Vec<ObjectWarning> {
     all.sort_by_key(|warning| std::cmp::Reverse(warning.at));
     let mut told: Vec<ObjectWarning> = Vec::new();
     for WarningEvent { whose, reason, message, count, .. } in all {
@@ -192,7 +198,7 @@ fn last(mut all: Vec<WarningEvent>) -> Vec<ObjectWarning> {
         };
         if let Some(other) = told.iter_mut().find(is_same) {
             other.count += count;
-        } else if told.len() < MOST {
+        } else if told.len() < MAX_WARNINGS {
             told.push(ObjectWarning { whose, reason, message, count });
         }
     }

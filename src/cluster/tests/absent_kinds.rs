@@ -53,7 +53,7 @@ async fn a_kind_is_absent_only_where_nothing_speaks_for_it() {
             ScriptedReply::Whole(code, "", body.to_string())
         })
         .await;
-        let absent = fake.cluster.absent(&kinds).await.ok();
+        let absent = fake.cluster.find_absent_kinds(&kinds).await.ok();
         let expected = ["Gone.shop.org", "Old.gone.org"].map(GroupKind::parse);
         assert_eq!(absent, ready.then(|| expected.into()));
     }

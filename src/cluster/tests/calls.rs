@@ -241,7 +241,8 @@ async fn a_kubeconfig_that_names_another_cluster_now_ends_all_calls() {
         let class = wrote.as_ref().err().map(crate::cluster::ClusterError::class);
         let words = wrote.map_or_else(|error| error.to_string(), |applied| applied.live.uid.to_string());
         assert!(words.contains(expected), "{words}");
-        let astray = tokio::time::timeout(Duration::from_millis(50), old.cluster.gone_astray()).await;
+        let astray =
+            tokio::time::timeout(Duration::from_millis(50), old.cluster.wait_for_other_cluster()).await;
         assert_eq!(astray.is_ok(), class == Some(ErrorClass::Config), "{expected}");
         let writes = now.asked().iter().filter(|asked| asked.method != "GET").count();
         assert_eq!(writes, usize::from(uid == "old" && token == "new"), "{expected}");
@@ -289,8 +290,13 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
             .unwrap();
     });
     let look = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(fake.asked().len(), 3);
+        let begun = async {
+            while fake.asked().len() < 3 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), begun).await.unwrap();
+        // A fourth write would have been sent before this read.
         fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
         assert_eq!(fake.asked().len(), 4);
     };
@@ -406,7 +412,7 @@ async fn discovery_tells_unknown_from_unserved() {
     let get = |api_version: &str, kind: &str| kinds.get(&Gvk::from_api_version(api_version, kind));
     let KindLookup::Served(thing) = get("x.io/v1", "Thing") else { panic!() };
     assert_eq!(
-        (&*thing.plural, thing.scope, thing.allows("patch")),
+        (&*thing.plural, thing.scope, thing.is_allowed("patch")),
         ("things", ServedScope::Namespaced, true)
     );
     assert!(matches!(get("v1", "Thing"), KindLookup::Served(_)));
@@ -417,8 +423,8 @@ async fn discovery_tells_unknown_from_unserved() {
     assert_eq!(get("x.io/v1", "Other"), KindLookup::Unserved { versions: vec![] });
     assert_eq!(get("y.io/v1", "Thing"), KindLookup::Unserved { versions: vec![] });
     assert_eq!(get("metrics.k8s.io/v1beta1", "PodMetrics"), KindLookup::Unknown);
-    assert_eq!(kinds.preferred(&GroupKind::new("metrics.k8s.io", "PodMetrics")), KindLookup::Unknown);
-    let KindLookup::Served(thing) = kinds.preferred(&GroupKind::new("x.io", "Thing")) else { panic!() };
+    assert_eq!(kinds.preferred_kind(&GroupKind::new("metrics.k8s.io", "PodMetrics")), KindLookup::Unknown);
+    let KindLookup::Served(thing) = kinds.preferred_kind(&GroupKind::new("x.io", "Thing")) else { panic!() };
     assert_eq!(&*thing.gvk.version, "v2");
     assert_eq!(kinds.scopes().count(), 2);
     assert_eq!(kinds.unknown_groups(), BTreeSet::from(["metrics.k8s.io"]));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::classify::{answer, credentials};
+use crate::cluster::classify::{classify_answer, classify_auth};
 use crate::cluster::{
     CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField, RetryAdvice,
 };
@@ -32,7 +32,7 @@ fn check(
     retry: RetryAdvice,
     expected: &ClusterFault,
 ) -> ClusterError {
-    let error = answer(code, None, body, config_map());
+    let error = classify_answer(code, None, body, config_map());
     assert_eq!(error.fault(), expected);
     assert_eq!((error.class(), error.retry()), (class, retry), "{error}");
     error
@@ -85,7 +85,7 @@ fn conflicts_tell_version_from_manager() {
 #[test]
 fn missing_things_are_told_apart() {
     let check_missing = |body: &[u8], expected: &ClusterFault| {
-        assert_eq!(answer(404, None, body, config_map()).fault(), expected);
+        assert_eq!(classify_answer(404, None, body, config_map()).fault(), expected);
     };
     let of = |kind: &str, name: &str| format!(r#","details":{{"name":"{name}","kind":"{kind}"}}"#);
     check_missing(
@@ -103,7 +103,7 @@ fn missing_things_are_told_apart() {
     check_missing(b"404 page not found\n", &ClusterFault::NoKind);
     let namespace = CallSubject::Object(ObjectId::new(&GroupKind::new("", "Namespace"), None, "none"));
     let body = status(404, "NotFound", "", &of("namespaces", "none"));
-    assert_eq!(*answer(404, None, &body, namespace).fault(), ClusterFault::NoObject);
+    assert_eq!(*classify_answer(404, None, &body, namespace).fault(), ClusterFault::NoObject);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn an_unknown_field_is_no_trouble_of_the_server() {
     let expected = ClusterFault::Invalid { fields: vec![field], message: message.to_owned() };
     check(500, &body, ErrorClass::Invalid, RetryAdvice::Slowly, &expected);
     let two = "failed to create typed patch object (/w; apps/v1, Kind=Deployment): errors:\n  .spec.a: field not declared in schema\n  .spec.b: field not declared in schema";
-    let error = answer(500, None, &status(500, "", two, ""), config_map());
+    let error = classify_answer(500, None, &status(500, "", two, ""), config_map());
     let ClusterFault::Invalid { fields, .. } = error.fault() else { panic!("{error}") };
     assert_eq!(fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>(), [".spec.a", ".spec.b"]);
 }
@@ -173,7 +173,7 @@ fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
         let cause =
             serde_json::json!({"causes": [{"reason": "FieldValueInvalid", "message": text, "field": field}]});
         let body = status(422, "Invalid", &whole, &format!(r#","details":{cause}"#));
-        let error = answer(422, None, &body, config_map());
+        let error = classify_answer(422, None, &body, config_map());
         assert_eq!(error.reason(), expected);
     }
     let dump =
@@ -191,7 +191,8 @@ fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
 
 #[test]
 fn the_systems_words_come_without_their_number() {
-    let check = |text: &str, expected: &str| assert_eq!(crate::cluster::classify::numberless(text), expected);
+    let check =
+        |text: &str, expected: &str| assert_eq!(crate::cluster::classify::without_errno(text), expected);
     check("tcp: Connection refused (os error 111)", "tcp: Connection refused");
     check("a (os error 1), b (os error 2): c", "a, b: c");
     check("plain", "plain");
@@ -266,7 +267,8 @@ fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
         RetryAdvice::Soon,
         &ClusterFault::Expired,
     );
-    let busy = |header: Option<&str>, body: &[u8]| answer(429, header, body, config_map()).retry_after();
+    let busy =
+        |header: Option<&str>, body: &[u8]| classify_answer(429, header, body, config_map()).retry_after();
     assert_eq!(busy(Some("3"), b"Too many requests, please try again later."), Some(Duration::from_secs(3)));
     assert_eq!(busy(Some("86400"), b""), Some(Duration::from_mins(1)));
     assert_eq!(busy(Some("Wed, 21 Oct 2026 07:28:00 GMT"), b""), None);
@@ -274,7 +276,7 @@ fn overload_outage_and_webhooks_are_retried_in_their_own_pace() {
         busy(None, &status(429, "", "", r#","details":{"retryAfterSeconds":7}"#)),
         Some(Duration::from_secs(7))
     );
-    let proxy = answer(502, None, b"<html>Bad Gateway</html>", config_map());
+    let proxy = classify_answer(502, None, b"<html>Bad Gateway</html>", config_map());
     assert_eq!(proxy.class(), ErrorClass::Transient);
 }
 
@@ -302,13 +304,13 @@ fn no_word_about_a_secret_holds_a_value() {
     ];
     for body in bodies {
         for code in [400, 403, 404, 409, 422, 429, 500, 503] {
-            let error = answer(code, None, &body, secret());
+            let error = classify_answer(code, None, &body, secret());
             let said = format!("{error} {error:?} {}", error.reason());
             assert!(!said.contains("hunter2"), "{code}: {said}");
             assert!(said.contains("Secret shop/s"), "{said}");
         }
     }
-    let wrong = answer(
+    let wrong = classify_answer(
         422,
         None,
         &status(422, "Invalid", "x", r#","details":{"causes":[{"message":"m","field":"data[a]"}]}"#),
@@ -329,7 +331,7 @@ fn what_a_credential_plugin_says_is_told_without_what_looks_like_a_token() {
     let cmd = "plugin --password hunter2hunter2hunter2".to_owned();
     let error = kube::client::AuthError::AuthExecRun { cmd, out: Box::new(out) };
     assert_eq!(
-        credentials(&error).to_string(),
+        classify_auth(&error).to_string(),
         "the credential plugin failed (exit status: 1): https://***@idp.example.org says no to ***: log in again"
     );
 }

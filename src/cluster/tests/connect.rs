@@ -4,7 +4,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::fake::kubeconfig_text;
-use crate::cluster::connect::merged;
+use crate::cluster::connect::merge_kubeconfigs;
 use crate::cluster::{Cluster, Connection, proxy};
 use crate::object::ErrorClass;
 
@@ -50,7 +50,7 @@ async fn a_kubeconfig_that_cannot_be_used_is_named() {
     let good = file(&dir, "good", &kubeconfig_text("prod", "http://127.0.0.1:1", "token: hunter2"));
     check_error(with(good.clone(), Some("test")), &["the kubeconfig has no context test; it has prod"]).await;
     let cluster = Cluster::connect(&with(good, Some("prod"))).await.unwrap();
-    assert_eq!((cluster.context(), cluster.default_namespace()), ("prod", "default"));
+    assert_eq!((cluster.context_name(), cluster.default_namespace()), ("prod", "default"));
     assert!(!format!("{cluster:?}").contains("hunter2"));
 }
 
@@ -224,12 +224,12 @@ fn kubeconfigs_are_merged_and_the_first_wins() {
     let one = file(&dir, "one", &kubeconfig_text("one", "http://1.1.1.1", "token: a"));
     let two = file(&dir, "two", &kubeconfig_text("two", "http://2.2.2.2", "token: b"));
     let again = file(&dir, "again", &kubeconfig_text("one", "http://3.3.3.3", "token: c"));
-    let config = merged(&[dir.path().join("none"), one, two, again]).unwrap();
+    let config = merge_kubeconfigs(&[dir.path().join("none"), one, two, again]).unwrap();
     assert_eq!(config.current_context.as_deref(), Some("one"));
     let servers: Vec<&str> =
         config.clusters.iter().filter_map(|named| named.cluster.as_ref()?.server.as_deref()).collect();
     assert_eq!(servers, ["http://1.1.1.1", "http://2.2.2.2"]);
-    let error = merged(&[dir.path().join("none")]).unwrap_err();
+    let error = merge_kubeconfigs(&[dir.path().join("none")]).unwrap_err();
     assert!(error.to_string().contains("KUBECONFIG names no file that exists: "), "{error}");
 }
 

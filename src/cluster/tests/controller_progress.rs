@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::controller_progress;
-use crate::cluster::controller_progress::failed_before;
+use crate::cluster::controller_progress::is_failed_before;
 use crate::engine::RolloutPhase::{self, FirstStart, Recovering, Replacing, Settled};
 use crate::object::GroupKind;
 
@@ -180,7 +180,7 @@ fn a_failure_from_before_our_last_write_is_no_news() {
     let check = |kind: &str, reason: &str, told: &str, written: &str, expected: bool| {
         let condition = json!({ "type": "Progressing", "reason": reason, "lastUpdateTime": told });
         let object = json!({ "status": { "conditions": [condition] } });
-        let found = failed_before(&GroupKind::new("apps", kind), &object, written);
+        let found = is_failed_before(&GroupKind::new("apps", kind), &object, written);
         assert_eq!(found, expected, "{kind} {reason} {told} {written}");
     };
     let (early, late) = ("2026-01-01T10:00:00Z", "2026-01-01T10:00:01Z");

@@ -113,7 +113,7 @@ async fn what_goes_ahead_does_not_wait_for_a_plugin_that_hangs() {
     let text = kubeconfig_text("double", &format!("http://{}", fake.address()), &exec);
     std::fs::write(fake.kubeconfig(), text).unwrap();
     assert_eq!(fake.cluster.try_anew().await.unwrap(), None);
-    let asked = tokio::time::timeout(Duration::from_secs(30), fake.cluster.leases("x")).await;
+    let asked = tokio::time::timeout(Duration::from_secs(30), fake.cluster.list_leases("x")).await;
     let error = asked.expect("it ends before the plugin does").unwrap_err();
     assert_eq!(error.reason(), "the credential plugin gives no answer");
 }

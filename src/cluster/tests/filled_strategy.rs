@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::filled_strategy::{OmittedStrategy, owned};
+use crate::cluster::filled_strategy::{OmittedStrategy, own_filled_entries};
 use crate::object::GroupKind;
 
 fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -17,7 +17,11 @@ fn what_the_api_server_filled_in_becomes_ours_alone() {
             "metadata": { "managedFields": before },
             "spec": { "strategy": { "rollingUpdate": rolling } },
         });
-        assert_eq!(owned(&live, "strategy"), expected.map(<[Value]>::to_vec), "{rolling} {before:?}");
+        assert_eq!(
+            own_filled_entries(&live, "strategy"),
+            expected.map(<[Value]>::to_vec),
+            "{rolling} {before:?}"
+        );
     };
     let filled = json!({ "maxSurge": "25%", "maxUnavailable": 0 });
     let all = json!({ ".": {}, "f:maxSurge": {}, "f:maxUnavailable": {} });

@@ -287,7 +287,7 @@ async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
         FakeApiServer::start(|_, _| ScriptedReply::Held([seen("a", 1), end_of_list(2)].concat())).await;
     let (informer, mut events) = inform(&fake);
     told(&mut events, 3).await;
-    let signs = fake.cluster.heartbeats().signs();
+    let signs = fake.cluster.heartbeats().statuses();
     let [sign] = &signs[..] else { panic!("{signs:?}") };
     assert_eq!(&*sign.name, "the watch over ConfigMap");
     // No later than the server itself ends the watch, with some patience.
@@ -295,7 +295,7 @@ async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
     let WatchTimeouts { lifetime, grace, .. } = fake.cluster.watch_timeouts();
     assert!(wait > Duration::ZERO && wait <= lifetime + grace + Duration::from_mins(1), "{wait:?}");
     drop(informer);
-    while !fake.cluster.heartbeats().signs().is_empty() {
+    while !fake.cluster.heartbeats().statuses().is_empty() {
         tokio::task::yield_now().await;
     }
 }

@@ -39,7 +39,7 @@ async fn a_parent_is_read_and_only_its_difference_written() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
     let object = stored(&annotations, &json!({ "finished": "x" }));
     let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
-    let read = fake.cluster.inventory("rhumb-system", "web").await.unwrap().unwrap();
+    let read = fake.cluster.read_inventory("rhumb-system", "web").await.unwrap().unwrap();
     assert_eq!(read, inventory());
     // Nothing to write: no call.
     assert_eq!(
@@ -76,7 +76,7 @@ async fn a_parent_is_read_and_only_its_difference_written() {
 async fn a_parent_of_another_tool_is_left_alone() {
     let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
     let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
-    let error = fake.cluster.inventory("rhumb-system", "web").await.unwrap_err();
+    let error = fake.cluster.read_inventory("rhumb-system", "web").await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Config);
     assert!(error.to_string().contains("it is the inventory of kubectl/v1.36"), "{error}");
 }
@@ -86,7 +86,7 @@ async fn a_config_map_that_is_no_inventory_is_left_alone() {
     let read = async |metadata: Value, data: Value| {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
         let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
-        fake.cluster.inventory("rhumb-system", "web").await.map(|found| found.is_some())
+        fake.cluster.read_inventory("rhumb-system", "web").await.map(|found| found.is_some())
     };
     let data = json!({ "rhumb.yaml": "a" });
     for metadata in [json!({}), json!({"labels": {"app": "web"}, "annotations": {"example.org/a": "b"}})] {
@@ -126,7 +126,7 @@ async fn a_missing_namespace_is_made_with_the_parent() {
         }
     })
     .await;
-    assert_eq!(fake.cluster.inventory("rhumb-system", "web").await.unwrap(), None);
+    assert_eq!(fake.cluster.read_inventory("rhumb-system", "web").await.unwrap(), None);
     let made = fake.cluster.save_inventory("rhumb-system", "web", None, &inventory()).await.unwrap();
     assert_eq!(made.known, Some((Uid("u-1".into()), ResourceVersion(7))));
     assert_eq!(fake.asked().len(), 4);

@@ -1,13 +1,13 @@
 use serde_json::{Value, json};
 
-use crate::cluster::kubectl_fields::migrated;
+use crate::cluster::kubectl_fields::migrate_entries;
 
 fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
     json!({ "manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields })
 }
 
 fn check(entries: &[Value], expected: Option<&[Value]>) {
-    assert_eq!(migrated(entries).as_deref(), expected);
+    assert_eq!(migrate_entries(entries).as_deref(), expected);
 }
 
 #[test]

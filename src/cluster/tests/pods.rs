@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, kind};
 use crate::cluster::{EvictionResult, PodsChange, PodsEvent};
-use crate::engine::{Uid, failing};
+use crate::engine::{Uid, find_failure};
 use crate::object::{ErrorClass, ObjectId};
 
 fn line(what: &str, object: &Value) -> String {
@@ -59,7 +59,7 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
     let Some(PodsChange::Failed(error, _)) = next().await else { panic!() };
     assert_eq!(error.class(), ErrorClass::Transient);
     let Some(PodsChange::Observed(pods)) = next().await else { panic!() };
-    let failing = failing(&pods, Instant::now()).unwrap();
+    let failing = find_failure(&pods, Instant::now()).unwrap();
     assert_eq!(failing.to_string(), "pod web-1, container c: InvalidImageName");
     drop(follower);
     assert!(next().await.is_none());
@@ -130,7 +130,7 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         ScriptedReply::Whole(200, "", json!({ "items": items }).to_string())
     })
     .await;
-    let told = fake.cluster.warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
+    let told = fake.cluster.read_warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
     let told: Vec<String> = told.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,

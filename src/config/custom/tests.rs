@@ -52,7 +52,7 @@ fn keys_are_named_and_never_files_of_the_host() {
     let text = "{follow: any, keys: {ours: /etc/ours, ops: ops}, verify: VERIFY}";
     let policy = |verify: &str| -> CustomSourcePolicy {
         let policy: CustomSourcePolicy = serde_yaml::from_str(&text.replace("VERIFY", verify)).unwrap();
-        policy.resolved(&Environment { directory: "/rhumb".into(), ..Environment::default() })
+        policy.resolve(&Environment { directory: "/rhumb".into(), ..Environment::default() })
     };
     let verified = |policy: CustomSourcePolicy, git: Value| -> Result<_, String> {
         let location = read("a", json!({ "git": git }), policy)?.location;
@@ -142,7 +142,7 @@ fn what_a_source_has_at_most_says_the_configuration() {
         assert_eq!(list, custom.allow);
         let scope = if id.1.is_some() { KindScope::Namespaced } else { KindScope::Cluster };
         let id = ObjectId::new(&GroupKind::parse(id.0), id.1, "web");
-        let found = list.refusal(&id, Some(scope)).map(|refusal| refusal.to_string());
+        let found = list.violation(&id, Some(scope)).map(|refusal| refusal.to_string());
         match refused {
             None => assert_eq!(found, None, "{allow}"),
             Some(part) => {
@@ -247,7 +247,7 @@ fn a_name_in_both_is_the_files() {
     ];
     let mut config = Config::default();
     config.sources.extend(custom("a", json!({ "directory": "/file" })).config);
-    let joined = config.joined(&all);
+    let joined = config.with_custom_sources(&all);
     let places: Vec<_> = joined.sources.iter().map(|source| (&*source.name, &source.location)).collect();
     let (file, cluster) =
         (SourceLocation::Directory("/file".into()), SourceLocation::Directory("/cluster".into()));
@@ -278,13 +278,13 @@ fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
     ) {
         let custom = object(metadata.clone(), policy, json!({ "directory": "/shop", "observe": observe }));
         assert_eq!(custom.finalizer_state(), tie);
-        assert_eq!(custom.followed().map(|config| config.life), life);
+        assert_eq!(custom.followed_config().map(|config| config.life), life);
     }
     let (lives, ends) = (Some(SourceLifecycle::Lives), Some(SourceLifecycle::Ends));
     let fresh = json!({});
-    let tied = json!({ "finalizers": ["a", FINALIZER] });
+    let tied = json!({ "finalizers": ["a", SOURCE_FINALIZER] });
     let deleted = json!({ "finalizers": ["a"], "deletionTimestamp": "2030-01-01T00:00:00Z" });
-    let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
+    let going = json!({ "finalizers": [SOURCE_FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
     for orphan in ["", "Orphan"] {
         check(&fresh, orphan, false, FinalizerState::Correct, lives);
         check(&tied, orphan, false, FinalizerState::Unneeded, lives);
@@ -302,13 +302,13 @@ fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
     let custom = object(tied, "", json!({}));
     assert_eq!(custom.finalizers(FinalizerState::Unneeded), Some(vec!["a".to_owned()]));
     assert_eq!(custom.finalizers(FinalizerState::Correct), None);
-    let both = Some(vec!["a".to_owned(), FINALIZER.to_owned()]);
+    let both = Some(vec!["a".to_owned(), SOURCE_FINALIZER.to_owned()]);
     assert_eq!(object(deleted, "", json!({})).finalizers(FinalizerState::Missing), both);
 }
 
 #[test]
 fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
-    let going = json!({ "finalizers": [FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
+    let going = json!({ "finalizers": [SOURCE_FINALIZER], "deletionTimestamp": "2030-01-01T00:00:00Z" });
     let unknown = json!({ "colour": "red" });
     // It came with its finalizer, and was never followed.
     let mut named = going.clone();
@@ -317,16 +317,16 @@ fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
     assert_eq!(object(named, "Delete", spec).finalizer_state(), FinalizerState::Unneeded);
     assert_eq!(object(json!({}), "Delete", unknown.clone()).finalizer_state(), FinalizerState::Correct);
     let custom = object(going.clone(), "Delete", unknown);
-    let config = custom.followed().unwrap();
+    let config = custom.followed_config().unwrap();
     assert_eq!((&*config.name, config.life, config.prune), ("shop", SourceLifecycle::Ends, PrunePolicy::On));
     assert_eq!(config.allow, AllowList::default());
     // Only objects within the allow-list may be deleted.
     let bounded = json!({ "colour": "red", "allow": { "kinds": ["ConfigMap"] } });
-    let allow = |spec: Value| object(going.clone(), "Delete", spec).followed().unwrap().allow;
+    let allow = |spec: Value| object(going.clone(), "Delete", spec).followed_config().unwrap().allow;
     assert_eq!(allow(bounded).kinds, Some(["ConfigMap".parse().unwrap()].into()));
-    assert_eq!(allow(json!({ "allow": { "namespaces": null } })), AllowList::nothing());
+    assert_eq!(allow(json!({ "allow": { "namespaces": null } })), AllowList::deny_all());
     let kept = object(going.clone(), "Delete", json!({ "directory": "/shop", "prune": false }));
-    assert_eq!(kept.followed().unwrap().prune, PrunePolicy::On);
+    assert_eq!(kept.followed_config().unwrap().prune, PrunePolicy::On);
     // A value that is neither word means nothing that could not be undone.
     let unclear = object(going, "delete", json!({ "directory": "/shop" }));
     assert_eq!(

@@ -20,7 +20,7 @@ fn a_place_is_found_among_others_as_a_whole() {
 #[test]
 fn so_many_places_are_named_the_first_and_the_last_ones() {
     let all = (0..20).map(|number| format!("/srv/{number}"));
-    let made_from = all.reduce(|made_from, place| among(&place, &made_from)).unwrap();
+    let made_from = all.reduce(|made_from, place| join_places(&place, &made_from)).unwrap();
     let last: Vec<String> = (13..20).map(|number| format!(" and /srv/{number}")).collect();
     assert_eq!(made_from, format!("/srv/0{}", last.concat()));
 }
@@ -30,11 +30,11 @@ fn what_an_older_version_took_over_from_objects_is_cut() {
     let line = |number: u32| format!("{number}-{} undone: {}\n", "t".repeat(240_000), "x".repeat(9000));
     let text: String = (0..4).map(line).collect();
     let inventory = InventoryObject {
-        data: BTreeMap::from([(ACKNOWLEDGED.to_owned(), text)]),
+        data: BTreeMap::from([(ACKNOWLEDGED_KEY.to_owned(), text)]),
         ..InventoryObject::default()
     };
     assert!(is_overlong(Some(&inventory)));
-    let all = acknowledged(&inventory);
+    let all = acknowledgements(&inventory);
     let text = Acknowledgement::text(&all);
     assert_eq!(all.len(), 4);
     assert!(text.len() < 4 * 600, "{}", text.len());
@@ -72,7 +72,7 @@ fn no_name_is_read_as_another_or_as_two() {
             id: ObjectId::new(&kind, None, name),
             reason: "it is asked for by name".to_owned(),
         };
-        let data = [(PENDING.to_owned(), format!("{pending}\n{pending}\n"))].into();
+        let data = [(PENDING_PRUNES_KEY.to_owned(), format!("{pending}\n{pending}\n"))].into();
         let inventory = InventoryObject { data, ..InventoryObject::default() };
         assert_eq!(pending_prunes(&inventory), [pending.clone(), pending], "{name:?}");
     }
@@ -92,7 +92,7 @@ fn watching(namespaces: Option<&[&str]>, kinds: Option<&str>) -> Engine {
     let kinds = kinds.map(|kind| [kind.parse().unwrap()].into());
     source.allow = AllowList { namespaces, kinds, ..AllowList::default() }.into();
     engine.add_source(source);
-    engine.scoped(crate::manifest::KindScopes::builtin());
+    engine.set_scopes(crate::manifest::KindScopes::builtin());
     engine
 }
 
@@ -116,7 +116,7 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     ];
     for (looks_into, allowed, kinds, namespaces, place) in table {
         let mut engine = watching(looks_into, allowed);
-        engine.inventory(SourceId::new(0), read(Some(&inventory), here, &HashSeals::default()));
+        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashSeals::default()));
         let tidied =
             wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), InventoryWriteMode::Exact)
                 .unwrap();
@@ -130,7 +130,8 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
 
 #[test]
 fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_while() {
-    let text = finished(&format!("Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n", "0".repeat(32)));
+    let text =
+        parse_finished(&format!("Job.batch one/migrate {0}\nJob.batch two/migrate {0}\n", "0".repeat(32)));
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));

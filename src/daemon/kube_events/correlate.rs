@@ -10,35 +10,35 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::cluster::{EventType, KubernetesEvent, LONGEST_MESSAGE};
+use crate::cluster::{EventType, KubernetesEvent, MAX_EVENT_MESSAGE_BYTES};
 use crate::engine::Uid;
 use crate::object::{GroupKind, Gvk, ObjectId};
-use crate::render::harmless_line;
+use crate::render::sanitize_line;
 use crate::report::{EventReason, EventRecord};
 
 /// The burst of Events of a source.
-const BURST: u32 = 25;
+const EVENT_BURST: u32 = 25;
 
 /// Then one each.
-const EVERY: Duration = Duration::from_secs(1);
+const EVENT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// After so many different messages about the same within [`SIMILAR_WITHIN`], the next count as
 /// one.
-const SIMILAR: usize = 10;
+const MAX_SIMILAR: usize = 10;
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
 
 /// The maximum number of waiting Events. Beyond it the oldest one about an object that is no
 /// warning is dropped.
-const WAITING: usize = 256;
+const MAX_PENDING_EVENTS: usize = 256;
 
 /// The maximum number of tries of one Event.
-const TRIES: u32 = 12;
+const MAX_EVENT_TRIES: u32 = 12;
 
 /// The number of written Events that are remembered.
-const REMEMBERED: usize = 1024;
+const MAX_REMEMBERED_EVENTS: usize = 1024;
 
 /// The longest name of an object, less what an Event's name has behind it.
-const LONGEST_NAME: usize = 253 - 24;
+const MAX_EVENT_NAME_BYTES: usize = 253 - 24;
 
 /// The identity of an Event for counting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +91,7 @@ pub(super) struct EventWrite {
 
 impl EventWrite {
     /// Returns whether it was tried before, in vain as it seemed.
-    pub(super) fn tried_before(&self) -> bool {
+    pub(super) fn is_retry(&self) -> bool {
         self.tried > 0
     }
 }
@@ -151,14 +151,14 @@ impl EventCorrelator {
     /// Takes a notice: it becomes an Event on its object, and one on its source.
     pub(super) fn offer(&mut self, notice: &EventRecord, now: Instant) {
         let Some(regarding) = &notice.regarding else { return };
-        if !gets_event(notice.reason) {
+        if !has_kubernetes_event(notice.reason) {
             return;
         }
         let made = match (&notice.author, &notice.subject) {
             (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
             _ => String::new(),
         };
-        let message = harmless_line(&notice.message);
+        let message = sanitize_line(&notice.message);
         if let Some((id, gvk, uid)) = &regarding.object {
             let (id, gvk, uid) = (id.clone(), gvk.clone(), uid.clone());
             let subject = EventSubject { id, gvk, uid, is_source: false };
@@ -168,7 +168,7 @@ impl EventCorrelator {
             let gvk = Gvk::new("", "v1", "ConfigMap");
             let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&self.namespace), &notice.source);
             let message = match &regarding.object {
-                Some((object, ..)) => format!("{}: {message}", harmless_line(&object.to_string())),
+                Some((object, ..)) => format!("{}: {message}", sanitize_line(&object.to_string())),
                 None => message,
             };
             let subject = EventSubject { id, gvk, uid: Some(inventory.clone()), is_source: true };
@@ -190,9 +190,9 @@ impl EventCorrelator {
             message.insert_str(0, "(combined from similar events) ");
         }
         // Long words of a server do not push out who made the commit.
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE.saturating_sub(made.len())));
+        message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES.saturating_sub(made.len())));
         message.push_str(made);
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
+        message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let key_message = if alike { String::new() } else { message.clone() };
         let key =
             EventKey { about: id.clone(), uid: uid.clone(), reason: notice.reason, message: key_message };
@@ -216,7 +216,7 @@ impl EventCorrelator {
             message,
         };
         let name = self.name(&occurrence, notice.number);
-        if self.waiting.len() >= WAITING {
+        if self.waiting.len() >= MAX_PENDING_EVENTS {
             self.lose_one();
         }
         let (source, of_source) = (notice.source.clone(), is_source);
@@ -255,14 +255,14 @@ impl EventCorrelator {
     /// more of them.
     fn is_one_of_many(&mut self, id: &ObjectId, reason: EventReason, message: &str, now: Instant) -> bool {
         let over = |at: &Instant| now.duration_since(*at) >= SIMILAR_WITHIN;
-        if self.similar.len() >= REMEMBERED {
+        if self.similar.len() >= MAX_REMEMBERED_EVENTS {
             self.similar.retain(|_, messages| messages.back().is_some_and(|(at, _)| !over(at)));
         }
         // One by one they would be looked through for each of as many objects.
-        if self.similar.len() >= REMEMBERED {
+        if self.similar.len() >= MAX_REMEMBERED_EVENTS {
             self.similar.retain(|_, messages| messages.len() > 1);
         }
-        if self.similar.len() >= REMEMBERED {
+        if self.similar.len() >= MAX_REMEMBERED_EVENTS {
             self.similar.clear();
         }
         let messages = self.similar.entry((id.clone(), reason)).or_default();
@@ -272,7 +272,7 @@ impl EventCorrelator {
         if messages.iter().any(|(_, known)| known == message) {
             return false;
         }
-        if messages.len() < SIMILAR {
+        if messages.len() < MAX_SIMILAR {
             messages.push_back((now, message.to_owned()));
             return false;
         }
@@ -282,7 +282,8 @@ impl EventCorrelator {
     /// Returns the next Event that may be written now: a warning first.
     pub(super) fn next(&mut self, now: Instant) -> Option<EventWrite> {
         let may = |full: &HashMap<String, Instant>, source: &str| {
-            full.get(source).is_none_or(|full| full.saturating_duration_since(now) <= EVERY * (BURST - 1))
+            full.get(source)
+                .is_none_or(|full| full.saturating_duration_since(now) <= EVENT_INTERVAL * (EVENT_BURST - 1))
         };
         let (full, waiting) = (&self.full, &self.waiting);
         let allowed = |of: EventType| {
@@ -293,7 +294,7 @@ impl EventCorrelator {
             self.waiting.remove(index)?;
         let added = occurrence.count;
         let full = self.full.entry(source.clone()).or_insert(now);
-        *full = (*full).max(now) + EVERY;
+        *full = (*full).max(now) + EVENT_INTERVAL;
         let (deed, name) = if let Some(made) = self.made.get_mut(&key) {
             made.count += occurrence.count;
             (occurrence.count, occurrence.first) = (made.count, made.first);
@@ -306,7 +307,7 @@ impl EventCorrelator {
     }
 
     fn remember(&mut self, key: &EventKey, name: &str, occurrence: &KubernetesEvent) {
-        if self.order.len() >= REMEMBERED
+        if self.order.len() >= MAX_REMEMBERED_EVENTS
             && let Some(oldest) = self.order.pop_front()
         {
             self.made.remove(&oldest);
@@ -317,7 +318,7 @@ impl EventCorrelator {
     }
 
     /// An Event that was to be changed is not there any more: it is made anew.
-    pub(super) fn expired(&mut self, write: EventWrite) {
+    pub(super) fn forget_event(&mut self, write: EventWrite) {
         let EventWrite { mut occurrence, key, source, of_source, tried, added, .. } = write;
         self.forget(&key);
         (occurrence.count, occurrence.first) = (added, occurrence.last);
@@ -327,13 +328,13 @@ impl EventCorrelator {
 
     /// One could not be written, and may be later: it waits again, under the same name, as it may
     /// have been made. Whether it is worth another try.
-    pub(super) fn failed(&mut self, write: EventWrite) -> bool {
+    pub(super) fn note_failure(&mut self, write: EventWrite) -> bool {
         let EventWrite { deed, mut occurrence, key, source, of_source, tried, added, name } = write;
         match self.made.get_mut(&key) {
             Some(made) if deed == EventWriteKind::Patch => made.count -= added,
             _ => self.forget(&key),
         }
-        if tried + 1 >= TRIES {
+        if tried + 1 >= MAX_EVENT_TRIES {
             self.lost += u64::from(added);
             return false;
         }
@@ -343,7 +344,7 @@ impl EventCorrelator {
     }
 
     /// One is not written, and nobody misses it.
-    pub(super) fn unwritten(&mut self, write: &EventWrite) {
+    pub(super) fn note_skipped(&mut self, write: &EventWrite) {
         match self.made.get_mut(&write.key) {
             Some(made) if write.deed == EventWriteKind::Patch => made.count -= write.added,
             _ => self.forget(&write.key),
@@ -351,8 +352,8 @@ impl EventCorrelator {
     }
 
     /// One is not written, and will not be: what it says counts as lost.
-    pub(super) fn given_up(&mut self, write: &EventWrite) {
-        self.unwritten(write);
+    pub(super) fn note_lost(&mut self, write: &EventWrite) {
+        self.note_skipped(write);
         self.lost += u64::from(write.added);
     }
 
@@ -362,16 +363,16 @@ impl EventCorrelator {
     }
 
     /// Returns when the next one that waits may be written.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         let sources: HashSet<&String> = self.waiting.iter().map(|waiting| &waiting.source).collect();
         let full = sources.into_iter().filter_map(|source| self.full.get(source));
-        full.filter_map(|full| full.checked_sub(EVERY * (BURST - 1))).min()
+        full.filter_map(|full| full.checked_sub(EVENT_INTERVAL * (EVENT_BURST - 1))).min()
     }
 }
 
 /// Returns whether an event reason gets a Kubernetes Event: people look for it beside an object.
 /// The single objects of a large commit do not.
-fn gets_event(reason: EventReason) -> bool {
+fn has_kubernetes_event(reason: EventReason) -> bool {
     !matches!(
         reason,
         EventReason::Created | EventReason::Configured | EventReason::Pruned | EventReason::Recreated
@@ -381,7 +382,7 @@ fn gets_event(reason: EventReason) -> bool {
 /// Returns a name in the form of a DNS subdomain, which not every object has.
 fn event_name(object: &str, number: u64) -> String {
     let plain = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
-    let name: String = object.chars().take(LONGEST_NAME).map(plain).collect();
+    let name: String = object.chars().take(MAX_EVENT_NAME_BYTES).map(plain).collect();
     let name = name.trim_matches('-');
     format!("{}.{number:x}", if name.is_empty() { "rhumb" } else { name })
 }

@@ -87,7 +87,7 @@ impl WriterFixture {
 
     /// Writes all that may be written, a while later; what was asked of the server.
     async fn write(&mut self) -> Vec<String> {
-        while let Some(write) = self.writer.next(Instant::now() + TROUBLE * 2) {
+        while let Some(write) = self.writer.next(Instant::now() + OUTAGE_RETRY_DELAY * 2) {
             self.writer.carry_out(write).await;
         }
         std::mem::take(&mut *self.asked.lock().unwrap())

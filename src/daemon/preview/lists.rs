@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::inventory;
-use super::super::kinds::UNLISTED;
+use super::super::kinds::UNLISTED_REASON;
 use super::super::plan_lookups::prove_absent;
 use super::PreviewRun;
 use crate::cluster::{ClusterError, InformerChange, KindLookup, ListSelector, ServedKind, ServedScope};
@@ -18,39 +18,45 @@ use crate::engine::{
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The time limit for listing the autoscalers.
-const SCALERS: Duration = Duration::from_secs(10);
+const SCALER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl PreviewRun {
     /// Lists what is ours, and looks whether the rest exists.
     pub(super) async fn list(&mut self) -> Result<(), ClusterError> {
         let name = self.engine.source(self.source).name.clone();
-        let inventory = self.cluster.inventory(&self.namespace, &name).await?;
+        let inventory = self.cluster.read_inventory(&self.namespace, &name).await?;
         let mut kinds: BTreeMap<GroupKind, Arc<ServedKind>> = BTreeMap::new();
-        if inventory::sealing(inventory.as_ref(), self.engine.seals()) == SealStatus::Locked {
+        if inventory::seal_status(inventory.as_ref(), self.engine.seals()) == SealStatus::Locked {
             self.read_key().await?;
         }
-        let mut known = inventory::read(inventory.as_ref(), &self.outlook().place, self.engine.seals());
+        let mut known = inventory::read(inventory.as_ref(), &self.source_view().place, self.engine.seals());
         known.confirmed.extend(self.ordered_deletions(&name, &known).await?);
-        known.kinds.retain(|kind| self.engine.admits(self.source, kind));
+        known.kinds.retain(|kind| self.engine.is_kind_allowed(self.source, kind));
         for held in &known.kinds {
-            match self.kinds.preferred(held) {
+            match self.kinds.preferred_kind(held) {
                 KindLookup::Served(kind) => drop(kinds.insert(held.clone(), kind)),
                 KindLookup::Unserved { .. } => {
-                    self.engine
-                        .informer(self.whole(held), KindState::Blind(UNLISTED.into(), ErrorClass::Source));
+                    self.engine.set_informer_state(
+                        self.whole_kind(held),
+                        KindState::Blind(UNLISTED_REASON.into(), ErrorClass::Source),
+                    );
                 }
                 KindLookup::Unknown => {
-                    self.engine
-                        .informer(self.whole(held), KindState::Blind(GROUP_DOWN.into(), ErrorClass::Source));
+                    self.engine.set_informer_state(
+                        self.whole_kind(held),
+                        KindState::Blind(GROUP_DOWN.into(), ErrorClass::Source),
+                    );
                 }
             }
         }
-        let declared: Vec<(ObjectId, Option<Gvk>)> =
-            self.concerned().map(|id| (id.clone(), self.want(id).map(|want| want.gvk().clone()))).collect();
+        let declared: Vec<(ObjectId, Option<Gvk>)> = self
+            .concerned_objects()
+            .map(|id| (id.clone(), self.wanted_object(id).map(|want| want.gvk().clone())))
+            .collect();
         for (id, gvk) in &declared {
             if let Some(KindLookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
                 kinds.insert(id.group_kind(), kind);
-            } else if let KindLookup::Served(kind) = self.kinds.preferred(&id.group_kind()) {
+            } else if let KindLookup::Served(kind) = self.kinds.preferred_kind(&id.group_kind()) {
                 kinds.entry(id.group_kind()).or_insert(kind);
             }
         }
@@ -59,12 +65,13 @@ impl PreviewRun {
             unplaced: false,
             ..known
         };
-        let unlisted = |kind: &&GroupKind| matches!(self.kinds.preferred(kind), KindLookup::Unserved { .. });
+        let unlisted =
+            |kind: &&GroupKind| matches!(self.kinds.preferred_kind(kind), KindLookup::Unserved { .. });
         let missing = recorded.kinds.iter().filter(unlisted).cloned().collect();
-        self.engine.inventory(self.source, recorded);
+        self.engine.set_inventory(self.source, recorded);
         prove_absent(&self.cluster, &mut self.engine, missing).await?;
         for kind in kinds.values() {
-            for listing in self.lists_of(kind) {
+            for listing in self.list_scopes(kind) {
                 self.list_part(kind, &listing).await?;
             }
         }
@@ -77,7 +84,7 @@ impl PreviewRun {
         if self.engine.source(self.source).prune != PrunePolicy::On {
             return Ok(Vec::new());
         }
-        let data = match self.cluster.orders(&self.namespace, name).await {
+        let data = match self.cluster.read_orders(&self.namespace, name).await {
             Ok(orders) => orders.map(|orders| orders.data).unwrap_or_default(),
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
@@ -94,14 +101,14 @@ impl PreviewRun {
     }
 
     /// Returns the list of a kind as a whole.
-    fn whole(&self, kind: &GroupKind) -> WatchScope {
-        WatchScope::whole(self.engine.source(self.source).watcher, kind)
+    fn whole_kind(&self, kind: &GroupKind) -> WatchScope {
+        WatchScope::whole_cluster(self.engine.source(self.source).watcher, kind)
     }
 
     /// Returns the lists of a kind: one, or one for each namespace that the source looks into.
-    pub(super) fn lists_of(&self, kind: &ServedKind) -> Vec<WatchScope> {
-        let whole = self.whole(&kind.gvk.group_kind());
-        match (&self.outlook().namespaces, kind.scope) {
+    pub(super) fn list_scopes(&self, kind: &ServedKind) -> Vec<WatchScope> {
+        let whole = self.whole_kind(&kind.gvk.group_kind());
+        match (&self.source_view().namespaces, kind.scope) {
             (Some(namespaces), ServedScope::Namespaced) => {
                 let part = |name: &Arc<str>| WatchScope { namespace: Some(name.clone()), ..whole.clone() };
                 namespaces.iter().map(part).collect()
@@ -113,30 +120,31 @@ impl PreviewRun {
     async fn list_part(&mut self, kind: &Arc<ServedKind>, listing: &WatchScope) -> Result<(), ClusterError> {
         // Another source's object that this one wants is shown as the loop would see it.
         let sets = self.engine.sources().iter().map(|source| source.applyset.clone()).collect();
-        let selector = ListSelector::part_of(&sets, listing.namespace.as_ref());
-        match self.outlook().acting.list(kind, &selector).await {
+        let selector = ListSelector::members_of(&sets, listing.namespace.as_ref());
+        match self.source_view().acting.list(kind, &selector).await {
             Ok(all) => {
                 self.engine.list_started(listing);
                 for (id, live) in all {
-                    self.engine.seen_by(listing.watcher, &id, live);
+                    self.engine.observe_object_by(listing.watcher, &id, live);
                 }
                 self.engine.list_complete(listing);
             }
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.engine.informer(listing, KindState::Blind(error.reason().into(), error.class()));
+                self.engine
+                    .set_informer_state(listing, KindState::Blind(error.reason().into(), error.class()));
             }
         }
         Ok(())
     }
 
-    pub(super) async fn scalers(&mut self) {
+    pub(super) async fn read_scalers(&mut self) {
         let scaler = Gvk::new("autoscaling", "v2", "HorizontalPodAutoscaler");
-        let (true, KindLookup::Served(kind)) = (self.outlook().scalable, self.kinds.get(&scaler)) else {
+        let (true, KindLookup::Served(kind)) = (self.source_view().scalable, self.kinds.get(&scaler)) else {
             return;
         };
         let (to, mut from) = mpsc::channel(64);
-        let informer = self.cluster.scalers(&kind, to);
+        let informer = self.cluster.scaler_informer(&kind, to);
         let mut targets = HashMap::new();
         let listed = async {
             while let Some(event) = from.recv().await {
@@ -149,12 +157,12 @@ impl PreviewRun {
             }
             false
         };
-        let complete = tokio::time::timeout(SCALERS, listed).await.unwrap_or(false);
+        let complete = tokio::time::timeout(SCALER_LIST_TIMEOUT, listed).await.unwrap_or(false);
         drop(informer);
         if !complete {
-            tracing::warn!("the autoscalers cannot be listed; counts that others set are left to them");
+            tracing::warn!("the autoscalers cannot be listed; replicas that others set are left to them");
             return;
         }
-        self.engine.autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
+        self.engine.set_autoscaled(targets.into_values().flatten().map(|target| target.id).collect());
     }
 }

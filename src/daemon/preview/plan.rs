@@ -7,13 +7,13 @@ use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::super::drift;
-use super::super::executor::blocking;
-use super::{CONCURRENCY, PreviewRun};
+use super::super::executor::run_blocking;
+use super::{CONCURRENT_DRY_RUNS, PreviewRun};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{ClusterError, ClusterFault};
 use crate::engine::{
     Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlannedAction,
-    PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, replaceable, units,
+    PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, units, with_replace_hint,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -22,8 +22,8 @@ impl PreviewRun {
     pub(super) async fn plan(&self, decisions: BTreeMap<ObjectId, Decision>) -> Plan {
         let source = self.engine.source(self.source);
         let mut planned: Vec<PlannedObject> = stream::iter(&decisions)
-            .map(|(id, decision)| self.planned(id, decision))
-            .buffer_unordered(CONCURRENCY)
+            .map(|(id, decision)| self.plan_object(id, decision))
+            .buffer_unordered(CONCURRENT_DRY_RUNS)
             .filter_map(|planned| async { planned })
             .collect()
             .await;
@@ -34,7 +34,7 @@ impl PreviewRun {
         });
         let changed = planned.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
         let changed: Vec<&ObjectId> = changed.map(|planned| &planned.id).collect();
-        let units = units(&planned, &self.engine.parts(&changed));
+        let units = units(&planned, &self.engine.connected_parts(&changed));
         let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
         Plan {
             guarded: decisions.values().any(guarded),
@@ -43,21 +43,21 @@ impl PreviewRun {
             complete: source.incomplete.is_none(),
             objects: planned,
             units,
-            notes: self.engine.notes(self.source).chain(self.notes.iter().cloned()).collect(),
+            notes: self.engine.inventory_notes(self.source).chain(self.notes.iter().cloned()).collect(),
             diagnostics: source.diagnostics(),
         }
     }
 
     /// Returns the plan of one object, and its fields that are not compared.
-    async fn planned(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
-        let planned = match self.engine.prior(self.source, id) {
+    async fn plan_object(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
+        let planned = match self.engine.prior_source(self.source, id) {
             Some(PriorSource { why, is_wanted }) => {
                 let verdict = if is_wanted { PlannedAction::Refuse } else { PlannedAction::Unchanged };
-                PlannedObject { verdict, reason: Some(why.to_string()), ..self.base(id)? }
+                PlannedObject { verdict, reason: Some(why.to_string()), ..self.plan_base(id)? }
             }
-            None => self.planned_by(id, decision).await?,
+            None => self.plan_decision(id, decision).await?,
         };
-        let want = self.engine.entry(id).and_then(|entry| entry.want());
+        let want = self.engine.entry(id).and_then(|entry| entry.wanted_content());
         let want = want.filter(|(source, _)| *source == self.source).map(|(_, want)| want);
         let ignored =
             want.and_then(|want| want.ignores.as_deref()).map(|paths| format!("left to others: {paths}"));
@@ -68,8 +68,8 @@ impl PreviewRun {
         Some(PlannedObject { reason, ..planned })
     }
 
-    async fn planned_by(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
-        let base = self.base(id)?;
+    async fn plan_decision(&self, id: &ObjectId, decision: &Decision) -> Option<PlannedObject> {
+        let base = self.plan_base(id)?;
         let reason = decision.reason.as_ref();
         match &decision.action {
             Action::Apply(apply) => Some(self.apply(base, apply, reason).await),
@@ -77,7 +77,8 @@ impl PreviewRun {
             Action::Nothing => Some(match reason {
                 None => base,
                 Some(Reason::Unserved(gvk, _)) if self.engine.definition_of(&gvk.group_kind()).is_some() => {
-                    self.unchecked(base, &format!("the definition of {} is applied first", gvk.kind)).await
+                    self.plan_unchecked(base, &format!("the definition of {} is applied first", gvk.kind))
+                        .await
                 }
                 Some(Reason::Kept(why)) if self.engine.source(self.source).incomplete.is_none() => {
                     PlannedObject { reason: Some(why.to_string()), ..base }
@@ -96,18 +97,18 @@ impl PreviewRun {
     }
 
     /// Returns the object as it stands in the plan when nothing is to be done.
-    fn base(&self, id: &ObjectId) -> Option<PlannedObject> {
+    fn plan_base(&self, id: &ObjectId) -> Option<PlannedObject> {
         let entry = self.engine.entry(id)?;
-        let want = self.want(id);
+        let want = self.wanted_object(id);
         let gvk = match want {
             Some(want) => want.gvk().clone(),
-            None => self.engine.live(id)?.gvk.clone(),
+            None => self.engine.informer_object(id)?.gvk.clone(),
         };
         Some(PlannedObject {
             id: id.clone(),
             gvk,
             origin: want.map(|want| want.origin().clone()),
-            wave: entry.want().map_or(0, |(_, desired)| desired.wave),
+            wave: entry.wanted_content().map_or(0, |(_, desired)| desired.wave),
             verdict: PlannedAction::Unchanged,
             impact: Impact { kind: ImpactKind::None, pods: 0 },
             fields: Vec::new(),
@@ -123,18 +124,18 @@ impl PreviewRun {
         apply: &ApplyRequest,
         reason: Option<&Reason>,
     ) -> PlannedObject {
-        let Some(kind) = self.exactly(&apply.want.gvk) else { return base };
-        let claim = apply.claim();
+        let Some(kind) = self.served_kind_of_version(&apply.want.gvk) else { return base };
+        let claim = apply.release_claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
         let before = match apply.guard {
             Precondition::Absent => Ok(None),
             Precondition::Uid(_) | Precondition::Exact(..) => {
-                self.outlook().acting.get(&kind, &base.id).await
+                self.source_view().acting.get(&kind, &base.id).await
             }
         };
         let live = before.as_ref().ok().cloned().flatten();
-        let body = blocking(move || match live {
-            Some(live) => contents.body_for(&want, &claim, form, &live).map(|(body, _)| body),
+        let body = run_blocking(move || match live {
+            Some(live) => contents.request_body(&want, &claim, form, &live).map(|(body, _)| body),
             None => contents.body(&want, &claim, form),
         });
         let body = match body.await {
@@ -153,30 +154,30 @@ impl PreviewRun {
             guard => guard.clone(),
         };
         let shown_now = before.as_ref().ok().and_then(Option::as_ref);
-        let after = self.outlook().acting.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
+        let after = self.source_view().acting.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
         match (before, after) {
             (Ok(before), Ok(after)) => {
                 let who = match &before {
                     Some(shown) if apply.purpose == ApplyPurpose::Repair => {
-                        drift::who_changed(&self.contents, &base.id, apply, shown.clone()).await
+                        drift::describe_writers(&self.contents, &base.id, apply, shown.clone()).await
                     }
                     _ => None,
                 };
-                with_differences(base, before, Some(after), who.or_else(|| note(&self.engine, apply, reason)))
+                plan_differences(base, before, Some(after), who.or_else(|| note(&self.engine, apply, reason)))
             }
-            (_, Err(error)) if self.makes_namespace(&base.id, &error) => {
+            (_, Err(error)) if self.is_missing_own_namespace(&base.id, &error) => {
                 let namespace = base.id.namespace().unwrap_or_default();
-                let why = format!("the namespace {namespace} is made first");
-                self.unchecked(base, &why).await
+                let why = format!("the namespace {namespace} is created first");
+                self.plan_unchecked(base, &why).await
             }
-            (before, Err(error)) => self.refused(base, apply, &error, before.ok().flatten(), &body),
-            (Err(error), _) => self.refused(base, apply, &error, None, &body),
+            (before, Err(error)) => self.plan_refused(base, apply, &error, before.ok().flatten(), &body),
+            (Err(error), _) => self.plan_refused(base, apply, &error, None, &body),
         }
     }
 
     /// Returns the plan of an object that the server does not accept as it is: deleted and created
     /// again where the manifest allows it.
-    fn refused(
+    fn plan_refused(
         &self,
         base: PlannedObject,
         apply: &ApplyRequest,
@@ -189,67 +190,73 @@ impl PreviewRun {
             return PlannedObject { verdict: PlannedAction::Refuse, reason: Some(reason), ..base };
         }
         if apply.want.traits.recreate != RecreatePolicy::Allowed {
-            let reason = Some(replaceable(&reason).to_string());
+            let reason = Some(with_replace_hint(&reason).to_string());
             return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
-        let pods =
-            self.engine.live(&base.id).and_then(|live| live.rolling).map_or(0, |rolling| rolling.replicas);
+        let pods = self
+            .engine
+            .informer_object(&base.id)
+            .and_then(|live| live.rolling)
+            .map_or(0, |rolling| rolling.replicas);
         // The server shows no object that would be made anew: what the manifest asks for stands in
         // for it.
-        let after = before.as_ref().map(|before| change::laid_over(before, body));
+        let after = before.as_ref().map(|before| change::lay_over(before, body));
         let impact = Impact { kind: ImpactKind::Recreate, pods };
         PlannedObject {
             verdict: PlannedAction::Recreate,
             impact,
-            ..with_differences(base, before, after, Some(reason))
+            ..plan_differences(base, before, after, Some(reason))
         }
     }
 
     /// Returns whether the server misses a namespace that the source brings.
-    fn makes_namespace(&self, id: &ObjectId, error: &ClusterError) -> bool {
+    fn is_missing_own_namespace(&self, id: &ObjectId, error: &ClusterError) -> bool {
         let missing = matches!(error.fault(), ClusterFault::NoNamespace { .. });
         let Some(namespace) = id.namespace().filter(|_| missing) else { return false };
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
-        self.engine.entry(&namespace).is_some_and(|entry| entry.want().is_some())
+        self.engine.entry(&namespace).is_some_and(|entry| entry.wanted_content().is_some())
     }
 
     /// Returns a creation that the server cannot check yet.
-    async fn unchecked(&self, base: PlannedObject, why: &str) -> PlannedObject {
-        let want =
-            self.engine.entry(&base.id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
+    async fn plan_unchecked(&self, base: PlannedObject, why: &str) -> PlannedObject {
+        let want = self
+            .engine
+            .entry(&base.id)
+            .and_then(|entry| entry.wanted_content())
+            .map(|(_, desired)| desired.clone());
         let after = match &want {
             Some(want) => self.content(want, ApplyVariant::PLAIN).await,
             None => None,
         };
-        let note = format!("not checked by the server yet, as {why}");
-        PlannedObject { verdict: PlannedAction::Create, ..with_differences(base, None, after, Some(note)) }
+        let note = format!("not checked by the API server yet, as {why}");
+        PlannedObject { verdict: PlannedAction::Create, ..plan_differences(base, None, after, Some(note)) }
     }
 
     async fn delete(&self, base: PlannedObject, removal: DeletionReason) -> PlannedObject {
         let before = match self.kind(&base.id.group_kind()) {
-            Some(kind) => self.outlook().acting.get(&kind, &base.id).await.ok().flatten(),
+            Some(kind) => self.source_view().acting.get(&kind, &base.id).await.ok().flatten(),
             None => None,
         };
         let (verdict, reason) = match removal {
             DeletionReason::Prune => {
-                let other = self.engine.may_come_to_want(self.source, &base.id);
+                let other = self.engine.possible_claimant(self.source, &base.id);
                 let other = other.map(|name| format!("; source {name} may still come to want it"));
-                (PlannedAction::Delete, Some(format!("not wanted any more{}", other.unwrap_or_default())))
+                (PlannedAction::Delete, Some(format!("no longer wanted{}", other.unwrap_or_default())))
             }
             DeletionReason::Recreate => (PlannedAction::Recreate, None),
         };
-        PlannedObject { verdict, ..with_differences(base, before, None, reason) }
+        PlannedObject { verdict, ..plan_differences(base, before, None, reason) }
     }
 }
 
 fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Option<String> {
     let own = match apply.purpose {
-        ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.taken_from(apply) {
-            Some(owner) => format!("it exists and is taken over from {owner}"),
-            None => "it exists and is taken over".to_owned(),
+        ApplyPurpose::Adopt | ApplyPurpose::Transfer => Some(match engine.previous_owner(apply) {
+            Some(owner) => format!("it exists and is adopted from {owner}"),
+            None => "it exists and is adopted".to_owned(),
         }),
         ApplyPurpose::Repair => Some("somebody changed it".to_owned()),
-        ApplyPurpose::Step => Some("its rollout goes on".to_owned()),
+        ApplyPurpose::Step => Some("its rollout continues".to_owned()),
         ApplyPurpose::Restart => {
             let words = apply.form.started.map(|started| engine.changed_words(&apply.want.id, started));
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
@@ -260,16 +267,16 @@ fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Optio
 }
 
 /// Returns the differences between the live object and the server's answer.
-fn with_differences(
+fn plan_differences(
     base: PlannedObject,
     before: Option<Value>,
     after: Option<Value>,
     reason: Option<String>,
 ) -> PlannedObject {
-    let fields = change::fields(&base.id, before.as_ref(), after.as_ref());
-    let impact = change::impact(&base.id.group_kind(), before.as_ref(), after.as_ref());
+    let fields = change::diff_fields(&base.id, before.as_ref(), after.as_ref());
+    let impact = change::change_impact(&base.id.group_kind(), before.as_ref(), after.as_ref());
     let verdict = if before.is_none() { PlannedAction::Create } else { PlannedAction::Configure };
-    let (before, after) = change::presentable_pair(&base.id, before.as_ref(), after.as_ref());
+    let (before, after) = change::present_pair(&base.id, before.as_ref(), after.as_ref());
     let (before, after) = (before.map(Arc::new), after.map(Arc::new));
     PlannedObject { verdict, impact, fields, reason, before, after, ..base }
 }

@@ -19,8 +19,8 @@ use crate::report::{
 };
 
 /// The maximum number of objects compared for one answer, and at a time for all answers.
-const COMPARED: usize = 50;
-const COMPARING: usize = 4;
+const MAX_COMPARED: usize = 50;
+const CONCURRENT_COMPARISONS: usize = 4;
 
 /// A question, with where its answer goes.
 pub(super) enum Inquiry {
@@ -71,7 +71,7 @@ impl Inquiries {
 
     /// One object beside what is asked for, masked; the inner none where no source of the process
     /// knows it.
-    pub async fn compared(&self, id: ObjectId) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
+    pub async fn compare_object(&self, id: ObjectId) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
         let found = self.inquire(|answer| Inquiry::Glance(id, answer)).await?;
         Some(match found {
             Some((status, glance)) => Some((status, self.compare(glance).await)),
@@ -81,15 +81,15 @@ impl Inquiries {
 
     /// Returns the objects of a source, or of all, that differ from their content, with the changes
     /// to come. Also returns how many more were not compared.
-    pub async fn differing(&self, source: Option<String>) -> Option<(Vec<DifferingObject>, usize)> {
+    pub async fn differing_objects(&self, source: Option<String>) -> Option<(Vec<DifferingObject>, usize)> {
         let mut found = self.inquire(|answer| Inquiry::Differing(source, answer)).await?;
-        let more = found.len().saturating_sub(COMPARED);
-        found.truncate(COMPARED);
+        let more = found.len().saturating_sub(MAX_COMPARED);
+        found.truncate(MAX_COMPARED);
         let compared = stream::iter(found).map(async |(object, glance)| {
             let ObjectComparison { difference, note, .. } = self.compare(glance).await;
             DifferingObject { object, difference, note }
         });
-        Some((compared.buffered(COMPARING).collect().await, more))
+        Some((compared.buffered(CONCURRENT_COMPARISONS).collect().await, more))
     }
 
     async fn compare(&self, glance: ComparisonInput) -> ObjectComparison {
@@ -105,12 +105,12 @@ impl Inquiries {
 
     /// Returns the remaining objects of each source that a person has deleted. A source of which
     /// that is not known yet is not named.
-    pub async fn endings(&self) -> Option<BTreeMap<Arc<str>, RemainingObjects>> {
+    pub async fn ending_sources(&self) -> Option<BTreeMap<Arc<str>, RemainingObjects>> {
         self.inquire(Inquiry::Endings).await
     }
 
     /// Returns whether there is a source of this name.
-    pub async fn knows(&self, source: &str) -> Option<bool> {
+    pub async fn has_source(&self, source: &str) -> Option<bool> {
         self.inquire(|answer| Inquiry::Knows(source.to_owned(), answer)).await
     }
 
@@ -123,13 +123,13 @@ impl Inquiries {
 
 impl Reconciler {
     /// Returns a way to ask it while it runs.
-    pub fn inquiries(&self) -> Inquiries {
-        let comparing = Arc::new(Semaphore::new(COMPARING));
+    pub fn inquiry_sender(&self) -> Inquiries {
+        let comparing = Arc::new(Semaphore::new(CONCURRENT_COMPARISONS));
         Inquiries { questions: self.channels.questions.clone(), comparing }
     }
 
     /// Answers an inquiry. One whose asker has gone away gets no answer.
-    pub(super) fn answer(&mut self, question: Inquiry) {
+    pub(super) fn answer_inquiry(&mut self, question: Inquiry) {
         let now = Instant::now();
         match question {
             Inquiry::Status(answer) => drop(answer.send(self.with_context(now, report::status))),
@@ -147,7 +147,7 @@ impl Reconciler {
                 drop(answer.send(glances.collect()));
             }
             Inquiry::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
-            Inquiry::Endings(answer) => drop(answer.send(self.endings())),
+            Inquiry::Endings(answer) => drop(answer.send(self.remaining_by_source())),
             Inquiry::Knows(name, answer) => {
                 let _ = answer.send(self.engine.sources().iter().any(|source| *source.name == *name));
             }
@@ -159,7 +159,7 @@ impl Reconciler {
     }
 
     fn object(&self, now: Instant, id: &ObjectId) -> Option<ObjectStatus> {
-        self.with_context(now, |engine, beside| report::object_of(engine, beside, id))
+        self.with_context(now, |engine, beside| report::object_status(engine, beside, id))
     }
 
     /// Tells something of the engine's facts and of what the loop knows beside them.
@@ -169,8 +169,8 @@ impl Reconciler {
         tell: impl FnOnce(&Engine, &StatusContext<'_>) -> T,
     ) -> T {
         let at = Timestamp::now();
-        let (depth, times) = (self.queue.depth(), self.history.times());
-        let troubles: Vec<_> = self.engine.source_ids().map(|source| self.trouble(source)).collect();
+        let (depth, times) = (self.queue.depth(), self.history.source_times());
+        let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
         let beside = StatusContext {
             open: &self.open,
             places: &self.places,
@@ -181,7 +181,7 @@ impl Reconciler {
             since: self.since,
             next_resync: self.next_resync(now, at),
             queue: depth.ready + depth.processing,
-            unfinished: self.queue.unfinished(now),
+            unfinished: self.queue.processing_times(now),
             now: (now, at),
         };
         tell(&self.engine, &beside)

@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
-use super::BACKLOG;
+use super::CHANNEL_CAPACITY;
 use super::answers::Inquiry;
 use crate::cluster::{DataEvent, InformerEvent, PodsEvent, Scaler};
 use crate::engine::{LiveObject, ResourceVersion};
@@ -35,13 +35,13 @@ pub(super) struct LoopSinks {
 impl LoopChannels {
     /// Opens them.
     pub(super) fn open() -> (LoopSinks, Self) {
-        let (events, from_tasks) = mpsc::channel(BACKLOG);
-        let (informers, from_informers) = mpsc::channel(BACKLOG);
-        let (scalers, from_scalers) = mpsc::channel(BACKLOG);
-        let (inventories, from_inventories) = mpsc::channel(BACKLOG);
-        let (to_orders, from_orders) = mpsc::channel(BACKLOG);
-        let (pods, from_pods) = mpsc::channel(BACKLOG);
-        let (data, from_data) = mpsc::channel(BACKLOG);
+        let (events, from_tasks) = mpsc::channel(CHANNEL_CAPACITY);
+        let (informers, from_informers) = mpsc::channel(CHANNEL_CAPACITY);
+        let (scalers, from_scalers) = mpsc::channel(CHANNEL_CAPACITY);
+        let (inventories, from_inventories) = mpsc::channel(CHANNEL_CAPACITY);
+        let (to_orders, from_orders) = mpsc::channel(CHANNEL_CAPACITY);
+        let (pods, from_pods) = mpsc::channel(CHANNEL_CAPACITY);
+        let (data, from_data) = mpsc::channel(CHANNEL_CAPACITY);
         // The channel is short: a page that asks for more than can be answered slows itself down.
         let (questions, asked) = mpsc::channel(1);
         let channels = Self {

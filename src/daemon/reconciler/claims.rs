@@ -13,23 +13,27 @@ use crate::cluster::{
     explain_unreadable_budget,
 };
 use crate::engine::{
-    Budget, Engine, FULL, LiveObject, ParseLedgerError, QueuePublication, RolloutLedger, SETTLES, SealStatus,
+    Budget, Engine, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError, QueuePublication,
+    RolloutLedger, SealStatus,
 };
 use crate::object::{ErrorClass, ObjectId};
 use crate::report::EventReason;
 
-/// The shortest wait before the budget object is asked for again.
-const AGAIN: Duration = Duration::from_millis(500);
+/// The shortest wait before the rollout ledger is asked for again.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
-const PERSON: Duration = Duration::from_secs(15);
+const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 /// The interval of reads while others are in the way or hold anything of it: nothing else tells
 /// that they end.
-const OTHERS: Duration = Duration::from_secs(3);
-const _: () = assert!(OTHERS.as_secs() * 2 < SETTLES.as_secs(), "who holds a claim notices its loss in time");
+const CONTENDED_READ_INTERVAL: Duration = Duration::from_secs(3);
+const _: () = assert!(
+    CONTENDED_READ_INTERVAL.as_secs() * 2 < NEW_LEDGER_DELAY.as_secs(),
+    "who holds a claim notices its loss in time"
+);
 /// The interval of reads where others share it, so that the status covers them.
-const SHARED: Duration = Duration::from_secs(15);
+const SHARED_READ_INTERVAL: Duration = Duration::from_secs(15);
 /// A process that ends tries so many times to leave its claims in order.
-const LEAVES: u32 = 5;
+const MAX_FINAL_TRIES: u32 = 5;
 
 /// The state of the rollout ledger's ConfigMap.
 #[derive(Debug)]
@@ -81,13 +85,13 @@ impl RolloutLedgerStore {
     }
 
     /// Returns when the loop is to come back to it.
-    pub(super) fn wakes(&self) -> Option<Instant> {
+    pub(super) fn next_wake(&self) -> Option<Instant> {
         let all = [self.telling.due, self.reread].into_iter().flatten();
         self.due.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
     /// Another key is known: it is read again, and written with that.
-    pub(super) fn unlocked(&mut self) {
+    pub(super) fn note_new_key(&mut self) {
         (self.due, self.stale) = (None, true);
     }
 }
@@ -95,8 +99,8 @@ impl RolloutLedgerStore {
 /// Returns an engine that claims under a name of its own, and knows the time.
 pub(super) fn engine(budget: Budget) -> Engine {
     let mut engine = Engine::new(budget);
-    engine.claim_as(&holder());
-    engine.clock(Instant::now(), jiff::Timestamp::now());
+    engine.set_holder(&holder());
+    engine.set_clock(Instant::now(), jiff::Timestamp::now());
     engine
 }
 
@@ -105,11 +109,11 @@ pub(super) fn engine(budget: Budget) -> Engine {
 fn holder() -> String {
     let (process, began) = (std::process::id(), jiff::Timestamp::now().as_nanosecond());
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{process}-{began:x}-{:x}@{host}", super::super::random().to_bits() >> 16)
+    format!("{process}-{began:x}-{:x}@{host}", super::super::random_fraction().to_bits() >> 16)
 }
 
 impl Reconciler {
-    /// Reads the budget object where that has to be done, and writes it where it does not say what
+    /// Reads the rollout ledger where that has to be done, and writes it where it does not say what
     /// it should.
     pub(super) fn keep_budget(&mut self) {
         let now = Instant::now();
@@ -121,19 +125,19 @@ impl Reconciler {
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         if self.keeper.stale || waited {
             self.keeper.call = CallState::Busy;
-            self.spawn(async move { LoopEvent::Budget(cluster.budget(&namespace).await) });
+            self.spawn(async move { LoopEvent::Budget(cluster.read_budget(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
-                self.engine.want_seal();
-                self.keeper.telling.failed(&mut self.engine);
-                return self.rest_without_key();
+                self.engine.request_seal_key();
+                self.keeper.telling.note_failure(&mut self.engine);
+                return self.wait_for_key();
             };
-            if text.len() > FULL {
-                self.keeper.due = Some(now + PERSON);
+            if text.len() > MAX_RECORD_BYTES {
+                self.keeper.due = Some(now + PERSON_RETRY_DELAY);
                 return self.log_full_ledger(text.len());
             }
             self.keeper.call = CallState::Busy;
-            self.engine.saving_ledger(&next);
+            self.engine.note_ledger_write(&next);
             let known = self.keeper.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
@@ -142,18 +146,18 @@ impl Reconciler {
         } else {
             // A process that only observes asks for nothing, and takes nothing back.
             let others = if self.is_only_observing() { Vec::new() } else { self.engine.foreign_workloads() };
-            self.reread_for(others, now);
+            self.reread_for_foreign(others, now);
         }
     }
 
     /// Reads it again in a while where others share it, and looks at what they have claimed now.
-    fn reread_for(&mut self, others: Vec<ObjectId>, now: Instant) {
+    fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
         let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
         let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
-        let shared = self.until == StopCondition::Stopped && self.engine.shares_budget();
+        let shared = self.until == StopCondition::Stopped && self.engine.has_shared_budget();
         let wait = match (waits, shared) {
-            (true, _) => OTHERS,
-            (false, true) => SHARED,
+            (true, _) => CONTENDED_READ_INTERVAL,
+            (false, true) => SHARED_READ_INTERVAL,
             (false, false) => return self.keeper.reread = None,
         };
         if self.keeper.reread.is_none_or(|reread| reread > now + wait) {
@@ -162,9 +166,9 @@ impl Reconciler {
         }
     }
 
-    /// Takes over what the budget object says, where it can be opened.
+    /// Takes over what the rollout ledger says, where it can be opened.
     fn take_ledger(&mut self, text: &str) -> Result<(), ParseLedgerError> {
-        self.keeper.sealing = RolloutLedger::sealing(text, self.engine.seals())?;
+        self.keeper.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
             self.keeper.sealing = SealStatus::Fine;
@@ -172,27 +176,27 @@ impl Reconciler {
         match self.keeper.sealing {
             SealStatus::Locked => {
                 self.engine.lock_ledger();
-                self.rest_without_key();
+                self.wait_for_key();
                 return Ok(());
             }
-            SealStatus::Stale => self.engine.want_seal(),
+            SealStatus::Stale => self.engine.request_seal_key(),
             SealStatus::Fine => {}
         }
         let ledger = RolloutLedger::parse(text, self.engine.seals())?;
         let unread = Some(ledger.unread.len()).filter(|count| *count > 0);
         let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
         self.engine.explain_unread(unread.as_deref().map(Arc::from));
-        self.engine.ledger(ledger);
+        self.engine.set_ledger(ledger);
         self.log_unreadable(unread);
         Ok(())
     }
 
-    /// Says once what of the budget object cannot be read, and what mends it; and that all can be
+    /// Says once what of the rollout ledger cannot be read, and what mends it; and that all can be
     /// read again.
     fn log_unreadable(&mut self, why: Option<String>) {
         let Some(why) = why else {
             if self.keeper.unreadable.take().is_some() {
-                tracing::info!("the budget object can be read again");
+                tracing::info!("the rollout ledger can be read again");
             }
             return;
         };
@@ -209,20 +213,20 @@ impl Reconciler {
     /// Says once that what would have to be written is larger than the object may be.
     fn log_full_ledger(&mut self, bytes: usize) {
         let kilobytes = bytes.div_ceil(1000);
-        let why = format!("it would hold {kilobytes} kB, and may hold {} kB", FULL / 1000);
+        let why = format!("it would hold {kilobytes} kB, and may hold {} kB", MAX_RECORD_BYTES / 1000);
         if self.keeper.told.as_ref() != Some(&why) {
-            tracing::warn!("the budget object: {why}; no rollout begins before one that goes on is over");
+            tracing::warn!("the rollout ledger: {why}; no rollout starts until a running one has ended");
         }
         self.keeper.told = Some(why);
     }
 
     /// Nothing is begun, and nothing is written over, until there is a key.
-    fn rest_without_key(&mut self) {
-        self.keeper.due = Some(Instant::now() + PERSON);
-        let why = self.engine.unsealed().map(|reason| reason.to_string());
+    fn wait_for_key(&mut self) {
+        self.keeper.due = Some(Instant::now() + PERSON_RETRY_DELAY);
+        let why = self.engine.seal_obstacle().map(|reason| reason.to_string());
         if self.configs.is_blind() && self.keeper.told != why {
             let why = why.as_deref().unwrap_or_default();
-            tracing::warn!("the budget object: {why}; nothing that restarts pods is begun");
+            tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
         }
         self.keeper.told = why;
     }
@@ -243,16 +247,16 @@ impl Reconciler {
                 engine.known_ledger().cloned()
             }
             None if self.until == StopCondition::Stopped => {
-                engine.first_ledger().or_else(|| telling.ledger(engine, now))
+                engine.initial_ledger().or_else(|| telling.next_ledger(engine, now))
             }
-            None => engine.first_ledger(),
+            None => engine.initial_ledger(),
         }
     }
 
     /// A claim whose daemon has ended for good is found by its workload, which has come to rest.
     fn look_at_others(&mut self, others: Vec<ObjectId>) {
         for id in others {
-            let Some(kind) = self.watched.served(&id.group_kind()) else { continue };
+            let Some(kind) = self.watched.served_kind(&id.group_kind()) else { continue };
             let Some(namespace) = id.namespace().map(Arc::from) else { continue };
             let cluster = self.executor.cluster.clone();
             // By a list: the right to get it is nobody's who has nothing in that namespace.
@@ -267,26 +271,26 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn foreign_workload_read(
+    pub(super) fn record_foreign_workload(
         &mut self,
         id: &ObjectId,
         looked: Result<Option<Box<LiveObject>>, ClusterError>,
     ) {
         match looked {
-            Ok(live) => self.engine.other_seen(id, live.as_deref(), Instant::now()),
+            Ok(live) => self.engine.observe_foreign_workload(id, live.as_deref(), Instant::now()),
             // As long as nobody knows, the claim counts.
             Err(error) if error.class() == ErrorClass::Forbidden => {
-                if self.engine.other_hidden(id, error.to_string().into()) {
-                    tracing::warn!(object = %id, "what another daemon has claimed counts, as it may not be looked at: {error}");
+                if self.engine.note_hidden_workload(id, error.to_string().into()) {
+                    tracing::warn!(object = %id, "the claim of another daemon counts, as its workload may not be read: {error}");
                 }
             }
             Err(error) => tracing::debug!(object = %id, "another daemon's claim: {error}"),
         }
     }
 
-    /// Says what ends the process: its last loop takes the queue out of the budget object.
+    /// Says what ends the process: its last loop takes the queue out of the rollout ledger.
     #[must_use]
-    pub fn ending_with(mut self, end: CancellationToken) -> Self {
+    pub fn with_end_token(mut self, end: CancellationToken) -> Self {
         self.keeper.end = end;
         self
     }
@@ -318,7 +322,7 @@ impl Reconciler {
             return;
         }
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
-        for _ in 0..LEAVES {
+        for _ in 0..MAX_FINAL_TRIES {
             let next = match self.until {
                 StopCondition::Stopped => self.engine.unqueued_ledger(),
                 StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_ledger(),
@@ -328,31 +332,29 @@ impl Reconciler {
             let told = match saved {
                 Ok(_) => return,
                 Err(error) if *error.fault() == ClusterFault::VersionConflict => {
-                    cluster.budget(&namespace).await
+                    cluster.read_budget(&namespace).await
                 }
                 Err(error) => Err(error),
             };
             if let Err(error) = &told {
-                tracing::warn!("the budget object: {error}; {}", self.left_behind());
+                tracing::warn!("the rollout ledger: {error}; {}", self.remaining_text());
                 return;
             }
-            self.budget_answered(told);
+            self.record_budget_answer(told);
         }
     }
 
     /// Returns what a budget object that cannot be written goes on saying.
-    fn left_behind(&self) -> &'static str {
+    fn remaining_text(&self) -> &'static str {
         match self.until {
-            StopCondition::Stopped => {
-                "it shows a queue that nobody works on before the next daemon writes its own"
-            }
+            StopCondition::Stopped => "it shows an old queue until the next daemon writes its own",
             StopCondition::Settled(_) | StopCondition::Healthy(_) => {
-                "what was claimed counts until it has long rested"
+                "its claims count until their workloads have been at rest"
             }
         }
     }
 
-    pub(super) fn budget_answered(&mut self, answer: Result<Option<BudgetObject>, ClusterError>) {
+    pub(super) fn record_budget_answer(&mut self, answer: Result<Option<BudgetObject>, ClusterError>) {
         self.keeper.call = CallState::None;
         match answer {
             Ok(object) => {
@@ -360,27 +362,27 @@ impl Reconciler {
                 let text = object.as_ref().map_or("{}", |object| &object.text);
                 if let Err(error) = self.take_ledger(text) {
                     let why = explain_unreadable_budget(&self.namespace, &error.to_string());
-                    self.engine.unreadable_ledger(&why);
+                    self.engine.set_ledger_unreadable(&why);
                     self.log_unreadable(Some(why));
-                    self.keeper.due = Some(Instant::now() + PERSON);
+                    self.keeper.due = Some(Instant::now() + PERSON_RETRY_DELAY);
                 }
                 (self.keeper.object, self.keeper.stale) = (object, false);
             }
             // Somebody else wrote first: decided again on what it says now.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {
                 self.keeper.stale = true;
-                self.keeper.telling.failed(&mut self.engine);
+                self.keeper.telling.note_failure(&mut self.engine);
             }
             Err(error) => {
-                tracing::warn!("the budget object: {error}");
-                self.keeper.telling.failed(&mut self.engine);
+                tracing::warn!("the rollout ledger: {error}");
+                self.keeper.telling.note_failure(&mut self.engine);
                 self.keeper.stale = true;
                 let wait = match error.class() {
-                    ErrorClass::Config | ErrorClass::Forbidden => PERSON,
-                    _ => PERSON.min(AGAIN * 2_u32.saturating_pow(self.keeper.failures)),
+                    ErrorClass::Config | ErrorClass::Forbidden => PERSON_RETRY_DELAY,
+                    _ => PERSON_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(self.keeper.failures)),
                 };
                 self.keeper.failures = self.keeper.failures.saturating_add(1).min(10);
-                self.keeper.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random()));
+                self.keeper.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
             }
         }
     }

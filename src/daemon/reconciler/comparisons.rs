@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::executor::{Executor, blocking};
+use super::super::executor::{Executor, run_blocking};
 use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
@@ -42,11 +42,13 @@ impl Reconciler {
         // An object that went back is as its older content has it. People ask for the newest
         // revision's.
         let newest = match wants {
-            [(source, _)] => self.engine.source(*source).catalog.want(id).map(|want| (*source, want)),
+            [(source, _)] => {
+                self.engine.source(*source).catalog.wanted_object(id).map(|want| (*source, want))
+            }
             _ => None,
         };
         let wants = newest.as_ref().map_or(wants, std::slice::from_ref);
-        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.want().is_some());
+        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.wanted_content().is_some());
         let want = match wants {
             [] => ComparisonTarget::Nothing,
             [(_, WantedObject::Object(desired))] => ComparisonTarget::Content(desired.clone()),
@@ -58,7 +60,7 @@ impl Reconciler {
             }
             _ => ComparisonTarget::Unknown("several sources ask for it"),
         };
-        let live = self.engine.shown(id);
+        let live = self.engine.live_object(id);
         let form = ApplyVariant {
             // Others own it, as an autoscaler does.
             replicas: if live.is_some_and(|live| live.replicas_ceded) {
@@ -107,14 +109,16 @@ impl ComparisonInput {
             ComparisonTarget::Nothing => (None, Some("no source asks for it".to_owned())),
             ComparisonTarget::Unknown(why) => (None, Some((*why).to_owned())),
         };
-        let (before, after) = change::presentable_pair(&self.id, live.as_ref(), wanted.as_ref());
+        let (before, after) = change::present_pair(&self.id, live.as_ref(), wanted.as_ref());
         let side = |side: &Option<Value>| side.clone().unwrap_or_default();
         let difference = match (&self.want, &after) {
-            (ComparisonTarget::Nothing, _) | (_, Some(_)) => change::unified(&side(&before), &side(&after)),
+            (ComparisonTarget::Nothing, _) | (_, Some(_)) => {
+                change::unified_diff(&side(&before), &side(&after))
+            }
             // An unknown result is not "nothing".
             (_, None) => String::new(),
         };
-        let text = |side: Option<Value>| side.map(|side| change::yaml(&side));
+        let text = |side: Option<Value>| side.map(|side| change::write_yaml(&side));
         ObjectComparison { live: text(before), wanted: text(after), difference, note }
     }
 
@@ -129,8 +133,8 @@ impl ComparisonInput {
         let claim = ReleaseClaim { release, seal: None };
         let (contents, content, form, shown) =
             (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
-        let body = blocking(move || match shown {
-            Some(live) => contents.body_for(&content, &claim, form, &live).map(|(body, _)| body),
+        let body = run_blocking(move || match shown {
+            Some(live) => contents.request_body(&content, &claim, form, &live).map(|(body, _)| body),
             None => contents.body(&content, &claim, form),
         });
         let body = match body.await {
@@ -142,7 +146,7 @@ impl ComparisonInput {
         match self.executor.cluster.dry_run(kind, &self.id, &body, live, &guard).await {
             Ok(after) => (Some(after), None),
             Err(error) => {
-                let laid = live.map_or_else(|| body.clone(), |live| change::laid_over(live, &body));
+                let laid = live.map_or_else(|| body.clone(), |live| change::lay_over(live, &body));
                 (Some(laid), Some(format!("not from the API server, which says: {}", error.reason())))
             }
         }

@@ -13,13 +13,13 @@ use crate::report::Outcome;
 impl Reconciler {
     /// Returns whether something is left that passes by itself.
     pub(in crate::daemon) fn is_moving(&self) -> bool {
-        self.open.iter().any(|(id, reason)| self.moves(id, reason, 8))
+        self.open.iter().any(|(id, reason)| self.is_transient(id, reason, 8))
     }
 
     /// Returns whether a reason passes by itself soon; `depth` bounds chains of objects that wait
     /// for each other.
-    fn moves(&self, id: &ObjectId, reason: &Reason, depth: u8) -> bool {
-        let works = |id: &ObjectId| self.works(id, depth);
+    fn is_transient(&self, id: &ObjectId, reason: &Reason, depth: u8) -> bool {
+        let works = |id: &ObjectId| self.is_progressing(id, depth);
         match reason {
             Reason::Syncing(_)
             | Reason::Inventory(_)
@@ -29,23 +29,25 @@ impl Reconciler {
             | Reason::Reading(_)
             | Reason::Others
             | Reason::Terminating => true,
-            Reason::Retrying(..) => self.queue.failures(id) <= PATIENCE,
+            Reason::Retrying(..) => self.queue.failures(id) <= MAX_FAILURES_IN_PASS,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             // A pass that waits for health waits in the queue too.
-            Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.passes(),
-            Reason::Budget(_) => self.engine.is_any_under_way() || self.engine.due(Instant::now()).is_some(),
+            Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.is_temporary(),
+            Reason::Budget(_) => {
+                self.engine.is_any_under_way() || self.engine.next_due(Instant::now()).is_some()
+            }
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
             Reason::Unserved(gvk, others) => {
                 let definition = self.engine.definition_of(&gvk.group_kind());
                 // Discovery lists a new kind some moments after its definition is established.
                 let is_established =
-                    |crd| self.engine.shown(crd).is_some_and(|live| live.health.is_current());
+                    |crd| self.engine.live_object(crd).is_some_and(|live| live.health.is_current());
                 let arrives = |crd| works(crd) || (!self.open.contains_key(crd) && is_established(crd));
                 others.is_empty() && definition.is_some_and(arrives)
             }
             Reason::Blind(_, _, class) => *class == ErrorClass::Transient,
-            Reason::Prune(_) => self.prune_moves(id),
+            Reason::Prune(_) => self.is_prune_progressing(id),
             Reason::UnknownKind(_)
             | Reason::Refused(..)
             | Reason::Owned(_)
@@ -68,28 +70,31 @@ impl Reconciler {
     }
 
     /// Returns whether an object is on its way to what is wanted.
-    fn works(&self, id: &ObjectId, depth: u8) -> bool {
+    fn is_progressing(&self, id: &ObjectId, depth: u8) -> bool {
         if let Some(reason) = self.open.get(id) {
-            return depth > 0 && self.moves(id, reason, depth - 1);
+            return depth > 0 && self.is_transient(id, reason, depth - 1);
         }
-        match self.engine.shown(id) {
+        match self.engine.live_object(id) {
             Some(_) if self.engine.is_under_way(id) => true,
             Some(live) => matches!(live.health.status, HealthStatus::InProgress | HealthStatus::Unknown),
             None => self.engine.entry(id).is_some(),
         }
     }
 
-    fn prune_moves(&self, id: &ObjectId) -> bool {
-        let source = self.engine.live(id).and_then(|live| self.engine.source_of(live));
-        let judged = source.and_then(|source| self.engine.judgements(source).find(|(other, _)| *other == id));
+    fn is_prune_progressing(&self, id: &ObjectId) -> bool {
+        let source = self.engine.informer_object(id).and_then(|live| self.engine.source_of(live));
+        let judged =
+            source.and_then(|source| self.engine.prune_decisions(source).find(|(other, _)| *other == id));
         let judged = judged.map(|(_, judgement)| judgement);
-        let works =
-            |id| self.engine.shown(id).is_some_and(|live| live.health.status == HealthStatus::InProgress);
-        let progress = || self.engine.is_any_under_way() || self.engine.all_live().any(|(id, _)| works(id));
+        let works = |id| {
+            self.engine.live_object(id).is_some_and(|live| live.health.status == HealthStatus::InProgress)
+        };
+        let progress =
+            || self.engine.is_any_under_way() || self.engine.informer_objects().any(|(id, _)| works(id));
         // The order of deletions of an ending source follows from contents that are read again
         // first.
         let ends = source.is_some_and(|source| self.engine.source(source).life == SourceLifecycle::Ends);
-        let recalls = || ends && !self.engine.unresolved().is_empty();
+        let recalls = || ends && !self.engine.unresolved_contents().is_empty();
         matches!(judged, Some(PruneDecision::Delete))
             || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
     }
@@ -111,29 +116,31 @@ impl Reconciler {
             .filter_map(|source| Some((source.name.to_string(), source.incomplete.as_ref()?.to_string())));
         PassResult {
             ending,
-            unhealthy: self.unhealthy(),
+            unhealthy: self.unhealthy_objects(),
             held: self.engine.held_steps(Instant::now()),
             diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),
-            left: self.endings(),
+            left: self.remaining_by_source(),
             notes: self
                 .engine
                 .source_ids()
-                .flat_map(|source| self.engine.notes(source).chain(self.orders[source].notes().cloned()))
+                .flat_map(|source| {
+                    self.engine.inventory_notes(source).chain(self.orders[source].notes().cloned())
+                })
                 .collect(),
             revision: sources
                 .first()
                 .and_then(|s| s.head.as_ref())
                 .map(ToString::to_string)
                 .unwrap_or_default(),
-            places: self.places(&told),
+            places: self.object_places(&told),
             told,
-            undiscovered: self.watched.undiscovered().cloned(),
+            undiscovered: self.watched.discovery_error().cloned(),
             readable: sources.iter().any(|source| source.head.is_some()),
         }
     }
 
-    fn places(
+    fn object_places(
         &self,
         told: &BTreeMap<ObjectId, Outcome>,
     ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
@@ -144,7 +151,7 @@ impl Reconciler {
             Some((_, WantedObject::Unusable(held))) => Some((held.gvk.clone(), Some(held.origin.clone()))),
             None => {
                 let kind = self.version(&id.group_kind());
-                let live = self.engine.live(id).map(|live| live.gvk.clone());
+                let live = self.engine.informer_object(id).map(|live| live.gvk.clone());
                 Some((live.or(kind)?, None))
             }
         };
@@ -153,7 +160,7 @@ impl Reconciler {
 
     /// Returns whether all is healthy; tells of what is not, each time that its health changes.
     pub(super) fn is_healthy(&mut self) -> bool {
-        let sick = self.unhealthy();
+        let sick = self.unhealthy_objects();
         let known = std::mem::replace(&mut self.sick, sick.clone());
         for (id, health) in sick.into_iter().filter(|(id, health)| known.get(id) != Some(health)) {
             self.record_outcome(&id, Outcome::Unhealthy(health));
@@ -162,8 +169,8 @@ impl Reconciler {
     }
 
     /// Wanted objects that are not healthy.
-    pub(in crate::daemon) fn unhealthy(&self) -> BTreeMap<ObjectId, String> {
-        let wanted = self.engine.entries().filter(|(_, entry)| entry.want().is_some());
+    pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
+        let wanted = self.engine.entries().filter(|(_, entry)| entry.wanted_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
             // Nothing is done about its health, as it asks.
             if matches!(
@@ -174,7 +181,7 @@ impl Reconciler {
             }
             // An object that was just written is not as healthy as the view before it.
             let written = entry.candidate().is_none();
-            let live = if written { self.engine.shown(id) } else { self.engine.live(id) }?;
+            let live = if written { self.engine.live_object(id) } else { self.engine.informer_object(id) }?;
             let words = || match &*live.health.message {
                 "" => live.health.status.to_string(),
                 message => format!("{}: {message}", live.health.status),
@@ -186,4 +193,4 @@ impl Reconciler {
 }
 
 /// After so many failures in a row a pass no longer waits for an object.
-const PATIENCE: u32 = 5;
+const MAX_FAILURES_IN_PASS: u32 = 5;

@@ -14,9 +14,9 @@ use crate::engine::{ApplyPurpose, ApplyRequest, KEY_SECRET, ReadState, SourceWri
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// The shortest wait before the key is asked for again.
-const AGAIN: Duration = Duration::from_millis(500);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
-const PERSON: Duration = Duration::from_secs(15);
+const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The kind, namespace and account that a follower reads.
 type FollowGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
@@ -93,42 +93,42 @@ impl Reconciler {
             self.configs.call = CallState::Busy;
             (self.configs.stale, self.configs.due) = (false, None);
             let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
-            self.spawn(async move { LoopEvent::ConfigKey(cluster.config_key(&namespace).await) });
+            self.spawn(async move { LoopEvent::ConfigKey(cluster.read_config_key(&namespace).await) });
         }
         self.follow_data();
     }
 
-    pub(super) fn config_key_answered(&mut self, answer: Result<Option<ConfigKey>, ClusterError>) {
+    pub(super) fn record_config_key(&mut self, answer: Result<Option<ConfigKey>, ClusterError>) {
         self.configs.call = CallState::None;
         match answer {
             Ok(Some(key)) => {
                 self.configs.told = None;
                 let before = self.engine.seals().number();
                 if let Some(made) = key.key() {
-                    self.engine.release_key(ReadState::Value(made.clone()));
-                    self.engine.config_key(ReadState::Value(made));
+                    self.engine.set_release_key(ReadState::Value(made.clone()));
+                    self.engine.set_config_key(ReadState::Value(made));
                 }
                 self.configs.key = Some(key);
                 if self.engine.seals().number() != before {
-                    self.seals_changed();
+                    self.apply_new_seals();
                 }
             }
             Ok(None) => self.make_config_key(),
             Err(error) => {
                 let passes = error.class() == ErrorClass::Transient;
                 self.configs.stale = true;
-                let wait = if passes { AGAIN } else { PERSON };
-                self.configs.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random()));
+                let wait = if passes { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
+                self.configs.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
                 if !passes {
-                    self.no_config_key(&format!("{error}"));
+                    self.record_missing_config_key(&format!("{error}"));
                 }
             }
         }
     }
 
     /// Reacts to a change of the keys that open and seal hashes.
-    fn seals_changed(&mut self) {
-        self.keeper.unlocked();
+    fn apply_new_seals(&mut self) {
+        self.keeper.note_new_key();
         for source in self.engine.source_ids() {
             self.show_inventory(source);
         }
@@ -143,10 +143,12 @@ impl Reconciler {
     /// another one would say nothing about what pods were started with.
     fn make_config_key(&mut self) {
         if self.is_only_observing() {
-            return self.no_config_key("it has not been made yet");
+            return self.record_missing_config_key("it has not been made yet");
         }
-        let key = self.configs.key.clone().or_else(ConfigKey::random);
-        let Some(key) = key else { return self.no_config_key("the system gives no random bytes") };
+        let key = self.configs.key.clone().or_else(ConfigKey::new_random);
+        let Some(key) = key else {
+            return self.record_missing_config_key("the system gives no random bytes");
+        };
         self.configs.call = CallState::Busy;
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         self.spawn_write(async move {
@@ -156,10 +158,10 @@ impl Reconciler {
 
     /// Records a missing key. Until there is one nothing is pruned, and nothing is restarted for
     /// changed data. Objects released together with a Secret wait, and nothing else does.
-    fn no_config_key(&mut self, why: &str) {
+    fn record_missing_config_key(&mut self, why: &str) {
         if self.configs.key.is_none() {
-            self.engine.release_key(ReadState::Unreadable(why.into()));
-            self.engine.config_key(ReadState::Unreadable(why.into()));
+            self.engine.set_release_key(ReadState::Unreadable(why.into()));
+            self.engine.set_config_key(ReadState::Unreadable(why.into()));
         }
         if self.configs.told.as_deref() != Some(why) {
             let name = format!("Secret {}/{KEY_SECRET}", self.namespace);
@@ -169,7 +171,7 @@ impl Reconciler {
                 tracing::warn!("{name}: {why}; {then}");
             }
             self.configs.told = Some(why.to_owned());
-            self.seals_changed();
+            self.apply_new_seals();
         }
     }
 
@@ -180,7 +182,7 @@ impl Reconciler {
         for id in used {
             let users = self.engine.sources_using(&id).into_iter();
             let accounts: BTreeSet<_> =
-                users.map(|source| self.cluster_of(Some(source)).account().cloned()).collect();
+                users.map(|source| self.cluster_for_source(Some(source)).account().cloned()).collect();
             for account in accounts {
                 let group = (id.group_kind(), id.namespace().map(str::to_owned), account);
                 wanted.entry(group).or_default().insert(id.clone());
@@ -195,14 +197,14 @@ impl Reconciler {
                     self.configs.tellers.remove(gone);
                 }
                 if !all.contains(gone) {
-                    self.engine.config_forgotten(gone);
+                    self.engine.forget_config(gone);
                 }
             }
         }
         self.configs.open.retain(|group, (ids, _)| wanted.get(group) == Some(ids));
         for (group, ids) in wanted {
             if !self.configs.open.contains_key(&group) {
-                let cluster = self.executor.cluster.acting_as(group.2.clone());
+                let cluster = self.executor.cluster.with_account(group.2.clone());
                 let follower = cluster.follow_data(&ids, self.configs.sink.clone());
                 self.configs.open.insert(group, (ids, follower));
             }
@@ -211,7 +213,7 @@ impl Reconciler {
         self.configs.relist_untold();
     }
 
-    pub(super) fn data_changed(&mut self, event: DataEvent) {
+    pub(super) fn handle_data_event(&mut self, event: DataEvent) {
         let DataEvent { id, account, change: news } = event;
         let group = (id.group_kind(), id.namespace().map(str::to_owned), account.clone());
         // The watch that reported it has been closed since.
@@ -223,33 +225,33 @@ impl Reconciler {
             DataChange::Value(data) => {
                 self.configs.unreadable.remove(&teller);
                 if *self.configs.tellers.entry(id.clone()).or_insert_with(|| account.clone()) == account {
-                    self.engine.config_data(&id, ReadState::Value(data));
+                    self.engine.set_config_data(&id, ReadState::Value(data));
                 }
             }
             DataChange::Failed(why, ErrorClass::Internal) => {
-                tracing::error!(object = %id, "what is in it is not followed any more: {why}");
-                self.engine.config_data(&id, ReadState::Unreadable(why));
+                tracing::error!(object = %id, "its data is no longer followed: {why}");
+                self.engine.set_config_data(&id, ReadState::Unreadable(why));
             }
             DataChange::Failed(why, ErrorClass::Transient) => {
-                tracing::debug!(object = %id, "what is in it cannot be read now: {why}");
+                tracing::debug!(object = %id, "its data cannot be read now: {why}");
             }
             DataChange::Failed(why, _) => {
                 if self.configs.unreadable.insert(teller) {
-                    tracing::warn!(object = %id, "what is in it cannot be read, so nothing is restarted for it: {why}");
+                    tracing::warn!(object = %id, "its data cannot be read, so nothing is restarted for it: {why}");
                 }
                 if self.configs.tellers.get(&id) == Some(&account) && self.configs.is_readable(&id) {
                     self.configs.tellers.remove(&id);
                     self.configs.relist_untold();
                 }
                 if !self.configs.is_readable(&id) {
-                    self.engine.config_data(&id, ReadState::Unreadable(why));
+                    self.engine.set_config_data(&id, ReadState::Unreadable(why));
                 }
             }
         }
     }
 
     /// Looks at all again.
-    pub(super) fn audit_configs(&mut self) {
+    pub(super) fn reread_configs(&mut self) {
         self.configs.stale = true;
         for (_, follower) in self.configs.open.values() {
             follower.iter().for_each(DataFollower::relist);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
-use super::{BACKLOG, Reconciler};
+use super::{CHANNEL_CAPACITY, Reconciler};
 use crate::cluster::{
     ClusterError, ClusterFault, Denial, EvictionResult, Informer, InformerChange, InformerEvent,
 };
@@ -22,13 +22,13 @@ pub(super) struct NodeWatch {
     denied: BTreeSet<ObjectId>,
 }
 
-pub(super) fn lacks_rights(error: &ClusterError) -> bool {
+pub(super) fn is_denied(error: &ClusterError) -> bool {
     matches!(error.fault(), ClusterFault::Denied { by: Denial::Rbac | Denial::Impersonation, .. })
 }
 
 impl NodeWatch {
     /// It is not open.
-    pub(super) fn closed() -> Self {
+    pub(super) fn new_closed() -> Self {
         Self { open: None, told: mpsc::channel(1).1, denied: BTreeSet::new() }
     }
 }
@@ -36,14 +36,14 @@ impl NodeWatch {
 impl Reconciler {
     /// Evicts the pods that go next.
     pub(super) fn evict_due(&mut self, now: Instant) {
-        for pod in self.engine.to_evict(now) {
+        for pod in self.engine.pods_to_evict(now) {
             let cluster = self.cluster_for(&pod.of).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
                 let answer = match cluster.evict(&namespace, &pod.name, &pod.uid).await {
                     Ok(EvictionResult::Accepted | EvictionResult::Gone) => EvictionOutcome::Going,
                     Ok(EvictionResult::Blocked(why)) => EvictionOutcome::Refused(why),
-                    Err(error) if lacks_rights(&error) => EvictionOutcome::Denied(
+                    Err(error) if is_denied(&error) => EvictionOutcome::Denied(
                         format!("the user may not create pods/eviction in namespace {namespace}").into(),
                     ),
                     // It may be gone all the same: its next view tells.
@@ -54,7 +54,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn was_evicted(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
+    pub(super) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome) {
         match answer {
             EvictionOutcome::Going => {
                 self.nodes.denied.remove(&pod.of);
@@ -66,26 +66,26 @@ impl Reconciler {
             }
             EvictionOutcome::Denied(_) | EvictionOutcome::Refused(_) => {}
         }
-        self.engine.evicted(pod, answer, Instant::now());
+        self.engine.record_eviction(pod, answer, Instant::now());
     }
 
     /// Looks at the nodes as long as that is needed.
     pub(super) fn follow_nodes(&mut self) {
         match (self.engine.needs_nodes(), &self.nodes.open) {
             (true, None) => {
-                let (sink, told) = mpsc::channel(BACKLOG);
+                let (sink, told) = mpsc::channel(CHANNEL_CAPACITY);
                 let open = Some(self.executor.cluster.follow_nodes(sink));
-                self.nodes = NodeWatch { open, told, ..NodeWatch::closed() };
+                self.nodes = NodeWatch { open, told, ..NodeWatch::new_closed() };
             }
             (false, Some(_)) => {
-                self.nodes = NodeWatch::closed();
+                self.nodes = NodeWatch::new_closed();
                 self.engine.nodes(NodeChange::Closed);
             }
             _ => {}
         }
     }
 
-    pub(super) fn node_changed(&mut self, event: InformerEvent<NodeFacts>) {
+    pub(super) fn handle_node_event(&mut self, event: InformerEvent<NodeFacts>) {
         let news = match event.change {
             InformerChange::Init => NodeChange::Init,
             InformerChange::Apply(id, facts) => NodeChange::Apply(id.name().into(), facts),

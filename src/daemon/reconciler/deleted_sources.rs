@@ -12,14 +12,14 @@ use crate::report::RemainingObjects;
 impl Reconciler {
     /// Returns the remaining objects of each ending source that has been looked at as a whole, or
     /// cannot be.
-    pub(super) fn endings(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
+    pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
         let sources = self.engine.source_ids().zip(self.engine.sources());
         let ends = sources.filter(|(_, source)| source.life == SourceLifecycle::Ends);
         ends.filter_map(|(id, source)| Some((source.name.clone(), self.remaining_objects(id)?))).collect()
     }
 
     /// Returns why what a source has cannot be known before a person does something.
-    pub(super) fn trouble(&self, source: SourceId) -> Option<String> {
+    pub(super) fn blocking_reason(&self, source: SourceId) -> Option<String> {
         let why = self.stores[source].trouble.as_ref()?;
         Some(format!("its ConfigMap cannot be read or written: {why}"))
     }
@@ -28,7 +28,7 @@ impl Reconciler {
     /// is gone, whatever keeps it.
     fn remaining_objects(&self, source: SourceId) -> Option<RemainingObjects> {
         let store = &self.stores[source];
-        if let Some(why) = self.trouble(source) {
+        if let Some(why) = self.blocking_reason(source) {
             return Some(RemainingObjects::Unread(why));
         }
         if store.call == CallState::Busy || !self.read.contains(&source) {
@@ -42,17 +42,18 @@ impl Reconciler {
             return Some(RemainingObjects::Unread(why.to_owned()));
         }
         self.engine.source(source).inventory.as_ref()?;
-        if !self.all_synced(source) {
-            return self.engine.unlisted(source).map(RemainingObjects::Unread);
+        if !self.is_synced(source) {
+            return self.engine.unlisted_reason(source).map(RemainingObjects::Unread);
         }
-        let judged: BTreeMap<_, _> = self.engine.judgements(source).collect();
-        let members = self.engine.all_live().filter(|(_, live)| self.engine.source_of(live) == Some(source));
+        let judged: BTreeMap<_, _> = self.engine.prune_decisions(source).collect();
+        let members =
+            self.engine.informer_objects().filter(|(_, live)| self.engine.source_of(live) == Some(source));
         let goes = members.map(|(id, _)| id);
         let stays =
             |id: &ObjectId| matches!(judged.get(id), Some(PruneDecision::Keep(_) | PruneDecision::Leave(_)));
         let mut goes = goes.filter(|id| !stays(id)).peekable();
         if goes.peek().is_some() {
-            return Some(RemainingObjects::Objects(self.first_of(goes)));
+            return Some(RemainingObjects::Objects(self.describe_first(goes)));
         }
         // An inventory that was made anew does not name its former kinds.
         let told = store.inventory.inventory().and_then(inventory::place);
@@ -61,14 +62,14 @@ impl Reconciler {
 
     /// One of those that are left, with what it waits for: what does not pass by itself comes
     /// first.
-    fn first_of<'a>(&self, left: impl Iterator<Item = &'a ObjectId>) -> Option<String> {
+    fn describe_first<'a>(&self, left: impl Iterator<Item = &'a ObjectId>) -> Option<String> {
         let waits = left.filter_map(|id| {
             let wanting = self.engine.entry(id).and_then(|entry| entry.wants.first());
             if let Some((other, _)) = wanting {
                 let name = &self.engine.source(*other).name;
                 return Some((
                     (false, id),
-                    format!("{id}: source {name} wants it, and has not taken it over"),
+                    format!("{id}: source {name} wants it, and has not adopted it yet"),
                 ));
             }
             let reason = self.open.get(id)?;

@@ -11,28 +11,28 @@ use super::super::source_task::FeedRequest;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, OWN, ObjectOwner, PrunePolicy, Reason,
-    RefusalRule, Release, SourceId, WriteFailure,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, DeletionReason, OWN_WATCHER, ObjectOwner, PrunePolicy,
+    Reason, RefusalRule, Release, SourceId, WriteFailure,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
 use crate::report::Outcome;
 
-/// The longest rest after somebody else wrote first: the next view is on its way.
-const CONFLICT: Duration = Duration::from_secs(1);
+/// The longest rest after another client wrote first: the next view is on its way.
+const MAX_CONFLICT_DELAY: Duration = Duration::from_secs(1);
 
 /// The maximum number of conflicts in a row after which an object is decided on as soon as the
 /// newer view is here. While a workload rolls out, its status alone makes every view old within
 /// moments.
-const SWIFT: u32 = 3;
+const MAX_IMMEDIATE_CONFLICTS: u32 = 3;
 
 /// After so many conflicts in a row it is no race any more, and the rests get longer.
-const CONFLICTS: u32 = 8;
-const CONFLICTING: Duration = Duration::from_secs(15);
+const MAX_SHORT_CONFLICTS: u32 = 8;
+const LONG_CONFLICT_DELAY: Duration = Duration::from_secs(15);
 
 /// The longest rest of an object that the user may not write. One of them notices a role that is
 /// granted within it, and the others follow at once. Where there are many, each asks less often.
-const RIGHTS: Duration = Duration::from_secs(15);
+const DENIED_RETRY_DELAY: Duration = Duration::from_secs(15);
 const RIGHTS_EACH: Duration = Duration::from_millis(50);
 
 /// Returns the metric label of an action.
@@ -70,7 +70,7 @@ impl Reconciler {
         if self.read.is_empty() {
             return;
         }
-        for (revision, wanted) in self.engine.unresolved() {
+        for (revision, wanted) in self.engine.unresolved_contents() {
             // Each answer takes a reading of the whole revision: what comes up meanwhile is asked
             // together.
             if wanted.iter().any(|(id, _)| self.resolving.contains(id)) {
@@ -94,7 +94,11 @@ impl Reconciler {
                     // A single reading has no history: what was accepted before is not known.
                     None => {
                         for (id, hash) in wanted {
-                            self.engine.resolved(&id, &Release { hash, revision: revision.clone() }, None);
+                            self.engine.record_past_content(
+                                &id,
+                                &Release { hash, revision: revision.clone() },
+                                None,
+                            );
                         }
                     }
                 }
@@ -107,17 +111,17 @@ impl Reconciler {
     /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
         // Known from the parent, before anything is listed or read.
-        if let Some(source) = self.engine.returns_in(id) {
+        if let Some(source) = self.engine.rollback_source(id) {
             return Some(source);
         }
         let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
-        match self.engine.shown(id) {
+        match self.engine.live_object(id) {
             Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.source_of(live),
             _ => wanting(),
         }
     }
 
-    pub(super) fn process(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
+    pub(super) fn process_key(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
         let decision = self.engine.decide(&id, now);
         if let Some(again) = decision.again {
             self.queue.add_at(id.clone(), now + again);
@@ -128,7 +132,7 @@ impl Reconciler {
         let writes = writes && kind.is_some();
         if writes && self.queue.failures(&id) > 0 {
             if self.retries.len() >= (self.concurrency / 2).max(1) {
-                self.queue.done(&id);
+                self.queue.finish(&id);
                 self.parked.insert(id);
                 return;
             }
@@ -137,63 +141,71 @@ impl Reconciler {
         match (decision.action, kind) {
             (Action::Forget, _) => {
                 self.engine.forget(&id);
-                self.queue.done(&id);
+                self.queue.finish(&id);
             }
             (Action::Look, _) => batch.looks.push(id),
             (Action::Compare(want, form), _) => {
-                let shown = self.engine.shown(&id);
+                let shown = self.engine.live_object(&id);
                 batch.compares.push(ComparisonRequest::new(id.clone(), want, form, shown));
             }
             (Action::Inspect(want, form), Some(kind)) => {
-                let question = ComparisonRequest::new(id.clone(), want, form, self.engine.shown(&id));
+                let question = ComparisonRequest::new(id.clone(), want, form, self.engine.live_object(&id));
                 self.spawn(self.executor_for(&id).inspect(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
-                let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
+                let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
                 self.writes += 1;
                 self.spawn(self.executor_of(Some(apply.source)).dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
-                let kind = self.watched.exactly(&apply.want.gvk).unwrap_or(kind);
-                let owner = self.engine.taken_from(&apply);
-                self.engine.dispatched(&id, &Action::Apply(apply.clone()));
+                let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
+                let owner = self.engine.previous_owner(&apply);
+                self.engine.note_dispatch(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
                 self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
             }
             (action @ Action::Delete(..), Some(kind)) => {
-                self.engine.dispatched(&id, &action);
+                self.engine.note_dispatch(&id, &action);
                 self.writes += 1;
                 self.spawn(self.executor_for(&id).delete(kind, id, action));
             }
-            (Action::Nothing | Action::Resolve, _) | (_, None) => self.queue.done(&id),
+            (Action::Nothing | Action::Resolve, _) | (_, None) => self.queue.finish(&id),
         }
     }
 
     /// Returns the cluster as the source sees it that an object is of.
     pub(super) fn cluster_for(&self, id: &ObjectId) -> &Cluster {
-        self.cluster_of(self.engine.acting_for(id))
+        self.cluster_for_source(self.engine.acting_source(id))
     }
 
     /// Returns the cluster as a source sees it; as rhumb itself does, where there is none.
-    pub(super) fn cluster_of(&self, source: Option<SourceId>) -> &Cluster {
-        let watcher = source.map_or(OWN, |source| self.engine.source(source).watcher);
-        self.watched.cluster_of(watcher)
+    pub(super) fn cluster_for_source(&self, source: Option<SourceId>) -> &Cluster {
+        let watcher = source.map_or(OWN_WATCHER, |source| self.engine.source(source).watcher);
+        self.watched.cluster_for_watcher(watcher)
     }
 
     /// Returns the executor for an object.
     pub(super) fn executor_for(&self, id: &ObjectId) -> Executor {
-        self.executor_of(self.engine.acting_for(id))
+        self.executor_of(self.engine.acting_source(id))
     }
 
     /// Returns the executor for the objects of a source.
     fn executor_of(&self, source: Option<SourceId>) -> Executor {
-        Executor { cluster: self.cluster_of(source).clone(), contents: self.executor.contents.clone() }
+        Executor {
+            cluster: self.cluster_for_source(source).clone(),
+            contents: self.executor.contents.clone(),
+        }
     }
 
     pub(super) fn kind_of(&self, id: &ObjectId) -> Option<Arc<crate::cluster::ServedKind>> {
-        let wanted =
-            self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.gvk.clone());
-        wanted.and_then(|gvk| self.watched.exactly(&gvk)).or_else(|| self.watched.kind(&id.group_kind()))
+        let wanted = self
+            .engine
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .map(|(_, desired)| desired.gvk.clone());
+        wanted
+            .and_then(|gvk| self.watched.served_kind_of_version(&gvk))
+            .or_else(|| self.watched.kind(&id.group_kind()))
     }
 
     pub(super) fn spawn(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
@@ -225,11 +237,11 @@ impl Reconciler {
             groups.entry(group).or_default().push(id);
         }
         for ((_, namespace, account), ids) in groups {
-            let cluster = self.executor.cluster.acting_as(account);
+            let cluster = self.executor.cluster.with_account(account);
             let executor = Executor { cluster, contents: self.executor.contents.clone() };
             match ids.first().and_then(|id| self.kind_of(id)) {
                 Some(kind) => self.spawn(executor.look_up(kind, namespace, ids)),
-                None => ids.iter().for_each(|id| self.queue.done(id)),
+                None => ids.iter().for_each(|id| self.queue.finish(id)),
             }
         }
     }
@@ -252,12 +264,15 @@ impl Reconciler {
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
                 if reason.is_refusal() {
-                    let content =
-                        self.engine.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want.hash);
+                    let content = self
+                        .engine
+                        .entry(id)
+                        .and_then(|entry| entry.wanted_content())
+                        .map(|(_, want)| want.hash);
                     let told = (content, reason.to_string());
                     let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
                     // One reason for thousands of objects is one line, and one Event.
-                    if is_new && reason.stands_for_many().is_none_or(|first| first == id) {
+                    if is_new && reason.representative().is_none_or(|first| first == id) {
                         let told = Outcome::Refused(reason.clone());
                         self.record_outcome(id, told);
                     }
@@ -285,7 +300,7 @@ impl Reconciler {
         self.engine.sources().iter().any(|source| source.prune == PrunePolicy::Partial)
     }
 
-    pub(super) fn was_done(
+    pub(super) fn record_result(
         &mut self,
         id: &ObjectId,
         action: &Action,
@@ -334,7 +349,7 @@ impl Reconciler {
                 self.record_outcome(id, told);
             }
         }
-        self.queue.done(id);
+        self.queue.finish(id);
     }
 
     fn count(&self, id: &ObjectId, action: &Action, outcome: &ActionResult) {
@@ -342,26 +357,27 @@ impl Reconciler {
             ActionResult::Failed(failure) => Some(failure.class()),
             _ => None,
         };
-        self.metrics.wrote(action_label(action), failed);
+        self.metrics.record_write(action_label(action), failed);
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
-            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.want())
+            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.wanted_content())
         {
-            self.metrics.repaired(&self.engine.source(source).name);
+            self.metrics.record_repair(&self.engine.source(source).name);
         }
     }
 
     fn with_backoff(&mut self, id: &ObjectId, failure: WriteFailure) -> WriteFailure {
-        let backoff = |queue: &mut WorkQueue<ObjectId>| queue.backoff(id, super::super::random());
+        let backoff =
+            |queue: &mut WorkQueue<ObjectId>| queue.next_backoff(id, super::super::random_fraction());
         match failure {
             WriteFailure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
                 WriteFailure::Unknown(
                     why,
-                    wait.max(backoff(&mut self.queue).min(super::event_handlers::OUTAGE)),
+                    wait.max(backoff(&mut self.queue).min(super::event_handlers::MAX_OUTAGE_BACKOFF)),
                 )
             }
             WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
-                let most = RIGHTS.max(RIGHTS_EACH * self.engine.denied() as u32);
+                let most = DENIED_RETRY_DELAY.max(RIGHTS_EACH * self.engine.count_denied() as u32);
                 let rest = backoff(&mut self.queue).min(most);
                 WriteFailure::Refused(why, RefusalRule::Rights, wait.map(|wait| wait.max(rest)))
             }
@@ -370,9 +386,10 @@ impl Reconciler {
             }
             WriteFailure::Conflict(_) => {
                 let failures = self.queue.failures(id);
-                let most = if failures < CONFLICTS { CONFLICT } else { CONFLICTING };
+                let most =
+                    if failures < MAX_SHORT_CONFLICTS { MAX_CONFLICT_DELAY } else { LONG_CONFLICT_DELAY };
                 let rest = backoff(&mut self.queue).min(most);
-                WriteFailure::Conflict(if failures < SWIFT { Duration::ZERO } else { rest })
+                WriteFailure::Conflict(if failures < MAX_IMMEDIATE_CONFLICTS { Duration::ZERO } else { rest })
             }
         }
     }

@@ -16,11 +16,11 @@ use crate::object::{ErrorClass, GroupKind};
 use crate::report::{EventReason, StatusSummary};
 
 /// The shortest wait before an inventory is asked for again.
-const AGAIN: Duration = Duration::from_millis(500);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The longest one: when the API server is back, what rests on the inventory is soon tried again.
-const MOST: Duration = Duration::from_secs(4);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(4);
 /// The same where a person has to change something first.
-const PERSON: Duration = Duration::from_secs(15);
+const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 impl Reconciler {
     pub(super) fn reread_inventories(&mut self) {
@@ -37,10 +37,10 @@ impl Reconciler {
         }
         let cluster = self.executor.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-        self.spawn(async move { LoopEvent::Parent(source, cluster.inventory(&namespace, &name).await) });
+        self.spawn(async move { LoopEvent::Parent(source, cluster.read_inventory(&namespace, &name).await) });
     }
 
-    pub(super) fn inventory_answered(
+    pub(super) fn record_inventory(
         &mut self,
         source: SourceId,
         inventory: Result<Option<InventoryObject>, cluster::ClusterError>,
@@ -62,7 +62,7 @@ impl Reconciler {
                     handover::recall(&mut self.engine, source, self.stores[source].inventory.inventory());
                 }
                 if is_first && self.engine.source(source).writes == SourceWrites::Allowed {
-                    self.history.go_on(source, self.stores[source].inventory.inventory());
+                    self.history.take_over_record(source, self.stores[source].inventory.inventory());
                 }
                 // It may have been deleted or edited, or a write may have failed that named a new
                 // kind.
@@ -71,7 +71,7 @@ impl Reconciler {
                 if recorded.unplaced || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
                     store.need = InventoryNeed::Growth;
                 }
-                let kinds = recorded.kinds.iter().filter(|kind| self.engine.admits(source, kind));
+                let kinds = recorded.kinds.iter().filter(|kind| self.engine.is_kind_allowed(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
                 let watcher = self.engine.source(source).watcher;
                 self.watched.hold(watcher, kinds, &mut self.engine);
@@ -95,14 +95,14 @@ impl Reconciler {
                 let cluster = self.executor.cluster.clone();
                 let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
                 let wait = match error.class() {
-                    ErrorClass::Config => PERSON,
-                    _ => MOST.min(AGAIN * 2_u32.saturating_pow(store.failures)),
+                    ErrorClass::Config => PERSON_RETRY_DELAY,
+                    _ => MAX_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(store.failures)),
                 };
                 store.failures = store.failures.saturating_add(1).min(10);
-                let wait = wait.mul_f64(1.0 + super::super::random());
+                let wait = wait.mul_f64(1.0 + super::super::random_fraction());
                 self.spawn(async move {
                     tokio::time::sleep(wait).await;
-                    LoopEvent::Parent(source, cluster.inventory(&namespace, &name).await)
+                    LoopEvent::Parent(source, cluster.read_inventory(&namespace, &name).await)
                 });
             }
         }
@@ -112,7 +112,7 @@ impl Reconciler {
     fn log_unreadable_rejections(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.stores[source];
-        let why = inventory::unreadable(store.inventory.inventory(), &self.namespace, &name);
+        let why = inventory::unreadable_reason(store.inventory.inventory(), &self.namespace, &name);
         if store.unreadable == why {
             return;
         }
@@ -135,7 +135,8 @@ impl Reconciler {
     fn find_origins(&mut self) {
         for source in self.engine.source_ids() {
             let inventory = self.engine.source(source).inventory.as_ref();
-            let lost = inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::NOWHERE));
+            let lost =
+                inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::UNKNOWN_PLACE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
             let lives = self.engine.source(source).life == SourceLifecycle::Lives;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
@@ -160,20 +161,21 @@ impl Reconciler {
         }
         if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
-            store.sealing = inventory::sealing(store.inventory.inventory(), seals);
+            store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
             let mut inventory = inventory::read(store.inventory.inventory(), &self.places[source], seals);
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}
                 SealStatus::Locked => return self.engine.lock_inventory(source),
-                SealStatus::Stale => self.engine.want_seal(),
+                SealStatus::Stale => self.engine.request_seal_key(),
                 SealStatus::Fine => {}
             }
             match inventory.other_place.as_deref() {
                 None => store.origin = InventoryOrigin::Here,
                 // The lost inventory named a location that nobody declares any more.
-                Some(inventory::NOWHERE) if self.engine.source(source).life == SourceLifecycle::Ends => {}
-                Some(inventory::NOWHERE) if store.origin == InventoryOrigin::Here => {
+                Some(inventory::UNKNOWN_PLACE)
+                    if self.engine.source(source).life == SourceLifecycle::Ends => {}
+                Some(inventory::UNKNOWN_PLACE) if store.origin == InventoryOrigin::Here => {
                     inventory.other_place = None;
                 }
                 Some(_) => {}
@@ -181,13 +183,13 @@ impl Reconciler {
             if inventory.unplaced {
                 store.need = InventoryNeed::Growth;
             }
-            self.engine.inventory(source, self.visible(source, inventory));
+            self.engine.set_inventory(source, self.visible_inventory(source, inventory));
         }
     }
 
     /// Returns a source that is only observed writes no inventory; its decisions are shown as if it
     /// had.
-    fn visible(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
+    fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == SourceWrites::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.object_counts().kinds().cloned());
             inventory.unplaced = false;
@@ -220,7 +222,7 @@ impl Reconciler {
             let need = store.need;
             let tidy = match need {
                 InventoryNeed::Growth => InventoryWriteMode::Grow,
-                InventoryNeed::Cleanup if self.is_idle() && self.all_synced(source) => {
+                InventoryNeed::Cleanup if self.is_idle() && self.is_synced(source) => {
                     InventoryWriteMode::Exact
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup
@@ -241,7 +243,7 @@ impl Reconciler {
                 inventory::wanted_inventory(&self.engine, source, place, known.as_ref(), tidy)
             else {
                 // Once there is a key.
-                self.engine.want_seal();
+                self.engine.request_seal_key();
                 self.stores[source].need = InventoryNeed::Growth;
                 continue;
             };
@@ -270,9 +272,9 @@ impl Reconciler {
     /// Returns whether a parent tells all that it should.
     fn says_all(&mut self, source: SourceId) -> bool {
         inventory::is_current(&self.engine, source, self.stores[source].inventory.inventory())
-            && self.records_status(source)
-            && self.records_opt_outs(source)
-            && self.records_accepted(source)
+            && self.has_status_record(source)
+            && self.has_opt_out_record(source)
+            && self.has_accepted_to_record(source)
     }
 
     /// Returns a source that could not be read yet is to be known to the others: it may want what
@@ -287,7 +289,7 @@ impl Reconciler {
     /// Tells a source what its parent says of what was accepted: it is not looked at before.
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.stores[source];
-        let anchor = acceptance::anchor(&self.namespace, store.inventory.inventory());
+        let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
         let Some(feed) = self.feeds[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
         else {
             return;
@@ -298,23 +300,23 @@ impl Reconciler {
         }
     }
 
-    fn records_accepted(&self, source: SourceId) -> bool {
+    fn has_accepted_to_record(&self, source: SourceId) -> bool {
         let store = &self.stores[source];
         acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
     }
 
     /// Returns whether a parent that is there tells where its source stands.
-    fn records_status(&self, source: SourceId) -> bool {
+    fn has_status_record(&self, source: SourceId) -> bool {
         let inventory = self.stores[source].inventory.inventory();
         let (Some(inventory), Some(stand)) = (inventory, self.status_summary(source)) else { return true };
-        StatusSummary::in_data(&inventory.data).as_ref() == Some(stand)
+        StatusSummary::from_data(&inventory.data).as_ref() == Some(stand)
     }
 
     /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it
     /// had where nobody looks for it now.
     pub(super) fn log_unlisted(&mut self) {
         for (source, store) in self.engine.source_ids().zip(&mut self.stores) {
-            let unwatched = self.engine.unwatched(source);
+            let unwatched = self.engine.unwatched_namespaces(source);
             if store.unwatched != unwatched {
                 let source = &self.engine.source(source).name;
                 if let Some(what) = &unwatched {
@@ -322,7 +324,7 @@ impl Reconciler {
                 }
                 store.unwatched = unwatched;
             }
-            let why = self.engine.unlisted(source);
+            let why = self.engine.unlisted_reason(source);
             if store.told == why {
                 continue;
             }
@@ -330,7 +332,7 @@ impl Reconciler {
             if let Some(why) = &why {
                 tracing::warn!(%source, "{why}");
             } else {
-                tracing::info!(%source, "what kept it from pruning is over");
+                tracing::info!(%source, "it can prune again");
             }
             store.told = why;
         }
@@ -342,7 +344,7 @@ impl Reconciler {
     }
 
     /// Something about inventories may have changed that can wait until nothing else is left to do.
-    pub(super) fn tidy_later(&mut self) {
+    pub(super) fn schedule_tidying(&mut self) {
         for store in self.stores.iter_mut().filter(|store| store.need == InventoryNeed::Nothing) {
             store.need = InventoryNeed::Cleanup;
         }
@@ -353,14 +355,14 @@ impl Reconciler {
     pub(super) fn is_seen(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
         let mut kinds =
-            state.catalog.object_counts().kinds().chain(self.engine.held_kinds(source)).peekable();
+            state.catalog.object_counts().kinds().chain(self.engine.listed_kinds(source)).peekable();
         let waits = |kind: &GroupKind| self.engine.is_syncing(source, kind) && !self.engine.is_unserved(kind);
         state.incomplete.is_none() && kinds.peek().is_some() && !kinds.any(waits)
     }
 
-    pub(super) fn all_synced(&self, source: SourceId) -> bool {
+    pub(super) fn is_synced(&self, source: SourceId) -> bool {
         let state = self.engine.source(source);
-        let mut kinds = self.engine.held_kinds(source).chain(state.catalog.object_counts().kinds());
+        let mut kinds = self.engine.listed_kinds(source).chain(state.catalog.object_counts().kinds());
         state.is_whole() && kinds.all(|kind| self.engine.is_synced(source, kind))
     }
 }

@@ -12,12 +12,13 @@ use super::opt_out_events::OptOutHistory;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Authorship, MOST_STATES, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId, SourceWrites,
+    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId, SourceWrites,
 };
 use crate::object::{ContentHash, ObjectId, Revision, duration_text};
 use crate::report::{
     DaemonStatus, EventDraft, EventReason, EventRecorder, EventRegarding, ObjectEvent, Outcome,
-    RolloutResult, SourceStatus, SourceTimes, StatusSummary, brief, deletions_wait, well_words,
+    RolloutResult, SourceStatus, SourceTimes, StatusSummary, healthy_text, pending_deletions_text,
+    shorten_text,
 };
 
 /// The recorded events, and their listeners.
@@ -45,9 +46,9 @@ struct SourceEventState {
     worked: bool,
     /// The events of an earlier process.
     earlier: PreviousProcess,
-    /// The reason for which it was not read whole.
+    /// The reason for which it was not read completely.
     incomplete: Option<String>,
-    /// The objects whose deletion waits for a person.
+    /// The objects with a pending deletion.
     pending: BTreeSet<ObjectId>,
     /// The objects that an annotation takes out of our hands.
     opt_outs: OptOutHistory,
@@ -67,7 +68,7 @@ enum PreviousProcess {
 
 impl PreviousProcess {
     /// Returns the revision, if there was a process that told it.
-    fn settled(&self) -> Option<&Revision> {
+    fn settled_revision(&self) -> Option<&Revision> {
         match self {
             Self::Settled(revision) => revision.as_ref(),
             Self::Nobody => None,
@@ -82,7 +83,7 @@ impl SourceEventState {
     }
 
     /// Another revision is in force than before.
-    fn moves_on(&mut self, before: Option<&Revision>) {
+    fn note_new_revision(&mut self, before: Option<&Revision>) {
         // A commit that comes while it runs is worth an answer, even where it changes nothing, or
         // was in force before.
         if before.is_some() {
@@ -105,7 +106,7 @@ impl SourceEventState {
         if self.settled.as_ref() == Some(head) {
             return false;
         }
-        if self.earlier.settled() == Some(head) {
+        if self.earlier.settled_revision() == Some(head) {
             self.settled = Some(head.clone());
             return false;
         }
@@ -132,11 +133,11 @@ impl EventHistory {
 
     /// Takes over the record of an earlier process: its events are not repeated, and those that it
     /// left out are recorded.
-    pub(super) fn go_on(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
+    pub(super) fn take_over_record(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
         let (Some(told), Some(inventory)) = (self.sources.get_mut(source.position()), inventory) else {
             return;
         };
-        told.earlier = PreviousProcess::Settled(StatusSummary::settled_in(&inventory.data));
+        told.earlier = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
         told.opt_outs = OptOutHistory::after(&inventory.data);
         told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
     }
@@ -152,7 +153,7 @@ impl EventHistory {
     }
 
     /// Returns the times of the sources.
-    pub(super) fn times(&self) -> Vec<SourceTimes> {
+    pub(super) fn source_times(&self) -> Vec<SourceTimes> {
         let times = |told: &SourceEventState| SourceTimes { since: told.since, looked: told.looked.get() };
         self.sources.iter().map(times).collect()
     }
@@ -161,7 +162,7 @@ impl EventHistory {
 impl Reconciler {
     /// Records what happens.
     #[must_use]
-    pub fn recorded(mut self, recorder: EventRecorder) -> Self {
+    pub fn with_recorder(mut self, recorder: EventRecorder) -> Self {
         self.history.recorder = Some(recorder);
         self
     }
@@ -170,7 +171,8 @@ impl Reconciler {
     pub(super) fn record_rollout_events(&mut self, now: Instant) {
         for turn in self.engine.take_rollout_events() {
             let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
-            let words = revision.as_ref().map_or_else(String::new, |revision| revision.short().to_owned());
+            let words =
+                revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
             let is_known = turn.back.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
             let (reason, message) = rollout_event_words(&turn, &words, is_known);
             if let RolloutProgress::Failed(why) = &turn.course {
@@ -201,7 +203,7 @@ impl Reconciler {
         let ended = match (&turn.course, &turn.back) {
             (RolloutProgress::Started, _) => {
                 if self.history.began.insert(turn.id.clone(), (turn.content, now)).is_some() {
-                    self.metrics.rolled(&name, RolloutResult::Superseded, None);
+                    self.metrics.record_rollout(&name, RolloutResult::Superseded, None);
                 }
                 return None;
             }
@@ -212,14 +214,14 @@ impl Reconciler {
         let began = self.history.began.remove(&turn.id).filter(|(content, _)| *content == turn.content);
         // A rollout that an earlier process began has no beginning here.
         let took = began.map(|(_, began)| now.duration_since(began));
-        self.metrics.rolled(&name, ended, took);
+        self.metrics.record_rollout(&name, ended, took);
         took.map(|took| std::time::Duration::from_secs(took.as_secs()))
     }
 
     /// Tells what became of an object: all who are told of it as it happens, and who listens to
     /// this loop alone.
     pub(super) fn record_outcome(&mut self, id: &ObjectId, told: Outcome) {
-        let reason = happening_of(&told);
+        let reason = event_reason(&told);
         self.record_outcome_as(id, told, reason);
     }
 
@@ -236,7 +238,7 @@ impl Reconciler {
         {
             self.told.insert(id.clone(), told.clone());
         }
-        let (source, revision) = self.whence(reason, id);
+        let (source, revision) = self.event_origin(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
             self.history.sources[source].worked |= is_work(reason);
             self.notice(reason, source, Some(id), message(reason, &told), revision.clone());
@@ -250,10 +252,14 @@ impl Reconciler {
     }
 
     /// Returns the source and the revision that what became of an object follows from.
-    fn whence(&self, reason: Option<EventReason>, id: &ObjectId) -> (Option<SourceId>, Option<Revision>) {
+    fn event_origin(
+        &self,
+        reason: Option<EventReason>,
+        id: &ObjectId,
+    ) -> (Option<SourceId>, Option<Revision>) {
         let entry = self.engine.entry(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let source = wanting.or_else(|| self.engine.source_of(self.engine.live(id)?));
+        let source = wanting.or_else(|| self.engine.source_of(self.engine.informer_object(id)?));
         let head = || self.engine.source(source?).head.clone();
         let brought = || entry.and_then(|entry| entry.brought.clone());
         let revision = match reason {
@@ -282,9 +288,9 @@ impl Reconciler {
         };
         if head.as_ref() != before {
             told.since = Some(Timestamp::now());
-            told.moves_on(before);
-            let words = head.as_ref().map_or_else(String::new, |head| head.short().to_owned());
-            let from = before.map_or_else(String::new, |before| format!(", after {}", before.short()));
+            told.note_new_revision(before);
+            let words = head.as_ref().map_or_else(String::new, |head| head.short_name().to_owned());
+            let from = before.map_or_else(String::new, |before| format!(", after {}", before.short_name()));
             let message = format!("revision {words} is in force{from}");
             self.notice(EventReason::RevisionRead, source, None, message, head.clone());
         }
@@ -317,7 +323,10 @@ impl Reconciler {
     /// Returns the revision in force, where it was told that all of it is as wanted.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
         let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
-        [told.settled.as_ref(), told.earlier.settled()].into_iter().flatten().find(|settled| *settled == head)
+        [told.settled.as_ref(), told.earlier.settled_revision()]
+            .into_iter()
+            .flatten()
+            .find(|settled| *settled == head)
     }
 
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
@@ -330,7 +339,7 @@ impl Reconciler {
         if !self.history.sources[source].is_news(&head, is_seen) {
             return;
         }
-        let message = format!("revision {}: all {}", head.short(), well_words(&stand.objects));
+        let message = format!("revision {}: all {}", head.short_name(), healthy_text(&stand.objects));
         self.notice(EventReason::RevisionSettled, source, None, message, Some(head));
     }
 
@@ -339,7 +348,7 @@ impl Reconciler {
         let told = &mut self.history.sources[source].pending;
         let waiting: BTreeMap<_, _> = self
             .engine
-            .judgements(source)
+            .prune_decisions(source)
             .filter_map(|(id, judged)| match judged {
                 PruneDecision::Confirm(why) => Some((id, why)),
                 _ => None,
@@ -353,9 +362,9 @@ impl Reconciler {
         let Some(first) = new.map(|(id, why)| format!("{id}: {why}")) else { return };
         told.extend(waiting.into_keys().cloned());
         let (count, name) = (stand.prune_waiting, &stand.name);
-        let deletions = deletions_wait(count);
+        let deletions = pending_deletions_text(count);
         let message = format!(
-            "{deletions} for a person ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+            "{deletions} ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
         self.notice(EventReason::PruneWaiting, source, None, message, head);
@@ -363,13 +372,13 @@ impl Reconciler {
 
     /// Says once that more pauses and holds stand than are acknowledged.
     fn log_crowd(&mut self, source: SourceId) {
-        let untold = self.engine.untold_states(source);
+        let untold = self.engine.unacknowledged_states(source);
         let was_crowded = std::mem::replace(&mut self.history.sources[source].is_crowded, untold > 0);
         if untold > 0 && !was_crowded {
             let name = &self.engine.source(source).name;
             tracing::warn!(
                 source = %name,
-                "{untold} pauses and holds of its objects are in effect and not acknowledged: {MOST_STATES} are at most"
+                "{untold} pauses and holds of its objects are in effect and not acknowledged: {MAX_STATES} are at most"
             );
         }
     }
@@ -387,7 +396,7 @@ impl Reconciler {
             let inventory =
                 self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
             let object = id.and_then(|id| {
-                let uid = self.engine.shown(id).map(|live| live.uid.clone());
+                let uid = self.engine.live_object(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
             });
             EventRegarding { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
@@ -426,16 +435,16 @@ fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (
     match (&turn.course, &turn.back) {
         (RolloutProgress::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
         (RolloutProgress::Started, Some(_)) if is_known => {
-            (EventReason::RolloutStarted, format!("it goes back to revision {revision}"))
+            (EventReason::RolloutStarted, format!("going back to revision {revision}"))
         }
         (RolloutProgress::Started, Some(why)) => {
-            (EventReason::RolloutStarted, format!("{why}; it goes back to revision {revision}"))
+            (EventReason::RolloutStarted, format!("{why}; going back to revision {revision}"))
         }
         (RolloutProgress::Succeeded, None) => {
             (EventReason::RolloutSucceeded, format!("revision {revision} is rolled out"))
         }
         (RolloutProgress::Succeeded, Some(why)) => {
-            let why = if is_known { brief(why) } else { why.as_ref().into() };
+            let why = if is_known { shorten_text(why) } else { why.as_ref().into() };
             (EventReason::RolledBack, format!("{why}; it is back at revision {revision}"))
         }
         (RolloutProgress::Failed(why), None) => {
@@ -448,7 +457,7 @@ fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (
 }
 
 /// Returns the event reason of an object's outcome; none where it is no event.
-fn happening_of(told: &Outcome) -> Option<EventReason> {
+fn event_reason(told: &Outcome) -> Option<EventReason> {
     Some(match told {
         Outcome::Created => EventReason::Created,
         Outcome::Configured | Outcome::Repaired(_) => EventReason::Configured,
@@ -467,10 +476,10 @@ fn happening_of(told: &Outcome) -> Option<EventReason> {
 
 fn message(reason: EventReason, told: &Outcome) -> String {
     match told {
-        Outcome::Created if reason == EventReason::DriftRepaired => "somebody else had deleted it".to_owned(),
-        Outcome::Adopted(owner) => format!("taken over from {owner}"),
+        Outcome::Created if reason == EventReason::DriftRepaired => "it had been deleted".to_owned(),
+        Outcome::Adopted(owner) => format!("adopted from {owner}"),
         Outcome::Repaired(who) => format!("{who}; put back"),
-        _ if reason == EventReason::DriftRepaired => "somebody else had changed it".to_owned(),
+        _ if reason == EventReason::DriftRepaired => "it had been changed".to_owned(),
         Outcome::Waiting(reason) | Outcome::Refused(reason) => reason.to_string(),
         done => done.to_string(),
     }
@@ -497,7 +506,7 @@ mod tests {
         let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
         let mut told =
             SourceEventState { earlier: PreviousProcess::Settled(settled), ..SourceEventState::default() };
-        told.moves_on(None);
+        told.note_new_revision(None);
         told
     }
 
@@ -550,13 +559,13 @@ mod tests {
         for mut told in [after(""), after("a")] {
             settles(&mut told, "a");
             for (before, head) in [("a", "b"), ("b", "a")] {
-                told.moves_on(Some(&Revision::new(before)));
+                told.note_new_revision(Some(&Revision::new(before)));
                 assert!(settles(&mut told, head), "{head}");
             }
             // Also where the one between never settled.
-            told.moves_on(Some(&Revision::new("a")));
-            told.moves_on(Some(&Revision::new("b")));
-            assert_eq!(told.earlier.settled(), None, "what is written down says so");
+            told.note_new_revision(Some(&Revision::new("a")));
+            told.note_new_revision(Some(&Revision::new("b")));
+            assert_eq!(told.earlier.settled_revision(), None, "what is written down says so");
             assert!(settles(&mut told, "a"));
         }
     }

@@ -11,11 +11,11 @@ use crate::object::{ContentHash, ObjectId};
 use crate::report::EventReason;
 
 /// Data key with the opt-outs that were told: one mark a line.
-const TOLD: &str = "told-opt-outs";
+const TOLD_OPT_OUTS_KEY: &str = "told-opt-outs";
 
 /// The maximum number of marks in an inventory: 17 kB of it. Anybody who may write an object can
 /// add one, and of more the surplus is told again by the next process.
-const MOST: usize = 500;
+const MAX_OPT_OUT_MARKS: usize = 500;
 
 /// The opt-outs of one source, as they were told.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,14 +35,14 @@ struct OptOutNews {
 
 /// Returns the mark of an opt-out.
 fn mark(id: &ObjectId, word: &str) -> ContentHash {
-    ContentHash::of_bytes(format!("{word} {id} {}", id.group()).as_bytes())
+    ContentHash::hash_bytes(format!("{word} {id} {}", id.group()).as_bytes())
 }
 
 impl OptOutHistory {
     /// Goes on where an earlier process has ended.
     pub(super) fn after(data: &BTreeMap<String, String>) -> Self {
-        let told = data.get(TOLD).map(String::as_str).unwrap_or_default();
-        let earlier = told.lines().take(MOST).filter_map(ContentHash::parse).collect();
+        let told = data.get(TOLD_OPT_OUTS_KEY).map(String::as_str).unwrap_or_default();
+        let earlier = told.lines().take(MAX_OPT_OUT_MARKS).filter_map(ContentHash::parse).collect();
         Self { known: BTreeMap::new(), earlier }
     }
 
@@ -68,7 +68,7 @@ impl OptOutHistory {
     fn text(&self) -> Option<String> {
         let known = self.known.iter().map(|(id, word)| mark(id, word));
         let all: BTreeSet<ContentHash> = known.chain(self.earlier.iter().copied()).collect();
-        let marks: Vec<String> = all.iter().take(MOST).map(ToString::to_string).collect();
+        let marks: Vec<String> = all.iter().take(MAX_OPT_OUT_MARKS).map(ToString::to_string).collect();
         (!marks.is_empty()).then(|| marks.join("\n"))
     }
 }
@@ -86,10 +86,10 @@ impl Reconciler {
         let news = self.history.opt_outs(source).note(now, is_all_seen);
         for (id, word) in news.begun {
             let message = if is_denied {
-                format!("somebody put {word} on it, without effect: optOut of the source is denied")
+                format!("{word} is set on the live object, without effect: the source has `optOut: denied`")
             } else {
                 format!(
-                    "somebody put {word} on it: it is neither changed nor repaired while that stands there"
+                    "{word} is set on the live object: it is neither changed nor repaired until that is removed"
                 )
             };
             self.notice(EventReason::OptedOut, source, Some(&id), message, head.clone());
@@ -101,11 +101,11 @@ impl Reconciler {
     }
 
     /// Returns whether a parent says which opt-outs were told.
-    pub(super) fn records_opt_outs(&mut self, source: SourceId) -> bool {
+    pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
         let text = self.history.opt_outs(source).text();
         let inventory = self.stores[source].inventory.inventory();
         self.until != StopCondition::Stopped
-            || inventory.is_none_or(|inventory| inventory.data.get(TOLD) == text.as_ref())
+            || inventory.is_none_or(|inventory| inventory.data.get(TOLD_OPT_OUTS_KEY) == text.as_ref())
     }
 
     /// Lets a parent say which opt-outs were told. A single pass tells of none.
@@ -114,8 +114,8 @@ impl Reconciler {
             return;
         }
         match self.history.opt_outs(source).text() {
-            Some(text) => drop(data.insert(TOLD.to_owned(), text)),
-            None => drop(data.remove(TOLD)),
+            Some(text) => drop(data.insert(TOLD_OPT_OUTS_KEY.to_owned(), text)),
+            None => drop(data.remove(TOLD_OPT_OUTS_KEY)),
         }
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn record(history: &OptOutHistory) -> BTreeMap<String, String> {
-        history.text().map(|text| (TOLD.to_owned(), text)).into_iter().collect()
+        history.text().map(|text| (TOLD_OPT_OUTS_KEY.to_owned(), text)).into_iter().collect()
     }
 
     #[track_caller]
@@ -179,9 +179,9 @@ mod tests {
         let mut history = OptOutHistory::default();
         history.note(now(&all), true);
         let text = history.text().unwrap();
-        assert!(text.lines().count() == MOST && text.len() < 20_000, "{}", text.len());
+        assert!(text.lines().count() == MAX_OPT_OUT_MARKS && text.len() < 20_000, "{}", text.len());
         let garbage = format!("x\n\n{}\n", "f".repeat(300_000));
-        let data = BTreeMap::from([(TOLD.to_owned(), garbage)]);
+        let data = BTreeMap::from([(TOLD_OPT_OUTS_KEY.to_owned(), garbage)]);
         assert_eq!(OptOutHistory::after(&data), OptOutHistory::default());
     }
 }

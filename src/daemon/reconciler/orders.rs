@@ -18,7 +18,8 @@ impl Reconciler {
             return;
         }
         self.engine.carry_out_orders();
-        let undos: Vec<_> = self.engine.undos().filter(|undo| !self.undoing.contains(&undo.token)).collect();
+        let undos: Vec<_> =
+            self.engine.undo_requests().filter(|undo| !self.undoing.contains(&undo.token)).collect();
         let mut impossible = Vec::new();
         for undo in undos {
             match &self.feeds[undo.source] {
@@ -43,16 +44,16 @@ impl Reconciler {
     }
 
     /// A source's parent was written: by us, or by a person who wants something.
-    pub(super) fn inventory_changed(&mut self, event: InformerEvent<ResourceVersion>) {
-        let Some((id, Some(rv))) = self.own_news(event, "the inventories") else { return };
-        let Some(source) = self.source_named(id.name()) else { return };
+    pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
+        let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
+        let Some(source) = self.source_by_name(id.name()) else { return };
         self.stores[source].seen = rv;
         self.follow_inventory(source);
     }
 
     /// Returns a watch's news of an object in rhumb's namespace: its version, or none where it is
     /// gone.
-    pub(super) fn own_news(
+    pub(super) fn own_object_event(
         &mut self,
         event: InformerEvent<ResourceVersion>,
         watched: &str,
@@ -73,7 +74,7 @@ impl Reconciler {
         Some(news).filter(|(id, _)| id.namespace() == Some(&*self.namespace))
     }
 
-    pub(super) fn source_named(&self, name: &str) -> Option<SourceId> {
+    pub(super) fn source_by_name(&self, name: &str) -> Option<SourceId> {
         self.engine.source_ids().find(|source| *self.engine.source(*source).name == *name)
     }
 

@@ -12,9 +12,9 @@ use crate::object::ErrorClass;
 use crate::report::EventReason;
 
 /// The shortest wait before an orders object is asked for again.
-const AGAIN: Duration = Duration::from_millis(500);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The same where a person has to change something first.
-const PERSON: Duration = Duration::from_secs(15);
+const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The orders object of one source.
 #[derive(Debug)]
@@ -75,9 +75,9 @@ impl Default for OrderStore {
 
 impl Reconciler {
     /// An orders object was written: by a person, or by us.
-    pub(super) fn orders_changed(&mut self, event: InformerEvent<ResourceVersion>) {
-        let Some((id, rv)) = self.own_news(event, "the orders objects") else { return };
-        let source = source_of_orders(id.name()).and_then(|name| self.source_named(name));
+    pub(super) fn handle_orders_event(&mut self, event: InformerEvent<ResourceVersion>) {
+        let Some((id, rv)) = self.own_object_event(event, "the orders objects") else { return };
+        let source = source_of_orders(id.name()).and_then(|name| self.source_by_name(name));
         let Some(source) = source else { return };
         let store = &mut self.orders[source];
         match rv {
@@ -154,12 +154,12 @@ impl Reconciler {
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
         self.spawn(async move {
             tokio::time::sleep(wait).await;
-            LoopEvent::Orders(source, cluster.orders(&namespace, &name).await)
+            LoopEvent::Orders(source, cluster.read_orders(&namespace, &name).await)
         });
     }
 
     /// An orders object was read or written.
-    pub(super) fn orders_answered(
+    pub(super) fn record_orders(
         &mut self,
         source: SourceId,
         answer: Result<Option<OrdersObject>, cluster::ClusterError>,
@@ -182,12 +182,13 @@ impl Reconciler {
             }
             Err(error) => {
                 let words = format!("orders wait until this passes: {error}");
-                let wait = if error.class() == ErrorClass::Transient { AGAIN } else { PERSON };
+                let wait =
+                    if error.class() == ErrorClass::Transient { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
                 if store.trouble.as_ref() != Some(&words) {
                     store.trouble = Some(words.clone());
                     self.notice(EventReason::OrderIgnored, source, None, words, None);
                 }
-                return self.read_orders(source, wait.mul_f64(1.0 + super::super::random()));
+                return self.read_orders(source, wait.mul_f64(1.0 + super::super::random_fraction()));
             }
         };
         let Some(object) = object else {

@@ -27,19 +27,19 @@ impl Reconciler {
             return None;
         }
         let entry = self.engine.entry(id)?;
-        let (source, wanted) = entry.want().filter(|_| entry.candidate().is_none())?;
+        let (source, wanted) = entry.wanted_content().filter(|_| entry.candidate().is_none())?;
         let source = self.engine.source(source);
         // A claim that nothing proves yet is enough, as it only keeps this pass from writing.
         let release = live.shown_release()?;
         let ours = matches!(&live.owner, ObjectOwner::Ours(set) if *set == source.applyset);
         // This view is from before our write.
-        let is_newer = self.engine.shown(id).is_some_and(|shown| shown.rv < live.rv);
+        let is_newer = self.engine.live_object(id).is_some_and(|shown| shown.rv < live.rv);
         (ours && is_newer && !wanted.is_release(release.hash)).then(|| {
             format!(
                 "another rhumb serves source {}: it has put {id} back to revision {} right after this pass had \
                  written it, so the pass stops",
                 source.name,
-                release.revision.short()
+                release.revision.short_name()
             )
         })
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::super::handover;
-use super::super::handover::peers;
+use super::super::handover::read_peers;
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::super::source_task::FeedRequest;
@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, ClusterError};
 use crate::engine::PeerSource;
 
 /// The wait before they are asked again after a failure.
-const AGAIN: Duration = Duration::from_secs(5);
+const PEERS_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl Reconciler {
     /// Reads what the others say, where a decision waits for that.
@@ -22,14 +22,14 @@ impl Reconciler {
         }
         self.peers = CallState::Busy;
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
-        self.spawn(async move { LoopEvent::Peers(peers(&cluster, &namespace).await) });
+        self.spawn(async move { LoopEvent::Peers(read_peers(&cluster, &namespace).await) });
     }
 
-    pub(super) fn peers_answered(&mut self, answer: Result<Vec<PeerSource>, ClusterError>) {
+    pub(super) fn record_peers(&mut self, answer: Result<Vec<PeerSource>, ClusterError>) {
         match answer {
             Ok(peers) => {
                 self.peers = CallState::None;
-                for source in self.engine.peers_read(peers, Instant::now()) {
+                for source in self.engine.set_peers(peers, Instant::now()) {
                     if let Some(feed) = &self.feeds[source] {
                         let _ = feed.try_send(FeedRequest::Hint);
                     }
@@ -37,11 +37,12 @@ impl Reconciler {
             }
             // Objects that wait for it go on waiting, as nothing is deleted on doubt.
             Err(error) => {
-                tracing::warn!("what other sources of the cluster want cannot be read: {error}");
+                tracing::warn!("the claims of other sources of the cluster cannot be read: {error}");
                 let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
                 self.spawn(async move {
-                    tokio::time::sleep(AGAIN.mul_f64(1.0 + super::super::random())).await;
-                    LoopEvent::Peers(peers(&cluster, &namespace).await)
+                    tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
+                        .await;
+                    LoopEvent::Peers(read_peers(&cluster, &namespace).await)
                 });
             }
         }
@@ -53,19 +54,20 @@ impl Reconciler {
         for source in std::mem::take(&mut self.retired) {
             let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
             self.tasks.spawn(async move {
-                while let Err(error) = retire(&cluster, &namespace, &source).await {
-                    tracing::debug!(%source, "that nobody serves it cannot be told: {error}");
-                    tokio::time::sleep(AGAIN.mul_f64(1.0 + super::super::random())).await;
+                while let Err(error) = retire_source(&cluster, &namespace, &source).await {
+                    tracing::debug!(%source, "it cannot be found out whether a daemon serves it: {error}");
+                    tokio::time::sleep(PEERS_RETRY_DELAY.mul_f64(1.0 + super::super::random_fraction()))
+                        .await;
                 }
             });
         }
     }
 }
 
-async fn retire(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), ClusterError> {
-    let Some(inventory) = cluster.inventory(namespace, source).await? else { return Ok(()) };
+async fn retire_source(cluster: &Cluster, namespace: &str, source: &str) -> Result<(), ClusterError> {
+    let Some(inventory) = cluster.read_inventory(namespace, source).await? else { return Ok(()) };
     cluster
-        .save_inventory(namespace, source, Some(&inventory), &handover::retired(&inventory))
+        .save_inventory(namespace, source, Some(&inventory), &handover::retire_inventory(&inventory))
         .await
         .map(drop)
 }

@@ -27,7 +27,7 @@ impl PodFollowers {
 impl Reconciler {
     /// Opens the watches of what has begun to roll, and closes those of what no longer does.
     pub(super) fn follow_pods(&mut self) {
-        let wanted: BTreeMap<ObjectId, Uid> = self.engine.to_follow().into_iter().collect();
+        let wanted: BTreeMap<ObjectId, Uid> = self.engine.workloads_to_follow().into_iter().collect();
         self.followers.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
         for (id, uid) in wanted {
             if self.followers.open.contains_key(&id) {
@@ -35,19 +35,20 @@ impl Reconciler {
             }
             self.followers.open.insert(id.clone(), (uid, None));
             let entry = self.engine.entry(&id);
-            let content =
-                entry.and_then(|entry| entry.want().map(|(_, want)| want).or(entry.accepted.content()));
+            let content = entry
+                .and_then(|entry| entry.wanted_content().map(|(_, want)| want).or(entry.accepted.content()));
             let Some(content) = content.cloned() else { continue };
             let contents = self.executor.contents.clone();
             self.spawn(async move {
                 // A selector never changes, so that of any content is the one that the cluster has.
-                let body = super::super::executor::blocking(move || contents.effective(&content)).await;
+                let body =
+                    super::super::executor::run_blocking(move || contents.effective_content(&content)).await;
                 LoopEvent::Selector(id, body.ok().as_ref().and_then(pod_selector))
             });
         }
     }
 
-    pub(super) fn selector_found(&mut self, id: &ObjectId, selector: Option<&str>) {
+    pub(super) fn record_selector(&mut self, id: &ObjectId, selector: Option<&str>) {
         let kind = self.watched.kind(&id.group_kind());
         let cluster = self.cluster_for(id).clone();
         let told = self.followers.told.clone();
@@ -58,7 +59,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn pods_changed(&mut self, event: PodsEvent) {
+    pub(super) fn handle_pods_event(&mut self, event: PodsEvent) {
         match event.change {
             PodsChange::Observed(pods) => self.engine.pods(&event.id, pods),
             PodsChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
@@ -72,8 +73,8 @@ impl Reconciler {
 
     /// Deletes the pods for which a StatefulSet's controller would wait for ever.
     pub(super) fn free_stuck(&mut self, now: Instant) {
-        for pod in self.engine.to_free(now) {
-            tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it for ever");
+        for pod in self.engine.stuck_pods(now) {
+            tracing::info!(object = %pod.of, pod = %pod.name, "deleted, as the rollout would wait for it forever");
             let cluster = self.cluster_for(&pod.of).clone();
             self.spawn_write(async move {
                 let namespace = pod.of.namespace().unwrap_or_default().to_owned();
@@ -92,7 +93,7 @@ impl Reconciler {
             self.spawn(async move {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
                 // Without an answer the failure stands all the same.
-                let warned = cluster.warnings(&namespace, &tellers).await.unwrap_or_default();
+                let warned = cluster.read_warnings(&namespace, &tellers).await.unwrap_or_default();
                 LoopEvent::Warned(id, warned.iter().map(ToString::to_string).collect())
             });
         }

@@ -9,14 +9,14 @@ use super::super::inventory::InventoryNeed;
 use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
 use super::super::source_task::{FeedRequest, SourceFeed};
-use super::{BACKLOG, Reconciler, StopCondition};
+use super::{CHANNEL_CAPACITY, Reconciler, StopCondition};
 use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::GroupKind;
 use crate::report::EventReason;
 
 impl Reconciler {
     /// A source was read.
-    pub(super) fn was_read(
+    pub(super) fn record_reading(
         &mut self,
         source: SourceId,
         reading: SourceReading,
@@ -45,13 +45,13 @@ impl Reconciler {
         for diagnostic in errors.filter(|_| self.until == StopCondition::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
-        let before = self.engine.dropped();
+        let before = self.engine.last_drop();
         let known = self.engine.source(source).head.clone();
-        let waits = self.engine.judgements(source).next().is_some();
+        let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.read(source, reading);
         self.notice_read(source, known.as_ref());
         self.read.insert(source);
-        let dropped = self.engine.dropped();
+        let dropped = self.engine.last_drop();
         if dropped > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source, which is asked
             // before anything is pruned, and must have read as far.
@@ -66,7 +66,7 @@ impl Reconciler {
         store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.unknown.extend(unknown);
         let watcher = self.engine.source(source).watcher;
-        self.watched.want(watcher, gvks, &mut self.engine);
+        self.watched.request_kinds(watcher, gvks, &mut self.engine);
         self.watched.hold(watcher, held, &mut self.engine);
         if scalable {
             self.watched.watch_scalers(&mut self.engine);
@@ -94,24 +94,25 @@ impl Reconciler {
     }
 
     /// Discovery told what the server has.
-    pub(super) fn discovered(&mut self, kinds: crate::cluster::KindTable) {
-        self.watched.discovered(kinds, &mut self.engine);
-        self.engine.scoped(self.watched.scopes());
+    pub(super) fn handle_discovery(&mut self, kinds: crate::cluster::KindTable) {
+        self.watched.set_kinds(kinds, &mut self.engine);
+        self.engine.set_scopes(self.watched.kind_scopes());
         if self.until == StopCondition::Stopped {
             self.watched.watch_inventories(&self.namespace);
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
         self.ask_for_absences();
-        let scopes = self.watched.scopes();
+        let scopes = self.watched.kind_scopes();
         for (source, files, dialect) in std::mem::take(&mut self.pending_feeds) {
             match files {
                 SourceFiles::Followed(followed) => {
-                    let (orders, from_loop) = mpsc::channel(BACKLOG);
+                    let (orders, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
                     let events = self.channels.events.clone();
                     let name = format!("the source {}", followed.name());
-                    let heartbeat = self.executor.cluster.heartbeats().expect(&name, super::TURN);
+                    let heartbeat =
+                        self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
                     let feed = SourceFeed::new(followed, dialect, scopes.clone(), events, heartbeat);
-                    let feed = feed.noting(self.history.last_look(source));
+                    let feed = feed.with_last_look(self.history.last_look(source));
                     match self.engine.source(source).life {
                         SourceLifecycle::Lives => {
                             self.tasks.keep("the reader of a source", feed.run(from_loop));
@@ -149,7 +150,7 @@ impl Reconciler {
         };
         if !missing.is_empty() {
             let cluster = self.executor.cluster.clone();
-            self.spawn(async move { LoopEvent::Absent(cluster.absent(&missing).await) });
+            self.spawn(async move { LoopEvent::Absent(cluster.find_absent_kinds(&missing).await) });
         }
     }
 

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
-use super::daemon_sets::lacks_rights;
+use super::daemon_sets::is_denied;
 use crate::engine::{ScalePurpose, ScaleRequest, ScaleResult};
 use crate::object::ErrorClass;
 
 impl Reconciler {
     /// Scales the `ReplicaSets` that have other counts than a step asks for.
     pub(super) fn rescale_due(&mut self, now: Instant) {
-        for due in self.engine.to_rescale(now) {
+        for due in self.engine.scale_requests(now) {
             let cluster = self.executor.cluster.clone();
             self.spawn_write(async move {
                 let namespace = due.of.namespace().unwrap_or_default();
@@ -19,7 +19,7 @@ impl Reconciler {
                 let answer = match scaled {
                     Ok(()) => ScaleResult::Done,
                     Err(error) if error.class() == ErrorClass::Conflict => ScaleResult::Overtaken,
-                    Err(error) if lacks_rights(&error) => {
+                    Err(error) if is_denied(&error) => {
                         let lacks =
                             format!("the user may not patch replicasets/scale in namespace {namespace}");
                         ScaleResult::Refused(lacks.into())
@@ -31,7 +31,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn was_rescaled(&mut self, due: &ScaleRequest, answer: &ScaleResult) {
+    pub(super) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult) {
         if *answer == ScaleResult::Done {
             let count = due.from.abs_diff(due.to);
             match due.aim {
@@ -45,6 +45,6 @@ impl Reconciler {
                 ),
             }
         }
-        self.engine.rescaled(due, answer, Instant::now());
+        self.engine.record_scale(due, answer, Instant::now());
     }
 }

@@ -11,25 +11,25 @@ use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
 use crate::engine::{SourceId, SourceWrites};
 use crate::report::{
-    self, DaemonStatus, DaemonSummary, NAMED, ObjectStatus, Phase, SourceStatus, StatusSummary,
+    self, DaemonStatus, DaemonSummary, MAX_NAMED_OBJECTS, ObjectStatus, Phase, SourceStatus, StatusSummary,
 };
 
 /// It is made anew at most this often.
-const PAUSE: Duration = Duration::from_secs(1);
+const SUMMARY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Objects that are being worked on go first, for so long at most: to look at everything takes
 /// longer than a write does.
-const WAY: Duration = Duration::from_secs(1);
+const BUSY_DELAY: Duration = Duration::from_secs(1);
 
 /// The sources' ConfigMaps are told of it at most this often: each change is a write.
-const WRITTEN: Duration = Duration::from_secs(5);
+const STATUS_WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// So many ConfigMaps are written at once as the process ends.
-const LEAVING: usize = 8;
+const CONCURRENT_FINAL_WRITES: usize = 8;
 
 /// The time for which a new process leaves the record of a source that it has not looked at yet. A
 /// record of half a look would be written twice.
-const LOOK: Duration = Duration::from_secs(10);
+const RECORD_GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The readers of the status, and the time of the next update.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ pub(super) struct SummaryPublication {
 impl Reconciler {
     /// Keeps a summary current, from the first turn of the loop on.
     #[must_use]
-    pub fn summed_up(mut self, to: watch::Sender<DaemonSummary>) -> Self {
+    pub fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
         self.telling.to = Some(to);
         self
     }
@@ -66,13 +66,13 @@ impl Reconciler {
             return;
         }
         self.telling.begun.get_or_insert(now);
-        let way = *self.telling.gives_way.get_or_insert(now + WAY);
+        let way = *self.telling.gives_way.get_or_insert(now + BUSY_DELAY);
         if self.is_working() && now < way {
             self.telling.due = Some(way);
             return;
         }
         self.telling.gives_way = None;
-        (self.telling.rest, self.telling.due) = (Some(now + PAUSE), None);
+        (self.telling.rest, self.telling.due) = (Some(now + SUMMARY_INTERVAL), None);
         let status = self.with_context(now, report::status);
         if let Some(to) = &self.telling.to {
             let summary = DaemonSummary::of(&status);
@@ -83,14 +83,16 @@ impl Reconciler {
             });
         }
         self.record_source_events(&status);
-        if !self.is_settling() && self.telling.written.is_some_and(|written| now < written + WRITTEN) {
-            self.telling.due = self.telling.written.map(|written| written + WRITTEN);
+        if !self.is_settling()
+            && self.telling.written.is_some_and(|written| now < written + STATUS_WRITE_INTERVAL)
+        {
+            self.telling.due = self.telling.written.map(|written| written + STATUS_WRITE_INTERVAL);
             return;
         }
         self.telling.written = Some(now);
         let stands = self.status_summaries(&status, now);
         if stands.iter().any(Option::is_none) {
-            (self.telling.written, self.telling.due) = (None, Some(now + PAUSE));
+            (self.telling.written, self.telling.due) = (None, Some(now + SUMMARY_INTERVAL));
         }
         self.telling.stands = stands;
     }
@@ -102,7 +104,7 @@ impl Reconciler {
                 return Vec::new();
             }
             self.with_context(now, |engine, beside| {
-                report::first_objects(engine, beside, NAMED, is_asked_for)
+                report::first_objects(engine, beside, MAX_NAMED_OBJECTS, is_asked_for)
             })
         };
         let unwell = first(|phase| !phase.is_well());
@@ -113,7 +115,7 @@ impl Reconciler {
                 StatusSummary::of(told, &of(&unwell), &of(&left_alone))
                     .with_settled(self.settled_revision(source))
             };
-            self.may_record(source, told, now).then(stand)
+            self.can_record(source, told, now).then(stand)
         });
         stands.collect()
     }
@@ -141,10 +143,10 @@ impl Reconciler {
         let cluster = &self.executor.cluster;
         let write = async |(name, known, wanted): (&Arc<str>, &InventoryObject, InventoryObject)| {
             if let Err(error) = cluster.save_inventory(&self.namespace, name, Some(known), &wanted).await {
-                tracing::debug!(source = %name, "where it stands at the end is not told: {error}");
+                tracing::debug!(source = %name, "its last status is not written: {error}");
             }
         };
-        stream::iter(changed).for_each_concurrent(LEAVING, write).await;
+        stream::iter(changed).for_each_concurrent(CONCURRENT_FINAL_WRITES, write).await;
     }
 
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
@@ -158,12 +160,12 @@ impl Reconciler {
     }
 
     /// Returns whether enough of a source is known to write down where it stands.
-    fn may_record(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
+    fn can_record(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
         let looked = || !self.is_working() && self.is_seen(source);
         self.status_summary(source).is_some()
             || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (told.revision.is_some() && looked())
-            || self.telling.begun.is_some_and(|begun| now >= begun + LOOK)
+            || self.telling.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
     }
 
     /// Returns whether objects are being worked on, or wait for it.
@@ -190,7 +192,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::super::super::setup::Setup;
-    use super::super::TURN;
+    use super::super::MAX_TURN_DURATION;
     use super::*;
     use crate::cluster::{Cluster, Connection};
     use crate::engine::Budget;
@@ -219,7 +221,10 @@ mod tests {
             sources: Vec::new(),
         };
         let (to, summaries) = watch::channel(DaemonSummary::default());
-        (Reconciler::new(setup, StopCondition::Stopped, mpsc::unbounded_channel().0).summed_up(to), summaries)
+        (
+            Reconciler::new(setup, StopCondition::Stopped, mpsc::unbounded_channel().0).with_summary(to),
+            summaries,
+        )
     }
 
     #[tokio::test]
@@ -228,19 +233,19 @@ mod tests {
         let (mut reconciler, _summaries) = looped(&nobody(dir.path()).await);
         let told = |reconciler: &mut Reconciler, now| {
             reconciler.publish_summary(now);
-            (reconciler.telling.rest == Some(now + PAUSE), reconciler.telling.due)
+            (reconciler.telling.rest == Some(now + SUMMARY_INTERVAL), reconciler.telling.due)
         };
         let start = Instant::now();
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env");
         reconciler.queue.add(id.clone());
-        assert_eq!(told(&mut reconciler, start), (false, Some(start + WAY)));
+        assert_eq!(told(&mut reconciler, start), (false, Some(start + BUSY_DELAY)));
         assert_eq!(reconciler.queue.take(start), Some(id.clone()));
-        assert_eq!(told(&mut reconciler, start + WAY / 2), (false, Some(start + WAY)));
-        assert!(told(&mut reconciler, start + WAY).0);
+        assert_eq!(told(&mut reconciler, start + BUSY_DELAY / 2), (false, Some(start + BUSY_DELAY)));
+        assert!(told(&mut reconciler, start + BUSY_DELAY).0);
         // After the rest it gives way again, until all is done.
-        let again = start + WAY + PAUSE;
-        assert_eq!(told(&mut reconciler, again), (false, Some(again + WAY)));
-        reconciler.queue.done(&id);
+        let again = start + BUSY_DELAY + SUMMARY_INTERVAL;
+        assert_eq!(told(&mut reconciler, again), (false, Some(again + BUSY_DELAY)));
+        reconciler.queue.finish(&id);
         assert!(told(&mut reconciler, again).0);
     }
 
@@ -254,15 +259,15 @@ mod tests {
         summaries.changed().await.unwrap();
         let words = summaries.borrow_and_update().to_string();
         assert!(words.starts_with("no sources: 0 objects; next resync "), "{words}");
-        let signs = cluster.heartbeats().signs();
+        let signs = cluster.heartbeats().statuses();
         let names: Vec<&str> = signs.iter().map(|sign| &*sign.name).collect();
         assert_eq!(names, ["the loop", "the thread of all tasks"]);
         for sign in signs {
             let wait = sign.due - sign.last;
-            assert!(wait > Duration::ZERO && wait <= RESYNC + TURN, "{sign:?}");
+            assert!(wait > Duration::ZERO && wait <= RESYNC + MAX_TURN_DURATION, "{sign:?}");
         }
         stop.cancel();
         running.await.unwrap().unwrap();
-        assert_eq!(cluster.heartbeats().signs(), []);
+        assert_eq!(cluster.heartbeats().statuses(), []);
     }
 }

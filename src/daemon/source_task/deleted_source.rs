@@ -11,24 +11,25 @@ use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
 use super::missing_revisions::{ContentLookup, WantedContents};
-use super::{FeedRequest, SLACK, SourceFeed};
+use super::{FeedRequest, HEARTBEAT_SLACK, SourceFeed};
 use crate::engine::{Release, SourceReading};
 use crate::object::Revision;
 
 /// The text in place of the revision of a source that wants nothing any more.
-const DELETED: &str = "deleted";
+const DELETED_REVISION: &str = "deleted";
 
 /// The interval of its heartbeat.
-const REST: Duration = Duration::from_secs(30);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 impl SourceFeed {
     /// As [`SourceFeed::run`], where nothing is wanted any more.
     pub(in crate::daemon) async fn end(self, mut orders: mpsc::Receiver<FeedRequest>) {
         let number = self.dialect.source;
-        let reading = SourceReading { revision: Some(Revision::new(DELETED)), ..SourceReading::default() };
+        let reading =
+            SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
         let mut told = Some(LoopEvent::Read(number, reading, BTreeSet::new()));
         loop {
-            self.heartbeat.beat(REST + SLACK);
+            self.heartbeat.record(HEARTBEAT_INTERVAL + HEARTBEAT_SLACK);
             if let Some(event) = told.take()
                 && self.events.send(event).await.is_err()
             {
@@ -36,12 +37,14 @@ impl SourceFeed {
             }
             let order = tokio::select! {
                 order = orders.recv() => order,
-                () = tokio::time::sleep(REST) => continue,
+                () = tokio::time::sleep(HEARTBEAT_INTERVAL) => continue,
             };
             let Some(order) = order else { return };
             told = match order {
                 FeedRequest::Look(reading) => Some(LoopEvent::Checked(number, reading)),
-                FeedRequest::LookBack(undo) => Some(self.content_reader().look_back(undo, self.head()).await),
+                FeedRequest::LookBack(undo) => {
+                    Some(self.content_reader().look_back(undo, self.head_revision()).await)
+                }
                 FeedRequest::Resolve(revision, contents) => {
                     let found = self.content_reader().resolve(revision, contents).await;
                     Some(match found {

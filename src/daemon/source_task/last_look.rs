@@ -12,7 +12,7 @@ pub(in crate::daemon) struct LastLook(Arc<AtomicI64>);
 
 impl LastLook {
     /// It was now.
-    pub(super) fn was(&self, now: Timestamp) {
+    pub(super) fn set(&self, now: Timestamp) {
         self.0.store(now.as_millisecond(), Ordering::Relaxed);
     }
 

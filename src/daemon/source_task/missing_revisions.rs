@@ -4,7 +4,7 @@
 //! revision of a remote, and a repository may be away for a time. Only a revision that the source
 //! itself no longer has is reported as gone.
 
-use super::super::executor::blocking;
+use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::{ContentReader, SourceFeed, past_contents};
 use crate::engine::Release;
@@ -47,7 +47,7 @@ impl ContentReader {
         wanted: WantedContents,
     ) -> (WantedContents, Result<past_contents::ResolvedContents, SourceError>) {
         let Self { reader, dialect, scopes } = self;
-        blocking(move || {
+        run_blocking(move || {
             let found = past_contents::resolve(&reader, &dialect, scopes, &wanted.revision, &wanted.contents);
             (wanted, found)
         })
@@ -58,14 +58,14 @@ impl ContentReader {
 impl SourceFeed {
     /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the
     /// source itself cannot be read.
-    pub(super) async fn bring_missing(&mut self) -> Vec<LoopEvent> {
+    pub(super) async fn fetch_missing(&mut self) -> Vec<LoopEvent> {
         if self.told.is_none() || self.trouble.is_some() {
             return Vec::new();
         }
         let mut told = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
-            self.heartbeat.beat(super::DEED);
-            if let Err(error) = self.source.bring(&wanted.revision).await
+            self.heartbeat.record(super::MAX_TASK_DURATION);
+            if let Err(error) = self.source.fetch_revision(&wanted.revision).await
                 && error.class() == ErrorClass::Transient
             {
                 tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");

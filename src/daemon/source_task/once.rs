@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::executor::blocking;
+use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::reading::{FileReading, ReadSettings};
-use super::{ReadExtent, advance, authored, refusal};
+use super::{ReadExtent, authorship, read_newest, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
 use crate::object::GroupKind;
@@ -18,7 +18,7 @@ pub(in crate::daemon) async fn read_once(
     dialect: ReadSettings,
     scopes: KindScopes,
 ) -> LoopEvent {
-    blocking(move || {
+    run_blocking(move || {
         let (reading, unknown) = read_disk(&disk, &dialect, scopes);
         LoopEvent::Read(dialect.source, reading, unknown)
     })
@@ -33,7 +33,7 @@ pub(in crate::daemon) fn read_disk(
 ) -> (SourceReading, BTreeSet<GroupKind>) {
     let snapshot = &disk.snapshot;
     let mut reading = SourceReading { revision: Some(snapshot.revision.clone()), ..SourceReading::default() };
-    reading.authored = disk.commit.as_ref().map(authored);
+    reading.authored = disk.commit.as_ref().map(authorship);
     let mut files: BTreeMap<&Arc<str>, FileReading> = BTreeMap::new();
     for again in [ReadAttempt::First, ReadAttempt::WithDefinitions] {
         for file in &snapshot.files {
@@ -47,7 +47,7 @@ pub(in crate::daemon) fn read_disk(
     }
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
     reading.files = files.into_iter().map(|(path, read)| (path.clone(), Some(read.facts))).collect();
-    reading.incomplete = refusal(snapshot);
+    reading.incomplete = refusal_text(snapshot);
     reading.refused.clone_from(&snapshot.refused);
     (reading, unknown)
 }
@@ -59,15 +59,16 @@ enum ReadAttempt {
 }
 
 /// Reads a source at its newest revision, once.
-pub(in crate::daemon) async fn at_newest(
+pub(in crate::daemon) async fn read_newest_once(
     mut source: Source,
     dialect: ReadSettings,
     scopes: KindScopes,
 ) -> Result<SourceReading, SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
-    let step =
-        blocking(move || advance(&reader, &dialect, scopes, None, ReadExtent::Changes, &observed.revision))
-            .await?;
+    let step = run_blocking(move || {
+        read_newest(&reader, &dialect, scopes, None, ReadExtent::Changes, &observed.revision)
+    })
+    .await?;
     Ok(step.reading)
 }

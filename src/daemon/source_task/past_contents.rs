@@ -55,26 +55,27 @@ pub(super) fn look_back(
     undo: &UndoRequest,
     head: Option<&Revision>,
 ) -> Result<PastRevision, String> {
-    let revision = target(reader, undo)?;
-    was_followed(reader, undo, &revision, head)?;
-    let unreadable = |error: SourceError| format!("revision {} cannot be read: {error}", revision.short());
+    let revision = undo_target_revision(reader, undo)?;
+    require_followed(reader, undo, &revision, head)?;
+    let unreadable =
+        |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
     let found = contents(reader, dialect, scopes, &revision, undo.objects.iter().collect());
     let mut contents = BTreeMap::new();
     for (id, all) in found.map_err(unreadable)? {
         match <[SharedDesired; 1]>::try_from(all) {
             Ok([content]) => drop(contents.insert(id, content)),
-            Err(_) => return Err(format!("revision {} names {id} more than once", revision.short())),
+            Err(_) => return Err(format!("revision {} names {id} more than once", revision.short_name())),
         }
     }
     Ok(PastRevision { revision, contents })
 }
 
-fn target(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {
+fn undo_target_revision(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {
     if let Some(name) = &undo.to {
         let found = reader.find_by_prefix(name).map_err(|error| error.to_string())?;
         return found.ok_or_else(|| format!("no revision is called {name}, or more than one"));
     }
-    let from = undo.from.short();
+    let from = undo.from.short_name();
     match reader.parent(&undo.from) {
         Ok(Some(inventory)) => Ok(inventory),
         Ok(None) => Err(format!("revision {from}, which brought it, has none before it")),
@@ -84,7 +85,7 @@ fn target(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, Strin
 
 /// Returns whether a revision was in force here, or is one that the followed reference has passed.
 /// A push to another branch must not decide which revision runs.
-fn was_followed(
+fn require_followed(
     reader: &RevisionReader,
     undo: &UndoRequest,
     revision: &Revision,
@@ -93,7 +94,7 @@ fn was_followed(
     if undo.in_force.contains(revision) {
         return Ok(());
     }
-    let short = revision.short();
+    let short = revision.short_name();
     let Some(head) = head else {
         return Err(format!("the source cannot be read, and {short} was not in force here"));
     };
@@ -102,12 +103,14 @@ fn was_followed(
         Ok(Ancestry::Unknown) => Err(format!(
             "whether revision {short} was ever followed cannot be told: it was not in force here, and of the history \
              before {}, which the source is at, too little was fetched",
-            head.short()
+            head.short_name()
         )),
         Ok(Ancestry::Apart) => Err(format!(
             "revision {short} was never in force here and is no ancestor of {}, which the source is at; merge it first",
-            head.short()
+            head.short_name()
         )),
-        Err(error) => Err(format!("whether revision {short} was ever followed cannot be told: {error}")),
+        Err(error) => {
+            Err(format!("it cannot be found out whether revision {short} was ever followed: {error}"))
+        }
     }
 }

@@ -46,7 +46,7 @@ impl FeedFixture {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("repo");
-        let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap())).awaited();
+        let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap())).as_awaited();
         Self::of(dir, &location)
     }
 
@@ -61,7 +61,7 @@ impl FeedFixture {
             names: TextInterner::default(),
         };
         let (events, told) = mpsc::channel(8);
-        let heartbeat = Heartbeats::default().expect("test", Duration::MAX);
+        let heartbeat = Heartbeats::default().expect_part("test", Duration::MAX);
         Self {
             dir,
             _state: state,
@@ -203,17 +203,17 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     };
     let FeedFixture { mut feed, dir, _state, .. } = FeedFixture::of(dir, &location);
     assert!(feed.look_at_source().await.is_empty());
-    let told = feed.anchor(anchor(None)).await;
+    let told = feed.set_anchor(anchor(None)).await;
     assert!(told.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys"))));
     let FeedFixture { mut feed, dir: _dir, _state, .. } = FeedFixture::of(dir, &location);
-    let told = feed.anchor(anchor(Some(&head))).await;
+    let told = feed.set_anchor(anchor(Some(&head))).await;
     let accepted =
         |event: &LoopEvent| matches!(event, LoopEvent::Accepted(FIRST, revision) if *revision == head);
     assert!(
         told.iter().any(accepted) && told.iter().any(|event| matches!(event, LoopEvent::Read(..))),
         "{told:?}"
     );
-    assert!(feed.anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
+    assert!(feed.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
     assert!(!feed.look_at_source().await.iter().any(accepted));
 }
 
@@ -296,15 +296,15 @@ async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
     let mut fixture = FeedFixture::new();
     make(&fixture.dir.path().join("repo"));
     let heartbeats = Heartbeats::default();
-    fixture.feed.heartbeat = heartbeats.expect("the source test", Duration::MAX);
+    fixture.feed.heartbeat = heartbeats.expect_part("the source test", Duration::MAX);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(fixture.feed.run(from_loop));
     while !matches!(fixture.told.recv().await.unwrap(), LoopEvent::Read(..)) {}
     let begun = Instant::now();
     // At rest it waits for its next look, which on this host is soon, and not for a deed.
     loop {
-        let sign = heartbeats.signs().remove(0);
-        if sign.due - sign.last < DEED {
+        let sign = heartbeats.statuses().remove(0);
+        if sign.due - sign.last < MAX_TASK_DURATION {
             break;
         }
         assert!(begun.elapsed() < Duration::from_secs(20), "{sign:?}");
@@ -312,5 +312,5 @@ async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
     }
     drop(orders);
     running.await.unwrap();
-    assert_eq!(heartbeats.signs(), []);
+    assert_eq!(heartbeats.statuses(), []);
 }

@@ -16,7 +16,7 @@ pub(super) enum ConcurrentLookups {
 
 impl TaskQueue {
     /// Says whether a look back has to wait for its turn.
-    pub(super) fn waits_for_signatures(&self) -> bool {
+    pub(super) fn is_waiting_for_signatures(&self) -> bool {
         self.beside == ConcurrentLookups::Accepted
     }
 }
@@ -24,14 +24,17 @@ impl TaskQueue {
 impl SourceFeed {
     /// Takes what is recorded of what was accepted. The first look waits for that, and one is worth
     /// its while when a person has confirmed something.
-    pub(super) async fn anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
-        if self.source.anchor(anchor) { self.look_at_source().await } else { Vec::new() }
+    pub(super) async fn set_anchor(&mut self, anchor: VerificationAnchor) -> Vec<LoopEvent> {
+        if self.source.set_anchor(anchor) { self.look_at_source().await } else { Vec::new() }
     }
 
     /// Returns the newly accepted revision, to be recorded.
-    pub(super) fn newly_accepted(&mut self) -> Option<LoopEvent> {
-        let accepted =
-            self.source.accepted().filter(|accepted| self.accepted.as_ref() != Some(accepted))?.clone();
+    pub(super) fn take_accepted(&mut self) -> Option<LoopEvent> {
+        let accepted = self
+            .source
+            .accepted_revision()
+            .filter(|accepted| self.accepted.as_ref() != Some(accepted))?
+            .clone();
         self.accepted = Some(accepted.clone());
         Some(LoopEvent::Accepted(self.dialect.source, accepted))
     }
@@ -40,7 +43,7 @@ impl SourceFeed {
     /// accepted, and must be signed itself.
     pub(super) async fn look_back(&mut self, undo: UndoRequest) -> LoopEvent {
         let (token, in_force) = (undo.token.clone(), undo.in_force.clone());
-        let event = self.content_reader().look_back(undo, self.head()).await;
+        let event = self.content_reader().look_back(undo, self.head_revision()).await;
         let LoopEvent::LookedBack(_, Ok(past)) = &event else { return event };
         if in_force.contains(&past.revision) {
             return event;

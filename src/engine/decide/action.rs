@@ -120,13 +120,13 @@ impl Decision {
         let again = match &reason {
             Reason::Refused(_, after) => *after,
             Reason::Retrying(_, after) | Reason::Fight(_, after) => Some(*after),
-            Reason::OwnWrite => Some(crate::engine::ECHO),
+            Reason::OwnWrite => Some(crate::engine::WRITE_ECHO_TIMEOUT),
             _ => None,
         };
         Self { action: Action::Nothing, reason: Some(reason), again }
     }
 
-    pub(in crate::engine) fn because(mut self, reason: Reason) -> Self {
+    pub(in crate::engine) fn with_reason(mut self, reason: Reason) -> Self {
         let waits = Self::wait(reason);
         self.again = [self.again, waits.again].into_iter().flatten().min();
         self.reason = waits.reason;

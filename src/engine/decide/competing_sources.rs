@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::decide::ownership::as_the_first_asks;
+use crate::engine::decide::ownership::first_source_reason;
 use crate::engine::state::Engine;
 use crate::engine::{SourceId, WaitTopic, WantedObject};
 use crate::object::ObjectId;
@@ -23,12 +23,12 @@ pub struct PriorSource {
 impl Engine {
     /// Returns the other source of this process that an object is decided on for, as seen from one
     /// that wants or has it. None where it is decided on for that one.
-    pub fn prior(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
+    pub fn prior_source(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
         let entry = self.entry(id)?;
         let is_wanted = entry.wants.iter().any(|(one, _)| *one == source);
         if is_wanted {
             let has_it = entry.owner.is_some_and(|owner| owner != source);
-            return has_it.then(|| PriorSource { why: as_the_first_asks(&entry.wants), is_wanted });
+            return has_it.then(|| PriorSource { why: first_source_reason(&entry.wants), is_wanted });
         }
         let (other, _) = entry.wants.first()?;
         let why = format!("source {} wants it", self.sources[*other].name);
@@ -57,7 +57,7 @@ impl Engine {
             if let WantedObject::Object(desired) = want
                 && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
             {
-                self.touch(&WaitTopic::Waves(source));
+                self.wake_topic(&WaitTopic::Waves(source));
             }
         }
         self.track_wave(id);

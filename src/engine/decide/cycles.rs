@@ -10,7 +10,7 @@ use crate::object::{Diagnostic, Object, ObjectId};
 
 /// The number of objects of a cycle that are named: each of them has the words, which would
 /// otherwise grow with their square.
-const NAMED: usize = 8;
+const MAX_NAMED_IN_CYCLE: usize = 8;
 
 impl Engine {
     /// Finds the objects that wait for themselves. Those of the last time are decided on again.
@@ -39,42 +39,43 @@ impl Engine {
             let later = desired.after.iter().find_map(|after| {
                 let (other, later) = self.wanted_object(after)?;
                 (other == source && later.wave > desired.wave)
-                    .then(|| too_late(after, later.wave, desired.wave))
+                    .then(|| wave_order_text(after, later.wave, desired.wave))
             });
             found.extend(later.map(|why| (id, why.into())));
         }
-        found.extend(cycle_words(graph::cycles(&edges)));
+        found.extend(cycle_words(graph::find_cycles(&edges)));
         found
     }
 
     fn wanted_object(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
-        self.entries.get(id)?.want().map(|(source, desired)| (source, &**desired))
+        self.entries.get(id)?.wanted_content().map(|(source, desired)| (source, &**desired))
     }
 }
 
 fn cycle_words(cycles: Vec<Vec<ObjectId>>) -> impl Iterator<Item = (ObjectId, Arc<str>)> {
     cycles.into_iter().flat_map(|cycle| {
-        let why: Arc<str> = in_words(&cycle).into();
+        let why: Arc<str> = cycle_text(&cycle).into();
         cycle.into_iter().map(move |id| (id, why.clone()))
     })
 }
 
-fn in_words(cycle: &[ObjectId]) -> String {
-    let names: Vec<String> = cycle.iter().take(NAMED).chain(cycle.first()).map(ToString::to_string).collect();
-    match (cycle.len().checked_sub(NAMED), names.split_last()) {
+fn cycle_text(cycle: &[ObjectId]) -> String {
+    let names: Vec<String> =
+        cycle.iter().take(MAX_NAMED_IN_CYCLE).chain(cycle.first()).map(ToString::to_string).collect();
+    match (cycle.len().checked_sub(MAX_NAMED_IN_CYCLE), names.split_last()) {
         (Some(more @ 1..), Some((first, others))) => {
-            format!("it waits for itself: {} → {more} more → {first}", others.join(" → "))
+            format!("dependency cycle: {} → {more} more → {first}", others.join(" → "))
         }
-        _ => format!("it waits for itself: {}", names.join(" → ")),
+        _ => format!("dependency cycle: {}", names.join(" → ")),
     }
 }
 
-fn too_late(after: &ObjectId, theirs: i32, ours: i32) -> String {
+fn wave_order_text(after: &ObjectId, theirs: i32, ours: i32) -> String {
     format!("it depends on {after}, which is in the later wave {theirs} (its own is {ours})")
 }
 
 /// Says which of these objects could never be released together, as each waits for the others.
-pub fn waiting_for_themselves(objects: &[Object]) -> Vec<Diagnostic> {
+pub fn find_self_waits(objects: &[Object]) -> Vec<Diagnostic> {
     let mut edges = WaitEdges::new();
     let mut by_id: BTreeMap<&ObjectId, &Object> = BTreeMap::new();
     for object in objects {
@@ -90,10 +91,10 @@ pub fn waiting_for_themselves(objects: &[Object]) -> Vec<Diagnostic> {
         let after = graph::depends_on(&object.id, &object.body);
         let later = after.iter().filter_map(|id| Some((id, wave(&by_id.get(id)?.body))));
         let (id, theirs) = later.filter(|(_, theirs)| *theirs > ours).min_by_key(|(_, theirs)| *theirs)?;
-        Some((object, too_late(id, theirs, ours)))
+        Some((object, wave_order_text(id, theirs, ours)))
     });
-    let stuck =
-        cycle_words(graph::cycles(&edges)).filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
+    let stuck = cycle_words(graph::find_cycles(&edges))
+        .filter_map(|(id, why)| Some((*by_id.get(&id)?, why.to_string())));
     let told = |(object, why): (&Object, String)| {
         Diagnostic::error(object.origin.clone(), "cycle", format!("{}: {why}", object.id))
             .hint("take one of the depends-on annotations away, or put both in one wave")

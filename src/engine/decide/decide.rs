@@ -11,15 +11,17 @@ use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
 use crate::engine::decide::input::{DecisionInput, Observation, ReplicaOwner};
-use crate::engine::decide::ownership::{as_the_first_asks, left_alone, owner, ownership, two_sources};
-use crate::engine::decide::repair::{defend, fight, verify};
+use crate::engine::decide::ownership::{
+    decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
+};
+use crate::engine::decide::repair::{defend, repair_pause, verify};
 use crate::engine::deletion::handover;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
     AcceptedContent, LiveLookup, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
-use crate::engine::facts::release_seal::UNPROVEN;
-use crate::engine::rollout::step_overlay::only_tightens;
+use crate::engine::facts::release_seal::UNPROVEN_REASON;
+use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{Engine, Prerequisites};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
@@ -28,56 +30,56 @@ use crate::engine::{
 use crate::object::{ObjectId, Revision};
 
 /// The time within which the watch should show our own write; after it the API server is asked.
-pub const ECHO: Duration = Duration::from_secs(10);
+pub const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
-        self.settle();
+        self.reevaluate_prunes();
         self.note_config(id);
-        let gated = self.gate(id, now);
+        let gated = self.release_gate(id, now);
         let holder = self.holder_of(id, now);
         let Some(entry) = self.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, again: None };
         };
-        let wanting = entry.want();
+        let wanting = entry.wanted_content();
         let view = DecisionInput {
             id,
             entry,
             observation: self.observe(id, entry, now),
             inventories: &self.applysets,
-            brings: self.brings(entry),
+            brings: self.annotation_revision(entry),
             rejected: entry.instead.as_ref().and_then(|instead| instead.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
-            scaling: self.scaling(id, entry),
-            barred: self.barred(id, entry),
+            scaling: self.replica_owner(id, entry),
+            barred: self.write_obstacle(id, entry),
             gated,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
             started: wanting
-                .and_then(|(source, desired)| self.to_start_with(source, desired, self.shown(id))),
+                .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
             prune_decision: None,
-            doubt: self.doubt(entry),
-            finished: self.finished(id, entry),
+            doubt: self.wanted_doubt(entry),
+            finished: self.finished_job_content(id, entry),
         };
-        let view = DecisionInput { prune_decision: self.judgement(id, &view), ..view };
-        let decision = self.awaiting(&holder, decide(&view, now));
-        let decision = self.within_allowed(id, decision);
-        let decision = self.minding_others(id, decision, now);
-        let decision = self.suspended(id, decision, now);
-        let decision = self.observed(id, decision);
-        let decision = self.foreseen(id, decision);
-        let decision = self.budgeted(id, decision);
-        let decision = self.with_daemon_set(id, decision);
-        let decision = self.takeback_decided(id, decision);
-        let decision = self.sealed(id, decision);
+        let view = DecisionInput { prune_decision: self.prune_decision(id, &view), ..view };
+        let decision = self.wait_for_holder(&holder, decide(&view, now));
+        let decision = self.enforce_allow_list(id, decision);
+        let decision = self.check_peer_consent(id, decision, now);
+        let decision = self.apply_pauses(id, decision, now);
+        let decision = self.suppress_observed_writes(id, decision);
+        let decision = self.require_dry_run(id, decision);
+        let decision = self.claim_budget(id, decision);
+        let decision = self.advance_daemon_set(id, decision);
+        let decision = self.explain_takeback(id, decision);
+        let decision = self.seal_decision(id, decision);
         self.remember(id, &decision);
         decision
     }
 
     /// Returns the revision that the annotation of the wanted content is to name.
-    pub(in crate::engine) fn brings(&self, entry: &ObjectEntry) -> Revision {
+    pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
         let back = entry.instead.as_ref().and_then(|instead| match &instead.content {
             RollbackContent::Known(_, release) => Some(release.revision.clone()),
             _ => None,
@@ -88,32 +90,32 @@ impl Engine {
 
     /// Returns the reason that gates a new content. Called only where there is one, and where the
     /// object can be seen.
-    pub(in crate::engine) fn gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
+    pub(in crate::engine) fn release_gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
-        let (source, desired) = entry.want().map(|(source, desired)| (source, desired.clone()))?;
+        let (source, desired) = entry.wanted_content().map(|(source, desired)| (source, desired.clone()))?;
         let blind = matches!(self.observe(id, entry, now), Observation::Blind(_) | Observation::NotSeen);
-        if blind || (entry.candidate().is_none() && self.reconfigured(id).is_none()) {
+        if blind || (entry.candidate().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
         let stays = entry.instead.as_ref().and_then(|instead| instead.gate());
         if self.foresight == Prerequisites::Now {
             self.find_units(source);
         }
-        stays.or_else(|| self.paused(id)).or_else(|| self.gated(source, &desired)).or_else(|| {
-            match self.foresight {
+        stays.or_else(|| self.release_pause(id)).or_else(|| self.release_obstacle(source, &desired)).or_else(
+            || match self.foresight {
                 Prerequisites::Now => self.unit_gate(source, &desired),
                 Prerequisites::AllDone => None,
-            }
-        })
+            },
+        )
     }
 
     /// Returns whose an object is, where it is in an inventory that this process does not keep.
     pub(in crate::engine) fn holder_of(&mut self, id: &ObjectId, now: Instant) -> InventoryHolder {
-        let Some(entry) = self.entries.get(id).filter(|entry| entry.want().is_some()) else {
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.wanted_content().is_some()) else {
             return InventoryHolder::Nobody;
         };
         let set = handover::set_of(&self.observe(id, entry, now));
-        set.map_or(InventoryHolder::Nobody, |set| self.holder(id, &set, now))
+        set.map_or(InventoryHolder::Nobody, |set| self.inventory_holder(id, &set, now))
     }
 
     pub(in crate::engine) fn observe<'a>(
@@ -122,14 +124,14 @@ impl Engine {
         entry: &'a ObjectEntry,
         now: Instant,
     ) -> Observation<'a> {
-        if let Some(blind) = self.blind(id, entry) {
+        if let Some(blind) = self.unobserved_reason(id, entry) {
             return Observation::Blind(blind);
         }
         let seen = self.live.get(id);
         if let Some((written, at)) = entry.written
             && seen.is_none_or(|live| live.rv < written)
         {
-            let overdue = now.duration_since(at) >= crate::engine::ECHO;
+            let overdue = now.duration_since(at) >= crate::engine::WRITE_ECHO_TIMEOUT;
             return match &entry.looked {
                 Some(LiveLookup::Found(live)) if live.rv >= written => Observation::Seen(live),
                 _ if overdue => Observation::NotSeen,
@@ -151,15 +153,15 @@ pub fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
         return Decision::wait(reason.clone());
     }
     match &view.entry.wants[..] {
-        [] => unwanted(view, now),
+        [] => decide_unwanted(view, now),
         [(source, WantedObject::Object(desired))] => {
             with_rollback_reason(view, decide_wanted(view, *source, desired, now))
         }
         [(source, WantedObject::Object(desired)), ..] if view.entry.owner == Some(*source) => {
-            among_sources(view, with_rollback_reason(view, decide_wanted(view, *source, desired, now)))
+            decide_among_sources(view, with_rollback_reason(view, decide_wanted(view, *source, desired, now)))
         }
         [(_, WantedObject::Unusable(held))] => defend(view, Reason::Held(held.reason.clone()), now),
-        several => defend(view, Reason::Held(two_sources(several)), now),
+        several => defend(view, Reason::Held(two_sources_reason(several)), now),
     }
 }
 
@@ -168,7 +170,7 @@ pub fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
 pub(super) fn with_rollback_reason(view: &DecisionInput<'_>, decision: Decision) -> Decision {
     match (&view.rejected, &decision) {
         (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
-            decision.because(reason.clone())
+            decision.with_reason(reason.clone())
         }
         _ => decision,
     }
@@ -176,11 +178,11 @@ pub(super) fn with_rollback_reason(view: &DecisionInput<'_>, decision: Decision)
 
 /// Decides for several sources: the one that has the object goes on with it, and the others are
 /// told that they do not get it.
-pub(super) fn among_sources(view: &DecisionInput<'_>, decision: Decision) -> Decision {
+pub(super) fn decide_among_sources(view: &DecisionInput<'_>, decision: Decision) -> Decision {
     if decision.action != Action::Nothing || decision.reason.is_some() {
         return decision;
     }
-    decision.because(Reason::Held(as_the_first_asks(&view.entry.wants)))
+    decision.with_reason(Reason::Held(first_source_reason(&view.entry.wants)))
 }
 
 pub(super) fn decide_wanted(
@@ -193,19 +195,19 @@ pub(super) fn decide_wanted(
         Observation::Seen(live) => Some(live),
         _ => None,
     };
-    if let Some(reason) =
-        left_alone(desired, live, view.opt_out).filter(|_| !matches!(view.observation, Observation::NotSeen))
+    if let Some(reason) = left_alone_reason(desired, live, view.opt_out)
+        .filter(|_| !matches!(view.observation, Observation::NotSeen))
     {
         return Decision::wait(reason);
     }
     match view.observation {
-        Observation::Seen(live) => present(view, source, desired, live, now),
-        Observation::Absent => absent(view, source, desired, now),
+        Observation::Seen(live) => decide_present(view, source, desired, live, now),
+        Observation::Absent => decide_absent(view, source, desired, now),
         Observation::NotSeen | Observation::Blind(_) => Decision::act(Action::Look),
     }
 }
 
-pub(super) fn absent(
+pub(super) fn decide_absent(
     view: &DecisionInput<'_>,
     source: SourceId,
     desired: &SharedDesired,
@@ -216,7 +218,7 @@ pub(super) fn absent(
     }
     let lost = view.entry.accepted.content();
     let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
-    let blocked = hindrance(view, desired, now).or_else(|| view.gated.clone().filter(|_| !repair));
+    let blocked = write_hindrance(view, desired, now).or_else(|| view.gated.clone().filter(|_| !repair));
     match (blocked, lost) {
         (None, _) => create(
             view,
@@ -225,8 +227,8 @@ pub(super) fn absent(
             if repair { ApplyPurpose::Repair } else { ApplyPurpose::Create },
             now,
         ),
-        (Some(reason), Some(accepted)) if !repair && hindrance(view, accepted, now).is_none() => {
-            create(view, source, accepted, ApplyPurpose::Repair, now).because(reason)
+        (Some(reason), Some(accepted)) if !repair && write_hindrance(view, accepted, now).is_none() => {
+            create(view, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
         }
         (Some(reason), _) => Decision::wait(reason),
     }
@@ -239,7 +241,7 @@ pub(super) fn create(
     purpose: ApplyPurpose,
     now: Instant,
 ) -> Decision {
-    if let (ApplyPurpose::Repair, Some(fight)) = (purpose, fight(view, RepairImpact::InPlace, now)) {
+    if let (ApplyPurpose::Repair, Some(fight)) = (purpose, repair_pause(view, RepairImpact::InPlace, now)) {
         return Decision::wait(fight);
     }
     Decision::act(Action::Apply(ApplyRequest {
@@ -255,7 +257,7 @@ pub(super) fn create(
     }))
 }
 
-pub(super) fn present(
+pub(super) fn decide_present(
     view: &DecisionInput<'_>,
     source: SourceId,
     desired: &SharedDesired,
@@ -265,7 +267,7 @@ pub(super) fn present(
     if live.deleting {
         return Decision::wait(Reason::Terminating);
     }
-    let takeover = match ownership(view, source, live) {
+    let takeover = match decide_ownership(view, source, live) {
         Ok(takeover) => takeover,
         // The source of this process that has it goes on defending it.
         Err(reason) if owner(view, live).is_some() => return defend(view, reason, now),
@@ -280,28 +282,29 @@ pub(super) fn present(
     // be there.
     let unstamped = (!live.is_stamped() || live.is_unproven()) && view.entry.accepted.is(desired.hash);
     if (there || unstamped) && takeover.is_none() {
-        if live.lost_config(view.started) {
+        if live.has_lost_config(view.started) {
             return Decision::wait(Reason::Reading(view.id.clone()));
         }
         if there && (live.shown != OverlayState::from(view.overlay) || live.started != view.started) {
-            return step(view, source, desired, live, now);
+            return decide_step(view, source, desired, live, now);
         }
         return verify(view, source, desired, live, now);
     }
-    let restarts = restarts(view, desired, live);
+    let restarts = restart_risk(view, desired, live);
     if let (RestartRisk::Maybe, AcceptedContent::Named(release)) = (restarts, &view.entry.accepted) {
-        return Decision::act(Action::Resolve).because(Reason::Resolving(release.revision.short().into()));
+        return Decision::act(Action::Resolve)
+            .with_reason(Reason::Resolving(release.revision.short_name().into()));
     }
-    if let Some(refusal) = immutable(view, desired) {
+    if let Some(refusal) = immutability_refusal(view, desired) {
         return match desired.traits.recreate {
-            RecreatePolicy::Allowed if live.is_unproven() => defend(view, unproven_refusal(view), now),
+            RecreatePolicy::Allowed if live.is_unproven() => defend(view, unproven_refusal_reason(view), now),
             RecreatePolicy::Allowed if takeover.is_none() && view.barred.is_none() => {
                 Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate))
             }
             _ => defend(view, refusal, now),
         };
     }
-    if let Some(reason) = hindrance(view, desired, now).or_else(|| view.gated.clone()) {
+    if let Some(reason) = write_hindrance(view, desired, now).or_else(|| view.gated.clone()) {
         return defend(view, reason, now);
     }
     let purpose = takeover.unwrap_or(ApplyPurpose::Change);
@@ -312,7 +315,7 @@ pub(super) fn present(
         source,
         revision: revision(view, purpose),
         seal: None,
-        guard: guard(live, exact),
+        guard: write_precondition(live, exact),
         seen: Some(live.rv),
         form: ApplyVariant { replicas, overlay: view.overlay, started: view.started },
         purpose,
@@ -320,9 +323,9 @@ pub(super) fn present(
     }))
 }
 
-/// The content is there, and its rollout goes one step on, or is let go, or its pods use other
+/// The content is there, and its rollout continuese step on, or is let go, or its pods use other
 /// data.
-pub(super) fn step(
+pub(super) fn decide_step(
     view: &DecisionInput<'_>,
     source: SourceId,
     want: &SharedDesired,
@@ -335,22 +338,23 @@ pub(super) fn step(
         true => ApplyPurpose::Repair,
         false => ApplyPurpose::Step,
     };
-    let fight = || fight(view, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
-    if let Some(reason) = hindrance(view, want, now).or_else(fight) {
+    let fight =
+        || repair_pause(view, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
+    if let Some(reason) = write_hindrance(view, want, now).or_else(fight) {
         return Decision::wait(reason);
     }
     if let Some(reason) = view.gated.clone().filter(|_| restarted) {
-        return verify(view, source, want, live, now).because(reason);
+        return verify(view, source, want, live, now).with_reason(reason);
     }
     let moves = matches!(live.shown, OverlayState::Under(overlay) if overlay.step().is_some())
         || view.overlay.is_some();
-    let moves = (moves && !only_tightens(live.shown, view.overlay)) || live.is_restarted_by(view.started);
+    let moves = (moves && !is_tightening(live.shown, view.overlay)) || live.is_restarted_by(view.started);
     Decision::act(Action::Apply(ApplyRequest {
         want: want.clone(),
         source,
         revision: revision(view, purpose),
         seal: None,
-        guard: guard(live, true),
+        guard: write_precondition(live, true),
         seen: Some(live.rv),
         form: ApplyVariant {
             replicas: replicas(view, want, live),
@@ -358,7 +362,7 @@ pub(super) fn step(
             started: view.started,
         },
         purpose,
-        restarts: if moves && serving(view.id, live) { RestartRisk::Maybe } else { RestartRisk::No },
+        restarts: if moves && is_serving(view.id, live) { RestartRisk::Maybe } else { RestartRisk::No },
     }))
 }
 
@@ -370,7 +374,7 @@ pub(super) fn revision(view: &DecisionInput<'_>, purpose: ApplyPurpose) -> Revis
     }
 }
 
-pub(super) fn guard(live: &LiveObject, exact: bool) -> Precondition {
+pub(super) fn write_precondition(live: &LiveObject, exact: bool) -> Precondition {
     if exact { Precondition::Exact(live.uid.clone(), live.rv) } else { Precondition::Uid(live.uid.clone()) }
 }
 
@@ -386,26 +390,30 @@ pub(super) fn replicas(view: &DecisionInput<'_>, want: &SharedDesired, live: &Li
 }
 
 /// Returns whether putting this content there may restart pods that are available now.
-pub(super) fn restarts(view: &DecisionInput<'_>, desired: &SharedDesired, live: &LiveObject) -> RestartRisk {
+pub(super) fn restart_risk(
+    view: &DecisionInput<'_>,
+    desired: &SharedDesired,
+    live: &LiveObject,
+) -> RestartRisk {
     let steps = matches!(live.shown, OverlayState::Under(overlay) if overlay.step().is_some());
     // Leaving a step restarts the pods that it held back, whatever the template.
     let lets_go =
-        steps && live.shown != OverlayState::from(view.overlay) && !only_tightens(live.shown, view.overlay);
+        steps && live.shown != OverlayState::from(view.overlay) && !is_tightening(live.shown, view.overlay);
     let same =
         view.entry.accepted.has_template_of(desired) && !lets_go && !live.is_restarted_by(view.started);
-    if same || !serving(view.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
+    if same || !is_serving(view.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
 }
 
 /// Returns whether it has pods that a rolling update could take down. Pods that were never
 /// available do not count.
-pub(in crate::engine) fn serving(id: &ObjectId, live: &LiveObject) -> bool {
+pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
     is_workload(id)
         && live
             .rolling
             .is_none_or(|rolling| rolling.phase != RolloutPhase::FirstStart && rolling.replicas > 0)
 }
 
-pub(super) fn unwanted(view: &DecisionInput<'_>, now: Instant) -> Decision {
+pub(super) fn decide_unwanted(view: &DecisionInput<'_>, now: Instant) -> Decision {
     let Observation::Seen(live) = view.observation else {
         return match (&view.doubt, &view.entry.accepted) {
             (Some(why), AcceptedContent::Known(_)) => defend(view, Reason::Incomplete(why.clone()), now),
@@ -420,7 +428,9 @@ pub(super) fn unwanted(view: &DecisionInput<'_>, now: Instant) -> Decision {
     }
     match &view.prune_decision {
         // The judgement was about another view of it.
-        Some(PruneDecision::Delete) if live.is_unproven() => Decision::wait(Reason::Kept(UNPROVEN.into())),
+        Some(PruneDecision::Delete) if live.is_unproven() => {
+            Decision::wait(Reason::Kept(UNPROVEN_REASON.into()))
+        }
         Some(PruneDecision::Delete) => match recent_failure(view, now) {
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
@@ -434,7 +444,11 @@ pub(super) fn unwanted(view: &DecisionInput<'_>, now: Instant) -> Decision {
 }
 
 /// Returns the hindrance to writing this content, whatever the purpose.
-pub(super) fn hindrance(view: &DecisionInput<'_>, want: &SharedDesired, now: Instant) -> Option<Reason> {
+pub(super) fn write_hindrance(
+    view: &DecisionInput<'_>,
+    want: &SharedDesired,
+    now: Instant,
+) -> Option<Reason> {
     let refused = view.entry.refused.as_ref().filter(|refusal| refusal.content == want.hash);
     let refused = refused.and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,
@@ -449,14 +463,14 @@ pub(super) fn recent_failure(view: &DecisionInput<'_>, now: Instant) -> Option<R
     Some(Reason::Retrying(why.clone(), *until - now))
 }
 
-pub(super) fn immutable(view: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
+pub(super) fn immutability_refusal(view: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
     let refusal = view.entry.refused.as_ref()?;
     (refusal.content == want.hash && refusal.rule == RefusalRule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 
 /// An object that is not provably ours is not deleted to be created again either.
-pub(super) fn unproven_refusal(view: &DecisionInput<'_>) -> Reason {
+pub(super) fn unproven_refusal_reason(view: &DecisionInput<'_>) -> Reason {
     let text = view.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
     let why = "it is not deleted and created again, as its annotation rhumb.dev/release has no valid seal: \
                delete it by kubectl, and it is created again";

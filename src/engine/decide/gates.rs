@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::engine::decide::action::{Action, Decision};
-use crate::engine::decide::ownership::left_alone;
+use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::state::{Engine, KindAvailability, KindState, Prerequisites};
@@ -14,8 +14,10 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Engine {
     /// Returns why nothing can be said about an object's presence.
-    pub(in crate::engine) fn blind(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
-        if let Some(reason) = entry.want().and_then(|(_, desired)| self.unserved(&desired.gvk)) {
+    pub(in crate::engine) fn unobserved_reason(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
+        if let Some(reason) =
+            entry.wanted_content().and_then(|(_, desired)| self.unserved_reason(&desired.gvk))
+        {
             return Some(reason);
         }
         let kind = id.group_kind();
@@ -26,7 +28,7 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn unserved(&self, gvk: &Gvk) -> Option<Reason> {
+    pub(in crate::engine) fn unserved_reason(&self, gvk: &Gvk) -> Option<Reason> {
         match self.served.get(gvk) {
             Some(KindAvailability::Yes) => None,
             Some(KindAvailability::No(others)) => Some(Reason::Unserved(gvk.clone(), others.clone())),
@@ -35,13 +37,13 @@ impl Engine {
     }
 
     /// Returns the obstacle to any write to an object.
-    pub(in crate::engine) fn barred(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
+    pub(in crate::engine) fn write_obstacle(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.wants.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
             let tells =
                 |inventory: &Inventory| inventory.kinds.contains(&id.group_kind()) && !inventory.unplaced;
             let named = source.inventory.as_ref().is_some_and(tells);
-            if let Some(why) = self.locked_inventory().filter(|_| source.inventory.is_none()) {
+            if let Some(why) = self.locked_inventory_reason().filter(|_| source.inventory.is_none()) {
                 return Some(Reason::Sealed(why));
             }
             if !named {
@@ -59,7 +61,7 @@ impl Engine {
         if !managed {
             return None;
         }
-        match self.shown(&namespace) {
+        match self.live_object(&namespace) {
             Some(live) if live.deleting => Some(Reason::Needs(namespace, "is being deleted".into())),
             Some(_) => None,
             None => Some(Reason::Needs(namespace, "is not there yet".into())),
@@ -67,22 +69,26 @@ impl Engine {
     }
 
     /// Returns the obstacle to a new content of an object.
-    pub(in crate::engine) fn gated(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn release_obstacle(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+    ) -> Option<Reason> {
         if let Some(why) = self.cycles.get(&desired.id) {
             return Some(Reason::Held(why.clone()));
         }
         if self.foresight == Prerequisites::AllDone {
             // A reference that nothing brings is not awaited.
-            let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.shown(id).is_none();
-            return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy(before));
+            let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.live_object(id).is_none();
+            return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy_dependency(before));
         }
-        let together = |need: &&ObjectId| !self.comes_with(source, desired, need);
+        let together = |need: &&ObjectId| !self.is_released_with(source, desired, need);
         // A content that is there has what it needs; what it is restarted for comes below.
         let is_there = self.entry(&desired.id).is_some_and(|entry| entry.candidate().is_none());
         let needs = if is_there { &[][..] } else { &*desired.needs };
-        let needs = needs.iter().filter(together).find_map(|need| self.missing(need));
-        let after = || desired.after.iter().find_map(|before| self.unhealthy(before));
-        let crd = || self.definition(desired);
+        let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(need));
+        let after = || desired.after.iter().find_map(|before| self.unhealthy_dependency(before));
+        let crd = || self.definition_obstacle(desired);
         let wave = || {
             let earlier = self.sources[source].waves.range(..desired.wave);
             let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
@@ -106,7 +112,7 @@ impl Engine {
     }
 
     /// A reference holds up only where the desired state itself brings what it names.
-    pub(in crate::engine) fn missing(&self, need: &ObjectId) -> Option<Reason> {
+    pub(in crate::engine) fn missing_reference(&self, need: &ObjectId) -> Option<Reason> {
         let entry = self.entries.get(need)?;
         let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.wants[..] {
@@ -114,10 +120,10 @@ impl Engine {
             [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
-                match self.shown(need) {
+                match self.live_object(need) {
                     None => held("is not there yet"),
                     Some(_) if entry.instead.as_ref().is_some_and(|one| one.content.is_awaited()) => {
-                        held("goes back first")
+                        held("is rolled back first")
                     }
                     Some(_) if entry.candidate().is_none() || is_back(entry) || self.is_left_alone(need) => {
                         None
@@ -142,11 +148,11 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn unhealthy(&self, before: &ObjectId) -> Option<Reason> {
-        if let Some(missing) = self.missing(before) {
+    pub(in crate::engine) fn unhealthy_dependency(&self, before: &ObjectId) -> Option<Reason> {
+        if let Some(missing) = self.missing_reference(before) {
             return Some(missing);
         }
-        match self.shown(before) {
+        match self.live_object(before) {
             Some(live) if is_healthy(live) => None,
             Some(live) => Some(Reason::Needs(before.clone(), format!("is {}", health_words(live)).into())),
             None if self.is_wanted(before) => Some(Reason::Needs(before.clone(), "is not there yet".into())),
@@ -156,8 +162,10 @@ impl Engine {
 
     /// Returns whether nothing is done about an object, as its annotation asks.
     pub(in crate::engine) fn is_left_alone(&self, id: &ObjectId) -> bool {
-        let want = self.entry(id).and_then(ObjectEntry::want);
-        want.is_some_and(|(_, desired)| left_alone(desired, self.shown(id), self.opt_out_of(id)).is_some())
+        let want = self.entry(id).and_then(ObjectEntry::wanted_content);
+        want.is_some_and(|(_, desired)| {
+            left_alone_reason(desired, self.live_object(id), self.opt_out_of(id)).is_some()
+        })
     }
 
     pub(in crate::engine) fn is_wanted(&self, id: &ObjectId) -> bool {
@@ -165,22 +173,22 @@ impl Engine {
     }
 
     /// The definition of a custom kind must be established, and changed before its objects.
-    pub(in crate::engine) fn definition(&self, desired: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn definition_obstacle(&self, desired: &DesiredObject) -> Option<Reason> {
         if !desired.gvk.group.contains('.') {
             return None;
         }
         let crd = self.definitions.get(&desired.id.group_kind())?;
-        self.unhealthy(crd)
+        self.unhealthy_dependency(crd)
     }
 
     /// Returns why it cannot be told whether the source that brought an object still wants it.
-    pub(in crate::engine) fn doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
+    pub(in crate::engine) fn wanted_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
         let accepted = entry.accepted.content().filter(|_| entry.wants.is_empty())?;
         self.sources[accepted.place.source].incomplete.clone()
     }
 
     /// Returns a source that is only observed decides all and writes nothing.
-    pub(in crate::engine) fn observed(&self, id: &ObjectId, decision: Decision) -> Decision {
+    pub(in crate::engine) fn suppress_observed_writes(&self, id: &ObjectId, decision: Decision) -> Decision {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let source = wanting

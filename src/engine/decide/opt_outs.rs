@@ -27,7 +27,7 @@ impl Engine {
     /// orders and its opt-out policy count.
     pub(in crate::engine) fn source_for(&self, id: &ObjectId) -> Option<SourceId> {
         let wanting = self.entry(id).and_then(|entry: &ObjectEntry| entry.wants.first());
-        wanting.map(|(source, _)| *source).or_else(|| self.member_of(self.live(id)?))
+        wanting.map(|(source, _)| *source).or_else(|| self.inventory_source(self.informer_object(id)?))
     }
 
     /// Says if what others put on an object has an effect.

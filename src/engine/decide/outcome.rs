@@ -32,7 +32,7 @@ pub enum WriteFailure {
 impl std::fmt::Display for WriteFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Conflict(_) => f.write_str("somebody else wrote first"),
+            Self::Conflict(_) => f.write_str("another client wrote first"),
             Self::Refused(why, ..) | Self::Unknown(why, _) => f.write_str(why),
         }
     }
@@ -72,17 +72,19 @@ impl Engine {
         }
         match (action, outcome) {
             (Action::Apply(apply), ActionResult::Applied(written)) => {
-                self.applied(id, apply, &written.live, now);
+                self.record_applied(id, apply, &written.live, now);
             }
-            (Action::Delete(_, rv, removal), ActionResult::Deleted) => self.deleted(id, *rv, *removal, now),
-            (_, ActionResult::Failed(failure)) => self.failed(id, action, failure, now),
-            (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.foresees(id, foreseen),
+            (Action::Delete(_, rv, removal), ActionResult::Deleted) => {
+                self.record_deleted(id, *rv, *removal, now);
+            }
+            (_, ActionResult::Failed(failure)) => self.record_failure(id, action, failure, now),
+            (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.record_dry_run(id, foreseen),
             (_, ActionResult::Applied(_) | ActionResult::Deleted | ActionResult::DryRun(_)) => {}
         }
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 
-    fn applied(&mut self, id: &ObjectId, apply: &ApplyRequest, answer: &LiveObject, now: Instant) {
+    fn record_applied(&mut self, id: &ObjectId, apply: &ApplyRequest, answer: &LiveObject, now: Instant) {
         let mut proven = answer.clone();
         self.prove(id, &mut proven);
         let nothing = apply.seen == Some(answer.rv);
@@ -90,15 +92,15 @@ impl Engine {
             // An answer that changed nothing has nothing to come back whole from, unless another
             // process wrote the same before.
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
-            self.rollout_answered(id, (!nothing || rolls).then_some(answer.rv));
+            self.record_rollout_write(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
                 self.is_over_with(id);
             }
         }
         if is_workload(id) && apply.purpose != ApplyPurpose::Repair {
-            self.released(id, apply);
+            self.record_release(id, apply);
         }
-        self.permitted(id);
+        self.clear_denial(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
             entry.before = Some(apply.want.clone());
@@ -133,8 +135,8 @@ impl Engine {
 
     /// The user may write one object: all of its kind and namespace that he was not allowed to are
     /// tried again.
-    fn permitted(&mut self, id: &ObjectId) {
-        for id in self.denied.remove(&rights(id)).unwrap_or_default() {
+    fn clear_denial(&mut self, id: &ObjectId) {
+        for id in self.denied.remove(&role_scope(id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.refused = entry.refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 self.dirty.push(id);
@@ -143,11 +145,11 @@ impl Engine {
     }
 
     /// Returns how many objects the user may not write.
-    pub fn denied(&self) -> usize {
+    pub fn count_denied(&self) -> usize {
         self.denied.values().map(std::collections::BTreeSet::len).sum()
     }
 
-    fn deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
+    fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
         let is_shown = self.live.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.failed = None;
@@ -159,11 +161,11 @@ impl Engine {
         if removal == DeletionReason::Recreate {
             entry.refused = None;
             // The next event gives the token back, also where nobody tells that the object is gone.
-            self.rollout_answered(id, Some(ResourceVersion(rv.0 + 1)));
+            self.record_rollout_write(id, Some(ResourceVersion(rv.0 + 1)));
         }
     }
 
-    fn failed(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
+    fn record_failure(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
         let seen = self.live.get(id).map(|live| live.rv);
         let written = match (&failure, seen) {
             // It may be rolling: the next view, or the next try, tells.
@@ -171,7 +173,7 @@ impl Engine {
             _ => None,
         };
         if !matches!(action, Action::DryRun(_)) {
-            self.rollout_unanswered(id, written);
+            self.record_lost_rollout_write(id, written);
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
         match failure {
@@ -180,18 +182,18 @@ impl Engine {
                 // again.
                 entry.looked = None;
                 entry.written = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
-                entry.failed = (!rest.is_zero()).then(|| (now + rest, "somebody else wrote first".into()));
+                entry.failed = (!rest.is_zero()).then(|| (now + rest, "another client wrote first".into()));
             }
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {
                     let retry = after.map(|after| now + after);
-                    let text = if rule == RefusalRule::Immutable { replaceable(&text) } else { text };
+                    let text = if rule == RefusalRule::Immutable { with_replace_hint(&text) } else { text };
                     let content = apply.want.hash;
                     let before = entry.refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);
                     entry.refused = Some(Box::new(ApiRefusal { content, text, retry, rule, times }));
                     if rule == RefusalRule::Rights {
-                        self.denied.entry(rights(id)).or_default().insert(id.clone());
+                        self.denied.entry(role_scope(id)).or_default().insert(id.clone());
                     }
                     self.end_refused_return(id);
                 }
@@ -209,11 +211,11 @@ impl Engine {
 }
 
 /// Returns the kind and namespace that roles speak of.
-fn rights(id: &ObjectId) -> (GroupKind, Option<Arc<str>>) {
+fn role_scope(id: &ObjectId) -> (GroupKind, Option<Arc<str>>) {
     (id.group_kind(), id.namespace().map(Arc::from))
 }
 
 /// Returns the reason with the remedy for an immutable field.
-pub fn replaceable(text: &str) -> Arc<str> {
+pub fn with_replace_hint(text: &str) -> Arc<str> {
     format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
 }

@@ -11,11 +11,11 @@ use crate::engine::{
 };
 
 /// Returns why the others do not get what the first of several sources has.
-pub(in crate::engine) fn as_the_first_asks(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
-    format!("{}; it is as the first of them asks, which has it", two_sources(wants)).into()
+pub(in crate::engine) fn first_source_reason(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
+    format!("{}; the first of them applies it", two_sources_reason(wants)).into()
 }
 
-pub(super) fn two_sources(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
+pub(super) fn two_sources_reason(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
     let places: Vec<String> = wants.iter().map(|(_, want)| want.origin().to_string()).collect();
     format!("{} sources want it: {}", wants.len(), places.join(" and ")).into()
 }
@@ -24,7 +24,7 @@ pub(super) fn two_sources(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
 ///
 /// As Flux reads it: the manifest's word counts, and that of somebody else on the object, where the
 /// source allows it.
-pub(in crate::engine) fn left_alone(
+pub(in crate::engine) fn left_alone_reason(
     want: &DesiredObject,
     live: Option<&LiveObject>,
     opt_out: OptOutPolicy,
@@ -45,12 +45,12 @@ pub(in crate::engine) fn apply_set(set: &str) -> Arc<str> {
 }
 
 /// Returns a source that would let go of an object, were it taken over.
-pub(super) fn released(name: &str) -> Arc<str> {
+pub(super) fn released_source_reason(name: &str) -> Arc<str> {
     format!("source {name}, which no longer wants it and keeps it, as adopt is `never` here").into()
 }
 
 /// Returns whether we may write to it: as its owner (none), or by taking it over.
-pub(super) fn ownership(
+pub(super) fn decide_ownership(
     view: &DecisionInput<'_>,
     source: SourceId,
     live: &LiveObject,
@@ -66,7 +66,9 @@ pub(super) fn ownership(
         ObjectOwner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
         ObjectOwner::Ours(_) if view.holder == InventoryHolder::Unread => Err(Reason::Others),
         ObjectOwner::Ours(set) => match (&view.holder, view.adopt) {
-            (InventoryHolder::Releases(name), AdoptPolicy::Never) => Err(Reason::Owned(released(name))),
+            (InventoryHolder::Releases(name), AdoptPolicy::Never) => {
+                Err(Reason::Owned(released_source_reason(name)))
+            }
             (InventoryHolder::Releases(_), _) => Ok(Some(ApplyPurpose::Transfer)),
             (InventoryHolder::Keeps(name), AdoptPolicy::Never | AdoptPolicy::IfUnowned) => {
                 Err(Reason::Owned(format!("source {name}").into()))
@@ -100,14 +102,14 @@ pub(super) fn owner(view: &DecisionInput<'_>, live: &LiveObject) -> Option<Sourc
 /// there by right.
 pub(super) fn is_ours_all_the_same(view: &DecisionInput<'_>, live: &LiveObject) -> bool {
     let is_known = view.entry.accepted.content().is_some() && live.ours.is_some();
-    let was_ours = !live.is_unproven() || is_known || view.entry.remembers(live);
+    let was_ours = !live.is_unproven() || is_known || view.entry.is_remembered(live);
     match &live.owner {
         ObjectOwner::Nobody | ObjectOwner::Labelled(_) => was_ours,
         ObjectOwner::Controlled(_) | ObjectOwner::Foreign(_) => {
             was_ours && view.opt_out == OptOutPolicy::Denied
         }
         ObjectOwner::Ours(set) => {
-            live.is_unproven() && view.entry.remembers(live) && !view.inventories.contains(set)
+            live.is_unproven() && view.entry.is_remembered(live) && !view.inventories.contains(set)
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum Reason {
     Budget(BudgetShortage),
     /// Its claim on the rollout budget is being written.
     Claiming,
-    /// Its claim cannot be written before a person mends the budget object.
+    /// Its claim cannot be written before a person mends the rollout ledger.
     Unrecorded(Arc<str>),
     /// It is released together with a workload that has not begun to roll.
     Unit(ObjectId),
@@ -57,7 +57,7 @@ pub enum Reason {
     OwnWrite,
     /// It is being written, or its last try failed a moment ago.
     Retrying(Arc<str>, Duration),
-    /// Another writer changes the same fields again and again.
+    /// Another writer keeps changing the same fields.
     Fight(Arc<str>, Duration),
     /// Its content is in a revision that is being read.
     Resolving(Arc<str>),
@@ -66,13 +66,13 @@ pub enum Reason {
     Sealed(Arc<str>),
     /// The data of an object are being read, as pods may have to be restarted for them.
     Reading(ObjectId),
-    /// The source was not read whole, so it cannot be told whether the object is still wanted.
+    /// The source was not read completely, so it cannot be told whether the object is still wanted.
     Incomplete(Arc<str>),
-    /// It is not wanted any more, but is not deleted yet.
+    /// It is no longer wanted, but is not deleted yet.
     Prune(Arc<str>),
-    /// It is not wanted any more, and is deleted only when a person confirms.
+    /// It is no longer wanted, and is deleted only when a person confirms.
     Confirm(Arc<str>),
-    /// It is not wanted any more, and stays.
+    /// It is no longer wanted, and stays.
     Kept(Arc<str>),
     /// Its annotation asks to leave it alone: always, or once it is there.
     LeftAlone(ReconcilePolicy),
@@ -110,7 +110,7 @@ impl Reason {
 
 impl Reason {
     /// Returns the object of which it is told, where it is one reason for many.
-    pub fn stands_for_many(&self) -> Option<&ObjectId> {
+    pub fn representative(&self) -> Option<&ObjectId> {
         match self {
             Self::Oversized(first, _) => Some(first),
             _ => None,
@@ -121,37 +121,37 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syncing(kind) => write!(f, "the first list of {kind} is not complete"),
+            Self::Syncing(kind) => write!(f, "waiting for the first list of {kind}"),
             Self::Blind(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
             Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
             Self::Unserved(gvk, others) => {
                 write!(f, "the server has no kind {gvk}")?;
                 if others.is_empty() { Ok(()) } else { write!(f, " (it has {})", others.join(", ")) }
             }
-            Self::UnknownKind(gvk) => write!(f, "the server cannot tell whether it has {gvk} now"),
+            Self::UnknownKind(gvk) => write!(f, "the API server cannot say now whether it serves {gvk}"),
             Self::Needs(id, why) => write!(f, "needs {id}, which {why}"),
             Self::Wave(wave, id) => write!(f, "wave {wave} is not finished: {id}"),
             Self::Budget(shortage) => shortage.fmt(f),
             Self::Claiming => f.write_str("its claim on the rollout budget is being written"),
-            Self::Unit(id) => write!(f, "it is released together with {id}, which has not begun to roll"),
+            Self::Unit(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
             Self::Owned(owner) => write!(f, "it belongs to {owner}"),
-            Self::NotAdopted => f.write_str("it exists, was not made by this source, and adopt is `never`"),
+            Self::NotAdopted => f.write_str("it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over"),
             Self::Terminating => f.write_str("it is being deleted"),
-            Self::OwnWrite => f.write_str("our own last write has not come back yet"),
-            Self::Retrying(why, after) => write!(f, "{why}; tried again in {}", seconds(*after)),
+            Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
+            Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),
             Self::Fight(who, after) => {
                 write!(
                     f,
-                    "{who} changes the same fields again and again; repaired again in {}",
+                    "{who} keeps changing the same fields: stop it, or leave these fields to it; next repair in {}",
                     seconds(*after)
                 )
             }
-            Self::Resolving(revision) => write!(f, "its content in revision {revision} is being read"),
+            Self::Resolving(revision) => write!(f, "reading its content from revision {revision}"),
             Self::Sealed(why) => {
-                write!(f, "what is recorded of Secrets is sealed, and the key for that cannot be had: {why}")
+                write!(f, "the recorded hashes of Secrets are sealed, and the key is not available: {why}")
             }
-            Self::Reading(id) => write!(f, "what is in {id} is being read"),
-            Self::Incomplete(why) => write!(f, "the source was not read whole: {why}"),
+            Self::Reading(id) => write!(f, "reading {id}, whose data its pods use"),
+            Self::Incomplete(why) => write!(f, "the source was not read completely: {why}"),
             Self::Refused(why, _)
             | Self::Unrecorded(why)
             | Self::Held(why)
@@ -163,15 +163,15 @@ impl fmt::Display for Reason {
             | Self::Prune(why)
             | Self::Kept(why) => f.write_str(why),
             Self::LeftAlone(ReconcilePolicy::OnlyCreate) => {
-                f.write_str("its annotation asks only to create it, and it is there")
+                f.write_str("its annotation asks to create it only if it is missing, and it exists")
             }
             Self::LeftAlone(_) => f.write_str("its annotation asks not to reconcile it"),
             Self::OptedOut(word) => {
-                write!(f, "somebody put {word} on it: it is neither changed nor repaired")
+                write!(f, "{word} is set on the live object: it is neither changed nor repaired until that is removed")
             }
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
-            Self::Others => f.write_str("what the other sources of the cluster want is being read"),
-            Self::Observed => f.write_str("the source is only observed"),
+            Self::Others => f.write_str("reading what other sources of the cluster want"),
+            Self::Observed => f.write_str("the source has `observe: true`, so nothing is written"),
         }
     }
 }

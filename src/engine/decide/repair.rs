@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, RestartRisk};
-use crate::engine::decide::decide::{create, guard, hindrance, replicas, revision, serving};
+use crate::engine::decide::decide::{
+    create, is_serving, replicas, revision, write_hindrance, write_precondition,
+};
 use crate::engine::decide::input::{DecisionInput, Observation};
-use crate::engine::decide::ownership::{left_alone, owner};
+use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
 use crate::engine::{
     ApplyVariant, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesired,
@@ -14,7 +16,7 @@ use crate::engine::{
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
 /// KNV2005).
-pub const FIGHT: usize = 5;
+pub const REPAIRS_PER_FIGHT: usize = 5;
 
 /// The time over which repairs are counted.
 pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
@@ -24,11 +26,11 @@ pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 pub const FIGHT_PAUSE: Duration = Duration::from_secs(10);
 
 /// Our entry owns the annotation, and the object has none.
-const STRIPPED: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
+const STRIPPED_ANNOTATION_REASON: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
 
 /// Our entry owns the label, and the object has none, or another: no watch shows it, and nothing
 /// would ever prune it.
-const UNLABELLED: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
+const STRIPPED_LABEL_REASON: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
 
 /// Our newest content is there: is all of it still ours?
 pub(super) fn verify(
@@ -51,14 +53,14 @@ pub(super) fn verify(
     let form = ApplyVariant { replicas, overlay, started: live.started };
     let repair = |lost| repair(view, &RepairTarget { source, want, form, lost }, live, now);
     let content = form.hash(want);
-    let verified = view.entry.verified.as_ref().filter(|v| v.speaks_of(content, form, live));
+    let verified = view.entry.verified.as_ref().filter(|v| v.is_about(content, form, live));
     match verified.map(|verified| verified.cover) {
         None => Decision::act(Action::Compare(want.clone(), form)),
         // Sent again and again, the annotation would be taken away again and again.
         Some(FieldCoverage::Whole) => match live.shown_release() {
-            None => Decision::wait(Reason::Refused(STRIPPED.into(), None)),
+            None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
             Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == view.inventories[source]) => {
-                Decision::wait(Reason::Refused(UNLABELLED.into(), None))
+                Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
             Some(shown) if live.is_unproven() && !want.is_release(shown.hash) => {
@@ -84,10 +86,10 @@ struct RepairTarget<'a> {
 
 fn repair(view: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
     let RepairTarget { source, want, form, lost } = *target;
-    if let Some(reason) = hindrance(view, want, now).or_else(|| fight(view, lost, now)) {
+    if let Some(reason) = write_hindrance(view, want, now).or_else(|| repair_pause(view, lost, now)) {
         return Decision::wait(reason);
     }
-    let restarts = if lost == RepairImpact::Template && serving(view.id, live) {
+    let restarts = if lost == RepairImpact::Template && is_serving(view.id, live) {
         RestartRisk::Maybe
     } else {
         RestartRisk::No
@@ -99,7 +101,7 @@ fn repair(view: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject
         seal: None,
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and
         // nothing would show that this is a fight. The repair restores accepted content.
-        guard: guard(live, matches!(form.replicas, ReplicaMode::AsLive(_))),
+        guard: write_precondition(live, matches!(form.replicas, ReplicaMode::AsLive(_))),
         seen: Some(live.rv),
         form,
         purpose: ApplyPurpose::Repair,
@@ -112,23 +114,23 @@ pub(super) fn defend(view: &DecisionInput<'_>, reason: Reason, now: Instant) -> 
     let accepted = match &view.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,
         AcceptedContent::Nothing | AcceptedContent::Lost(_) => return Decision::wait(reason),
-        AcceptedContent::Named(_) => return Decision::act(Action::Resolve).because(reason),
+        AcceptedContent::Named(_) => return Decision::act(Action::Resolve).with_reason(reason),
     };
     match view.observation {
-        Observation::NotSeen | Observation::Blind(_) => Decision::act(Action::Look).because(reason),
-        Observation::Absent => match hindrance(view, accepted, now) {
+        Observation::NotSeen | Observation::Blind(_) => Decision::act(Action::Look).with_reason(reason),
+        Observation::Absent => match write_hindrance(view, accepted, now) {
             None => {
                 let source = view.entry.wants.first().map_or(accepted.place.source, |(source, _)| *source);
-                create(view, source, accepted, ApplyPurpose::Repair, now).because(reason)
+                create(view, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
             }
             Some(_) => Decision::wait(reason),
         },
         Observation::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
-        Observation::Seen(live) if left_alone(accepted, Some(live), view.opt_out).is_some() => {
+        Observation::Seen(live) if left_alone_reason(accepted, Some(live), view.opt_out).is_some() => {
             Decision::wait(reason)
         }
         Observation::Seen(live) => match (owner(view, live), &live.owner) {
-            (Some(source), _) => verify(view, source, accepted, live, now).because(reason),
+            (Some(source), _) => verify(view, source, accepted, live, now).with_reason(reason),
             (None, ObjectOwner::Controlled(owner) | ObjectOwner::Foreign(owner)) => {
                 Decision::wait(Reason::Owned(owner.clone()))
             }
@@ -139,10 +141,10 @@ pub(super) fn defend(view: &DecisionInput<'_>, reason: Reason, now: Instant) -> 
 
 /// Returns the pause after so many repairs: short where a repair costs no pod, the whole window
 /// where each restarts some.
-pub(super) fn fight(view: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
+pub(super) fn repair_pause(view: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =
         view.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
-    let oldest = recent.len().checked_sub(FIGHT).and_then(|first| recent.get(first))?;
+    let oldest = recent.len().checked_sub(REPAIRS_PER_FIGHT).and_then(|first| recent.get(first))?;
     let calm = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
     let left = match (lost, recent.last()) {
         (RepairImpact::InPlace, Some(newest)) => {

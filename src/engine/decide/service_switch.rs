@@ -11,7 +11,7 @@ impl Engine {
     pub(in crate::engine) fn switch_gate(&self, service: &DesiredObject) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
-        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.want()?.1)));
+        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.wanted_content()?.1)));
         let targets = wanted.filter(|(id, want)| {
             let place = id.namespace().unwrap_or_default();
             is_workload(id)
@@ -19,7 +19,7 @@ impl Engine {
         });
         // One that needs the Service cannot be waited for.
         let mut targets = targets.filter(|(_, want)| !want.needs.contains(&service.id));
-        targets.find_map(|(id, _)| self.not_ready(id))
+        targets.find_map(|(id, _)| self.not_ready_reason(id))
     }
 
     /// Returns whether the wanted content of a Service selects others than the content that is
@@ -29,9 +29,9 @@ impl Engine {
         service.id.is("", "Service") && accepted.is_some_and(|accepted| accepted.selects != service.selects)
     }
 
-    fn not_ready(&self, id: &ObjectId) -> Option<Reason> {
+    fn not_ready_reason(&self, id: &ObjectId) -> Option<Reason> {
         let because = |why: String| Some(Reason::Needs(id.clone(), why.into()));
-        let Some(live) = self.shown(id) else { return because("is not there yet".to_owned()) };
+        let Some(live) = self.live_object(id) else { return because("is not there yet".to_owned()) };
         if self.entry(id).is_some_and(|entry| entry.candidate().is_some()) {
             return because("is not changed yet".to_owned());
         }
@@ -44,7 +44,9 @@ impl Engine {
 
     /// Returns whether a Service waits to be switched to a workload.
     pub(in crate::engine) fn is_switched_to(&self, id: &ObjectId) -> bool {
-        let Some((source, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
+        let Some((source, want)) = self.entry(id).and_then(|entry| entry.wanted_content()) else {
+            return false;
+        };
         let Some(labels) = want.labels.as_deref() else { return false };
         let unit =
             self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[source], id));

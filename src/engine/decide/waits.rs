@@ -12,7 +12,7 @@ impl Engine {
     /// Remembers whom to wake when what an object waits for has changed, and whether its wave goes
     /// on.
     pub(in crate::engine) fn remember(&mut self, id: &ObjectId, decision: &Decision) {
-        let topic = decision.reason.as_ref().and_then(|reason| self.topic(id, reason));
+        let topic = decision.reason.as_ref().and_then(|reason| self.wait_topic(id, reason));
         if self.waits.get(id) != topic.as_ref() {
             if let Some(old) = self.waits.remove(id)
                 && let Some(waiting) = self.waiting.get_mut(&old)
@@ -34,7 +34,7 @@ impl Engine {
         self.track_move(id);
     }
 
-    pub(in crate::engine) fn topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
+    pub(in crate::engine) fn wait_topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
         let source = || self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         match reason {
             Reason::Syncing(_) | Reason::Blind(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
@@ -51,8 +51,8 @@ impl Engine {
     }
 
     pub(in crate::engine) fn track_wave(&mut self, id: &ObjectId) {
-        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::want) else { return };
-        let (wave, unfinished) = (desired.wave, self.unfinished(source, id).is_some());
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::wanted_content) else { return };
+        let (wave, unfinished) = (desired.wave, self.unfinished_change(source, id).is_some());
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
         let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
@@ -64,12 +64,12 @@ impl Engine {
     /// Asks again whoever waits for an earlier wave.
     pub(in crate::engine) fn wake_waves(&mut self, source: SourceId) {
         self.sources[source].awaited.clear();
-        self.touch(&WaitTopic::Waves(source));
+        self.wake_topic(&WaitTopic::Waves(source));
     }
 
     /// Returns why a change of the newest revision is not done with an object, in words that follow
     /// its name.
-    pub(in crate::engine) fn unfinished(&self, source: SourceId, id: &ObjectId) -> Option<String> {
+    pub(in crate::engine) fn unfinished_change(&self, source: SourceId, id: &ObjectId) -> Option<String> {
         lookup_counts::count(1);
         let entry = self.entries.get(id)?;
         if !entry.wants.iter().any(|(wanting, _)| *wanting == source) {
@@ -78,16 +78,16 @@ impl Engine {
         if self.is_left_alone(id) {
             return None;
         }
-        if entry.candidate().is_some() && entry.want().is_some() && !is_back(entry) {
+        if entry.candidate().is_some() && entry.wanted_content().is_some() && !is_back(entry) {
             return Some("is changed".to_owned());
         }
-        if self.reconfigured(id).is_some() {
+        if self.restart_stamp(id).is_some() {
             return Some("is restarted".to_owned());
         }
         if self.is_rolling(id) {
             return Some("is rolled out".to_owned());
         }
-        let live = self.shown(id)?;
+        let live = self.live_object(id)?;
         let newest = self.sources[source].head.as_ref();
         let brought = live.shown_release().map(|release| &release.revision);
         if newest.is_none() || brought != newest || is_healthy(live) {

@@ -14,8 +14,8 @@ use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision
 use crate::engine::decide::input::Observation;
 use crate::engine::decide::ownership::apply_set;
 use crate::engine::deletion::peer_sources::{
-    ContentClaims, DeletionConsent, NAMED, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
-    mark,
+    ContentClaims, DeletionConsent, MAX_CLAIMED_OBJECTS, PeerSource, RepositoryIdentity, SourceProgress,
+    SourceStatement, mark,
 };
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::{Engine, Prerequisites};
@@ -23,22 +23,22 @@ use crate::engine::{ObjectOwner, PruneDecision, Reason, SourceLifecycle, SourceS
 use crate::object::{ContentHash, ObjectId};
 
 /// A deletion relies on what was read within this time.
-const FRESH: Duration = Duration::from_secs(3);
+const DELETION_PEERS_MAX_AGE: Duration = Duration::from_secs(3);
 
 /// A takeover does so within this: it deletes nothing, and is bound to the version that was seen.
-const RECENT: Duration = Duration::from_secs(30);
+const TAKEOVER_PEERS_MAX_AGE: Duration = Duration::from_secs(30);
 
 /// While something waits for others they are asked again after this time, doubled while nothing
 /// changes.
-const SOONEST: Duration = Duration::from_secs(1);
-const LATEST: Duration = Duration::from_secs(15);
+const MIN_PEERS_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_PEERS_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The time after which a deletion that waits for another source can be confirmed by a person.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PEER_CONFIRMATION_DELAY: Duration = Duration::from_mins(1);
 
 /// The time for which others may still act on an old statement that an object is released. It is
 /// longer than a read statement counts for a takeover, and than that takes.
-const OUTDATED: Duration = Duration::from_mins(2);
+const OLD_STATEMENT_VALIDITY: Duration = Duration::from_mins(2);
 
 /// The holder of an object that carries the label of an inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,33 +105,34 @@ impl Handover {
 impl Engine {
     /// Has it ask what the other sources of the cluster want before anything is deleted or taken
     /// over.
-    pub fn mind_others(&mut self) {
+    pub fn require_peer_consent(&mut self) {
         self.handover.minds = true;
     }
 
     /// Has it ask nobody, as what the other sources want cannot be read: a plan says so, and writes
     /// nothing.
-    pub fn mind_no_others(&mut self) {
+    pub fn ignore_peers(&mut self) {
         self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
         self.judge_again();
     }
 
-    /// Returns a source of another process that may still come to want an object, though it does not
-    /// claim it now.
-    pub fn may_come_to_want(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+    /// Returns a source of another process that may still come to want an object, though it does
+    /// not claim it now.
+    pub fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
-        let found = others.find(|peer| peer.leaves(mark(id), &own) == DeletionConsent::AfterDelay)?;
+        let found =
+            others.find(|peer| peer.deletion_consent(mark(id), &own) == DeletionConsent::AfterDelay)?;
         Some(&found.name)
     }
 
     /// Takes over what the sources of the cluster are called, by the ids of their inventories.
-    pub fn name_sources(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
+    pub fn set_source_names(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
         self.handover.names = names;
     }
 
     /// Takes over which repository a source follows.
-    pub fn follows(&mut self, source: SourceId, repository: RepositoryIdentity) {
+    pub fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
         self.sources[source].repository = repository;
         self.sources[source].to_judge = true;
     }
@@ -143,28 +144,32 @@ impl Engine {
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
-    pub fn peers_read(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
+    pub fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
         let others = peers.into_iter().filter(|peer| !self.applysets.contains(&peer.applyset));
         let peers: BTreeMap<Arc<str>, PeerSource> =
             others.map(|peer| (peer.applyset.clone(), peer)).collect();
         let handover = &mut self.handover;
         let is_news = handover.peers.as_ref() != Some(&peers);
-        handover.rest = if is_news { SOONEST } else { (handover.rest * 2).clamp(SOONEST, LATEST) };
+        handover.rest = if is_news {
+            MIN_PEERS_INTERVAL
+        } else {
+            (handover.rest * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL)
+        };
         (handover.peers, handover.read) = (Some(peers), Some(now));
         self.dirty.extend(std::mem::take(&mut self.handover.asking));
         self.dirty.extend(self.unwanted.iter().cloned());
         let unwanted: BTreeSet<Uid> =
-            self.unwanted.iter().filter_map(|id| Some(self.live(id)?.uid.clone())).collect();
+            self.unwanted.iter().filter_map(|id| Some(self.informer_object(id)?.uid.clone())).collect();
         self.handover.since.retain(|uid, _| unwanted.contains(uid));
         for uid in unwanted {
             self.handover.since.entry(uid).or_insert(now);
         }
         self.judge_again();
-        if is_news { self.behind() } else { Vec::new() }
+        if is_news { self.sources_behind() } else { Vec::new() }
     }
 
     /// Sources of which another one follows the same repository, and has read another revision.
-    fn behind(&self) -> Vec<SourceId> {
+    fn sources_behind(&self) -> Vec<SourceId> {
         let differs = |own: &SourceProgress| {
             self.handover.peers.iter().flat_map(BTreeMap::values).any(|peer| match (&peer.says, own) {
                 (
@@ -187,7 +192,7 @@ impl Engine {
             RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
             RepositoryIdentity::At(repository) => {
                 // Of what is of a kind that nobody knows yet it is not told who is meant.
-                let is_whole = state.incomplete.is_none() && self.unscoped(source).is_none();
+                let is_whole = state.incomplete.is_none() && self.unscoped_file(source).is_none();
                 let read = state.head.clone().filter(|_| is_whole);
                 Some(SourceProgress::Follows { repository: repository.clone(), read })
             }
@@ -202,10 +207,10 @@ impl Engine {
     fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
         let here = self.source_ids().filter(move |other| self.handover.minds && *other != source);
-        others.chain(here.map(|other| Cow::Owned(self.neighbour(other))))
+        others.chain(here.map(|other| Cow::Owned(self.peer_view_of(other))))
     }
 
-    fn neighbour(&self, source: SourceId) -> PeerSource {
+    fn peer_view_of(&self, source: SourceId) -> PeerSource {
         let progress = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let says = SourceStatement {
             progress,
@@ -218,50 +223,62 @@ impl Engine {
 
     /// Returns why an object of a source is not deleted for the sake of the others, as they were
     /// read last.
-    pub(in crate::engine) fn withheld(&self, source: SourceId, id: &ObjectId) -> Option<WithheldDeletion> {
+    pub(in crate::engine) fn withheld_deletion(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<WithheldDeletion> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
-        let why = self.other_sources(source).find_map(|peer| match peer.leaves(mark, &own) {
+        let why = self.other_sources(source).find_map(|peer| match peer.deletion_consent(mark, &own) {
             DeletionConsent::Withheld(why) => Some(why),
             DeletionConsent::Given | DeletionConsent::AfterDelay => None,
         })?;
-        let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid));
+        let since = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
         let read = self.handover.read;
         let waited = since.zip(read).map(|(since, read)| read.saturating_duration_since(*since));
-        Some(WithheldDeletion { why, is_long: waited.is_some_and(|waited| waited >= PATIENCE) })
+        Some(WithheldDeletion {
+            why,
+            is_long: waited.is_some_and(|waited| waited >= PEER_CONFIRMATION_DELAY),
+        })
     }
 
     /// Returns how much longer others may claim an object that is to be deleted.
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mark = mark(id);
-        let waits =
-            self.other_sources(source).any(|peer| peer.leaves(mark, &own) == DeletionConsent::AfterDelay);
-        let since = self.live(id).and_then(|live| self.handover.since.get(&live.uid)).copied().unwrap_or(now);
+        let waits = self
+            .other_sources(source)
+            .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
+        let since = self
+            .informer_object(id)
+            .and_then(|live| self.handover.since.get(&live.uid))
+            .copied()
+            .unwrap_or(now);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }
 
     /// Lets a deletion pass only where all others were asked a moment ago, and has them asked where
     /// it waits for them.
-    pub(in crate::engine) fn minding_others(
+    pub(in crate::engine) fn check_peer_consent(
         &mut self,
         id: &ObjectId,
         decision: Decision,
         now: Instant,
     ) -> Decision {
-        let of = self.live(id).and_then(|live| self.source_of(live));
+        let of = self.informer_object(id).and_then(|live| self.source_of(live));
         let Some(source) = of.filter(|_| self.handover.minds && self.unwanted.contains(id)) else {
             return decision;
         };
         let age = self.handover.age(now);
         if matches!(decision.action, Action::Delete(_, _, DeletionReason::Prune)) {
-            if age.is_none_or(|age| age > FRESH) {
+            if age.is_none_or(|age| age > DELETION_PEERS_MAX_AGE) {
                 self.handover.asking.insert(id.clone());
                 return Decision::wait(Reason::Others);
             }
             // Somebody may have read the others for another object, before this one was given up.
-            if let Some(uid) = self.live(id).map(|live| live.uid.clone()) {
+            if let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) {
                 self.handover.since.entry(uid).or_insert(now);
             }
             return match self.delay_left(source, id, now) {
@@ -273,7 +290,7 @@ impl Engine {
                 }
             };
         }
-        let waits = self.withheld(source, id).is_some();
+        let waits = self.withheld_deletion(source, id).is_some();
         self.ask_again(id, decision, waits, now)
     }
 
@@ -281,16 +298,16 @@ impl Engine {
     /// waits for them.
     fn ask_again(&mut self, id: &ObjectId, decision: Decision, waits: bool, now: Instant) -> Decision {
         let rest = self.handover.rest;
-        if self.handover.age(now).is_none_or(|age| age >= rest.max(SOONEST)) {
+        if self.handover.age(now).is_none_or(|age| age >= rest.max(MIN_PEERS_INTERVAL)) {
             self.handover.asking.insert(id.clone());
         }
-        let again = waits.then_some(rest.max(SOONEST));
+        let again = waits.then_some(rest.max(MIN_PEERS_INTERVAL));
         Decision { again: [decision.again, again].into_iter().flatten().min(), ..decision }
     }
 
     /// Returns the holder of an object that a source here wants. A source of this process releases
     /// its object at once: where it wants the object itself, nobody else is asked.
-    pub(in crate::engine) fn holder(
+    pub(in crate::engine) fn inventory_holder(
         &mut self,
         id: &ObjectId,
         set: &Arc<str>,
@@ -318,8 +335,8 @@ impl Engine {
             },
         };
         let old = match holder {
-            InventoryHolder::Releases(_) => RECENT,
-            _ => self.handover.rest.max(SOONEST),
+            InventoryHolder::Releases(_) => TAKEOVER_PEERS_MAX_AGE,
+            _ => self.handover.rest.max(MIN_PEERS_INTERVAL),
         };
         if age.is_none_or(|age| age >= old) {
             self.handover.asking.insert(id.clone());
@@ -330,13 +347,13 @@ impl Engine {
         holder
     }
 
-    /// Returns in words from whom a write takes its object over; none where that is nobody's, or its
-    /// own source's.
-    pub fn taken_from(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    /// Returns in words from whom a write takes its object over; none where that is nobody's, or
+    /// its own source's.
+    pub fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }
-        match &self.shown(&apply.want.id)?.owner {
+        match &self.live_object(&apply.want.id)?.owner {
             ObjectOwner::Nobody => None,
             ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
@@ -350,11 +367,15 @@ impl Engine {
     }
 
     /// Returns when an object that waits for its holder is to be decided on again.
-    pub(in crate::engine) fn awaiting(&self, holder: &InventoryHolder, decision: Decision) -> Decision {
+    pub(in crate::engine) fn wait_for_holder(
+        &self,
+        holder: &InventoryHolder,
+        decision: Decision,
+    ) -> Decision {
         if !matches!(holder, InventoryHolder::Keeps(_)) || decision.reason.is_none() {
             return decision;
         }
-        let rest = self.handover.rest.max(SOONEST);
+        let rest = self.handover.rest.max(MIN_PEERS_INTERVAL);
         Decision { again: Some(decision.again.map_or(rest, |again| again.min(rest))), ..decision }
     }
 
@@ -392,7 +413,7 @@ impl Engine {
         }
         if let Some(source) = set.and_then(|set| self.source_of_applyset(&set))
             && self.unwanted.contains(id)
-            && self.knows_wants_of(source)
+            && self.has_read_wants_of(source)
         {
             self.handover.released.entry(source).or_default().insert(id.clone());
         }
@@ -400,7 +421,7 @@ impl Engine {
 
     /// Returns whether it is known what a source wants: before that nothing is given up, as it may
     /// be wanted.
-    fn knows_wants_of(&self, source: SourceId) -> bool {
+    fn has_read_wants_of(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         state.head.is_some() || state.life == SourceLifecycle::Ends
     }
@@ -440,14 +461,14 @@ impl Engine {
         let claims = match told.map(|told| &told.claims) {
             Some(ContentClaims::Anything) => ContentClaims::Anything,
             told => {
-                let claims = self.claims(source);
+                let claims = self.content_claims(source);
                 told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
             }
         };
         Some(SourceStatement {
-            progress: kept_progress(progress, told),
+            progress: merge_progress(progress, told),
             claims,
-            released: self.given_up(source),
+            released: self.given_up_objects(source),
         })
     }
 
@@ -464,37 +485,46 @@ impl Engine {
             released.retain(|id| unwanted.contains(id));
         }
         if let Some(now) = self.rollouts.starts.now() {
-            self.handover.retaken.retain(|_, since| now.saturating_duration_since(*since) < OUTDATED);
+            self.handover
+                .retaken
+                .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
         }
-        let progress = kept_progress(self.progress(source)?, told);
-        Some(SourceStatement { progress, claims: self.claims(source), released: self.given_up(source) })
+        let progress = merge_progress(self.progress(source)?, told);
+        Some(SourceStatement {
+            progress,
+            claims: self.content_claims(source),
+            released: self.given_up_objects(source),
+        })
     }
 
     /// Returns whether a statement claims what needs no claim any more: a tidy one takes that back.
-    pub fn claims_too_much(&self, source: SourceId, told: &SourceStatement) -> bool {
+    pub fn has_excess_claims(&self, source: SourceId, told: &SourceStatement) -> bool {
         if matches!(&told.claims, ContentClaims::These(told) if told.is_empty()) {
             return false;
         }
-        match (&told.claims, self.claims(source)) {
+        match (&told.claims, self.content_claims(source)) {
             (ContentClaims::These(told), ContentClaims::These(needed)) => !told.is_subset(&needed),
             (ContentClaims::Anything, ContentClaims::These(_)) => true,
             (_, ContentClaims::Anything) => false,
         }
     }
 
-    fn claims(&self, source: SourceId) -> ContentClaims {
-        let has = |id: &&ObjectId| self.live(id).and_then(|live| self.source_of(live)) == Some(source);
+    fn content_claims(&self, source: SourceId) -> ContentClaims {
+        let has =
+            |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
         let wants = |id: &&ObjectId| {
             let wants = |entry: &ObjectEntry| entry.wants.iter().any(|(one, _)| *one == source);
             self.entry(id).is_some_and(wants)
         };
         let unowned = self.handover.unowned.iter().filter(|id| !has(id));
         let now = self.rollouts.starts.now();
-        let counts = |since: Instant| now.is_none_or(|now| now.saturating_duration_since(since) < OUTDATED);
+        let counts = |since: Instant| {
+            now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)
+        };
         let retaken = self.handover.retaken.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
         let claimed = unowned.chain(retaken.filter(has)).filter(wants);
-        let claimed: Vec<&ObjectId> = claimed.take(NAMED + 1).collect();
-        if claimed.len() > NAMED {
+        let claimed: Vec<&ObjectId> = claimed.take(MAX_CLAIMED_OBJECTS + 1).collect();
+        if claimed.len() > MAX_CLAIMED_OBJECTS {
             ContentClaims::Anything
         } else {
             ContentClaims::These(claimed.into_iter().map(mark).collect())
@@ -503,31 +533,31 @@ impl Engine {
 
     /// Told where there is somebody who may want it, or may come to. Of many those that somebody
     /// claims, and the first of the others: as they go, more follow.
-    fn given_up(&self, source: SourceId) -> BTreeSet<ContentHash> {
+    fn given_up_objects(&self, source: SourceId) -> BTreeSet<ContentHash> {
         let all = self.handover.released.get(&source);
-        let is_told = |id: &&ObjectId| self.handover.has_peers() || self.lasts(source, id);
+        let is_told = |id: &&ObjectId| self.handover.has_peers() || self.is_kept_longer(source, id);
         let mut all: Vec<(bool, &ObjectId)> =
             all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
-        if all.len() > NAMED {
+        if all.len() > MAX_CLAIMED_OBJECTS {
             let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
-            let is_claimed = |id: &ObjectId| peers().any(|peer| peer.claims(mark(id)));
+            let is_claimed = |id: &ObjectId| peers().any(|peer| peer.has_claim(mark(id)));
             all.sort_by_cached_key(|(is_gone, id)| (!is_claimed(id), *is_gone));
         } else {
             all.sort();
         }
-        all.into_iter().take(NAMED).map(|(_, id)| mark(id)).collect()
+        all.into_iter().take(MAX_CLAIMED_OBJECTS).map(|(_, id)| mark(id)).collect()
     }
 
     /// Returns whether an object that its source no longer wants stays for longer, so that whoever
     /// comes later may want it.
-    fn lasts(&self, source: SourceId, id: &ObjectId) -> bool {
+    fn is_kept_longer(&self, source: SourceId, id: &ObjectId) -> bool {
         let judged = self.sources[source].judged.get(id);
         matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
     }
 }
 
-/// Keeps what was read whole before: a newer revision that is not takes nothing back.
-fn kept_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
+/// Keeps what was read completely before: a newer revision that is not takes nothing back.
+fn merge_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
     match (progress, told.map(|told| &told.progress)) {
         (
             SourceProgress::Follows { repository, read: None },
@@ -553,7 +583,7 @@ impl Engine {
     /// kind that it has.
     pub fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        let mut kinds = state.catalog.object_counts().kinds().chain(self.held_kinds(source));
+        let mut kinds = state.catalog.object_counts().kinds().chain(self.listed_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
         self.handover.minds && self.foresight == Prerequisites::Now && !kinds.any(waits)
     }

@@ -12,16 +12,16 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
 /// `ConfigMap`.
-pub const NAMED: usize = 500;
+pub const MAX_CLAIMED_OBJECTS: usize = 500;
 
 /// A longer text is not read: no statement of ours is nearly as long.
-const LONGEST: usize = 256 << 10;
+const MAX_STATEMENT_BYTES: usize = 256 << 10;
 
 /// Stands for more objects than are named.
-const ANYTHING: &str = "*";
+const ANY_OBJECT_WORD: &str = "*";
 
 /// Stands for a repository that a source does not follow, and for a revision that it has not read.
-const NONE: &str = "-";
+const NO_VALUE_WORD: &str = "-";
 
 /// The repository that a source follows, as others may follow it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum SourceProgress {
     Follows {
         /// The place of the repository, without credentials, and the reference in it.
         repository: Arc<str>,
-        /// The newest revision that was read whole.
+        /// The newest revision that was read completely.
         read: Option<Revision>,
     },
 }
@@ -94,12 +94,12 @@ pub(in crate::engine) enum DeletionConsent {
 /// Returns the mark of an object's name.
 pub fn mark(id: &ObjectId) -> ContentHash {
     let namespace = id.namespace().unwrap_or_default();
-    ContentHash::of_bytes(format!("{}/{}/{namespace}/{}", id.group(), id.kind(), id.name()).as_bytes())
+    ContentHash::hash_bytes(format!("{}/{}/{namespace}/{}", id.group(), id.kind(), id.name()).as_bytes())
 }
 
 impl ContentClaims {
     /// Returns whether an object is among them, as far as anybody can tell.
-    pub fn may_hold(&self, mark: ContentHash) -> bool {
+    pub fn can_hold(&self, mark: ContentHash) -> bool {
         match self {
             Self::These(marks) => marks.contains(&mark),
             Self::Anything => true,
@@ -122,14 +122,14 @@ impl SourceStatement {
         let words = |mark: &ContentHash| [" ".to_owned(), mark.to_string()];
         let marks = |marks: &BTreeSet<ContentHash>| marks.iter().flat_map(words).collect::<String>();
         let progress = match &self.progress {
-            SourceProgress::Unordered => NONE.to_owned(),
+            SourceProgress::Unordered => NO_VALUE_WORD.to_owned(),
             SourceProgress::Follows { repository, read } => {
-                let read = read.as_ref().map_or_else(|| NONE.to_owned(), ToString::to_string);
+                let read = read.as_ref().map_or_else(|| NO_VALUE_WORD.to_owned(), ToString::to_string);
                 format!("{read} {repository}")
             }
         };
         let claims = match &self.claims {
-            ContentClaims::Anything => format!(" {ANYTHING}"),
+            ContentClaims::Anything => format!(" {ANY_OBJECT_WORD}"),
             ContentClaims::These(these) => marks(these),
         };
         format!("read {progress}\nclaims{claims}\nreleased{}\n", marks(&self.released))
@@ -139,8 +139,12 @@ impl SourceStatement {
     ///
     /// Fails, in words, where any of it is not understood: half a statement could hide a claim.
     pub fn parse(text: &str) -> Result<Self, Arc<str>> {
-        if text.len() > LONGEST {
-            return Err(format!("it is {} bytes long, and at most {LONGEST} are read", text.len()).into());
+        if text.len() > MAX_STATEMENT_BYTES {
+            return Err(format!(
+                "it is {} bytes long, and at most {MAX_STATEMENT_BYTES} are read",
+                text.len()
+            )
+            .into());
         }
         let garbled = || Arc::<str>::from("it is garbled");
         let mut lines = text.lines();
@@ -154,15 +158,15 @@ impl SourceStatement {
             all.collect::<Result<BTreeSet<ContentHash>, Arc<str>>>()
         };
         let progress = match line("read")? {
-            NONE => SourceProgress::Unordered,
+            NO_VALUE_WORD => SourceProgress::Unordered,
             text => {
                 let (read, repository) = text.split_once(' ').ok_or_else(garbled)?;
-                let read = (read != NONE).then(|| Revision::new(read));
+                let read = (read != NO_VALUE_WORD).then(|| Revision::new(read));
                 SourceProgress::Follows { repository: repository.into(), read }
             }
         };
         let claims = match line("claims")? {
-            ANYTHING => ContentClaims::Anything,
+            ANY_OBJECT_WORD => ContentClaims::Anything,
             text => ContentClaims::These(marks(text)?),
         };
         let released = marks(line("released")?)?;
@@ -175,7 +179,7 @@ impl SourceStatement {
 
 impl PeerSource {
     /// Returns whether it claims an object by name.
-    pub(in crate::engine) fn claims(&self, mark: ContentHash) -> bool {
+    pub(in crate::engine) fn has_claim(&self, mark: ContentHash) -> bool {
         matches!(&self.says, Ok(SourceStatement { claims: ContentClaims::These(these), .. }) if these.contains(&mark))
     }
 
@@ -184,7 +188,11 @@ impl PeerSource {
     /// Sources of one repository are ordered by its revisions: once all have read the same one,
     /// each object that they want is theirs or is claimed. Sources of different ones get time to
     /// claim.
-    pub(in crate::engine) fn leaves(&self, mark: ContentHash, own: &SourceProgress) -> DeletionConsent {
+    pub(in crate::engine) fn deletion_consent(
+        &self,
+        mark: ContentHash,
+        own: &SourceProgress,
+    ) -> DeletionConsent {
         let name = &self.name;
         let says = match &self.says {
             Ok(says) => says,
@@ -217,14 +225,14 @@ impl PeerSource {
             _ if repository != ours => DeletionConsent::AfterDelay,
             Some(read) if Some(read) == newest.as_ref() => DeletionConsent::Given,
             Some(read) => {
-                let has = read.short();
+                let has = read.short_name();
                 DeletionConsent::Withheld(
                     format!("source {name} of the same repository may want it: it has read revision {has}")
                         .into(),
                 )
             }
             None => DeletionConsent::Withheld(
-                format!("source {name} of the same repository may want it: it has not been read whole")
+                format!("source {name} of the same repository may want it: it has not been read completely")
                     .into(),
             ),
         }

@@ -17,8 +17,10 @@ impl Engine {
         let proven =
             |live: Option<&LiveObject>| live?.release.as_ref().map(|release| release.revision.clone());
         let now = now.map(|live| &**live);
-        let (was, is) =
-            (before.and_then(|live| self.member_of(live)), now.and_then(|live| self.member_of(live)));
+        let (was, is) = (
+            before.and_then(|live| self.inventory_source(live)),
+            now.and_then(|live| self.inventory_source(live)),
+        );
         let (from, to) = (brought(before), brought(now));
         let (old, new) = (proven(before), proven(now));
         for source in was.into_iter().chain(is).collect::<BTreeSet<SourceId>>() {
@@ -36,7 +38,7 @@ impl Engine {
     /// Keeps the set of objects with which a change of the newest revision is not done.
     pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
         for source in self.source_ids() {
-            let moving = self.unfinished(source, id).is_some();
+            let moving = self.unfinished_change(source, id).is_some();
             let ids = &mut self.sources[source].moving;
             if moving {
                 ids.insert(id.clone())
@@ -71,7 +73,7 @@ impl Engine {
     pub(in crate::engine) fn assert_counts(&self) {
         for (number, source) in self.source_ids().zip(&self.sources) {
             let mut members = crate::engine::ObjectCounts::default();
-            for (id, _) in self.live.iter().filter(|(_, live)| self.member_of(live) == Some(number)) {
+            for (id, _) in self.live.iter().filter(|(_, live)| self.inventory_source(live) == Some(number)) {
                 members.add(id);
             }
             assert_eq!(members, source.members);
@@ -88,11 +90,11 @@ impl Engine {
             }
             assert!(object_counts.kinds().eq(source.catalog.object_counts().kinds()));
             assert!(object_counts.namespaces().eq(source.catalog.object_counts().namespaces()));
-            for id in source.catalog.ids().filter(|id| self.unfinished(number, id).is_some()) {
+            for id in source.catalog.ids().filter(|id| self.unfinished_change(number, id).is_some()) {
                 assert!(source.moving.contains(id), "{id} is moving");
             }
-            let may_differ = self.may_differ(number);
-            for (id, _) in self.entries().filter(|(id, entry)| self.differs(number, id, entry)) {
+            let may_differ = self.differing_candidates(number);
+            for (id, _) in self.entries().filter(|(id, entry)| self.is_differing(number, id, entry)) {
                 assert!(may_differ.contains(id), "{id} differs");
             }
         }

@@ -1,9 +1,9 @@
 //! The prune guard: the unwanted objects that may be deleted now, and the reasons for the others.
 //!
 //! This is the one place that decides about deletion. An object gets here only when a source that
-//! was read whole does not want it, and no other source does. It is in that source's inventory by
-//! its label *and* by our own managedFields entry. Only the seal of its release annotation makes it
-//! one that may go. The guard always judges the whole pending set: half a set inside the blast
+//! was read completely does not want it, and no other source does. It is in that source's inventory
+//! by its label *and* by our own managedFields entry. Only the seal of its release annotation makes
+//! it one that may go. The guard always judges the whole pending set: half a set inside the blast
 //! radius is not safer than the set.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::engine::{BlastRadius, SourceLifecycle, Uid, WithheldDeletion};
 use crate::object::{GroupKind, ObjectId};
 
-/// One object that is not wanted any more.
+/// One object that is no longer wanted.
 #[derive(Clone, Debug)]
 pub struct PruneCandidate {
     /// The object.
@@ -35,12 +35,12 @@ pub struct PruneCandidate {
 
 impl PruneCandidate {
     /// Returns whether it is not deleted, whatever else becomes of it.
-    fn stays(&self) -> bool {
+    fn is_kept(&self) -> bool {
         self.keep == KeepPolicy::Asked || self.unproven.is_some() || self.not_allowed.is_some()
     }
 }
 
-/// The policy by an object's annotations for the time when it is not wanted any more.
+/// The policy by an object's annotations for the time when it is no longer wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepPolicy {
     /// It may be pruned, when the other changes of its unit are healthy.
@@ -59,7 +59,7 @@ pub enum KeepPolicy {
 impl KeepPolicy {
     /// Returns the one of two under which less is deleted.
     #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
+    pub fn strictest(self, other: Self) -> Self {
         let rank = |keep: Self| match keep {
             Self::No => 0,
             Self::First => 1,
@@ -74,7 +74,7 @@ impl KeepPolicy {
 #[derive(Clone, Debug)]
 pub struct PruneGuard<'a> {
     /// The decision for all objects where nothing is pruned; none when the source prunes and was
-    /// read whole.
+    /// read completely.
     pub closed: Option<PruneDecision>,
     /// The place that the inventory was made from, where it is not the present one.
     pub other_place: Option<Arc<str>>,
@@ -105,9 +105,9 @@ pub enum PruneDecision {
 
 /// Judges the whole pending set of one source.
 pub fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
-    let kept = |p: &&PruneCandidate| !p.stays() && !guard.confirmed.contains(&p.uid);
+    let kept = |p: &&PruneCandidate| !p.is_kept() && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
-    let group = beyond(&unconfirmed, guard);
+    let group = unconfirmed_reasons(&unconfirmed, guard);
     let bound = used_by_kept(pending, guard);
     let judged = pending.iter().map(|p| {
         let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
@@ -127,7 +127,7 @@ fn used_by_kept<'a>(
     if guard.life == SourceLifecycle::Lives {
         return bound;
     }
-    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.stays());
+    let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.is_kept());
     let mut used: BTreeMap<&ObjectId, Vec<&ObjectId>> = BTreeMap::new();
     for (id, user) in others.iter().filter_map(|p| Some((&p.id, p.needed_by.as_ref()?))) {
         used.entry(user).or_default().push(id);
@@ -147,7 +147,7 @@ fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&
         return PruneDecision::Leave(why.clone());
     }
     if pending.keep == KeepPolicy::Asked {
-        return PruneDecision::Keep("not wanted any more; what stands on it asks to keep it".into());
+        return PruneDecision::Keep("no longer wanted, and kept, as an annotation of it asks".into());
     }
     if let Some(closed) = &guard.closed {
         return closed.clone();
@@ -177,7 +177,10 @@ fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&
 }
 
 /// Returns why an unconfirmed object needs a person, for each that does.
-fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, Arc<str>> {
+fn unconfirmed_reasons(
+    unconfirmed: &[&PruneCandidate],
+    guard: &PruneGuard<'_>,
+) -> BTreeMap<ObjectId, Arc<str>> {
     let total: u32 = guard.inventory.values().sum();
     let count = unconfirmed.len() as u32;
     let mut of_kind: BTreeMap<GroupKind, u32> = BTreeMap::new();
@@ -189,8 +192,10 @@ fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<O
         let kind = pending.id.group_kind();
         let all = guard.inventory.get(&kind).copied().unwrap_or(0);
         let why = if let Some(place) = &guard.other_place {
-            Some(format!("this inventory was made from {place}; nothing of it is pruned until confirmed"))
-        } else if let Some(kind) = precious(&pending.id) {
+            Some(format!(
+                "this inventory was made from {place}; nothing of it is pruned until it is confirmed"
+            ))
+        } else if let Some(kind) = data_loss_reason(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))
         } else if pending.keep == KeepPolicy::Confirm {
             Some("its annotation asks for a confirmation".to_owned())
@@ -211,7 +216,7 @@ fn beyond(unconfirmed: &[&PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<O
 }
 
 /// Objects whose deletion loses data or takes others along.
-pub fn precious(id: &ObjectId) -> Option<&'static str> {
+pub fn data_loss_reason(id: &ObjectId) -> Option<&'static str> {
     if id.namespace() == Some("kube-system") {
         return Some("an object in kube-system");
     }

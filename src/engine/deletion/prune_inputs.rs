@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::deletion::prune_guard::{KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, judge};
 use crate::engine::facts::entry::SourceId;
-use crate::engine::facts::release_seal::{UNPROVEN, unchecked};
+use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
 use crate::engine::state::{Engine, KindState, Prerequisites};
 use crate::engine::{LiveObject, PrunePolicy, Reason};
 use crate::graph::ConnectedUnits;
@@ -14,7 +14,7 @@ use crate::object::{GroupKind, ObjectId};
 
 impl Engine {
     /// Returns the guard's word on an object that no source wants.
-    pub(in crate::engine) fn judgement(
+    pub(in crate::engine) fn prune_decision(
         &self,
         id: &ObjectId,
         view: &DecisionInput<'_>,
@@ -27,7 +27,7 @@ impl Engine {
     }
 
     /// Returns the last prune decisions about the unwanted objects of one source.
-    pub fn judgements(&self, source: SourceId) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
+    pub fn prune_decisions(&self, source: SourceId) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
         self.sources[source].judged.iter()
     }
 
@@ -41,14 +41,14 @@ impl Engine {
         let state = &self.sources[source];
         let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
         let unwanted: Vec<&ObjectId> =
-            self.unwanted.iter().filter(|id| self.live(id).is_some_and(of_source)).collect();
+            self.unwanted.iter().filter(|id| self.informer_object(id).is_some_and(of_source)).collect();
         if unwanted.is_empty() {
             return BTreeMap::new();
         }
-        let pending = self.pending(source, &unwanted);
+        let pending = self.prune_candidates(source, &unwanted);
         let parent = state.inventory.as_ref();
         let guard = PruneGuard {
-            closed: self.prune_closed(source),
+            closed: self.prune_obstacle(source),
             other_place: parent.and_then(|parent| parent.other_place.clone()),
             radius: state.radius,
             life: state.life,
@@ -58,13 +58,17 @@ impl Engine {
         judge(&pending, &guard)
     }
 
-    /// Facts about what is not wanted any more. Where all that must come first is taken for done,
+    /// Facts about what is no longer wanted. Where all that must come first is taken for done,
     /// none of it waits for other changes.
-    pub(in crate::engine) fn pending(&self, source: SourceId, unwanted: &[&ObjectId]) -> Vec<PruneCandidate> {
-        let (moving, units) = self.units(source, unwanted);
-        let users = self.users(unwanted);
+    pub(in crate::engine) fn prune_candidates(
+        &self,
+        source: SourceId,
+        unwanted: &[&ObjectId],
+    ) -> Vec<PruneCandidate> {
+        let (moving, units) = self.prune_units(source, unwanted);
+        let users = self.unwanted_users(unwanted);
         let unfinished = |id: &ObjectId| {
-            let (_, why) = moving.iter().find(|(other, _)| units.together(id, other))?;
+            let (_, why) = moving.iter().find(|(other, _)| units.is_same_unit(id, other))?;
             Some(why.clone())
         };
         let facts = |id: &&ObjectId| {
@@ -76,18 +80,18 @@ impl Engine {
             let alone = PruneCandidate {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
-                keep: live.keep.stricter(said),
-                not_allowed: self.not_allowed(source, id),
-                unproven: live.is_unproven().then(|| UNPROVEN.into()),
+                keep: live.keep.strictest(said),
+                not_allowed: self.disallowed_reason(source, id),
+                unproven: live.is_unproven().then(|| UNPROVEN_REASON.into()),
                 unfinished: None,
                 needed_by: None,
-                withheld: self.withheld(source, id),
+                withheld: self.withheld_deletion(source, id),
             };
             Some(match self.foresight {
                 Prerequisites::AllDone => alone,
                 Prerequisites::Now => PruneCandidate {
                     unfinished: unfinished(id),
-                    needed_by: users.get(*id).copied().or_else(|| self.tenant(id)).cloned(),
+                    needed_by: users.get(*id).copied().or_else(|| self.dependent_object(id)).cloned(),
                     ..alone
                 },
             })
@@ -96,25 +100,25 @@ impl Engine {
     }
 
     /// Returns why a source prunes nothing at all now.
-    pub(in crate::engine) fn prune_closed(&self, source: SourceId) -> Option<PruneDecision> {
+    pub(in crate::engine) fn prune_obstacle(&self, source: SourceId) -> Option<PruneDecision> {
         let state = &self.sources[source];
         match state.prune {
             PrunePolicy::On => {}
             PrunePolicy::Off => {
-                return Some(PruneDecision::Keep("not wanted any more; pruning is off".into()));
+                return Some(PruneDecision::Keep("no longer wanted; `prune` is off".into()));
             }
             PrunePolicy::Partial => {
-                return Some(PruneDecision::Keep("not in the files that were named".into()));
+                return Some(PruneDecision::Keep("not in the given files".into()));
             }
         }
-        match self.no_release_key() {
+        match self.release_key_obstacle() {
             None => {}
             // It waits: what ends must not be taken for done as long as nobody knows what is its
             // own.
-            Some(Reason::Sealed(why)) => return Some(PruneDecision::Later(unchecked(&why))),
+            Some(Reason::Sealed(why)) => return Some(PruneDecision::Later(unchecked_seal_reason(&why))),
             Some(_) => {
                 return Some(PruneDecision::Later(
-                    "nothing is pruned before the key of seals was read".into(),
+                    "nothing is pruned until the key of the seals is read".into(),
                 ));
             }
         }
@@ -124,33 +128,34 @@ impl Engine {
             let why = format!("pruned when source {name}, which may want it, was looked at again");
             return Some(PruneDecision::Later(why.into()));
         }
-        if let Some((file, kind)) = self.unscoped(source) {
-            let why =
-                format!("nothing is pruned before {file} is read again: where {kind} lives is not known");
+        if let Some((file, kind)) = self.unscoped_file(source) {
+            let why = format!(
+                "nothing is pruned until {file} is readable: it is not known whether {kind} is namespaced"
+            );
             return Some(PruneDecision::Later(why.into()));
         }
         if let Some(why) = &state.incomplete {
-            let why = format!("nothing is pruned, as the source was not read whole: {why}");
+            let why = format!("nothing is pruned, as the source was not read completely: {why}");
             return Some(PruneDecision::Keep(why.into()));
         }
         if state.inventory.is_none() {
-            return Some(PruneDecision::Later("nothing is pruned before the inventory was read".into()));
+            return Some(PruneDecision::Later("nothing is pruned until the inventory is read".into()));
         }
         let later =
             |kind| PruneDecision::Later(format!("nothing is pruned while {kind} cannot be listed").into());
-        self.unlisted_kind(source).map(later).or_else(|| self.recalled(source))
+        self.unlisted_kind(source).map(later).or_else(|| self.recall_contents(source))
     }
 
     /// Returns a file with objects of a kind of which it is not known where they live, and that
     /// kind.
-    pub(in crate::engine) fn unscoped(&self, source: SourceId) -> Option<(&Arc<str>, &GroupKind)> {
+    pub(in crate::engine) fn unscoped_file(&self, source: SourceId) -> Option<(&Arc<str>, &GroupKind)> {
         // Wherever its objects would live, none of them is there.
         let absent = |kind: &GroupKind| self.kind_state(source, kind) == Some(&KindState::Absent);
-        self.sources[source].catalog.unscoped().find(|(_, kind)| !absent(kind))
+        self.sources[source].catalog.unscoped_files().find(|(_, kind)| !absent(kind))
     }
 
     /// Changes under way, and what belongs together with them or with what is to go.
-    pub(in crate::engine) fn units(
+    pub(in crate::engine) fn prune_units(
         &self,
         source: SourceId,
         unwanted: &[&ObjectId],
@@ -158,7 +163,7 @@ impl Engine {
         let mut moving = BTreeMap::new();
         let mut units = ConnectedUnits::default();
         for id in &self.sources[source].moving {
-            if let Some(why) = self.unfinished(source, id) {
+            if let Some(why) = self.unfinished_change(source, id) {
                 moving.insert(id.clone(), format!("{id} {why}").into());
             }
         }
@@ -166,7 +171,7 @@ impl Engine {
             return (moving, units);
         }
         let nodes: Vec<&ObjectId> = moving.keys().chain(unwanted.iter().copied()).collect();
-        units = self.joined(&nodes);
+        units = self.join_units(&nodes);
         let ledger = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         for unit in ledger.filter(|unit| unit.applyset == self.applysets[source]) {
             // Objects released together stay together until the last of them is healthy.
@@ -179,12 +184,12 @@ impl Engine {
             units.add(id);
             let Some(entry) = self.entries.get(id) else { continue };
             // Its former references are not known: it may use anything.
-            let unknown = entry.before.is_none() && self.shown(id).is_some() && moving.contains_key(id);
+            let unknown = entry.before.is_none() && self.live_object(id).is_some() && moving.contains_key(id);
             if unknown && (entry.candidate().is_none() || entry.accepted.content().is_none()) {
                 let beside = unwanted.iter().filter(|other| other.namespace() == id.namespace());
                 beside.for_each(|other| units.join(id, other));
             }
-            let wanted = entry.want().map(|(_, desired)| desired);
+            let wanted = entry.wanted_content().map(|(_, desired)| desired);
             for desired in wanted.into_iter().chain(entry.accepted.content()).chain(&entry.before) {
                 for need in desired.needs.iter().chain(&desired.after) {
                     units.join(id, need);
@@ -196,7 +201,7 @@ impl Engine {
 
     /// Returns an object of ours that would go with another one though nobody says so: one in a
     /// namespace, one of a custom kind.
-    pub(in crate::engine) fn tenant(&self, id: &ObjectId) -> Option<&ObjectId> {
+    pub(in crate::engine) fn dependent_object(&self, id: &ObjectId) -> Option<&ObjectId> {
         let crd = id.is("apiextensions.k8s.io", "CustomResourceDefinition");
         if !crd && !id.is("", "Namespace") {
             return None;
@@ -212,7 +217,7 @@ impl Engine {
     }
 
     /// Returns the unwanted objects that another unwanted one uses, with one user each.
-    pub(in crate::engine) fn users<'a>(
+    pub(in crate::engine) fn unwanted_users<'a>(
         &'a self,
         unwanted: &[&'a ObjectId],
     ) -> BTreeMap<&'a ObjectId, &'a ObjectId> {

@@ -15,28 +15,28 @@ impl Engine {
     pub(in crate::engine) fn unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let kinds =
-            self.held_kinds(source).chain(state.kinds.kinds()).filter(|kind| !self.is_synced(source, kind));
+            self.listed_kinds(source).chain(state.kinds.kinds()).filter(|kind| !self.is_synced(source, kind));
         kinds.min().cloned()
     }
 
     /// Returns why a source prunes nothing at all until a person does something, and what: a kind
     /// cannot be listed. None where that passes by itself, and where nothing is pruned anyway.
-    pub fn unlisted(&self, source: SourceId) -> Option<String> {
+    pub fn unlisted_reason(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         if state.prune != PrunePolicy::On || state.inventory.is_none() || state.head.is_none() {
             return None;
         }
         let kind = self.unlisted_kind(source)?;
-        let (why, advice) = match (self.missing_kind(&kind), self.kind_state(source, &kind)) {
+        let (why, advice) = match (self.missing_kind_reason(&kind), self.kind_state(source, &kind)) {
             (_, Some(KindState::Blind(why, ErrorClass::Forbidden))) => {
                 (why.clone(), "let the user list and watch it".to_owned())
             }
             (_, Some(KindState::Blind(why, _))) if **why == *GROUP_DOWN => {
                 (why.clone(), "repair it, or delete its APIService if it is gone for good".to_owned())
             }
-            (Some(why), _) => (why, self.without(state, &kind)?),
+            (Some(why), _) => (why, self.missing_kind_remedy(state, &kind)?),
             (None, Some(KindState::Blind(why, class))) if *class != ErrorClass::Transient => {
-                (why.clone(), self.without(state, &kind)?)
+                (why.clone(), self.missing_kind_remedy(state, &kind)?)
             }
             // It passes by itself.
             (None, _) => return None,
@@ -46,11 +46,11 @@ impl Engine {
 
     /// Returns whether a kind is wanted that the server has in no version.
     pub fn is_unserved(&self, kind: &GroupKind) -> bool {
-        self.missing_kind(kind).is_some()
+        self.missing_kind_reason(kind).is_some()
     }
 
     /// Returns why the server has no such kind, as far as it is wanted.
-    pub(in crate::engine) fn missing_kind(&self, kind: &GroupKind) -> Option<Arc<str>> {
+    pub(in crate::engine) fn missing_kind_reason(&self, kind: &GroupKind) -> Option<Arc<str>> {
         self.served.iter().find_map(|(gvk, served)| match served {
             KindAvailability::No(others) if others.is_empty() && gvk.group_kind() == *kind => {
                 Some("the server has no such kind".into())
@@ -60,7 +60,7 @@ impl Engine {
     }
 
     /// Returns the remedy for a kind that the server does not have; none where a source brings it.
-    fn without(&self, state: &SourceState, kind: &GroupKind) -> Option<String> {
+    fn missing_kind_remedy(&self, state: &SourceState, kind: &GroupKind) -> Option<String> {
         if self.definition_of(kind).is_some() {
             return None;
         }

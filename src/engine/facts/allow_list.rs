@@ -66,7 +66,7 @@ pub enum AllowViolation {
 
 impl AllowList {
     /// One that allows nothing.
-    pub fn nothing() -> Self {
+    pub fn deny_all() -> Self {
         Self {
             namespaces: Some(BTreeSet::new()),
             kinds: Some(BTreeSet::new()),
@@ -77,29 +77,29 @@ impl AllowList {
 
     /// Returns the same within another list: an object is allowed that both allow.
     #[must_use]
-    pub fn bounded_by(self, outer: Self) -> Self {
+    pub fn intersect(self, outer: Self) -> Self {
         Self { outer: Some(Box::new(outer)), ..self }
     }
 
     /// Returns why an object is not allowed; none where it is, or where it takes the scope of its
     /// kind to tell.
-    pub fn refusal(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
-        let outer = self.outer.as_ref().and_then(|outer| outer.refusal(id, scope));
+    pub fn violation(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
+        let outer = self.outer.as_ref().and_then(|outer| outer.violation(id, scope));
         // The source's author cannot change the outer bound, so it is told first.
-        outer.map(|refusal| AllowViolation::Outer(refusal.into())).or_else(|| self.own_refusal(id, scope))
+        outer.map(|refusal| AllowViolation::Outer(refusal.into())).or_else(|| self.own_violation(id, scope))
     }
 
-    fn own_refusal(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
+    fn own_violation(&self, id: &ObjectId, scope: Option<KindScope>) -> Option<AllowViolation> {
         if *self == Self::default() {
             return None;
         }
         let kind = id.group_kind();
         match (id.namespace(), scope) {
-            (Some(namespace), _) => self.refusal_inside(&kind, namespace),
-            (None, Some(KindScope::Cluster)) => self.refusal_outside(&kind, id.name()),
+            (Some(namespace), _) => self.namespaced_violation(&kind, namespace),
+            (None, Some(KindScope::Cluster)) => self.cluster_scoped_violation(&kind, id.name()),
             // A kind that is refused in every namespace is refused.
-            (None, _) if self.own_admits(&kind, None) => None,
-            (None, _) => self.refused_kind(&kind).or_else(|| self.refused_outside(&kind)),
+            (None, _) if self.can_allow_kind_itself(&kind, None) => None,
+            (None, _) => self.kind_violation(&kind).or_else(|| self.cluster_kind_violation(&kind)),
         }
     }
 
@@ -110,20 +110,21 @@ impl AllowList {
         scope: Option<KindScope>,
         origin: &ManifestOrigin,
     ) -> Option<Diagnostic> {
-        let refusal = self.refusal(id, scope)?;
+        let refusal = self.violation(id, scope)?;
         let message = format!("{id} is not allowed: {refusal}");
         Some(Diagnostic::error(origin.clone(), "not-allowed", message).hint(refusal.hint()))
     }
 
     /// Returns whether objects of a kind may be allowed, as far as its scope is known.
-    pub fn admits(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
-        self.own_admits(kind, scope) && self.outer.as_ref().is_none_or(|outer| outer.admits(kind, scope))
+    pub fn can_allow_kind(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
+        self.can_allow_kind_itself(kind, scope)
+            && self.outer.as_ref().is_none_or(|outer| outer.can_allow_kind(kind, scope))
     }
 
-    fn own_admits(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
-        let inside = self.refused_kind(kind).is_none()
+    fn can_allow_kind_itself(&self, kind: &GroupKind, scope: Option<KindScope>) -> bool {
+        let inside = self.kind_violation(kind).is_none()
             && self.namespaces.as_ref().is_none_or(|namespaces| !namespaces.is_empty());
-        let outside = self.refused_outside(kind).is_none();
+        let outside = self.cluster_kind_violation(kind).is_none();
         match scope {
             Some(KindScope::Namespaced) => inside,
             Some(KindScope::Cluster) => outside,
@@ -131,21 +132,21 @@ impl AllowList {
         }
     }
 
-    fn refused_kind(&self, kind: &GroupKind) -> Option<AllowViolation> {
+    fn kind_violation(&self, kind: &GroupKind) -> Option<AllowViolation> {
         let named = self.kinds.as_ref().is_none_or(|kinds| covers(kinds, kind));
         (!named).then(|| AllowViolation::Kind(kind.clone()))
     }
 
-    fn refusal_inside(&self, kind: &GroupKind, namespace: &str) -> Option<AllowViolation> {
+    fn namespaced_violation(&self, kind: &GroupKind, namespace: &str) -> Option<AllowViolation> {
         let named = self.namespaces.as_ref().is_none_or(|names| names.contains(namespace));
         let elsewhere = (!named).then(|| AllowViolation::Namespace(namespace.into()));
-        elsewhere.or_else(|| self.refused_kind(kind))
+        elsewhere.or_else(|| self.kind_violation(kind))
     }
 
     /// Returns a kind that `clusterScoped` names itself need not stand among the kinds as well.
-    fn refused_outside(&self, kind: &GroupKind) -> Option<AllowViolation> {
+    fn cluster_kind_violation(&self, kind: &GroupKind) -> Option<AllowViolation> {
         match &self.cluster_scoped {
-            ClusterScoped::Any => self.refused_kind(kind),
+            ClusterScoped::Any => self.kind_violation(kind),
             ClusterScoped::Kinds(kinds) if covers(kinds, kind) => None,
             ClusterScoped::None | ClusterScoped::Kinds(_) => {
                 Some(AllowViolation::ClusterScoped(kind.clone()))
@@ -155,11 +156,11 @@ impl AllowList {
 
     /// A namespace's labels say what its pods may do, so the list of namespaces bounds these
     /// objects too.
-    fn refusal_outside(&self, kind: &GroupKind, name: &str) -> Option<AllowViolation> {
+    fn cluster_scoped_violation(&self, kind: &GroupKind, name: &str) -> Option<AllowViolation> {
         let other = kind.is("", "Namespace")
             && self.namespaces.as_ref().is_some_and(|namespaces| !namespaces.contains(name));
         let other = other.then(|| AllowViolation::NamespaceItself(name.into()));
-        self.refused_outside(kind).or(other)
+        self.cluster_kind_violation(kind).or(other)
     }
 }
 
@@ -174,7 +175,7 @@ impl KindPattern {
     }
 
     /// Returns the one kind that it means; none where it means all of a group.
-    pub fn single(&self) -> Option<GroupKind> {
+    pub fn single_kind(&self) -> Option<GroupKind> {
         self.kind.as_ref().map(|kind| GroupKind { group: self.group.clone(), kind: kind.clone() })
     }
 
@@ -264,13 +265,13 @@ impl Visitor<'_> for KindPatternVisitor {
 struct AllowListPosition(&'static str, &'static str);
 
 /// The list of a source.
-const OWN: AllowListPosition = AllowListPosition("allow", "source");
-/// The list of all sources that stand in the cluster.
-const OUTER: AllowListPosition = AllowListPosition("customSources.objects", "configuration");
+const SOURCE_LIST: AllowListPosition = AllowListPosition("allow", "source");
+/// The list of all sources in the cluster.
+const CUSTOM_SOURCES_LIST: AllowListPosition = AllowListPosition("customSources.objects", "configuration");
 
 impl fmt::Display for AllowViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message_at(&OWN))
+        f.write_str(&self.message_at(&SOURCE_LIST))
     }
 }
 
@@ -291,13 +292,13 @@ impl AllowViolation {
                 "the kind {} lives in no namespace, and `{list}.clusterScoped` of the {whose} does not name it",
                 KindPattern::of(kind)
             ),
-            Self::Outer(inner) => inner.message_at(&OUTER),
+            Self::Outer(inner) => inner.message_at(&CUSTOM_SOURCES_LIST),
         }
     }
 
     /// Returns the change that would allow it.
     pub fn hint(&self) -> String {
-        self.hint_at(&OWN)
+        self.hint_at(&SOURCE_LIST)
     }
 
     fn hint_at(&self, at: &AllowListPosition) -> String {
@@ -306,7 +307,7 @@ impl AllowViolation {
             Self::Namespace(name) | Self::NamespaceItself(name) => (name.to_string(), "namespaces"),
             Self::Kind(kind) => (KindPattern::of(kind).to_string(), "kinds"),
             Self::ClusterScoped(kind) => (KindPattern::of(kind).to_string(), "clusterScoped"),
-            Self::Outer(inner) => return inner.hint_at(&OUTER),
+            Self::Outer(inner) => return inner.hint_at(&CUSTOM_SOURCES_LIST),
         };
         format!("add {what} to `{list}.{key}` of the {whose}, or take the object out of its manifests")
     }
@@ -378,7 +379,7 @@ mod tests {
             let (kind, namespace) = id;
             let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
             let id = ObjectId::new(&GroupKind::parse(kind), namespace, "web");
-            let words = list.refusal(&id, scope).map(|refusal| refusal.to_string());
+            let words = list.violation(&id, scope).map(|refusal| refusal.to_string());
             match refused {
                 None => assert_eq!(words, None),
                 Some(part) => assert!(words.as_ref().is_some_and(|words| words.contains(part)), "{words:?}"),
@@ -431,7 +432,7 @@ mod tests {
     fn a_kind_is_looked_at_only_where_something_of_it_may_be_had() {
         #[track_caller]
         fn check(list: &AllowList, kind: (&str, &str), scope: Option<KindScope>, expected: bool) {
-            assert_eq!(list.admits(&GroupKind::new(kind.0, kind.1), scope), expected);
+            assert_eq!(list.can_allow_kind(&GroupKind::new(kind.0, kind.1), scope), expected);
         }
         let team =
             list(Some(&["shop"]), Some(&["ConfigMap"]), ClusterScoped::Kinds(patterns(&["Namespace"])));
@@ -452,16 +453,19 @@ mod tests {
             let (namespace, scope) =
                 if namespace.is_empty() { (None, OUTSIDE) } else { (Some(namespace), INSIDE) };
             let id = ObjectId::new(&GroupKind::parse(kind), namespace, "web");
-            let both = own.clone().bounded_by(outer.clone());
-            let found = both.refusal(&id, scope).map(|refusal| format!("{refusal}; {}", refusal.hint()));
+            let both = own.clone().intersect(outer.clone());
+            let found = both.violation(&id, scope).map(|refusal| format!("{refusal}; {}", refusal.hint()));
             match refused {
                 None => assert_eq!(found, None),
                 Some(part) => assert!(found.as_ref().is_some_and(|words| words.contains(part)), "{found:?}"),
             }
             // The order decides about the words alone.
-            let turned = outer.clone().bounded_by(own.clone());
-            assert_eq!(turned.refusal(&id, scope).is_none(), refused.is_none());
-            assert_eq!(both.admits(&id.group_kind(), scope), turned.admits(&id.group_kind(), scope));
+            let turned = outer.clone().intersect(own.clone());
+            assert_eq!(turned.violation(&id, scope).is_none(), refused.is_none());
+            assert_eq!(
+                both.can_allow_kind(&id.group_kind(), scope),
+                turned.can_allow_kind(&id.group_kind(), scope)
+            );
         }
         let open = AllowList::default();
         let team = list(Some(&["shop", "web"]), Some(&["ConfigMap", "apps/*"]), ClusterScoped::None);
@@ -491,6 +495,6 @@ mod tests {
         check(&wide, &team, "Namespace", "", Some("`customSources.objects.clusterScoped`"));
         check(&team, &open, "Secret", "shop", Some("`allow.kinds` of the source"));
         check(&open, &open, "Namespace", "", None);
-        assert!(!open.bounded_by(team).admits(&GroupKind::new("", "Secret"), INSIDE));
+        assert!(!open.intersect(team).can_allow_kind(&GroupKind::new("", "Secret"), INSIDE));
     }
 }

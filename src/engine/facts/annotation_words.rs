@@ -7,16 +7,16 @@ use crate::object::annotations;
 use serde_json::Value;
 
 use crate::engine::facts::ignore_fields::{self};
-use crate::engine::facts::tool_variables::{UnfilledVariable, unfilled};
-use crate::engine::facts::tool_vocabulary::{self, MetadataMap, SUBSTITUTE};
+use crate::engine::facts::tool_variables::{UnfilledVariable, find_unfilled};
+use crate::engine::facts::tool_vocabulary::{self, MetadataMap, SUBSTITUTE_ANNOTATION};
 use crate::engine::is_workload;
 use crate::engine::rollout::step_annotations::STEP_WORDS;
-use crate::engine::rollout::steps::misused_steps;
+use crate::engine::rollout::steps::check_steps;
 use crate::graph;
-use crate::object::{Diagnostic, Object, annotation};
+use crate::object::{Diagnostic, Object, annotation_text};
 
 /// Our own words and what each may be.
-const WORDS: [(&str, AnnotationForm); 7] = [
+const OWN_ANNOTATIONS: [(&str, AnnotationForm); 7] = [
     (annotations::WAVE, AnnotationForm::Number),
     (annotations::PRUNE, AnnotationForm::OneOf(&["never", "first"])),
     (annotations::RECREATE, AnnotationForm::OneOf(&["true", "false"])),
@@ -45,12 +45,12 @@ enum AnnotationForm {
 }
 
 /// Says what is wrong with the words of an object.
-pub fn misused(object: &Object) -> Vec<Diagnostic> {
+pub fn check_annotations(object: &Object) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let annotations = object.body.pointer("/metadata/annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {
         let text = value.as_str().unwrap_or_default();
-        let form = WORDS.iter().find(|(word, _)| word == key).map(|(_, form)| form);
+        let form = OWN_ANNOTATIONS.iter().find(|(word, _)| word == key).map(|(_, form)| form);
         let (message, hint) = match form {
             Some(AnnotationForm::Number) if text.trim().parse::<i32>().is_err() => (
                 format!("{key} is {text:?}, which is no whole number"),
@@ -77,26 +77,26 @@ pub fn misused(object: &Object) -> Vec<Diagnostic> {
         };
         found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(hint));
     }
-    found.extend(objections(object));
-    found.extend(dependencies(object));
-    found.extend(ignore_fields::misused(object));
-    found.extend(misused_steps(object));
-    found.extend(without_effect(object));
+    found.extend(find_objections(object));
+    found.extend(check_dependencies(object));
+    found.extend(ignore_fields::check_ignore_fields(object));
+    found.extend(check_steps(object));
+    found.extend(find_ineffective(object));
     found
 }
 
 /// Returns all our own words.
 fn known_keys() -> impl Iterator<Item = &'static str> {
-    WORDS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
+    OWN_ANNOTATIONS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
 }
 
 /// Finds words of other tools, misplaced words of ours and variables that hold the object back.
-fn objections(object: &Object) -> Vec<Diagnostic> {
+fn find_objections(object: &Object) -> Vec<Diagnostic> {
     let error = |code, message: String, hint: String| {
         Diagnostic::error(object.origin.clone(), code, message).hint(hint)
     };
     let mut found = Vec::new();
-    for (carrier, key, value) in ignore_fields::marks(&object.body) {
+    for (carrier, key, value) in ignore_fields::labels_and_annotations(&object.body) {
         if let Some((why, hint)) = tool_vocabulary::objection(carrier, key, value) {
             found.push(error("foreign-word", format!("{key} {why}"), hint.to_owned()));
         }
@@ -105,10 +105,10 @@ fn objections(object: &Object) -> Vec<Diagnostic> {
             found.push(error("annotation", message, "move it to metadata.annotations".to_owned()));
         }
     }
-    if let Some(UnfilledVariable { path, variable }) = unfilled(object) {
+    if let Some(UnfilledVariable { path, variable }) = find_unfilled(object) {
         let message = format!("{path} contains the variable ${{{variable}}}, which nobody has filled in");
         let hint = format!(
-            "fill it in first and follow the result; where it is meant as it stands, annotate the object with {SUBSTITUTE}: disabled"
+            "fill it in first and follow the result; where it is meant as it stands, annotate the object with {SUBSTITUTE_ANNOTATION}: disabled"
         );
         found.push(error("variable", message, hint));
     }
@@ -116,9 +116,9 @@ fn objections(object: &Object) -> Vec<Diagnostic> {
 }
 
 /// Words that are understood and do nothing yet: nobody is to rely on them unknowingly.
-fn without_effect(object: &Object) -> impl Iterator<Item = Diagnostic> {
+fn find_ineffective(object: &Object) -> impl Iterator<Item = Diagnostic> {
     let other =
-        annotation(&object.body, annotations::RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);
+        annotation_text(&object.body, annotations::RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);
     let restarts = other.then(|| {
         (
             format!("{} has no effect on a {}", annotations::RESTART_ON_CHANGE, object.id.kind()),
@@ -130,7 +130,7 @@ fn without_effect(object: &Object) -> impl Iterator<Item = Diagnostic> {
         .map(|(message, hint)| Diagnostic::warning(object.origin.clone(), "annotation", message).hint(hint))
 }
 
-fn dependencies(object: &Object) -> impl Iterator<Item = Diagnostic> {
+fn check_dependencies(object: &Object) -> impl Iterator<Item = Diagnostic> {
     let unreadable = graph::unreadable_dependencies(&object.body).into_iter();
     let unreadable = unreadable.map(|(key, part)| {
         let message = format!("{key} names {part:?}, which is no object");

@@ -14,11 +14,11 @@ use crate::object::Revision;
 
 /// The number of revisions remembered, of all sources together: some 10 KB, and more than a
 /// Deployment keeps of its own.
-const REMEMBERED: usize = 50;
+const MAX_REMEMBERED_AUTHORS: usize = 50;
 
 /// The number of characters kept of a name and of a subject: no author of commits can fill the
 /// ledger.
-const TOLD: usize = 100;
+const MAX_AUTHOR_CHARS: usize = 100;
 
 /// The author of a revision, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Authorship {
 impl Authorship {
     /// Returns the kept part of a name and of a message's first line.
     pub fn of(author: &str, subject: &str) -> Self {
-        let shortened = |text: &str| text.chars().take(TOLD).collect();
+        let shortened = |text: &str| text.chars().take(MAX_AUTHOR_CHARS).collect();
         Self { author: shortened(author), subject: shortened(subject) }
     }
 }
@@ -127,7 +127,7 @@ impl RolloutLedger {
     fn remember_commit(&mut self, commit: AuthoredRevision) {
         if self.author(&commit.applyset, &commit.revision).is_none() {
             self.commits.push(commit);
-            let surplus = self.commits.len().saturating_sub(REMEMBERED);
+            let surplus = self.commits.len().saturating_sub(MAX_REMEMBERED_AUTHORS);
             self.commits.drain(..surplus);
         }
     }
@@ -140,7 +140,7 @@ pub(in crate::engine) fn note(
     authored: Authorship,
 ) {
     known.push((revision.clone(), authored));
-    let surplus = known.len().saturating_sub(REMEMBERED);
+    let surplus = known.len().saturating_sub(MAX_REMEMBERED_AUTHORS);
     known.drain(..surplus);
 }
 
@@ -148,14 +148,17 @@ pub(in crate::engine) fn note(
 mod tests {
     use super::*;
 
-    /// People may write the budget object.
+    /// People may write the rollout ledger.
     #[test]
     fn what_is_read_is_no_longer_than_what_is_written() {
         let text = serde_json::json!({
             "source": "a-v1", "revision": "1", "author": "x".repeat(5000), "subject": "y".repeat(5000),
         });
         let commit = serde_json::from_value::<AuthoredRevisionText>(text).unwrap().read();
-        assert_eq!((commit.authored.author.len(), commit.authored.subject.len()), (TOLD, TOLD));
+        assert_eq!(
+            (commit.authored.author.len(), commit.authored.subject.len()),
+            (MAX_AUTHOR_CHARS, MAX_AUTHOR_CHARS)
+        );
     }
 
     #[test]
@@ -166,13 +169,13 @@ mod tests {
             authored: Authorship::of("Ann", &"x".repeat(number)),
         };
         let mut ledger = RolloutLedger::default();
-        for number in [0, 1, 1].into_iter().chain(2..=REMEMBERED) {
+        for number in [0, 1, 1].into_iter().chain(2..=MAX_REMEMBERED_AUTHORS) {
             ledger.remember_commit(commit(number));
         }
-        assert_eq!(ledger.commits, (1..=REMEMBERED).map(commit).collect::<Vec<_>>());
+        assert_eq!(ledger.commits, (1..=MAX_REMEMBERED_AUTHORS).map(commit).collect::<Vec<_>>());
         let author = |applyset, number: usize| ledger.author(applyset, &Revision::new(&number.to_string()));
         assert_eq!(author("a-v1", 1), Some(&Authorship::of("Ann", "x")));
         assert_eq!((author("a-v1", 0), author("b-v1", 1)), (None, None));
-        assert_eq!(Authorship::of("Ann", &"x".repeat(2 * TOLD)).subject.len(), TOLD);
+        assert_eq!(Authorship::of("Ann", &"x".repeat(2 * MAX_AUTHOR_CHARS)).subject.len(), MAX_AUTHOR_CHARS);
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::{ObjectCounts, SharedDesired};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
 /// The number of places named for an object that stands several times: each copy names the others.
-const NAMED: usize = 3;
+const MAX_NAMED_PLACES: usize = 3;
 
 /// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Catalog {
         let mut touched = Vec::new();
         self.partly.remove(file);
         let before = self.files.remove(file);
-        self.doubt(file, before.as_ref(), facts.as_ref(), &mut touched);
+        self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
         if let Some(old) = before {
             for id in ids(&old) {
                 if let Some(wants) = self.wants.get_mut(id) {
@@ -131,7 +131,7 @@ impl Catalog {
     }
 
     /// Remembers what a file named before, where it is not understood any more.
-    fn doubt(
+    fn remember_lost_names(
         &mut self,
         file: &Arc<str>,
         before: Option<&FileFacts>,
@@ -175,7 +175,7 @@ impl Catalog {
 
     /// Returns the wish for one object. An object that stands in two places is unusable, and both
     /// are named.
-    pub fn want(&self, id: &ObjectId) -> Option<WantedObject> {
+    pub fn wanted_object(&self, id: &ObjectId) -> Option<WantedObject> {
         match self.wants.get(id).map(Vec::as_slice) {
             None | Some([]) => self.doubtful.get(id).cloned().map(WantedObject::Unusable),
             Some([want]) => Some(want.clone()),
@@ -184,8 +184,8 @@ impl Catalog {
                     WantedObject::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
                     WantedObject::Unusable(held) => (held.gvk.clone(), held.origin.clone()),
                 };
-                let places = places(several.iter().map(WantedObject::origin), several.len());
-                let reason = format!("it stands {} times: {places}", several.len()).into();
+                let places = join_places(several.iter().map(WantedObject::origin), several.len());
+                let reason = format!("it is defined {} times: {places}", several.len()).into();
                 Some(WantedObject::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
             }
         }
@@ -207,12 +207,12 @@ impl Catalog {
     }
 
     /// Returns the first file that was not understood.
-    pub fn not_understood(&self) -> Option<&Arc<str>> {
+    pub fn first_unreadable_file(&self) -> Option<&Arc<str>> {
         self.partly.first()
     }
 
     /// Files with objects of a kind of unknown scope, and that kind.
-    pub fn unscoped(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
+    pub fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
         self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
     }
 
@@ -223,7 +223,7 @@ impl Catalog {
         for (id, wants) in self.wants.iter().filter(|(_, wants)| wants.len() > 1) {
             for want in wants {
                 let others = wants.iter().map(WantedObject::origin).filter(|other| *other != want.origin());
-                let others = places(others, wants.len() - 1);
+                let others = join_places(others, wants.len() - 1);
                 let message = format!("{id} also stands at {others}; neither is applied");
                 let hint = "remove all but one, or list the other file in .rhumbignore";
                 found.push(Diagnostic::error(want.origin().clone(), "duplicate-object", message).hint(hint));
@@ -236,8 +236,8 @@ impl Catalog {
 }
 
 /// Returns the first of so many places, in words.
-fn places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> String {
-    let named: Vec<String> = all.take(NAMED).map(ToString::to_string).collect();
+fn join_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) -> String {
+    let named: Vec<String> = all.take(MAX_NAMED_PLACES).map(ToString::to_string).collect();
     let more = count.saturating_sub(named.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", named.join(" and "))
@@ -262,8 +262,8 @@ mod tests {
             let held = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
             catalog.replace(&file, Some(FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }));
         }
-        let Some(WantedObject::Unusable(held)) = catalog.want(&id) else { panic!("it is not held") };
-        let expected = "it stands 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
+        let Some(WantedObject::Unusable(held)) = catalog.wanted_object(&id) else { panic!("it is not held") };
+        let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
         assert_eq!(&*held.reason, expected);
         let found = catalog.diagnostics();
         assert_eq!(found.len(), 40);

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::engine::facts::effective_content::effective;
-use crate::engine::facts::ignore_fields::{ReconcilePolicy, tool_requests, without_ignored};
+use crate::engine::facts::effective_content::effective_content;
+use crate::engine::facts::ignore_fields::{ReconcilePolicy, remove_ignored, tool_requests};
 use crate::engine::facts::tool_vocabulary::ToolRequests;
-use crate::engine::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, restarts_on_change};
+use crate::engine::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, has_restart_on_change};
 use crate::graph::{self, LabelSelection, SelectableLabels};
-use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation, at, text_at};
+use crate::object::{
+    ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation_text, text_at, value_at,
+};
 
 /// The location of a body: a git blob, and the object's position among the objects of that file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,18 +111,19 @@ pub struct DesiredObject {
 }
 
 /// Annotations for the order of release; Argo CD's word is read as well.
-const WAVE: [&str; 2] = [annotations::WAVE, "argocd.argoproj.io/sync-wave"];
+const WAVE_ANNOTATIONS: [&str; 2] = [annotations::WAVE, "argocd.argoproj.io/sync-wave"];
 
 impl DesiredObject {
     /// Reads off an object what decisions need.
     pub fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
-        let content = effective(object, applyset);
-        let ignores = Some(annotation(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
+        let content = effective_content(object, applyset);
+        let ignores =
+            Some(annotation_text(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
         let ignores = ignores.map(Box::from);
         let needs = graph::references(&object.id, &content).into_iter().collect();
-        let content = if ignores.is_some() { without_ignored(content) } else { content };
-        let template = at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id));
-        let template = template.map(|template| rolled(template, &content));
+        let content = if ignores.is_some() { remove_ignored(content) } else { content };
+        let template = value_at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id));
+        let template = template.map(|template| rollout_hash(template, &content));
         Self {
             id: object.id.clone(),
             gvk: object.gvk.clone(),
@@ -134,11 +137,11 @@ impl DesiredObject {
             selects: LabelSelection::of(&object.id, &content),
             labels: SelectableLabels::of(&object.id, &content),
             needs,
-            config: configuration(object, &content).map(Box::new),
+            config: config_role(object, &content).map(Box::new),
             after: graph::depends_on(&object.id, &content).into_iter().collect(),
-            defines: defines(&object.id, &content).map(Box::new),
+            defines: defined_kind(&object.id, &content).map(Box::new),
             // Also where a word of it is left to others.
-            traits: traits(&object.id, &object.body),
+            traits: object_traits(&object.id, &object.body),
             ignores,
             origin: object.origin.clone(),
             place,
@@ -152,14 +155,14 @@ impl DesiredObject {
 }
 
 /// Data of which somebody else may own a part are not those of the manifest.
-fn configuration(object: &Object, content: &Value) -> Option<ConfigRole> {
+fn config_role(object: &Object, content: &Value) -> Option<ConfigRole> {
     let id = &object.id;
     if id.is("", "ConfigMap") || id.is("", "Secret") {
-        let whole = annotation(content, annotations::IGNORE_FIELDS).is_empty();
+        let whole = annotation_text(content, annotations::IGNORE_FIELDS).is_empty();
         return whole.then(|| ConfigRole::Data(ConfigData::of(id, content)));
     }
     let uses = graph::configuration(id, content);
-    let asks = is_workload(id) && restarts_on_change(content) && !uses.is_empty();
+    let asks = is_workload(id) && has_restart_on_change(content) && !uses.is_empty();
     asks.then(|| ConfigRole::Uses(uses.into_iter().collect()))
 }
 
@@ -170,14 +173,15 @@ pub fn is_workload(id: &ObjectId) -> bool {
 
 /// Returns the hash of all that makes a controller replace pods: the template, and what holds a
 /// rollout or lets it go.
-fn rolled(template: &Value, content: &Value) -> ContentHash {
+fn rollout_hash(template: &Value, content: &Value) -> ContentHash {
     let held = [
         &["spec", "paused"][..],
         &["spec", "updateStrategy", "type"],
         &["spec", "updateStrategy", "rollingUpdate", "partition"],
         &["spec", "ordinals", "start"],
     ];
-    let held: Vec<Value> = held.iter().map(|path| at(content, path).cloned().unwrap_or_default()).collect();
+    let held: Vec<Value> =
+        held.iter().map(|path| value_at(content, path).cloned().unwrap_or_default()).collect();
     if held.iter().all(Value::is_null) {
         ContentHash::of(template)
     } else {
@@ -186,53 +190,54 @@ fn rolled(template: &Value, content: &Value) -> ContentHash {
 }
 
 /// Returns whether a content sets a count of replicas, which an autoscaler may own.
-pub fn sets_count(id: &ObjectId, content: &Value) -> bool {
-    id.kind() != "DaemonSet" && at(content, &["spec", "replicas"]).is_some_and(|count| !count.is_null())
+pub fn has_replica_count(id: &ObjectId, content: &Value) -> bool {
+    id.kind() != "DaemonSet" && value_at(content, &["spec", "replicas"]).is_some_and(|count| !count.is_null())
 }
 
 fn count(id: &ObjectId, content: &Value) -> Option<u32> {
-    let count = at(content, &["spec", "replicas"]).filter(|_| sets_count(id, content))?.as_u64()?;
+    let count =
+        value_at(content, &["spec", "replicas"]).filter(|_| has_replica_count(id, content))?.as_u64()?;
     Some(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 fn without_replicas(id: &ObjectId, content: &Value) -> Option<Value> {
-    Some(content).filter(|content| sets_count(id, content))?;
+    Some(content).filter(|content| has_replica_count(id, content))?;
     let mut content = content.clone();
     content.get_mut("spec")?.as_object_mut()?.remove("replicas");
     Some(content)
 }
 
-fn defines(id: &ObjectId, content: &Value) -> Option<GroupKind> {
+fn defined_kind(id: &ObjectId, content: &Value) -> Option<GroupKind> {
     let kind = text_at(content, &["spec", "names", "kind"]);
     id.is("apiextensions.k8s.io", "CustomResourceDefinition")
         .then(|| GroupKind::new(text_at(content, &["spec", "group"]), kind))
 }
 
 pub(in crate::engine) fn wave(content: &Value) -> i32 {
-    WAVE.iter().find_map(|key| annotation(content, key).trim().parse().ok()).unwrap_or(0)
+    WAVE_ANNOTATIONS.iter().find_map(|key| annotation_text(content, key).trim().parse().ok()).unwrap_or(0)
 }
 
-fn traits(id: &ObjectId, content: &Value) -> ObjectTraits {
+fn object_traits(id: &ObjectId, content: &Value) -> ObjectTraits {
     let asks = tool_requests(content);
     ObjectTraits {
-        recreate: recreation(asks),
-        ends: ends(id, content),
+        recreate: requested_recreate_policy(asks),
+        ends: object_lifetime(id, content),
         reconcile: asks.reconcile,
         keep: asks.keep,
     }
 }
 
-fn recreation(asks: ToolRequests) -> RecreatePolicy {
+fn requested_recreate_policy(asks: ToolRequests) -> RecreatePolicy {
     if asks.recreates { RecreatePolicy::Allowed } else { RecreatePolicy::Never }
 }
 
 /// Returns whether a content may be deleted and created again, as its annotations say.
-pub fn recreates(content: &Value) -> RecreatePolicy {
-    recreation(tool_requests(content))
+pub fn recreate_policy(content: &Value) -> RecreatePolicy {
+    requested_recreate_policy(tool_requests(content))
 }
 
-fn ends(id: &ObjectId, content: &Value) -> ObjectLifetime {
-    let by_itself = at(content, &["spec", "ttlSecondsAfterFinished"]).is_some();
+fn object_lifetime(id: &ObjectId, content: &Value) -> ObjectLifetime {
+    let by_itself = value_at(content, &["spec", "ttlSecondsAfterFinished"]).is_some();
     if id.is("batch", "Job") && by_itself { ObjectLifetime::AfterFinish } else { ObjectLifetime::Never }
 }
 

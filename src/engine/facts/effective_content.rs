@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::engine::{ConfigStamp, DesiredObject, Overlay, ReleaseClaim, overlaid, with_config_hash};
+use crate::engine::{ConfigStamp, DesiredObject, Overlay, ReleaseClaim, apply_overlay, with_config_hash};
 use crate::object::{ContentHash, Object, PART_OF};
 
 /// The treatment of `spec.replicas`.
@@ -49,8 +49,8 @@ impl ApplyVariant {
 /// Returns the content that an object has in the cluster when it is as wanted, without the release
 /// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
 /// them. A Secret's `stringData` becomes `data`; sent as it is, drift of `data` would be nobody's.
-pub fn effective(object: &Object, applyset: &str) -> Value {
-    let mut body = without_nulls(&object.body);
+pub fn effective_content(object: &Object, applyset: &str) -> Value {
+    let mut body = remove_nulls(&object.body);
     if object.id.is("", "Secret") {
         merge_string_data(&mut body);
     }
@@ -60,7 +60,7 @@ pub fn effective(object: &Object, applyset: &str) -> Value {
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
 /// overlay over it.
-pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
+pub fn stamp_release(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
     set_metadata(&mut body, "annotations", annotations::RELEASE, &claim.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
     match (form.replicas, spec) {
@@ -72,11 +72,11 @@ pub fn stamped(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Val
         }
         _ => {}
     }
-    with_started(overlaid(body, form.overlay), form.started)
+    stamp_config(apply_overlay(body, form.overlay), form.started)
 }
 
 /// Tells which data pods are started with; the template carries their hash where it has to.
-fn with_started(mut body: Value, started: Option<ConfigStamp>) -> Value {
+fn stamp_config(mut body: Value, started: Option<ConfigStamp>) -> Value {
     for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
         if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
             annotations.remove(annotations::CONFIG);
@@ -85,19 +85,19 @@ fn with_started(mut body: Value, started: Option<ConfigStamp>) -> Value {
     }
     let Some(started) = started else { return body };
     set_metadata(&mut body, "annotations", annotations::CONFIG, &started.to_string());
-    match started.template() {
+    match started.template_hash() {
         Some(hash) => with_config_hash(body, &hash),
         None => body,
     }
 }
 
-fn without_nulls(value: &Value) -> Value {
+fn remove_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let kept = map.iter().filter(|(_, v)| !v.is_null());
-            Value::Object(kept.map(|(k, v)| (k.clone(), without_nulls(v))).collect())
+            Value::Object(kept.map(|(k, v)| (k.clone(), remove_nulls(v))).collect())
         }
-        Value::Array(list) => Value::Array(list.iter().map(without_nulls).collect()),
+        Value::Array(list) => Value::Array(list.iter().map(remove_nulls).collect()),
         other => other.clone(),
     }
 }

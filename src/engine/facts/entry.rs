@@ -99,7 +99,7 @@ pub struct VerifiedCoverage {
 impl VerifiedCoverage {
     /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
     /// and the values behind it.
-    pub fn speaks_of(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
+    pub fn is_about(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
         let same = match (&self.shape, &live.ours) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
@@ -177,7 +177,7 @@ pub struct ObjectEntry {
 impl ObjectEntry {
     /// Returns the content that one source wants, when only one wants the object, or has it, and
     /// its manifest is usable.
-    pub fn want(&self) -> Option<(SourceId, &SharedDesired)> {
+    pub fn wanted_content(&self) -> Option<(SourceId, &SharedDesired)> {
         match &self.wants[..] {
             [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || self.owner == Some(*source) =>
@@ -190,18 +190,18 @@ impl ObjectEntry {
 
     /// Returns whether this process knows that what is shown is the very object in which its
     /// content is to be.
-    pub(in crate::engine) fn remembers(&self, live: &LiveObject) -> bool {
+    pub(in crate::engine) fn is_remembered(&self, live: &LiveObject) -> bool {
         self.accepted.content().is_some() && self.incarnation.as_ref() == Some(&live.uid)
     }
 
     /// Returns the source that brought the content in force, where that has been read.
-    pub(in crate::engine) fn brought_by(&self) -> Option<SourceId> {
+    pub(in crate::engine) fn accepted_source(&self) -> Option<SourceId> {
         self.accepted.content().map(|accepted| accepted.place.source)
     }
 
     /// Returns whether a wanted content is not what the cluster must show yet.
     pub fn candidate(&self) -> Option<&SharedDesired> {
-        let (_, desired) = self.want()?;
+        let (_, desired) = self.wanted_content()?;
         match &self.accepted {
             AcceptedContent::Known(accepted) if accepted.hash == desired.hash => None,
             _ => Some(desired),

@@ -26,7 +26,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// The first character of a sealed word, and all of a word that could not be read: `~<number of the
 /// key>.<block>`.
-const MARK: char = '~';
+const SEAL_MARK: char = '~';
 
 /// The seals of all keys that this process has known. The newest one is set, each is read.
 #[derive(Clone, Debug, Default)]
@@ -72,13 +72,13 @@ impl HashSeals {
     /// key is known.
     pub(in crate::engine) fn hash_word(&self, id: &ObjectId, hash: ContentHash) -> Option<String> {
         match hash {
-            ContentHash::UNREADABLE => Some(MARK.to_string()),
+            ContentHash::UNREADABLE => Some(SEAL_MARK.to_string()),
             hash if !is_secret(id) => Some(hash.to_string()),
             hash => {
                 let seal = self.0.last()?;
                 let mut block = Array::from(hash.bytes());
                 seal.cipher.encrypt_block(&mut block);
-                Some(format!("{MARK}{:08x}.{}", seal.number, ContentHash::from_bytes(block.into())))
+                Some(format!("{SEAL_MARK}{:08x}.{}", seal.number, ContentHash::from_bytes(block.into())))
             }
         }
     }
@@ -91,7 +91,7 @@ impl HashSeals {
     /// Reads what [`HashSeals::hash_word`] writes, and plain words of any object: an older version
     /// wrote them.
     pub(in crate::engine) fn read(&self, word: &str) -> ContentHash {
-        let read = match sealed(word) {
+        let read = match parse_sealed(word) {
             Some((number, block)) => self.open(number, block),
             None => ContentHash::parse(word),
         };
@@ -113,14 +113,14 @@ impl HashSeals {
     }
 
     /// Returns whether a text may name a Secret: most do not, and need not be looked at.
-    pub(in crate::engine) fn may_be_in(text: &str) -> bool {
+    pub(in crate::engine) fn can_be_in(text: &str) -> bool {
         text.contains("\"Secret/")
     }
 
     /// Returns how one word about an object stands: a hash, or `<hash>@<revision>`.
     pub(in crate::engine) fn seal_status(&self, id: &ObjectId, word: &str) -> SealStatus {
         let word = word.split_once('@').map_or(word, |(hash, _)| hash);
-        match sealed(word) {
+        match parse_sealed(word) {
             Some(_) if self.0.is_empty() => SealStatus::Locked,
             Some((number, _)) if self.number() == Some(number) => SealStatus::Fine,
             Some((number, block)) if self.open(number, block).is_some() => SealStatus::Stale,
@@ -131,8 +131,8 @@ impl HashSeals {
 }
 
 /// Returns the number of its key, and its block, of a sealed word.
-fn sealed(word: &str) -> Option<(u32, ContentHash)> {
-    let (number, block) = word.strip_prefix(MARK)?.split_once('.')?;
+fn parse_sealed(word: &str) -> Option<(u32, ContentHash)> {
+    let (number, block) = word.strip_prefix(SEAL_MARK)?.split_once('.')?;
     Some((u32::from_str_radix(number, 16).ok()?, ContentHash::parse(block)?))
 }
 
@@ -153,7 +153,7 @@ impl Rejection {
     /// Returns where not all of it can be read, all of it is held as it is: what was good was good
     /// together.
     #[must_use]
-    pub fn held_where_unreadable(mut self) -> Self {
+    pub fn hold_if_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
         if let (RejectionAction::RollBack, Some((id, _))) = (self.way, unreadable) {
             let cause = &self.cause;
@@ -172,7 +172,7 @@ pub(in crate::engine) struct SealState {
     seals: HashSeals,
     /// Indicates whether something has to be sealed, or opened.
     wanted: bool,
-    /// Indicates whether the budget object says something else than was last read, and cannot be
+    /// Indicates whether the rollout ledger says something else than was last read, and cannot be
     /// read.
     locked: bool,
 }
@@ -184,11 +184,11 @@ impl Engine {
     }
 
     /// Something has to be sealed, or opened: a key is needed.
-    pub fn want_seal(&mut self) {
+    pub fn request_seal_key(&mut self) {
         self.configs.sealed.wanted = true;
     }
 
-    /// The budget object cannot be read without a key: until there is one, nothing new is begun.
+    /// The rollout ledger cannot be read without a key: until there is one, nothing new is begun.
     pub fn lock_ledger(&mut self) {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
@@ -197,15 +197,15 @@ impl Engine {
     pub fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
         (self.sources[source].inventory, self.sources[source].to_judge) = (None, true);
-        self.touch(&WaitTopic::Inventory(source));
+        self.wake_topic(&WaitTopic::Inventory(source));
     }
 
-    /// Returns the budget object as it was last read or written.
+    /// Returns the rollout ledger as it was last read or written.
     pub fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
         self.rollouts.ledger.as_ref()
     }
 
-    pub(in crate::engine) fn ledger_opened(&mut self) {
+    pub(in crate::engine) fn reread_opened_ledger(&mut self) {
         self.configs.sealed.locked = false;
     }
 
@@ -221,7 +221,7 @@ impl Engine {
     }
 
     /// Returns why nothing can be sealed or opened; none where that can be done.
-    pub fn unsealed(&self) -> Option<Reason> {
+    pub fn seal_obstacle(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
             ReadState::Unreadable(why) => Some(Reason::Sealed(why.clone())),
@@ -238,7 +238,7 @@ impl Engine {
     /// Secret wait for the key that seals the record, all objects for the key that opens the
     /// ledger.
     pub(in crate::engine) fn seal_gate(&mut self, source: SourceId, id: &ObjectId) -> Option<Reason> {
-        let why = self.unsealed()?;
+        let why = self.seal_obstacle()?;
         let together = |units: &std::collections::BTreeMap<ObjectId, ObjectId>| {
             let first = units.get(id)?;
             let begin = ObjectId::new(&GroupKind::new("", "Secret"), None, "");
@@ -253,8 +253,8 @@ impl Engine {
     }
 
     /// Returns why an inventory that cannot be opened has not been read.
-    pub(in crate::engine) fn locked_inventory(&self) -> Option<Arc<str>> {
-        match self.unsealed()? {
+    pub(in crate::engine) fn locked_inventory_reason(&self) -> Option<Arc<str>> {
+        match self.seal_obstacle()? {
             Reason::Sealed(why) if self.configs.sealed.wanted => Some(why),
             _ => None,
         }

@@ -4,9 +4,9 @@ use crate::object::annotations;
 use crate::object::annotations::IGNORE_FIELDS;
 use serde_json::Value;
 
-use crate::engine::facts::tool_vocabulary::{MetadataMap, SUBSTITUTE, ToolRequests};
+use crate::engine::facts::tool_vocabulary::{MetadataMap, SUBSTITUTE_ANNOTATION, ToolRequests};
 use crate::fields::{self, FieldPath, PathElement};
-use crate::object::{Diagnostic, Object, annotation};
+use crate::object::{Diagnostic, Object, annotation_text};
 
 /// The treatment of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,11 +23,13 @@ pub enum ReconcilePolicy {
 /// Reads off a content what its labels and annotations ask for, in our words and those of other
 /// tools.
 pub fn tool_requests(content: &Value) -> ToolRequests {
-    ToolRequests::of(marks(content))
+    ToolRequests::of(labels_and_annotations(content))
 }
 
 /// Returns all labels and annotations of a content.
-pub(in crate::engine) fn marks(content: &Value) -> impl Iterator<Item = (MetadataMap, &str, &str)> {
+pub(in crate::engine) fn labels_and_annotations(
+    content: &Value,
+) -> impl Iterator<Item = (MetadataMap, &str, &str)> {
     let maps = [("labels", MetadataMap::Label), ("annotations", MetadataMap::Annotation)];
     maps.into_iter().flat_map(|(map, carrier)| {
         let marks = content.get("metadata").and_then(|metadata| metadata.get(map)?.as_object());
@@ -37,8 +39,9 @@ pub(in crate::engine) fn marks(content: &Value) -> impl Iterator<Item = (Metadat
 }
 
 /// Returns true where an object says that `${VAR}` in it is meant as it stands.
-pub(in crate::engine) fn asks_for_literals(content: &Value) -> bool {
-    marks(content).any(|(_, key, value)| key == SUBSTITUTE && value.eq_ignore_ascii_case("disabled"))
+pub(in crate::engine) fn has_literal_request(content: &Value) -> bool {
+    labels_and_annotations(content)
+        .any(|(_, key, value)| key == SUBSTITUTE_ANNOTATION && value.eq_ignore_ascii_case("disabled"))
 }
 
 /// The fields that an object leaves to others.
@@ -60,8 +63,8 @@ enum IgnoredPathStep {
 
 /// Removes from a content the fields that its own annotation leaves to others; what cannot be read
 /// or must not be ignored removes nothing.
-pub fn without_ignored(content: Value) -> Value {
-    IgnoredFields::of(&content).left_out(content)
+pub fn remove_ignored(content: Value) -> Value {
+    IgnoredFields::of(&content).remove_from(content)
 }
 
 /// The ignored fields of an object that is there, as they are sent.
@@ -95,18 +98,18 @@ fn is_laid_over(steps: &[IgnoredPathStep]) -> bool {
 /// Leaves the ignored fields of a content to others. A field that our entry owns alone is sent as
 /// the cluster shows it, since it would go back to its default without its only owner. The rest is
 /// not sent. For live objects only: a created object gets the fields as its manifest has them.
-pub fn left_to_others(content: Value, live: &Value, ours: Option<&str>, others: &[&str]) -> ResolvedIgnores {
+pub fn resolve_ignores(content: Value, live: &Value, ours: Option<&str>, others: &[&str]) -> ResolvedIgnores {
     let mut ignored = IgnoredFields::of(&content);
-    if !annotation(live, annotations::OVERLAY).is_empty() {
+    if !annotation_text(live, annotations::OVERLAY).is_empty() {
         // Fields of an overlay are never left to others.
         ignored.0.retain(|steps| !is_laid_over(steps));
     }
     if ignored.is_empty() {
         return ResolvedIgnores { content, binds: VersionBinding::No };
     }
-    let bare = ignored.left_out(content.clone());
+    let bare = ignored.remove_from(content.clone());
     let alone = ours.map(|ours| fields::owned_alone(live, ours, others)).unwrap_or_default();
-    let content = ignored.as_shown(content, &alone);
+    let content = ignored.copy_live_values(content, &alone);
     let binds = if content == bare { VersionBinding::No } else { VersionBinding::ToVersion };
     ResolvedIgnores { content, binds }
 }
@@ -114,8 +117,8 @@ pub fn left_to_others(content: Value, live: &Value, ours: Option<&str>, others: 
 impl IgnoredFields {
     /// Reads the annotation of a content; what is wrong in it is left out.
     pub fn of(content: &Value) -> Self {
-        let parts = parts(annotation(content, IGNORE_FIELDS));
-        Self(parts.iter().filter_map(|part| allowed(part).ok()).collect())
+        let parts = split_paths(annotation_text(content, IGNORE_FIELDS));
+        Self(parts.iter().filter_map(|part| parse_allowed_path(part).ok()).collect())
     }
 
     /// Returns whether nothing is left to others.
@@ -132,7 +135,7 @@ impl IgnoredFields {
     }
 
     /// Removes these fields from a content, and the maps that have nothing left.
-    pub fn left_out(&self, mut content: Value) -> Value {
+    pub fn remove_from(&self, mut content: Value) -> Value {
         for steps in &self.0 {
             remove(&mut content, steps);
         }
@@ -142,7 +145,7 @@ impl IgnoredFields {
     /// Puts the cluster's values into these fields, and removes those that it does not show. A
     /// content is sent so as long as nobody else owns them: a field would go back to its default
     /// without its only owner.
-    pub fn as_shown(&self, mut content: Value, live: &Value) -> Value {
+    pub fn copy_live_values(&self, mut content: Value, live: &Value) -> Value {
         for steps in &self.0 {
             put_live_value(&mut content, Some(live), steps);
         }
@@ -165,7 +168,7 @@ impl IgnoredPathStep {
     }
 
     /// Returns whether it leads to this item of a list.
-    fn leads_to(&self, position: usize, item: &Value) -> bool {
+    fn is_step_to(&self, position: usize, item: &Value) -> bool {
         match self {
             Self::Key(key) => key.parse() == Ok(position),
             Self::Index(wanted) => *wanted == position,
@@ -200,9 +203,9 @@ fn remove(value: &mut Value, steps: &[IgnoredPathStep]) {
         Value::Array(items) => {
             if rest.is_empty() {
                 let mut position = 0..;
-                items.retain(|item| !position.next().is_some_and(|nth| step.leads_to(nth, item)));
+                items.retain(|item| !position.next().is_some_and(|nth| step.is_step_to(nth, item)));
             } else {
-                let found = items.iter_mut().enumerate().filter(|(nth, item)| step.leads_to(*nth, item));
+                let found = items.iter_mut().enumerate().filter(|(nth, item)| step.is_step_to(*nth, item));
                 found.for_each(|(_, item)| remove(item, rest));
             }
         }
@@ -242,7 +245,8 @@ fn put_live_value(value: &mut Value, live: Option<&Value>, steps: &[IgnoredPathS
         Value::Array(items) => {
             let others = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let mut gone = Vec::new();
-            for (nth, item) in items.iter_mut().enumerate().filter(|(nth, item)| step.leads_to(*nth, item)) {
+            for (nth, item) in items.iter_mut().enumerate().filter(|(nth, item)| step.is_step_to(*nth, item))
+            {
                 match (counterpart(step, nth, item, others), rest.is_empty()) {
                     (Some(shown), true) => *item = shown.clone(),
                     (Some(shown), false) => put_live_value(item, Some(shown), rest),
@@ -265,7 +269,7 @@ fn counterpart<'a>(
     others: &'a [Value],
 ) -> Option<&'a Value> {
     let found = match (step, item.get("name")) {
-        (IgnoredPathStep::Item(_), _) => others.iter().find(|other| step.leads_to(nth, other)),
+        (IgnoredPathStep::Item(_), _) => others.iter().find(|other| step.is_step_to(nth, other)),
         (_, Some(name)) => others.iter().find(|other| other.get("name") == Some(name)),
         _ => others.get(nth),
     };
@@ -273,11 +277,11 @@ fn counterpart<'a>(
 }
 
 /// Says what is wrong with the fields that an object leaves to others.
-pub(in crate::engine) fn misused(object: &Object) -> Vec<Diagnostic> {
-    let text = annotation(&object.body, IGNORE_FIELDS);
+pub(in crate::engine) fn check_ignore_fields(object: &Object) -> Vec<Diagnostic> {
+    let text = annotation_text(&object.body, IGNORE_FIELDS);
     let mut found = Vec::new();
-    for part in parts(text) {
-        let Err(why) = allowed(part) else { continue };
+    for part in split_paths(text) {
+        let Err(why) = parse_allowed_path(part) else { continue };
         let message = format!("{IGNORE_FIELDS} names {part:?}, which {why}");
         found.push(Diagnostic::error(object.origin.clone(), "annotation", message).hint(
             "write paths as .spec.replicas, .spec.template.spec.containers[name=web].image or /spec/replicas, \
@@ -288,7 +292,7 @@ pub(in crate::engine) fn misused(object: &Object) -> Vec<Diagnostic> {
 }
 
 /// Returns the parts of the annotation, which are separated by commas.
-fn parts(text: &str) -> Vec<&str> {
+fn split_paths(text: &str) -> Vec<&str> {
     let mut depth = 0_u32;
     let parts = split(text, |letter| {
         match letter {
@@ -322,7 +326,7 @@ fn split(text: &str, mut ends: impl FnMut(char) -> bool) -> Vec<&str> {
 }
 
 /// Reads a path that may be ignored, or says why it is none.
-fn allowed(part: &str) -> Result<Vec<IgnoredPathStep>, &'static str> {
+fn parse_allowed_path(part: &str) -> Result<Vec<IgnoredPathStep>, &'static str> {
     let steps = parse(part).ok_or("is no path")?;
     let key = |nth: usize| match steps.get(nth) {
         Some(IgnoredPathStep::Key(key)) => Some(key.as_str()),
@@ -351,15 +355,15 @@ fn parse(part: &str) -> Option<Vec<IgnoredPathStep>> {
     let steps = match part.strip_prefix('/') {
         Some(pointer) => pointer
             .split('/')
-            .map(|step| unescaped(step).map(IgnoredPathStep::Key))
+            .map(|step| unescape(step).map(IgnoredPathStep::Key))
             .collect::<Option<Vec<_>>>()?,
-        None => dotted(part)?,
+        None => parse_dotted(part)?,
     };
     (!steps.is_empty()).then_some(steps)
 }
 
 /// Returns a step of a JSON pointer (RFC 6901).
-fn unescaped(step: &str) -> Option<String> {
+fn unescape(step: &str) -> Option<String> {
     let plain = step.replace("~1", "/").replace("~0", "~");
     let escapes = step.matches('~').count();
     let known = step.matches("~0").count() + step.matches("~1").count();
@@ -367,14 +371,14 @@ fn unescaped(step: &str) -> Option<String> {
 }
 
 /// `.spec.list[name="a"].field`, also without the first dot and without quotes.
-fn dotted(part: &str) -> Option<Vec<IgnoredPathStep>> {
+fn parse_dotted(part: &str) -> Option<Vec<IgnoredPathStep>> {
     let mut rest = part;
     let mut steps = Vec::new();
     while !rest.is_empty() {
         if let Some(inner) = rest.strip_prefix('[') {
             let inside =
                 *split(inner, |letter| letter == ']').first().filter(|inside| inside.len() < inner.len())?;
-            steps.push(bracket(inside.trim())?);
+            steps.push(parse_bracket(inside.trim())?);
             rest = &inner[inside.len() + 1..];
             continue;
         }
@@ -397,7 +401,7 @@ fn dotted(part: &str) -> Option<Vec<IgnoredPathStep>> {
 }
 
 /// Parses the text in brackets: a quoted key, a position, `*`, or the keys of an item.
-fn bracket(text: &str) -> Option<IgnoredPathStep> {
+fn parse_bracket(text: &str) -> Option<IgnoredPathStep> {
     if text == "*" {
         return Some(IgnoredPathStep::Each);
     }
@@ -405,18 +409,18 @@ fn bracket(text: &str) -> Option<IgnoredPathStep> {
         return Some(IgnoredPathStep::Index(position));
     }
     if text.starts_with(['"', '\'']) {
-        return literal(text)?.as_str().map(|key| IgnoredPathStep::Key(key.to_owned()));
+        return parse_literal(text)?.as_str().map(|key| IgnoredPathStep::Key(key.to_owned()));
     }
     let keys = split(text, |letter| letter == ',').into_iter().map(|pair| {
         let (key, value) = pair.split_once('=')?;
-        let (key, value) = (key.trim(), literal(value.trim())?);
+        let (key, value) = (key.trim(), parse_literal(value.trim())?);
         (!key.is_empty()).then(|| (key.to_owned(), value))
     });
     keys.collect::<Option<Vec<_>>>().map(IgnoredPathStep::Item)
 }
 
 /// Returns a value as JSON, in single quotes, or as it is.
-fn literal(text: &str) -> Option<Value> {
+fn parse_literal(text: &str) -> Option<Value> {
     if let Some(inner) = text.strip_prefix('\'') {
         return inner.strip_suffix('\'').map(Value::from);
     }

@@ -22,7 +22,7 @@ enum SelectorTest {
 impl LabelSelector {
     /// Reads a selector; none where the text is no selector, or an empty one.
     pub fn parse(text: &str) -> Option<Self> {
-        terms(text)?.into_iter().map(read).collect::<Option<Vec<SelectorTerm>>>().map(Self)
+        split_terms(text)?.into_iter().map(read).collect::<Option<Vec<SelectorTerm>>>().map(Self)
     }
 
     /// Returns whether an object with these labels is selected.
@@ -41,7 +41,7 @@ impl LabelSelector {
 }
 
 /// Splits at the commas that stand outside of parentheses.
-fn terms(text: &str) -> Option<Vec<&str>> {
+fn split_terms(text: &str) -> Option<Vec<&str>> {
     let mut found = Vec::new();
     let (mut start, mut inside) = (0, false);
     for (at, letter) in text.char_indices() {
@@ -62,27 +62,27 @@ fn terms(text: &str) -> Option<Vec<&str>> {
 fn read(text: &str) -> Option<SelectorTerm> {
     let whole = text.trim();
     if let Some(key) = whole.strip_prefix('!') {
-        return Some(SelectorTerm { key: checked_key(key)?, test: SelectorTest::Absent });
+        return Some(SelectorTerm { key: validate_key(key)?, test: SelectorTest::Absent });
     }
     if let Some((key, value)) = whole.split_once("!=") {
         return Some(SelectorTerm {
-            key: checked_key(key)?,
-            test: SelectorTest::NotIn(vec![checked_value(value)?]),
+            key: validate_key(key)?,
+            test: SelectorTest::NotIn(vec![validate_value(value)?]),
         });
     }
     if let Some((key, value)) = whole.split_once('=') {
         let value = value.strip_prefix('=').unwrap_or(value);
         return Some(SelectorTerm {
-            key: checked_key(key)?,
-            test: SelectorTest::In(vec![checked_value(value)?]),
+            key: validate_key(key)?,
+            test: SelectorTest::In(vec![validate_value(value)?]),
         });
     }
     let Some((before, list)) = whole.split_once('(') else {
-        return Some(SelectorTerm { key: checked_key(whole)?, test: SelectorTest::Exists });
+        return Some(SelectorTerm { key: validate_key(whole)?, test: SelectorTest::Exists });
     };
-    let values = list.strip_suffix(')')?.split(',').map(checked_value).collect::<Option<Vec<_>>>()?;
+    let values = list.strip_suffix(')')?.split(',').map(validate_value).collect::<Option<Vec<_>>>()?;
     let mut words = before.split_whitespace();
-    let (key, word) = (checked_key(words.next()?)?, words.next()?);
+    let (key, word) = (validate_key(words.next()?)?, words.next()?);
     let condition = match word {
         "in" => SelectorTest::In(values),
         "notin" => SelectorTest::NotIn(values),
@@ -91,14 +91,14 @@ fn read(text: &str) -> Option<SelectorTerm> {
     words.next().is_none().then_some(SelectorTerm { key, test: condition })
 }
 
-fn checked_key(text: &str) -> Option<String> {
+fn validate_key(text: &str) -> Option<String> {
     let text = text.trim();
     let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     let good = is_name(name) && prefix.is_none_or(is_name);
     good.then(|| text.to_owned())
 }
 
-fn checked_value(text: &str) -> Option<String> {
+fn validate_value(text: &str) -> Option<String> {
     let text = text.trim();
     (text.is_empty() || is_name(text)).then(|| text.to_owned())
 }

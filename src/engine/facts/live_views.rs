@@ -8,13 +8,13 @@ use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
     /// Returns the live object: by its informer, or by our own write that has not come back yet.
-    pub fn shown(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
             Some(crate::engine::LiveLookup::Found(live)) => Some(&**live),
             Some(crate::engine::LiveLookup::Absent) | None => None,
         };
         // The health of an older view is that of an older content.
-        match (self.live(id), looked) {
+        match (self.informer_object(id), looked) {
             (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
             (live, looked) => live.or(looked),
         }
@@ -22,11 +22,11 @@ impl Engine {
 
     /// Returns whether an autoscaler sets the count of an object. As long as the autoscalers are
     /// not known, one whose count is not ours is taken to have one: ours would scale it back.
-    pub(in crate::engine) fn scaling(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
+    pub(in crate::engine) fn replica_owner(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
         let autoscaled = match &self.autoscaled {
             Some(targets) => targets.contains(id),
-            None => self.shown(id).is_some_and(|live| {
-                let ceded = entry.want().and_then(|(_, desired)| desired.ceded);
+            None => self.live_object(id).is_some_and(|live| {
+                let ceded = entry.wanted_content().and_then(|(_, desired)| desired.ceded);
                 let released = live.shown_release().map(|release| release.hash);
                 live.replicas_ceded || (ceded.is_some() && ceded == released)
             }),
@@ -37,14 +37,20 @@ impl Engine {
     /// Returns whether it is a Job that has ended with the wanted content, and need not be there
     /// any more.
     pub fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
-        let wanted = entry.want().map(|(_, desired)| desired);
-        wanted.is_some_and(|desired| self.finished(id, entry).is_some_and(|hash| desired.is_release(hash)))
+        let wanted = entry.wanted_content().map(|(_, desired)| desired);
+        wanted.is_some_and(|desired| {
+            self.finished_job_content(id, entry).is_some_and(|hash| desired.is_release(hash))
+        })
     }
 
     /// Returns the content with which a Job ended that goes away by itself, as the inventory or a
     /// view told it.
-    pub(in crate::engine) fn finished(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<ContentHash> {
-        let (source, desired) = entry.want()?;
+    pub(in crate::engine) fn finished_job_content(
+        &self,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> Option<ContentHash> {
+        let (source, desired) = entry.wanted_content()?;
         let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
         let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == ObjectLifetime::AfterFinish);
         seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
@@ -57,7 +63,7 @@ impl Engine {
         else {
             return;
         };
-        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::want) else { return };
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::wanted_content) else { return };
         if desired.traits.ends == ObjectLifetime::AfterFinish
             && let Some(inventory) = &mut self.sources[source].inventory
         {
@@ -67,7 +73,9 @@ impl Engine {
 
     /// Returns whether this is the content that is wanted of an object.
     pub fn has_content(&self, id: &ObjectId, hash: ContentHash) -> bool {
-        self.entry(id).and_then(ObjectEntry::want).is_some_and(|(_, desired)| desired.is_release(hash))
+        self.entry(id)
+            .and_then(ObjectEntry::wanted_content)
+            .is_some_and(|(_, desired)| desired.is_release(hash))
     }
 
     /// Returns the source in whose inventory an object is.

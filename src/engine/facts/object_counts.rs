@@ -35,9 +35,9 @@ impl ObjectCounts {
 
     /// One less of those that were added.
     pub(in crate::engine) fn remove(&mut self, id: &ObjectId) {
-        one_less(&mut self.kinds, &id.group_kind());
+        decrement(&mut self.kinds, &id.group_kind());
         if let Some(namespace) = id.namespace() {
-            one_less(&mut self.namespaces, namespace);
+            decrement(&mut self.namespaces, namespace);
         }
     }
 
@@ -57,7 +57,7 @@ impl ObjectCounts {
     }
 }
 
-fn one_less<K: Ord + std::borrow::Borrow<Q>, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, u32>, key: &Q) {
+fn decrement<K: Ord + std::borrow::Borrow<Q>, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, u32>, key: &Q) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {

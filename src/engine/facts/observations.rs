@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::engine::facts::entry::{LiveLookup, VerifiedCoverage, WaitTopic};
-use crate::engine::facts::watchers::{OWN, WatchScope, WatcherId, WatcherSet};
+use crate::engine::facts::watchers::{OWN_WATCHER, WatchScope, WatcherId, WatcherSet};
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{LiveObject, is_workload};
 use crate::object::ObjectId;
@@ -14,16 +14,16 @@ impl Engine {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> =
             self.live.keys().filter(|id| WatcherSet::is_in(&listing, id)).cloned().collect();
-        known.retain(|id| self.watchers.shower_of(id) == listing.watcher);
+        known.retain(|id| self.watchers.observer_of(id) == listing.watcher);
         self.watchers.begin(&listing, known);
-        self.begins_to_list(&listing);
+        self.begin_listing(&listing);
     }
 
     /// An informer shows all there is.
     pub fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         for id in self.watchers.end(&listing) {
-            self.gone_by(listing.watcher, &id);
+            self.observe_absence_by(listing.watcher, &id);
         }
         // The list is newer than any write of ours, and than any look, that it does not show.
         let refuted = self.entries.iter().filter(|(id, entry)| self.is_refuted(&listing, id, entry));
@@ -34,27 +34,27 @@ impl Engine {
                 self.dirty.push(id);
             }
         }
-        self.informer(&listing, KindState::Synced);
+        self.set_informer_state(&listing, KindState::Synced);
     }
 
     /// Marks all objects whose kinds have changed their state.
-    pub(in crate::engine) fn kinds_changed(&mut self) {
+    pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
         self.rollouts.stale = true;
         self.restarting.clear();
-        self.touch(&WaitTopic::Kinds);
+        self.wake_topic(&WaitTopic::Kinds);
         self.judge_again();
     }
 
     /// An informer shows an object, where there is only one watcher.
-    pub fn object_seen(&mut self, id: &ObjectId, live: LiveObject) {
-        self.seen_by(OWN, id, live);
+    pub fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
+        self.observe_object_by(OWN_WATCHER, id, live);
     }
 
     /// An informer shows an object.
-    pub fn seen_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
+    pub fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
         self.prove(id, &mut live);
-        let listed = self.struck(watcher, id);
+        let listed = self.remove_expected(watcher, id);
         let known = self.live.get(id);
         if self.is_shown_by_another(watcher, id) {
             // Its label has changed, and this one has yet to hear of that.
@@ -71,13 +71,13 @@ impl Engine {
                 (entry.looked, entry.written) = (None, None);
             }
         }
-        self.watchers.shown_by(watcher, id);
+        self.watchers.set_observer(watcher, id);
         self.show(id, live);
     }
 
     /// Takes over the newest view of an object.
     pub(in crate::engine) fn show(&mut self, id: &ObjectId, live: LiveObject) {
-        let newest = self.newest_of(id);
+        let newest = self.newest_revision_of(id);
         let entry = self.entries.entry(id.clone()).or_default();
         let is_newer = |looked: &LiveLookup| matches!(looked, LiveLookup::Found(found) if found.rv > live.rv);
         entry.looked = entry.looked.take().filter(is_newer);
@@ -85,7 +85,7 @@ impl Engine {
         // A view older than our own write tells nothing about what was accepted.
         let accepted = entry.accepted.content().map(|accepted| accepted.hash);
         if entry.written.is_none() {
-            entry.know(&live, newest.as_ref());
+            entry.restore_accepted(&live, newest.as_ref());
         }
         let changed = accepted != entry.accepted.content().map(|accepted| accepted.hash);
         let written = self.rollouts.writing.contains(id) && entry.candidate().is_none();
@@ -102,22 +102,22 @@ impl Engine {
             self.restarting.clear();
         }
         self.track(id);
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 
     /// An informer no longer shows an object, where there is only one watcher.
-    pub fn object_gone(&mut self, id: &ObjectId) {
-        self.gone_by(OWN, id);
+    pub fn observe_absence(&mut self, id: &ObjectId) {
+        self.observe_absence_by(OWN_WATCHER, id);
     }
 
     /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
     /// that another one shows is there.
-    pub fn gone_by(&mut self, watcher: WatcherId, id: &ObjectId) {
-        self.struck(watcher, id);
+    pub fn observe_absence_by(&mut self, watcher: WatcherId, id: &ObjectId) {
+        self.remove_expected(watcher, id);
         if self.is_shown_by_another(watcher, id) {
             return;
         }
-        self.watchers.shown_by(OWN, id);
+        self.watchers.set_observer(OWN_WATCHER, id);
         let before = self.live.remove(id);
         self.count_live(id, before.as_deref());
         // Our own write may have moved it to another watcher, which is about to show it.
@@ -130,19 +130,21 @@ impl Engine {
         self.unwanted.remove(id);
         self.track_asked(id);
         self.track_rollout(id);
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 
     /// A look at the API server answered.
-    pub fn looked_up(&mut self, id: &ObjectId, mut looked: LiveLookup) {
+    pub fn record_lookup(&mut self, id: &ObjectId, mut looked: LiveLookup) {
         if let LiveLookup::Found(live) = &mut looked {
             self.prove(id, live);
         }
-        let newest = self.newest_of(id);
+        let newest = self.newest_revision_of(id);
         let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
         match (self.live.contains_key(id), &looked) {
             // The watch owes us an event.
-            (true, LiveLookup::Absent) if overdue => self.gone_by(self.watchers.shower_of(id), id),
+            (true, LiveLookup::Absent) if overdue => {
+                self.observe_absence_by(self.watchers.observer_of(id), id);
+            }
             // It came while the question was on its way.
             (true, LiveLookup::Absent) => return,
             _ => {}
@@ -151,25 +153,25 @@ impl Engine {
             // The server's own answer is newer than any write of ours, whatever number it bears.
             entry.written = None;
             if let LiveLookup::Found(live) = &looked {
-                entry.know(live, newest.as_ref());
+                entry.restore_accepted(live, newest.as_ref());
             }
             entry.looked = Some(looked);
         }
         self.track_asked(id);
         self.track(id);
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 
-    pub(in crate::engine) fn object_changed(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn note_object_change(&mut self, id: &ObjectId) {
         self.track_move(id);
         self.dirty.push(id.clone());
-        self.touch(&WaitTopic::Object(id.clone()));
+        self.wake_topic(&WaitTopic::Object(id.clone()));
         self.wake_users(id);
         self.judge_again();
     }
 
     /// The verdict of comparing a content with our entry.
-    pub fn verified(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
+    pub fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);
             self.dirty.push(id.clone());

@@ -11,7 +11,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
-    pub fn unresolved(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+    pub fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
         for id in &self.goes_back {
             let instead = self.entries.get(id).and_then(|entry| Some(&entry.instead.as_ref()?.content));
@@ -30,8 +30,8 @@ impl Engine {
 
     /// An older revision was read: the content of an object there, or nothing when it cannot be
     /// had.
-    pub fn resolved(&mut self, id: &ObjectId, release: &Release, content: Option<SharedDesired>) {
-        self.rollback_content_read(id, release, content.as_ref());
+    pub fn record_past_content(&mut self, id: &ObjectId, release: &Release, content: Option<SharedDesired>) {
+        self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
             && entry.accepted == AcceptedContent::Named(release.clone())
         {
@@ -48,9 +48,9 @@ impl Engine {
 
     /// Recalls the contents of a source that ends: they tell the order of its deletions, so they
     /// are read again before.
-    pub(in crate::engine) fn recalled(&self, source: SourceId) -> Option<PruneDecision> {
+    pub(in crate::engine) fn recall_contents(&self, source: SourceId) -> Option<PruneDecision> {
         let of_source = |id: &&ObjectId| {
-            self.live(id).is_some_and(|live| self.source_of(live) == Some(source))
+            self.informer_object(id).is_some_and(|live| self.source_of(live) == Some(source))
                 && self.entry(id).is_some_and(|entry| entry.wants.is_empty())
         };
         let ends = self.sources[source].life == SourceLifecycle::Ends;

@@ -15,23 +15,23 @@ use crate::object::ObjectId;
 
 /// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and
 /// others may add.
-pub const FULL: usize = 900_000;
+pub const MAX_RECORD_BYTES: usize = 900_000;
 
 /// The most bytes of one unit's record: where it fails, its source's ConfigMap has to hold it
 /// beside all else. It is enough for 2,700 objects with names of 60 characters.
-const RECORD: usize = 600_000;
+const MAX_UNIT_BYTES: usize = 600_000;
 
 /// Keys, quotes and commas of one object in a record.
-const MEMBER: usize = 60;
+const MEMBER_OVERHEAD_BYTES: usize = 60;
 /// A hash in hexadecimal, and what stands between two of them.
-const HASH: usize = 33;
+const HASH_BYTES: usize = 33;
 /// The number of bytes that a seal adds to a hash.
-const SEAL: usize = 10;
+const SEAL_BYTES: usize = 10;
 /// Keys, quotes, commas and numbers of one claim, or of a record's beginning.
-const FRAME: usize = 120;
+const CLAIM_OVERHEAD_BYTES: usize = 120;
 
 /// A rollout that waits for room asks again after this time: rollouts end in minutes.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(15);
+const ROOM_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// The size of one unit's record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,14 +58,14 @@ fn id_bytes(id: &ObjectId) -> usize {
 
 impl UnitMember {
     fn bytes(&self, id: &ObjectId) -> usize {
-        let hash = if id.is("", "Secret") { HASH + SEAL } else { HASH };
+        let hash = if id.is("", "Secret") { HASH_BYTES + SEAL_BYTES } else { HASH_BYTES };
         let content = self.content.map_or(0, |_| hash);
         let good = match &self.good {
             LastGood::Release(release) => hash + text_bytes(release.revision.as_str()),
-            LastGood::Absent | LastGood::Unknown => HASH,
+            LastGood::Absent | LastGood::Unknown => HASH_BYTES,
         };
-        let restarted = self.restarted.map_or(0, |_| 3 * HASH);
-        MEMBER + id_bytes(id) + content + good + restarted
+        let restarted = self.restarted.map_or(0, |_| 3 * HASH_BYTES);
+        MEMBER_OVERHEAD_BYTES + id_bytes(id) + content + good + restarted
     }
 }
 
@@ -73,7 +73,7 @@ impl Unit {
     /// Returns the bytes of its record, at most.
     pub(in crate::engine) fn bytes(&self) -> usize {
         let members: usize = self.members.iter().map(|(id, member)| member.bytes(id)).sum();
-        FRAME + text_bytes(&self.applyset) + text_bytes(self.revision.as_str()) + members
+        CLAIM_OVERHEAD_BYTES + text_bytes(&self.applyset) + text_bytes(self.revision.as_str()) + members
     }
 }
 
@@ -81,17 +81,28 @@ impl RolloutLedger {
     /// Returns the bytes of what may not be left out, at most.
     pub(in crate::engine) fn bytes(&self) -> usize {
         let claim = |(id, claim): (&ObjectId, &RolloutClaim)| {
-            FRAME + HASH + id_bytes(id) + text_bytes(&claim.applyset) + text_bytes(&claim.holder)
+            CLAIM_OVERHEAD_BYTES
+                + HASH_BYTES
+                + id_bytes(id)
+                + text_bytes(&claim.applyset)
+                + text_bytes(&claim.holder)
         };
         let claims: usize = self.claims.iter().map(claim).sum();
-        let starts =
-            self.starts.iter().map(|start| FRAME + id_bytes(&start.id) + text_bytes(&start.applyset));
+        let starts = self
+            .starts
+            .iter()
+            .map(|start| CLAIM_OVERHEAD_BYTES + id_bytes(&start.id) + text_bytes(&start.applyset));
         let tallies = self.tallies.iter().map(|tally| {
-            let namespaces = tally.pods_in.keys().map(|name| FRAME + text_bytes(name)).sum::<usize>();
-            let workloads = tally.away.keys().map(|id| FRAME + id_bytes(id)).sum::<usize>();
-            2 * FRAME + text_bytes(&tally.applyset) + text_bytes(&tally.name) + namespaces + workloads
+            let namespaces =
+                tally.pods_in.keys().map(|name| CLAIM_OVERHEAD_BYTES + text_bytes(name)).sum::<usize>();
+            let workloads = tally.away.keys().map(|id| CLAIM_OVERHEAD_BYTES + id_bytes(id)).sum::<usize>();
+            2 * CLAIM_OVERHEAD_BYTES
+                + text_bytes(&tally.applyset)
+                + text_bytes(&tally.name)
+                + namespaces
+                + workloads
         });
-        let unread = self.unread.iter().map(|claim| FRAME + claim.told.to_string().len());
+        let unread = self.unread.iter().map(|claim| CLAIM_OVERHEAD_BYTES + claim.told.to_string().len());
         claims
             + unread.sum::<usize>()
             + starts.sum::<usize>()
@@ -102,18 +113,18 @@ impl RolloutLedger {
     /// Returns whether one more record fits.
     pub(in crate::engine) fn has_room_for(&self, unit: &Unit) -> bool {
         let bytes = unit.bytes();
-        bytes <= RECORD && self.bytes() + bytes <= FULL
+        bytes <= MAX_UNIT_BYTES && self.bytes() + bytes <= MAX_RECORD_BYTES
     }
 
     /// As [`RolloutLedger::text`], without the queue, older units and authors where it would be
-    /// longer than [`FULL`]: nothing is decided by them.
+    /// longer than [`MAX_RECORD_BYTES`]: nothing is decided by them.
     pub fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
         let mut text = self.text(seals)?;
         let mut less = self.clone();
         let parts: [fn(&mut Self); 3] =
             [|ledger| ledger.queue.clear(), |ledger| ledger.past.clear(), |ledger| ledger.commits.clear()];
         for leave_out in parts {
-            if text.len() <= FULL {
+            if text.len() <= MAX_RECORD_BYTES {
                 break;
             }
             leave_out(&mut less);
@@ -138,11 +149,11 @@ impl Engine {
 
     /// Returns why the unit that this workload asks for first cannot be recorded, and so not be
     /// released.
-    pub(in crate::engine) fn lacks_room(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
+    pub(in crate::engine) fn room_shortage(&self, source: SourceId, first: &ObjectId) -> Option<Reason> {
         let RecordSize { objects, bytes } = *self.records.get(&source)?.get(first)?;
         let kilobytes = |bytes: usize| bytes.div_ceil(1000);
-        if bytes > RECORD {
-            let (is, most) = (kilobytes(bytes), kilobytes(RECORD));
+        if bytes > MAX_UNIT_BYTES {
+            let (is, most) = (kilobytes(bytes), kilobytes(MAX_UNIT_BYTES));
             let why = format!(
                 "{objects} objects are released together with {first}, and the record of what was good before \
                  ({is} kB) is larger than one may be ({most} kB); change fewer of them in one commit"
@@ -150,13 +161,13 @@ impl Engine {
             return Some(Reason::Oversized(first.clone(), why.into()));
         }
         let taken = self.rollouts.taken;
-        (taken + bytes > FULL).then(|| {
-            let (is, full) = (kilobytes(taken), kilobytes(FULL));
+        (taken + bytes > MAX_RECORD_BYTES).then(|| {
+            let (is, full) = (kilobytes(taken), kilobytes(MAX_RECORD_BYTES));
             let why = format!(
-                "the budget object has no room for what is released together with {first}: rollouts that are not \
+                "the rollout ledger has no room for what is released together with {first}: rollouts that are not \
                  over take {is} of {full} kB"
             );
-            Reason::Retrying(why.into(), AGAIN)
+            Reason::Retrying(why.into(), ROOM_RETRY_DELAY)
         })
     }
 }

@@ -22,17 +22,17 @@ use crate::engine::{KEY_SECRET, LiveObject, ObjectOwner, Reason, Release};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
-const LENGTH: usize = 16;
+const RELEASE_SEAL_BYTES: usize = 16;
 
 /// The longest revision that an annotation may name, in bytes: SHA-256 in hex.
-const REVISION: usize = 64;
+const MAX_REVISION_BYTES: usize = 64;
 
 /// Sets seals of releases apart from all else that is signed with the same key.
-const DOMAIN: &str = "rhumb.dev/release v1";
+const RELEASE_SEAL_DOMAIN: &str = "rhumb.dev/release v1";
 
 /// The proof in a release annotation. Of no use for another object, source, content or revision.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ReleaseSeal([u8; LENGTH]);
+pub struct ReleaseSeal([u8; RELEASE_SEAL_BYTES]);
 
 impl fmt::Display for ReleaseSeal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,7 +67,7 @@ impl ReleaseClaim {
     pub fn read(text: &str, revision: impl FnOnce(&str) -> Revision) -> Option<Self> {
         let (release, seal) = text.split_once(' ').map_or((text, None), |(text, seal)| (text, Some(seal)));
         let (hash, name) = release.split_once('@')?;
-        let bounded = name.len() <= REVISION && name.bytes().all(|byte| byte.is_ascii_graphic());
+        let bounded = name.len() <= MAX_REVISION_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic());
         let hash = ContentHash::parse(hash).filter(|hash| bounded && *hash != ContentHash::UNREADABLE)?;
         let seal = seal.and_then(ContentHash::parse).map(|seal| ReleaseSeal(seal.bytes()));
         Some(Self { release: Release { hash, revision: revision(name) }, seal })
@@ -93,7 +93,7 @@ pub struct ReleaseKey {
 impl ReleaseKey {
     /// Makes the key for seals out of the key of the cluster.
     pub fn of(key: &HashKey) -> Self {
-        Self { number: key.number(), key: key.derived(DOMAIN) }
+        Self { number: key.number(), key: key.derive(RELEASE_SEAL_DOMAIN) }
     }
 
     /// Seals what a source has put into one object.
@@ -119,7 +119,7 @@ impl ReleaseKey {
     }
 
     /// Returns whether a source with this inventory has put into the object what the claim says.
-    pub fn proves(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
+    pub fn is_proven(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
         let Some(ReleaseSeal(found)) = claim.seal else { return false };
         let ReleaseSeal(made) = self.seal(applyset, id, &claim.release);
         // Takes as long wherever they differ.
@@ -155,7 +155,7 @@ impl LiveObject {
 
 impl ApplyRequest {
     /// Returns the annotation for the written object.
-    pub fn claim(&self) -> ReleaseClaim {
+    pub fn release_claim(&self) -> ReleaseClaim {
         let release = Release { hash: self.form.hash(&self.want), revision: self.revision.clone() };
         ReleaseClaim { release, seal: self.seal }
     }
@@ -163,7 +163,7 @@ impl ApplyRequest {
 
 impl Engine {
     /// Takes over the key for the seals of releases, or that there is none.
-    pub fn release_key(&mut self, key: ReadState<HashKey>) {
+    pub fn set_release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.proofs;
         match key {
             ReadState::Value(key) if proofs.keys.last().is_some_and(|known| known.number == key.number()) => {
@@ -181,7 +181,7 @@ impl Engine {
             }
             ReadState::Unreadable(_) | ReadState::Reading => return,
         }
-        self.touch(&WaitTopic::Object(key_id()));
+        self.wake_topic(&WaitTopic::Object(key_id()));
         self.judge_again();
         self.orders.stale = true;
     }
@@ -192,7 +192,7 @@ impl Engine {
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
-    pub fn no_release_key(&self) -> Option<Reason> {
+    pub fn release_key_obstacle(&self) -> Option<Reason> {
         match &self.proofs.blind {
             _ if !self.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::Sealed(why.clone())),
@@ -202,14 +202,14 @@ impl Engine {
 
     /// Returns the source in whose inventory an object provably is. Only such an object counts, and
     /// can be deleted.
-    pub(in crate::engine) fn member_of(&self, live: &LiveObject) -> Option<crate::engine::SourceId> {
+    pub(in crate::engine) fn inventory_source(&self, live: &LiveObject) -> Option<crate::engine::SourceId> {
         self.source_of(live).filter(|_| !live.is_unproven())
     }
 
     /// Takes a claim that its seal proves for a fact.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
         let Some(claim) = &live.claim else { return };
-        let proves = |applyset: &str| self.proofs.keys.iter().any(|key| key.proves(applyset, id, claim));
+        let proves = |applyset: &str| self.proofs.keys.iter().any(|key| key.is_proven(applyset, id, claim));
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.wants);
         let (is_proven, is_relabelled) = match &live.owner {
             ObjectOwner::Ours(set) if proves(set) => (true, false),
@@ -239,7 +239,7 @@ impl Engine {
     }
 
     fn prove_shown(&mut self, id: &ObjectId) {
-        let Some(mut live) = self.live(id).cloned() else { return };
+        let Some(mut live) = self.informer_object(id).cloned() else { return };
         self.prove(id, &mut live);
         if !live.is_unproven() {
             self.show(id, live);
@@ -248,7 +248,7 @@ impl Engine {
 
     /// Keeps which objects are shown with a claim that is not proven.
     pub(in crate::engine) fn track_claim(&mut self, id: &ObjectId) {
-        if self.live(id).is_some_and(|live| live.claim.is_some()) {
+        if self.informer_object(id).is_some_and(|live| live.claim.is_some()) {
             self.proofs.unproven.insert(id.clone());
         } else {
             self.proofs.unproven.remove(id);
@@ -269,25 +269,25 @@ impl Engine {
             self.prove(&id, &mut live);
             if let Some(entry) = self.entries.get_mut(&id) {
                 if !live.is_unproven() {
-                    entry.know(&live, None);
+                    entry.restore_accepted(&live, None);
                 }
                 entry.looked = Some(LiveLookup::Found(live));
             }
             self.track(&id);
-            self.object_changed(&id);
+            self.note_object_change(&id);
         }
     }
 
     /// Returns the newest revision of the source that wants an object.
-    pub(in crate::engine) fn newest_of(&self, id: &ObjectId) -> Option<Revision> {
-        let (source, _) = self.entry(id)?.want()?;
+    pub(in crate::engine) fn newest_revision_of(&self, id: &ObjectId) -> Option<Revision> {
+        let (source, _) = self.entry(id)?.wanted_content()?;
         self.sources[source].head.clone()
     }
 
     /// Returns the revisions in force of objects with a mere claim, which this process found to be
     /// as the followed reference asks.
     pub(in crate::engine) fn revisions_of_claims(&self) -> impl Iterator<Item = Revision> {
-        let found = |id: &ObjectId| Some(self.known_release(id, self.live(id)?)?.revision);
+        let found = |id: &ObjectId| Some(self.known_release(id, self.informer_object(id)?)?.revision);
         self.proofs.unproven.iter().filter_map(found)
     }
 
@@ -304,22 +304,22 @@ impl Engine {
     }
 
     /// Seals what a write is to say.
-    pub(in crate::engine) fn sealed(&self, id: &ObjectId, decision: Decision) -> Decision {
+    pub(in crate::engine) fn seal_decision(&self, id: &ObjectId, decision: Decision) -> Decision {
         let (Action::Apply(apply), Some(key)) = (&decision.action, self.proofs.keys.last()) else {
             return decision;
         };
-        let seal = key.seal(&self.applysets[apply.source], id, &apply.claim().release);
+        let seal = key.seal(&self.applysets[apply.source], id, &apply.release_claim().release);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }
 
 /// The reason for which an unproven object is never deleted.
-pub(in crate::engine) const UNPROVEN: &str = "not wanted any more; \
+pub(in crate::engine) const UNPROVEN_REASON: &str = "no longer wanted; \
      kept, as its annotation rhumb.dev/release has no valid seal, so rhumb cannot tell that it made it: \
      delete it by kubectl if nobody needs it";
 
 /// Returns why nothing is pruned where no seal can be checked.
-pub(in crate::engine) fn unchecked(why: &str) -> Arc<str> {
+pub(in crate::engine) fn unchecked_seal_reason(why: &str) -> Arc<str> {
     format!(
         "nothing is pruned, as seals cannot be checked without the Secret {KEY_SECRET} in rhumb's namespace: {why}"
     )
@@ -332,10 +332,13 @@ impl ObjectEntry {
     ///
     /// A claim is taken up only where it is what the newest revision asks for: nothing is written
     /// for that.
-    pub(in crate::engine) fn know(&mut self, live: &LiveObject, newest: Option<&Revision>) {
+    pub(in crate::engine) fn restore_accepted(&mut self, live: &LiveObject, newest: Option<&Revision>) {
         let Some(shown) = live.shown_release().filter(|_| live.is_stamped()) else { return };
-        let wanted =
-            self.want().map(|(_, desired)| desired).filter(|desired| desired.is_release(shown.hash)).cloned();
+        let wanted = self
+            .wanted_content()
+            .map(|(_, desired)| desired)
+            .filter(|desired| desired.is_release(shown.hash))
+            .cloned();
         let Some(release) = &live.release else {
             let Some(desired) = wanted else { return };
             self.incarnation = Some(live.uid.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::deletion::prune_guard::PruneDecision;
-use crate::engine::facts::watchers::{OWN, WatcherId};
+use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
     Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, Catalog, FileFacts, Narrowing,
     ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
@@ -23,7 +23,7 @@ pub struct Inventory {
     /// The place that it was made from, where that is not the source's place now.
     pub other_place: Option<Arc<str>>,
     /// It does not name the present location beside the others yet. An object written before it
-    /// does would pass for one of theirs that is not wanted any more.
+    /// does would pass for one of theirs that is no longer wanted.
     pub unplaced: bool,
     /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
     pub confirmed: BTreeSet<Uid>,
@@ -47,7 +47,7 @@ pub enum SourceWrites {
 }
 
 /// The reason for which a source is incomplete that nobody has looked at.
-const UNREAD: &str = "it has not been read yet";
+const UNREAD_REASON: &str = "it has not been read yet";
 
 /// One source and what it may do.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub struct SourceState {
     pub head: Option<Revision>,
     /// The authors of revisions that the ledger does not have yet.
     pub(in crate::engine) authors: Vec<(Revision, Authorship)>,
-    /// The reason for which its newest state was not read whole; none when it was.
+    /// The reason for which its newest state was not read completely; none when it was.
     pub incomplete: Option<Arc<str>>,
     /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
@@ -139,7 +139,7 @@ impl SourceState {
             catalog: Catalog::default(),
             head: None,
             authors: Vec::new(),
-            incomplete: Some(UNREAD.into()),
+            incomplete: Some(UNREAD_REASON.into()),
             refused: Vec::new(),
             inventory: None,
             writes: SourceWrites::Allowed,
@@ -147,7 +147,7 @@ impl SourceState {
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
             budget: Narrowing::default(),
-            watcher: OWN,
+            watcher: OWN_WATCHER,
             confirmed: BTreeSet::new(),
             confirming: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
@@ -177,7 +177,7 @@ impl SourceState {
 
     /// Returns whether nobody has tried yet to read it, since this process began.
     pub fn is_unread(&self) -> bool {
-        self.incomplete.as_deref() == Some(UNREAD)
+        self.incomplete.as_deref() == Some(UNREAD_REASON)
     }
 
     /// Returns whether what it does not name is known to be wanted no more.
@@ -210,7 +210,7 @@ pub struct SourceReading {
     pub authored: Option<Authorship>,
     /// Files that changed, with what they hold now; nothing for one that is gone.
     pub files: Vec<(Arc<str>, Option<FileFacts>)>,
-    /// The reason for which it was not read whole, beyond files that were not understood.
+    /// The reason for which it was not read completely, beyond files that were not understood.
     pub incomplete: Option<Arc<str>>,
     /// The files that could hold manifests and are not read at all, each with its reason.
     pub refused: Vec<Diagnostic>,

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::facts::ignore_fields::asks_for_literals;
+use crate::engine::facts::ignore_fields::has_literal_request;
 use crate::object::Object;
 
 /// Fields whose values belong to programs, wherever they stand.
-const OPAQUE: [&str; 8] =
+const PROGRAM_FIELDS: [&str; 8] =
     ["args", "binaryData", "command", "data", "description", "expression", "script", "stringData"];
 
 /// A scalar with a variable in it.
@@ -25,22 +25,23 @@ pub(in crate::engine) struct UnfilledVariable {
 /// it stands.
 ///
 /// A definition of a kind has patterns and prose alone.
-pub(in crate::engine) fn unfilled(object: &Object) -> Option<UnfilledVariable> {
-    if object.id.kind() == "CustomResourceDefinition" || asks_for_literals(&object.body) {
+pub(in crate::engine) fn find_unfilled(object: &Object) -> Option<UnfilledVariable> {
+    if object.id.kind() == "CustomResourceDefinition" || has_literal_request(&object.body) {
         return None;
     }
     // Paths are made only where there is something to name.
     let is_there = scalars(&object.body).any(|text| variable(text).is_some());
-    is_there.then(|| first(&object.body)).flatten()
+    is_there.then(|| first_variable(&object.body)).flatten()
 }
 
 /// Returns the fields of a map that no program reads.
-fn inner(
+fn unread_fields(
     map: &Map<String, Value>,
     is_variable_of_container: bool,
 ) -> impl Iterator<Item = (&String, &Value)> {
     let is_named = is_variable_of_container && map.contains_key("name");
-    map.iter().filter(move |(key, _)| !(OPAQUE.contains(&key.as_str()) || is_named && *key == "value"))
+    map.iter()
+        .filter(move |(key, _)| !(PROGRAM_FIELDS.contains(&key.as_str()) || is_named && *key == "value"))
 }
 
 /// Returns each text in a value, those that programs read left out.
@@ -51,7 +52,7 @@ fn scalars(value: &Value) -> impl Iterator<Item = &str> {
             match value {
                 Value::String(text) => return Some(text.as_str()),
                 Value::Object(map) => {
-                    open.extend(inner(map, is_env).map(|(key, value)| (key == "env", value)));
+                    open.extend(unread_fields(map, is_env).map(|(key, value)| (key == "env", value)));
                 }
                 Value::Array(items) => open.extend(items.iter().map(|item| (is_env, item))),
                 _ => {}
@@ -62,7 +63,7 @@ fn scalars(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Finds the first text with a variable, in the order of the object.
-fn first(value: &Value) -> Option<UnfilledVariable> {
+fn first_variable(value: &Value) -> Option<UnfilledVariable> {
     let mut open = vec![(String::new(), false, value)];
     while let Some((path, is_env, value)) = open.pop() {
         let begin = open.len();
@@ -75,7 +76,8 @@ fn first(value: &Value) -> Option<UnfilledVariable> {
             Value::Object(map) => {
                 let dot = if path.is_empty() { "" } else { "." };
                 open.extend(
-                    inner(map, is_env).map(|(key, value)| (format!("{path}{dot}{key}"), key == "env", value)),
+                    unread_fields(map, is_env)
+                        .map(|(key, value)| (format!("{path}{dot}{key}"), key == "env", value)),
                 );
             }
             Value::Array(items) => {
@@ -124,7 +126,7 @@ mod tests {
             body: Arc::new(body.clone()),
             origin: ManifestOrigin { file: "a.yaml".into(), line: 1, column: 1 },
         };
-        unfilled(&object).map(|unfilled| (unfilled.path, unfilled.variable))
+        find_unfilled(&object).map(|unfilled| (unfilled.path, unfilled.variable))
     }
 
     #[test]

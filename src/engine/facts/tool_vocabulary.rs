@@ -68,132 +68,149 @@ pub struct ToolWord {
     otherwise: WordEffect,
 }
 
-const KEPT: WordEffect = WordEffect::Keep(KeepPolicy::Asked);
-const CONFIRMED: WordEffect = WordEffect::Keep(KeepPolicy::Confirm);
-const LEFT: WordEffect = WordEffect::Leave(ReconcilePolicy::Disabled);
-const ONCE: WordEffect = WordEffect::Leave(ReconcilePolicy::OnlyCreate);
-const DEFAULT: WordEffect = WordEffect::Ignored("that is so here without a word");
-const UNREAD: WordEffect = WordEffect::HeldBack("is not understood");
-const OWNER: WordEffect = WordEffect::Ignored("tells whose a live object is");
-const HOOKS_ONLY: WordEffect = WordEffect::Ignored("says something of hooks alone");
-const VIEW: WordEffect = WordEffect::Ignored("changes only what Argo CD shows or compares");
-const ITS_OWN: WordEffect = WordEffect::Ignored("speaks to Argo CD, of an object of its own");
-const HOOK: &str = "asks to run it at one moment of a sync or release, and rhumb has no such moments";
+const KEEP: WordEffect = WordEffect::Keep(KeepPolicy::Asked);
+const KEEP_UNTIL_CONFIRMED: WordEffect = WordEffect::Keep(KeepPolicy::Confirm);
+const LEAVE_ALONE: WordEffect = WordEffect::Leave(ReconcilePolicy::Disabled);
+const APPLY_ONCE: WordEffect = WordEffect::Leave(ReconcilePolicy::OnlyCreate);
+const DEFAULT_BEHAVIOUR: WordEffect = WordEffect::Ignored("this is the default here");
+const NOT_UNDERSTOOD: WordEffect = WordEffect::HeldBack("is not understood");
+const OWNER_MARK: WordEffect = WordEffect::Ignored("identifies the owner of a live object");
+const HOOKS_ONLY: WordEffect = WordEffect::Ignored("only concerns hooks");
+const DISPLAY_ONLY: WordEffect = WordEffect::Ignored("only affects what Argo CD shows or compares");
+const ITS_OWN: WordEffect = WordEffect::Ignored("concerns Argo CD's own objects");
+const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs no hooks";
 
 /// All words of other tools that are known.
-pub const WORDS: &[ToolWord] = &[
-    list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, UNREAD),
-    list("argocd.argoproj.io/hook", &[("Skip", LEFT)], WordEffect::HeldBack(HOOK)),
+pub const TOOL_WORDS: &[ToolWord] = &[
+    list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, NOT_UNDERSTOOD),
+    list("argocd.argoproj.io/hook", &[("Skip", LEAVE_ALONE)], WordEffect::HeldBack(HOOK_REASON)),
     ToolWord {
         spelling: ValueMatch::Number,
-        ..exact("argocd.argoproj.io/sync-wave", &[], WordEffect::Same(annotations::WAVE))
+        ..exact_word("argocd.argoproj.io/sync-wave", &[], WordEffect::Same(annotations::WAVE))
     },
-    free("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
-    free("argocd.argoproj.io/compare-options", VIEW),
-    free("argocd.argoproj.io/ignore-healthcheck", VIEW),
-    free("argocd.argoproj.io/ignore-resource-updates", VIEW),
-    free("argocd.argoproj.io/ignore-restart-policy", VIEW),
-    free("argocd.argoproj.io/ignore-default-links", VIEW),
-    free("argocd.argoproj.io/health-aggregate-overrides", VIEW),
-    free("argocd.argoproj.io/tracking-id", OWNER),
-    free("argocd.argoproj.io/installation-id", OWNER),
-    label("argocd.argoproj.io/instance", OWNER),
-    label("argocd.argoproj.io/managed-by", ITS_OWN),
-    free("argocd.argoproj.io/managed-by-url", ITS_OWN),
-    label("argocd.argoproj.io/secret-type", ITS_OWN),
-    label("argocd.argoproj.io/auto-label-cluster-info", ITS_OWN),
-    label("argocd.argoproj.io/kubernetes-version", ITS_OWN),
-    label("argocd.argoproj.io/application-set-name", ITS_OWN),
-    free("argocd.argoproj.io/application-set-refresh", ITS_OWN),
-    free("argocd.argoproj.io/client-side-apply-migration-manager", ITS_OWN),
-    free("argocd.argoproj.io/deletion-approved", ITS_OWN),
-    free("argocd.argoproj.io/hydrate", ITS_OWN),
-    free("argocd.argoproj.io/hydrate-timestamp", ITS_OWN),
-    free("argocd.argoproj.io/manifest-generate-paths", ITS_OWN),
-    free("argocd.argoproj.io/refresh", ITS_OWN),
-    free("argocd.argoproj.io/refresh-timestamp", ITS_OWN),
-    free("argocd.argoproj.io/skip-reconcile", ITS_OWN),
-    flux("kustomize.toolkit.fluxcd.io/prune", &[("disabled", KEPT), ("enabled", DEFAULT)]),
-    flux("kustomize.toolkit.fluxcd.io/reconcile", &[("disabled", LEFT), ("enabled", DEFAULT)]),
-    flux(
+    any_value_word("argocd.argoproj.io/hook-delete-policy", HOOKS_ONLY),
+    any_value_word("argocd.argoproj.io/compare-options", DISPLAY_ONLY),
+    any_value_word("argocd.argoproj.io/ignore-healthcheck", DISPLAY_ONLY),
+    any_value_word("argocd.argoproj.io/ignore-resource-updates", DISPLAY_ONLY),
+    any_value_word("argocd.argoproj.io/ignore-restart-policy", DISPLAY_ONLY),
+    any_value_word("argocd.argoproj.io/ignore-default-links", DISPLAY_ONLY),
+    any_value_word("argocd.argoproj.io/health-aggregate-overrides", DISPLAY_ONLY),
+    any_value_word("argocd.argoproj.io/tracking-id", OWNER_MARK),
+    any_value_word("argocd.argoproj.io/installation-id", OWNER_MARK),
+    label_word("argocd.argoproj.io/instance", OWNER_MARK),
+    label_word("argocd.argoproj.io/managed-by", ITS_OWN),
+    any_value_word("argocd.argoproj.io/managed-by-url", ITS_OWN),
+    label_word("argocd.argoproj.io/secret-type", ITS_OWN),
+    label_word("argocd.argoproj.io/auto-label-cluster-info", ITS_OWN),
+    label_word("argocd.argoproj.io/kubernetes-version", ITS_OWN),
+    label_word("argocd.argoproj.io/application-set-name", ITS_OWN),
+    any_value_word("argocd.argoproj.io/application-set-refresh", ITS_OWN),
+    any_value_word("argocd.argoproj.io/client-side-apply-migration-manager", ITS_OWN),
+    any_value_word("argocd.argoproj.io/deletion-approved", ITS_OWN),
+    any_value_word("argocd.argoproj.io/hydrate", ITS_OWN),
+    any_value_word("argocd.argoproj.io/hydrate-timestamp", ITS_OWN),
+    any_value_word("argocd.argoproj.io/manifest-generate-paths", ITS_OWN),
+    any_value_word("argocd.argoproj.io/refresh", ITS_OWN),
+    any_value_word("argocd.argoproj.io/refresh-timestamp", ITS_OWN),
+    any_value_word("argocd.argoproj.io/skip-reconcile", ITS_OWN),
+    flux_word("kustomize.toolkit.fluxcd.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
+    flux_word(
+        "kustomize.toolkit.fluxcd.io/reconcile",
+        &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)],
+    ),
+    flux_word(
         "kustomize.toolkit.fluxcd.io/ssa",
-        &[("Ignore", LEFT), ("IfNotPresent", ONCE), ("Override", DEFAULT), ("Merge", DEFAULT)],
+        &[
+            ("Ignore", LEAVE_ALONE),
+            ("IfNotPresent", APPLY_ONCE),
+            ("Override", DEFAULT_BEHAVIOUR),
+            ("Merge", DEFAULT_BEHAVIOUR),
+        ],
     ),
-    flux("kustomize.toolkit.fluxcd.io/force", &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT)]),
-    flux(
-        SUBSTITUTE,
-        &[("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")), ("enabled", DEFAULT)],
+    flux_word(
+        "kustomize.toolkit.fluxcd.io/force",
+        &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT_BEHAVIOUR)],
     ),
-    label("kustomize.toolkit.fluxcd.io/name", OWNER),
-    label("kustomize.toolkit.fluxcd.io/namespace", OWNER),
-    free("kustomize.toolkit.fluxcd.io/checksum", OWNER),
-    label("helm.toolkit.fluxcd.io/name", OWNER),
-    label("helm.toolkit.fluxcd.io/namespace", OWNER),
-    flux("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT)]),
-    label("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
-    free("event.toolkit.fluxcd.io/", WordEffect::Ignored("goes into Flux's events alone")),
-    flux("fluxcd.controlplane.io/prune", &[("disabled", KEPT), ("enabled", DEFAULT)]),
-    flux("fluxcd.controlplane.io/reconcile", &[("disabled", LEFT), ("enabled", DEFAULT)]),
-    ToolWord { place: MetadataMaps::Annotation, ..flux("helm.sh/resource-policy", &[("keep", KEPT)]) },
-    free("helm.sh/hook", WordEffect::HeldBack(HOOK)),
-    free("helm.sh/hook-weight", HOOKS_ONLY),
-    free("helm.sh/hook-delete-policy", HOOKS_ONLY),
-    free("helm.sh/hook-output-log-policy", HOOKS_ONLY),
-    exact("client.lifecycle.config.k8s.io/deletion", &[("detach", KEPT)], UNREAD),
-    exact("client.lifecycle.config.k8s.io/mutation", &[("ignore", ONCE)], UNREAD),
-    exact("cli-utils.sigs.k8s.io/on-remove", &[("keep", KEPT)], UNREAD),
-    free("config.kubernetes.io/depends-on", WordEffect::Same(annotations::DEPENDS_ON)),
-    exact("kapp.k14s.io/delete-strategy", &[("orphan", KEPT), ("", DEFAULT)], UNREAD),
-    free("kapp.k14s.io/noop", LEFT),
-    free("kapp.k14s.io/exists", LEFT),
-    exact("kapp.k14s.io/update-strategy", &[("skip", ONCE)], DEFAULT),
-    free("kapp.k14s.io/create-strategy", WordEffect::Ignored("`adopt` of the source says that")),
-    free(
+    flux_word(
+        SUBSTITUTE_ANNOTATION,
+        &[
+            ("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")),
+            ("enabled", DEFAULT_BEHAVIOUR),
+        ],
+    ),
+    label_word("kustomize.toolkit.fluxcd.io/name", OWNER_MARK),
+    label_word("kustomize.toolkit.fluxcd.io/namespace", OWNER_MARK),
+    any_value_word("kustomize.toolkit.fluxcd.io/checksum", OWNER_MARK),
+    label_word("helm.toolkit.fluxcd.io/name", OWNER_MARK),
+    label_word("helm.toolkit.fluxcd.io/namespace", OWNER_MARK),
+    flux_word("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT_BEHAVIOUR)]),
+    label_word("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
+    any_value_word("event.toolkit.fluxcd.io/", WordEffect::Ignored("only appears in Flux's events")),
+    flux_word("fluxcd.controlplane.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
+    flux_word(
+        "fluxcd.controlplane.io/reconcile",
+        &[("disabled", LEAVE_ALONE), ("enabled", DEFAULT_BEHAVIOUR)],
+    ),
+    ToolWord { place: MetadataMaps::Annotation, ..flux_word("helm.sh/resource-policy", &[("keep", KEEP)]) },
+    any_value_word("helm.sh/hook", WordEffect::HeldBack(HOOK_REASON)),
+    any_value_word("helm.sh/hook-weight", HOOKS_ONLY),
+    any_value_word("helm.sh/hook-delete-policy", HOOKS_ONLY),
+    any_value_word("helm.sh/hook-output-log-policy", HOOKS_ONLY),
+    exact_word("client.lifecycle.config.k8s.io/deletion", &[("detach", KEEP)], NOT_UNDERSTOOD),
+    exact_word("client.lifecycle.config.k8s.io/mutation", &[("ignore", APPLY_ONCE)], NOT_UNDERSTOOD),
+    exact_word("cli-utils.sigs.k8s.io/on-remove", &[("keep", KEEP)], NOT_UNDERSTOOD),
+    any_value_word("config.kubernetes.io/depends-on", WordEffect::Same(annotations::DEPENDS_ON)),
+    exact_word("kapp.k14s.io/delete-strategy", &[("orphan", KEEP), ("", DEFAULT_BEHAVIOUR)], NOT_UNDERSTOOD),
+    any_value_word("kapp.k14s.io/noop", LEAVE_ALONE),
+    any_value_word("kapp.k14s.io/exists", LEAVE_ALONE),
+    exact_word("kapp.k14s.io/update-strategy", &[("skip", APPLY_ONCE)], DEFAULT_BEHAVIOUR),
+    any_value_word("kapp.k14s.io/create-strategy", WordEffect::Ignored("use `adopt` of the source")),
+    any_value_word(
         "kapp.k14s.io/owned-for-deletion",
-        WordEffect::Ignored("asks for what controllers make to be deleted"),
+        WordEffect::Ignored("asks to delete what controllers create"),
     ),
 ];
 
 /// The annotation that says that `${VAR}` in an object is meant as it stands.
-pub(in crate::engine) const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+pub(in crate::engine) const SUBSTITUTE_ANNOTATION: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
-    ("Prune=false", KEPT),
-    ("Prune=confirm", CONFIRMED),
-    ("Prune=true", DEFAULT),
+    ("Prune=false", KEEP),
+    ("Prune=confirm", KEEP_UNTIL_CONFIRMED),
+    ("Prune=true", DEFAULT_BEHAVIOUR),
     // It speaks of the end of the whole Application. Of a doubt about a deletion the object has the
     // benefit.
-    ("Delete=false", KEPT),
-    ("Delete=confirm", CONFIRMED),
-    ("Delete=true", DEFAULT),
+    ("Delete=false", KEEP),
+    ("Delete=confirm", KEEP_UNTIL_CONFIRMED),
+    ("Delete=true", DEFAULT_BEHAVIOUR),
     ("Force=true", WordEffect::Recreate),
-    ("Force=false", DEFAULT),
-    ("Replace=true", WordEffect::Ignored("a server-side apply needs no replacing")),
-    ("Replace=false", DEFAULT),
-    ("ServerSideApply=true", DEFAULT),
+    ("Force=false", DEFAULT_BEHAVIOUR),
+    ("Replace=true", WordEffect::Ignored("server-side apply needs no replace")),
+    ("Replace=false", DEFAULT_BEHAVIOUR),
+    ("ServerSideApply=true", DEFAULT_BEHAVIOUR),
     ("ServerSideApply=false", WordEffect::Ignored("everything is applied by the server")),
-    ("ClientSideApplyMigration=true", DEFAULT),
-    ("ClientSideApplyMigration=false", WordEffect::Ignored("what kubectl has set is always taken over")),
-    ("Validate=true", DEFAULT),
+    ("ClientSideApplyMigration=true", DEFAULT_BEHAVIOUR),
+    ("ClientSideApplyMigration=false", WordEffect::Ignored("fields that kubectl set are always taken over")),
+    ("Validate=true", DEFAULT_BEHAVIOUR),
     ("Validate=false", WordEffect::Ignored("the API server checks everything")),
-    ("SkipDryRunOnMissingResource=true", DEFAULT),
-    ("SkipDryRunOnMissingResource=false", DEFAULT),
-    ("ApplyOutOfSyncOnly=true", DEFAULT),
-    ("ApplyOutOfSyncOnly=false", DEFAULT),
-    ("PruneLast=true", DEFAULT),
-    ("PruneLast=false", DEFAULT),
-    ("PrunePropagationPolicy=foreground", DEFAULT),
-    ("PrunePropagationPolicy=background", DEFAULT),
+    ("SkipDryRunOnMissingResource=true", DEFAULT_BEHAVIOUR),
+    ("SkipDryRunOnMissingResource=false", DEFAULT_BEHAVIOUR),
+    ("ApplyOutOfSyncOnly=true", DEFAULT_BEHAVIOUR),
+    ("ApplyOutOfSyncOnly=false", DEFAULT_BEHAVIOUR),
+    ("PruneLast=true", DEFAULT_BEHAVIOUR),
+    ("PruneLast=false", DEFAULT_BEHAVIOUR),
+    ("PrunePropagationPolicy=foreground", DEFAULT_BEHAVIOUR),
+    ("PrunePropagationPolicy=background", DEFAULT_BEHAVIOUR),
     ("CreateNamespace=true", WordEffect::Ignored("a namespace is created by its own manifest")),
-    ("CreateNamespace=false", DEFAULT),
-    ("FailOnSharedResource=true", DEFAULT),
-    ("FailOnSharedResource=false", DEFAULT),
-    ("RespectIgnoreDifferences=true", WordEffect::Ignored("`rhumb.dev/ignore-fields` says that")),
-    ("RespectIgnoreDifferences=false", DEFAULT),
-    ("", DEFAULT),
+    ("CreateNamespace=false", DEFAULT_BEHAVIOUR),
+    ("FailOnSharedResource=true", DEFAULT_BEHAVIOUR),
+    ("FailOnSharedResource=false", DEFAULT_BEHAVIOUR),
+    ("RespectIgnoreDifferences=true", WordEffect::Ignored("use `rhumb.dev/ignore-fields`")),
+    ("RespectIgnoreDifferences=false", DEFAULT_BEHAVIOUR),
+    ("", DEFAULT_BEHAVIOUR),
 ];
 
-const fn exact(
+const fn exact_word(
     key: &'static str,
     values: &'static [(&'static str, WordEffect)],
     otherwise: WordEffect,
@@ -206,27 +223,31 @@ const fn list(
     values: &'static [(&'static str, WordEffect)],
     otherwise: WordEffect,
 ) -> ToolWord {
-    ToolWord { spelling: ValueMatch::List, ..exact(key, values, otherwise) }
+    ToolWord { spelling: ValueMatch::List, ..exact_word(key, values, otherwise) }
 }
 
 /// Returns a word of which any value means the same.
-const fn free(key: &'static str, meaning: WordEffect) -> ToolWord {
-    exact(key, &[], meaning)
+const fn any_value_word(key: &'static str, meaning: WordEffect) -> ToolWord {
+    exact_word(key, &[], meaning)
 }
 
-const fn label(key: &'static str, meaning: WordEffect) -> ToolWord {
-    ToolWord { place: MetadataMaps::Label, ..free(key, meaning) }
+const fn label_word(key: &'static str, meaning: WordEffect) -> ToolWord {
+    ToolWord { place: MetadataMaps::Label, ..any_value_word(key, meaning) }
 }
 
 /// Flux reads its words from labels too, in any case.
-const fn flux(key: &'static str, values: &'static [(&'static str, WordEffect)]) -> ToolWord {
-    ToolWord { place: MetadataMaps::Either, spelling: ValueMatch::AnyCase, ..exact(key, values, UNREAD) }
+const fn flux_word(key: &'static str, values: &'static [(&'static str, WordEffect)]) -> ToolWord {
+    ToolWord {
+        place: MetadataMaps::Either,
+        spelling: ValueMatch::AnyCase,
+        ..exact_word(key, values, NOT_UNDERSTOOD)
+    }
 }
 
 impl ToolWord {
     /// Finds the word of a key.
     pub fn of(key: &str) -> Option<&'static Self> {
-        WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
+        TOOL_WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
     }
 
     /// Returns each part of a value with its meaning. Where the tool does not look, nothing is
@@ -286,12 +307,12 @@ pub(in crate::engine) fn objection(
 ) -> Option<(String, &'static str)> {
     let Some(word) = ToolWord::of(key) else {
         return is_reserved(key)
-            .then(|| ("is not understood".to_owned(), "take it out, or say it in a word of rhumb.dev"));
+            .then(|| ("is not understood".to_owned(), "remove it, or use an annotation of rhumb.dev"));
     };
     let hint = if word.key.ends_with("/hook") {
-        "take it out of what is followed, or take the annotation away to have it applied like any other object"
+        "remove the object from the source, or remove the annotation to apply it like any other object"
     } else {
-        "write it as its tool reads it, or take it out"
+        "write it as its tool reads it, or remove it"
     };
     let parts = word.read(carrier, value);
     parts.into_iter().find_map(|(part, meaning)| match meaning {
@@ -325,11 +346,11 @@ impl ToolRequests {
             let Some(word) = ToolWord::of(key) else { continue };
             for (_, meaning) in word.read(carrier, value) {
                 match meaning {
-                    WordEffect::Keep(keep) => asks.keep = asks.keep.stricter(keep),
+                    WordEffect::Keep(keep) => asks.keep = asks.keep.strictest(keep),
                     WordEffect::Leave(reconcile) => asks.leave(reconcile, word.key),
                     WordEffect::Recreate => asks.recreates = true,
                     WordEffect::HeldBack(_) if word.is_about_deletion() => {
-                        asks.keep = asks.keep.stricter(KeepPolicy::Confirm);
+                        asks.keep = asks.keep.strictest(KeepPolicy::Confirm);
                     }
                     WordEffect::Same(_) | WordEffect::Ignored(_) | WordEffect::HeldBack(_) => {}
                 }
@@ -341,9 +362,9 @@ impl ToolRequests {
     fn read_ours(&mut self, carrier: MetadataMap, key: &str, value: &str) {
         match (carrier, key, value) {
             (MetadataMap::Label, ..) => {}
-            (_, annotations::PRUNE, "never") => self.keep = self.keep.stricter(KeepPolicy::Asked),
-            (_, annotations::PRUNE, "first") => self.keep = self.keep.stricter(KeepPolicy::First),
-            (_, annotations::PRUNE, _) => self.keep = self.keep.stricter(KeepPolicy::Confirm),
+            (_, annotations::PRUNE, "never") => self.keep = self.keep.strictest(KeepPolicy::Asked),
+            (_, annotations::PRUNE, "first") => self.keep = self.keep.strictest(KeepPolicy::First),
+            (_, annotations::PRUNE, _) => self.keep = self.keep.strictest(KeepPolicy::Confirm),
             (_, annotations::RECONCILE, "disabled") => {
                 self.leave(ReconcilePolicy::Disabled, annotations::RECONCILE);
             }
@@ -355,7 +376,7 @@ impl ToolRequests {
     /// Notes who is to be left alone, which is not pruned either.
     fn leave(&mut self, reconcile: ReconcilePolicy, word: &'static str) {
         if reconcile == ReconcilePolicy::Disabled {
-            self.keep = self.keep.stricter(KeepPolicy::Asked);
+            self.keep = self.keep.strictest(KeepPolicy::Asked);
         }
         if self.reconcile != ReconcilePolicy::Disabled {
             (self.reconcile, self.left_by) = (reconcile, Some(word));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::{GroupKind, at, text_at};
+use crate::object::{GroupKind, text_at, value_at};
 
 /// A count or a share, as Kubernetes' `IntOrString`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,22 +20,22 @@ impl CountOrPercent {
         }
     }
 
-    fn down(self, all: u32) -> u32 {
+    fn round_down(self, all: u32) -> u32 {
         match self {
             Self::Count(count) => count,
-            Self::Percent(share) => part(all, share, 0),
+            Self::Percent(share) => scale_part(all, share, 0),
         }
     }
 
-    fn up(self, all: u32) -> u32 {
+    fn round_up(self, all: u32) -> u32 {
         match self {
             Self::Count(count) => count,
-            Self::Percent(share) => part(all, share, 99),
+            Self::Percent(share) => scale_part(all, share, 99),
         }
     }
 }
 
-fn part(all: u32, share: u32, round: u64) -> u32 {
+fn scale_part(all: u32, share: u32, round: u64) -> u32 {
     u32::try_from((u64::from(all) * u64::from(share) + round) / 100).unwrap_or(u32::MAX)
 }
 
@@ -70,23 +70,24 @@ impl UpdateStrategy {
             }
             "DaemonSet" => daemon_set(content),
             "StatefulSet" => PodReplacement::Stepping(
-                rolling(content, "updateStrategy", "maxUnavailable").unwrap_or(CountOrPercent::Count(1)),
+                rolling_parameter(content, "updateStrategy", "maxUnavailable")
+                    .unwrap_or(CountOrPercent::Count(1)),
             ),
             _ => PodReplacement::Still,
         })
     }
 
     /// Returns the most pods that it takes down at a time, of so many.
-    pub fn may_lose(self, replicas: u32) -> u32 {
+    pub fn max_loss(self, replicas: u32) -> u32 {
         match self.0 {
             PodReplacement::Still => 0,
             PodReplacement::All => replicas,
             // `ResolveFenceposts` of the Deployment controller: both may not be zero.
-            PodReplacement::Surging(unavailable, surge) => match unavailable.down(replicas) {
-                0 if surge.up(replicas) == 0 => replicas.min(1),
+            PodReplacement::Surging(unavailable, surge) => match unavailable.round_down(replicas) {
+                0 if surge.round_up(replicas) == 0 => replicas.min(1),
                 unavailable => unavailable.min(replicas),
             },
-            PodReplacement::Stepping(unavailable) => unavailable.up(replicas).min(replicas),
+            PodReplacement::Stepping(unavailable) => unavailable.round_up(replicas).min(replicas),
         }
     }
 
@@ -97,7 +98,7 @@ impl UpdateStrategy {
 }
 
 fn deployment(content: &Value) -> PodReplacement {
-    if at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
+    if value_at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
         return PodReplacement::Still;
     }
     if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
@@ -105,22 +106,22 @@ fn deployment(content: &Value) -> PodReplacement {
     }
     // The API's defaults.
     let quarter = CountOrPercent::Percent(25);
-    let share = |key| rolling(content, "strategy", key).unwrap_or(quarter);
+    let share = |key| rolling_parameter(content, "strategy", key).unwrap_or(quarter);
     PodReplacement::Surging(share("maxUnavailable"), share("maxSurge"))
 }
 
 fn daemon_set(content: &Value) -> PodReplacement {
     // With a surge the API allows none to be unavailable.
-    let surge = rolling(content, "updateStrategy", "maxSurge");
-    match rolling(content, "updateStrategy", "maxUnavailable") {
+    let surge = rolling_parameter(content, "updateStrategy", "maxSurge");
+    match rolling_parameter(content, "updateStrategy", "maxUnavailable") {
         Some(unavailable) => PodReplacement::Stepping(unavailable),
-        None if surge.is_some_and(|surge| surge.up(100) > 0) => PodReplacement::Still,
+        None if surge.is_some_and(|surge| surge.round_up(100) > 0) => PodReplacement::Still,
         None => PodReplacement::Stepping(CountOrPercent::Count(1)),
     }
 }
 
-fn rolling(content: &Value, strategy: &str, key: &str) -> Option<CountOrPercent> {
-    CountOrPercent::read(at(content, &["spec", strategy, "rollingUpdate", key]))
+fn rolling_parameter(content: &Value, strategy: &str, key: &str) -> Option<CountOrPercent> {
+    CountOrPercent::read(value_at(content, &["spec", strategy, "rollingUpdate", key]))
 }
 
 #[cfg(test)]
@@ -133,7 +134,7 @@ mod tests {
     fn a_strategy_takes_down_as_many_as_its_controller_does() {
         fn check(kind: &str, spec: &Value, replicas: u32, expected: u32) {
             let strategy = UpdateStrategy::of(&GroupKind::new("apps", kind), &json!({ "spec": spec }));
-            assert_eq!(strategy.may_lose(replicas), expected, "{kind} {spec} {replicas}");
+            assert_eq!(strategy.max_loss(replicas), expected, "{kind} {spec} {replicas}");
         }
         let rolling = |strategy: &str, unavailable: Value, surge: Value| json!({ strategy: { "rollingUpdate": { "maxUnavailable": unavailable, "maxSurge": surge } } });
         check("Deployment", &json!({}), 3, 0);

@@ -15,10 +15,10 @@ use crate::object::{ErrorClass, GroupKind, ObjectId};
 pub type WatcherId = usize;
 
 /// The watcher that there always is: rhumb by its own account, over the whole cluster.
-pub const OWN: WatcherId = 0;
+pub const OWN_WATCHER: WatcherId = 0;
 
 /// The state of a kind where a watcher does not look.
-static OUTSIDE: LazyLock<KindState> = LazyLock::new(|| {
+static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
     let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
     KindState::Blind(why.into(), ErrorClass::Forbidden)
 });
@@ -36,14 +36,14 @@ pub struct WatchScope {
 
 impl WatchScope {
     /// Returns a watcher's list of the whole cluster.
-    pub fn whole(watcher: WatcherId, kind: &GroupKind) -> Self {
+    pub fn whole_cluster(watcher: WatcherId, kind: &GroupKind) -> Self {
         Self { watcher, kind: kind.clone(), namespace: None }
     }
 }
 
 impl From<&GroupKind> for WatchScope {
     fn from(kind: &GroupKind) -> Self {
-        Self::whole(OWN, kind)
+        Self::whole_cluster(OWN_WATCHER, kind)
     }
 }
 
@@ -71,7 +71,7 @@ impl WatcherState {
             return self.whole.get(kind);
         };
         if !namespaces.contains(namespace) {
-            return Some(&OUTSIDE);
+            return Some(&OUTSIDE_STATE);
         }
         self.whole.get(kind).or_else(|| self.parts.get(namespace)?.get(kind))
     }
@@ -116,7 +116,7 @@ impl WatcherState {
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct WatcherSet {
     all: Vec<WatcherState>,
-    /// The watcher that shows an object which [`OWN`] does not show.
+    /// The watcher that shows an object which [`OWN_WATCHER`] does not show.
     shown_by: HashMap<ObjectId, WatcherId>,
     /// The objects known when a list began, and not shown by it yet.
     relisting: HashMap<WatchScope, HashSet<ObjectId>>,
@@ -136,7 +136,7 @@ impl WatcherSet {
     }
 
     /// Strikes an object off what a list has to show; returns whether one that goes on had it.
-    fn strike(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
+    fn remove_expected(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
         if self.relisting.is_empty() {
             return false;
         }
@@ -158,20 +158,20 @@ impl WatcherSet {
     }
 
     /// Returns who shows an object that is shown.
-    pub(in crate::engine) fn shower_of(&self, id: &ObjectId) -> WatcherId {
-        self.shown_by.get(id).copied().unwrap_or(OWN)
+    pub(in crate::engine) fn observer_of(&self, id: &ObjectId) -> WatcherId {
+        self.shown_by.get(id).copied().unwrap_or(OWN_WATCHER)
     }
 
     /// Notes that a watcher shows an object from now on.
-    pub(in crate::engine) fn shown_by(&mut self, watcher: WatcherId, id: &ObjectId) {
-        let before = self.shower_of(id);
+    pub(in crate::engine) fn set_observer(&mut self, watcher: WatcherId, id: &ObjectId) {
+        let before = self.observer_of(id);
         if before == watcher {
             return;
         }
         // Else the end of its list would take away what another one shows.
-        self.strike(before, id);
+        self.remove_expected(before, id);
         match watcher {
-            OWN => self.shown_by.remove(id),
+            OWN_WATCHER => self.shown_by.remove(id),
             other => self.shown_by.insert(id.clone(), other),
         };
     }
@@ -192,30 +192,30 @@ impl Engine {
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
-    pub fn informer(&mut self, listing: impl Into<WatchScope>, state: KindState) {
+    pub fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
         let listing = listing.into();
         let known = self.watchers.all.get_mut(listing.watcher);
         if known.is_some_and(|watcher| watcher.take(&listing, state)) {
-            self.kinds_changed();
+            self.mark_changed_kinds();
         }
     }
 
     /// The server does not have a kind: there is nothing of it that anybody could be shown.
-    pub fn absent(&mut self, kind: &GroupKind) {
+    pub fn set_kind_absent(&mut self, kind: &GroupKind) {
         for watcher in 0..self.watchers.all.len() {
-            self.informer(WatchScope::whole(watcher, kind), KindState::Absent);
+            self.set_informer_state(WatchScope::whole_cluster(watcher, kind), KindState::Absent);
         }
     }
 
     /// Returns whether the informers of a source look into a namespace.
-    pub fn looks_into(&self, source: SourceId, namespace: &str) -> bool {
+    pub fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
         let watcher = self.watchers.all.get(self.sources[source].watcher);
         let namespaces = watcher.and_then(|watcher| watcher.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
     }
 
     /// Notes that a list has begun, where nothing is known of it.
-    pub(in crate::engine) fn begins_to_list(&mut self, listing: &WatchScope) {
+    pub(in crate::engine) fn begin_listing(&mut self, listing: &WatchScope) {
         if let Some(watcher) = self.watchers.all.get_mut(listing.watcher)
             && watcher.state_of(&listing.kind, listing.namespace.as_deref()).is_none()
         {
@@ -227,23 +227,23 @@ impl Engine {
     /// it, else that of the source that brought its content. None where there is none of these.
     pub fn watcher_of(&self, id: &ObjectId) -> Option<WatcherId> {
         if self.watchers.all.len() == 1 {
-            return Some(OWN);
+            return Some(OWN_WATCHER);
         }
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let shown = || self.live.contains_key(id).then(|| self.watchers.shower_of(id));
-        let brought = || entry.and_then(|entry| entry.brought_by());
+        let shown = || self.live.contains_key(id).then(|| self.watchers.observer_of(id));
+        let brought = || entry.and_then(|entry| entry.accepted_source());
         let of = |source: SourceId| self.sources[source].watcher;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
     }
 
     /// Returns the source with whose rights an object is read and written: the one that wants it,
     /// else the one that has it, else the one that brought its content.
-    pub fn acting_for(&self, id: &ObjectId) -> Option<SourceId> {
+    pub fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let having = || self.shown(id).and_then(|live| self.source_of(live));
-        wanting.or_else(having).or_else(|| entry?.brought_by())
+        let having = || self.live_object(id).and_then(|live| self.source_of(live));
+        wanting.or_else(having).or_else(|| entry?.accepted_source())
     }
 
     /// Returns whether not all sources are watched by the same one.
@@ -291,11 +291,11 @@ impl Engine {
     }
 
     /// Returns whether an object would be shown, were it there and ours.
-    pub(in crate::engine) fn would_be_shown(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_observable(&self, id: &ObjectId) -> bool {
         matches!(self.listing_state(id), Some(KindState::Synced | KindState::Absent))
     }
 
-    /// As [`Engine::would_be_shown`], by one watcher.
+    /// As [`Engine::is_observable`], by one watcher.
     #[cfg(test)]
     pub(in crate::engine) fn would_be_shown_by(&self, watcher: WatcherId, id: &ObjectId) -> bool {
         let state = self.watchers.all[watcher].state_of(&id.group_kind(), id.namespace());
@@ -319,12 +319,12 @@ impl Engine {
 
     /// Returns whether it is another watcher that shows an object.
     pub(in crate::engine) fn is_shown_by_another(&self, watcher: WatcherId, id: &ObjectId) -> bool {
-        self.live.contains_key(id) && self.watchers.shower_of(id) != watcher
+        self.live.contains_key(id) && self.watchers.observer_of(id) != watcher
     }
 
     /// Strikes an object off what a watcher's list has to show; returns whether one that goes on
     /// had it.
-    pub(in crate::engine) fn struck(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
-        self.watchers.strike(watcher, id)
+    pub(in crate::engine) fn remove_expected(&mut self, watcher: WatcherId, id: &ObjectId) -> bool {
+        self.watchers.remove_expected(watcher, id)
     }
 }

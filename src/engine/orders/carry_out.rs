@@ -12,14 +12,14 @@ use crate::engine::orders::intents::Acknowledgement;
 use crate::engine::orders::order::{Order, OrderVerb};
 use crate::engine::rollout::ledger::Unit;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
-use crate::engine::rollout::step_overlay::under;
+use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, Overlay};
 use crate::object::{ContentHash, ObjectId};
 
 /// The number of acknowledgements kept, besides those of orders and intents that still stand.
-const MOST: usize = 50;
+const MAX_ACKNOWLEDGEMENTS: usize = 50;
 
 /// The answer to an order.
 pub(in crate::engine) enum OrderAnswer {
@@ -34,8 +34,8 @@ impl Engine {
     /// Takes over the orders that stand in the orders object of a source.
     pub fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
         for id in orders.iter().map(|order| &order.object) {
-            if self.live(id).is_some() {
-                self.object_changed(id);
+            if self.informer_object(id).is_some() {
+                self.note_object_change(id);
             }
         }
         self.orders.given.insert(source, orders);
@@ -69,7 +69,9 @@ impl Engine {
         self.orders.misplaced.retain(is_there);
         let mut new = Vec::new();
         for (id, text) in found {
-            let Some(source) = self.live(&id).and_then(|live| self.source_of(live)) else { continue };
+            let Some(source) = self.informer_object(&id).and_then(|live| self.source_of(live)) else {
+                continue;
+            };
             if self.orders.misplaced.get(&id) != Some(&text) {
                 self.orders.misplaced.insert(id.clone(), text);
                 new.push((source, id));
@@ -79,18 +81,18 @@ impl Engine {
     }
 
     /// Returns the order about the rollout of this content.
-    pub(in crate::engine) fn promotion(
+    pub(in crate::engine) fn promotion_request(
         &self,
         id: &ObjectId,
         desired: &DesiredObject,
         live: &LiveObject,
     ) -> PromotionRequest {
         // The object's own annotations are anybody's who may write it.
-        let Some((source, _)) = self.entry(id).and_then(ObjectEntry::want) else {
+        let Some((source, _)) = self.entry(id).and_then(ObjectEntry::wanted_content) else {
             return PromotionRequest::None;
         };
         let orders = self.orders.given.get(&source).into_iter().flatten();
-        let step = under(live).and_then(Overlay::step);
+        let step = live_overlay(live).and_then(Overlay::step);
         let mut found = PromotionRequest::None;
         for order in orders.filter(|order| order.object == *id) {
             match order.verb {
@@ -118,10 +120,14 @@ impl Engine {
             _ => return false,
         };
         let id = &order.object;
-        let wanted = self.entry(id).and_then(ObjectEntry::want);
+        let wanted = self.entry(id).and_then(ObjectEntry::wanted_content);
         wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
-            && self.shows(id, content)
-            && self.shown(id).and_then(under).and_then(Overlay::step).is_some_and(|step| step <= last)
+            && self.is_showing(id, content)
+            && self
+                .live_object(id)
+                .and_then(live_overlay)
+                .and_then(Overlay::step)
+                .is_some_and(|step| step <= last)
     }
 }
 
@@ -131,7 +137,7 @@ impl Engine {
     /// each turn.
     pub fn carry_out_orders(&mut self) {
         if self.carry_out_given() {
-            self.answer_states();
+            self.acknowledge_states();
         }
     }
 
@@ -149,15 +155,15 @@ impl Engine {
                     continue;
                 }
                 let knows_enough = match order.verb {
-                    OrderVerb::Confirm(_) => self.sees_what_waits(source),
-                    _ => self.knows_enough(source),
+                    OrderVerb::Confirm(_) => self.can_see_pending(source),
+                    _ => self.can_carry_out(source),
                 };
                 if !knows_enough {
                     self.orders.stale = true;
                     continue;
                 }
                 if let OrderAnswer::Now(words) = self.carry_out(source, &order) {
-                    self.carried_out(source, token, &order.object, &order.by, words);
+                    self.record_order_outcome(source, token, &order.object, &order.by, words);
                 }
             }
         }
@@ -169,7 +175,7 @@ impl Engine {
         match &order.verb {
             OrderVerb::Confirm(uids) => OrderAnswer::Now(self.confirm(source, id, uids)),
             // The rights over one source's orders must not reach another's.
-            _ if self.shown(id).is_none() || self.source_for(id) != Some(source) => {
+            _ if self.live_object(id).is_none() || self.source_for(id) != Some(source) => {
                 let name = &self.sources[source].name;
                 OrderAnswer::Now(format!("nothing was done: {id} is no object of source {name}"))
             }
@@ -186,7 +192,7 @@ impl Engine {
     }
 
     /// Tells what came of an order, and who gave it.
-    pub(in crate::engine) fn carried_out(
+    pub(in crate::engine) fn record_order_outcome(
         &mut self,
         source: SourceId,
         token: &Arc<str>,
@@ -197,15 +203,15 @@ impl Engine {
         if !by.is_empty() {
             words = format!("{words} (ordered by {by})");
         }
-        self.answer(source, token, &words);
+        self.acknowledge(source, token, &words);
         self.orders.done.push((source, id.clone(), words));
     }
 
     /// Only says what comes of it: the order itself lets the steps go on, and stands until they
     /// have.
     fn promote(&self, id: &ObjectId, content: ContentHash) -> String {
-        let step = self.shown(id).and_then(under).and_then(Overlay::step);
-        match step.filter(|_| self.shows(id, content)) {
+        let step = self.live_object(id).and_then(live_overlay).and_then(Overlay::step);
+        match step.filter(|_| self.is_showing(id, content)) {
             Some(step) => format!("promoted: {id} goes on from step {step}"),
             None => format!("nothing to promote: {id} is not stepping"),
         }
@@ -225,19 +231,20 @@ impl Engine {
             }
             (newer, older) => newer.or(older),
         };
-        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.asked_for(source, unit)) else {
+        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_wanted_contents(source, unit))
+        else {
             return format!("nothing to abort: no rollout of {id} is under way");
         };
-        let revision = unit.revision.short().to_owned();
+        let revision = unit.revision.short_name().to_owned();
         let words = format!("aborted: revision {revision} of {id} ({}) goes back", objects(&unit));
-        let cause = format!("revision {revision} aborted by {}", hand(by)).into();
+        let cause = format!("revision {revision} aborted by {}", actor_words(by)).into();
         self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
         words
     }
 
     /// Returns a unit with what the newest revision asks for, which may have changed since it was
     /// recorded by what needs no rollout. Only that can be rejected.
-    fn asked_for(&self, source: SourceId, mut unit: Unit) -> Unit {
+    fn with_wanted_contents(&self, source: SourceId, mut unit: Unit) -> Unit {
         let before = unit.clone();
         for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
             member.content = self.wanted_hash(source, id);
@@ -274,7 +281,7 @@ pub(in crate::engine) fn objects(unit: &Unit) -> String {
 }
 
 /// Returns whose hand it was, in words.
-pub(in crate::engine) fn hand(by: &str) -> &str {
+pub(in crate::engine) fn actor_words(by: &str) -> &str {
     if by.is_empty() { "hand" } else { by }
 }
 
@@ -306,11 +313,11 @@ impl Engine {
         }
         // An order that still stands would be carried out again if it were forgotten, so the
         // standing orders must be known.
-        let orders = self.orders.given.get(&source).filter(|_| self.knows_enough(source));
-        if let Some(orders) = orders.filter(|_| next.len() > MOST) {
+        let orders = self.orders.given.get(&source).filter(|_| self.can_carry_out(source));
+        if let Some(orders) = orders.filter(|_| next.len() > MAX_ACKNOWLEDGEMENTS) {
             let mut there = self.tokens(source);
             there.extend(orders.iter().map(|order| order.token.clone()));
-            let mut surplus = next.len() - MOST;
+            let mut surplus = next.len() - MAX_ACKNOWLEDGEMENTS;
             next.retain(|one| {
                 let goes = surplus > 0 && !there.contains(&one.token);
                 surplus -= usize::from(goes);
@@ -321,7 +328,7 @@ impl Engine {
     }
 
     /// The parent says something new.
-    pub(in crate::engine) fn inventory_updated(&mut self, source: SourceId) {
+    pub(in crate::engine) fn note_inventory_change(&mut self, source: SourceId) {
         self.orders.stale = true;
         let Some(inventory) = &self.sources[source].inventory else { return };
         let told = |answer: &Acknowledgement| inventory.acknowledged.contains(answer);

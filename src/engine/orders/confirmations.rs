@@ -12,7 +12,7 @@ use crate::engine::{LiveObject, SourceState, Uid};
 use crate::object::ObjectId;
 
 /// The maximum number of confirmed deletions in an inventory: 150 kB of it.
-const MOST_RECORDED: usize = 4000;
+const MAX_RECORDED_CONFIRMATIONS: usize = 4000;
 
 impl Engine {
     /// Confirms the deletion of those of these incarnations that the source has and wants no more,
@@ -24,7 +24,7 @@ impl Engine {
         uids: &BTreeSet<Uid>,
     ) -> String {
         let waits = |id: &&ObjectId| {
-            let live = self.live(id).filter(|live| self.source_of(live) == Some(source));
+            let live = self.informer_object(id).filter(|live| self.source_of(live) == Some(source));
             live.is_some_and(|live| uids.contains(&live.uid))
         };
         let found: Vec<ObjectId> = self.unwanted.iter().filter(waits).cloned().collect();
@@ -35,11 +35,11 @@ impl Engine {
             );
         }
         let new: BTreeSet<Uid> =
-            found.iter().filter_map(|id| self.live(id)).map(|live| live.uid.clone()).collect();
+            found.iter().filter_map(|id| self.informer_object(id)).map(|live| live.uid.clone()).collect();
         let all = self.recorded_confirmations(source).union(&new).count();
-        if all > MOST_RECORDED {
+        if all > MAX_RECORDED_CONFIRMATIONS {
             return format!(
-                "nothing was confirmed: more than {MOST_RECORDED} deletions of {name} would be under way at a time"
+                "nothing was confirmed: more than {MAX_RECORDED_CONFIRMATIONS} deletions of {name} would be under way at a time"
             );
         }
         let first = found.iter().find(|id| *id == first).unwrap_or(&found[0]).clone();
@@ -48,7 +48,7 @@ impl Engine {
         state.confirming.extend(new);
         let left = uids.len() - found.len();
         let rest =
-            if left == 0 { String::new() } else { format!("; {left} of those named do not wait for it") };
+            if left == 0 { String::new() } else { format!("; {left} of the given ones are not pending") };
         let words = match found.len() - 1 {
             0 => format!("the deletion of {first}"),
             1 => format!("the deletions of {first} and 1 other"),
@@ -89,7 +89,7 @@ impl Engine {
         let mut all = self.recorded_confirmations(source);
         if !all.is_empty() {
             let of_source = |live: &&LiveObject| self.source_of(live) == Some(source);
-            let unwanted = self.unwanted.iter().filter_map(|id| self.live(id)).filter(of_source);
+            let unwanted = self.unwanted.iter().filter_map(|id| self.informer_object(id)).filter(of_source);
             let unwanted: BTreeSet<&Uid> = unwanted.map(|live| &live.uid).collect();
             all.retain(|uid| unwanted.contains(uid));
         }
@@ -106,7 +106,7 @@ impl Engine {
         if !self.sources.iter().any(may_be) {
             return;
         }
-        let Some(uid) = self.live(id).map(|live| live.uid.clone()) else { return };
+        let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) else { return };
         for state in &mut self.sources {
             let recorded =
                 state.inventory.as_ref().is_some_and(|inventory| inventory.confirmed.contains(&uid));
@@ -120,7 +120,7 @@ impl Engine {
 
     /// The parent says something new: what is recorded is not to be written down any more, and what
     /// it says of an object that is wanted does not count.
-    pub(in crate::engine) fn confirmations_read(&mut self, source: SourceId) {
+    pub(in crate::engine) fn drop_recorded_confirmations(&mut self, source: SourceId) {
         let state = &mut self.sources[source];
         let Some(inventory) = &state.inventory else { return };
         state.confirming.retain(|uid| !inventory.confirmed.contains(uid));
@@ -131,18 +131,19 @@ impl Engine {
         let recorded = inventory.confirmed.clone();
         let is_wanted =
             |id: &ObjectId| self.entry(id).is_some_and(|entry: &ObjectEntry| !entry.wants.is_empty());
-        let came_back = self.all_live().filter(|(id, live)| recorded.contains(&live.uid) && is_wanted(id));
+        let came_back =
+            self.informer_objects().filter(|(id, live)| recorded.contains(&live.uid) && is_wanted(id));
         let came_back: Vec<Uid> = came_back.map(|(_, live)| live.uid.clone()).collect();
         self.sources[source].withdrawn.extend(came_back);
     }
 
     /// Returns whether all that a source has was listed, so that it is known what waits for its
     /// deletion.
-    pub(in crate::engine) fn sees_what_waits(&self, source: SourceId) -> bool {
+    pub(in crate::engine) fn can_see_pending(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         state.is_whole()
             && state.head.is_some()
             && state.inventory.is_some()
-            && self.held_kinds(source).all(|kind| self.is_synced(source, kind))
+            && self.listed_kinds(source).all(|kind| self.is_synced(source, kind))
     }
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::orders::order::{LONGEST_TOKEN, cut};
+use crate::engine::orders::order::{MAX_ORDER_TOKEN_BYTES, truncate};
 
 /// The longest reason in bytes that is told: it is written by whoever may annotate an object.
-const LONGEST_REASON: usize = 256;
+const MAX_PAUSE_REASON_BYTES: usize = 256;
 
 /// The longest outcome in bytes: the parent says some hundred of them beside all else.
-const LONGEST_OUTCOME: usize = 512;
+const MAX_OUTCOME_BYTES: usize = 512;
 
 /// The maximum number of acknowledgements that are read: more than the present orders, pauses and
 /// holds, and those before.
-const MOST_ACKNOWLEDGED: usize = 300;
+const MAX_ACKNOWLEDGED: usize = 300;
 
 /// The intents of people for one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl ObjectIntents {
             misplaced: order
                 .map(str::trim)
                 .filter(|text| !text.is_empty())
-                .map(|text| cut(text, LONGEST_TOKEN).into()),
+                .map(|text| truncate(text, MAX_ORDER_TOKEN_BYTES).into()),
             paused: paused.and_then(PauseIntent::parse),
             hold: hold.and_then(HoldIntent::parse),
         };
@@ -68,7 +68,10 @@ impl PauseIntent {
     /// Reads `<token> [reason]`.
     pub fn parse(text: &str) -> Option<Self> {
         let (token, reason) = first_word(text)?;
-        Some(Self { token: cut(token, LONGEST_TOKEN).into(), reason: cut(reason, LONGEST_REASON).into() })
+        Some(Self {
+            token: truncate(token, MAX_ORDER_TOKEN_BYTES).into(),
+            reason: truncate(reason, MAX_PAUSE_REASON_BYTES).into(),
+        })
     }
 }
 
@@ -78,8 +81,8 @@ impl HoldIntent {
         let (token, rest) = first_word(text)?;
         let (until, reason) = first_word(rest).unwrap_or_default();
         let until = until.strip_prefix("until=").and_then(|time| time.parse().ok());
-        let token = cut(token, LONGEST_TOKEN).into();
-        Some(Self { token, until, reason: cut(reason, LONGEST_REASON).into() })
+        let token = truncate(token, MAX_ORDER_TOKEN_BYTES).into();
+        Some(Self { token, until, reason: truncate(reason, MAX_PAUSE_REASON_BYTES).into() })
     }
 }
 
@@ -102,7 +105,7 @@ pub struct Acknowledgement {
 impl Acknowledgement {
     /// One of bounded length.
     pub fn new(token: &Arc<str>, outcome: &str) -> Self {
-        Self { token: token.clone(), outcome: cut(outcome, LONGEST_OUTCOME).into() }
+        Self { token: token.clone(), outcome: truncate(outcome, MAX_OUTCOME_BYTES).into() }
     }
 
     /// Returns whether it is of a pause or a hold, whose token is written by whoever may annotate
@@ -122,9 +125,9 @@ impl Acknowledgement {
     pub fn parse_all(text: &str) -> Vec<Self> {
         let line = |line| {
             let (token, outcome) = first_word(line)?;
-            Some(Self::new(&cut(token, LONGEST_TOKEN).into(), outcome))
+            Some(Self::new(&truncate(token, MAX_ORDER_TOKEN_BYTES).into(), outcome))
         };
-        let mut all: Vec<Self> = text.lines().rev().filter_map(line).take(MOST_ACKNOWLEDGED).collect();
+        let mut all: Vec<Self> = text.lines().rev().filter_map(line).take(MAX_ACKNOWLEDGED).collect();
         all.reverse();
         all
     }

@@ -16,28 +16,28 @@ use crate::object::{ContentHash, ObjectId};
 
 /// The maximum number of standing orders of a source: each is remembered in the inventory, in at
 /// most half a kilobyte.
-pub(in crate::engine) const MOST_ORDERS: usize = 100;
+pub(in crate::engine) const MAX_ORDERS: usize = 100;
 
 /// The longest token in bytes: that of the command line has some 20.
-pub(in crate::engine) const LONGEST_TOKEN: usize = 64;
+pub(in crate::engine) const MAX_ORDER_TOKEN_BYTES: usize = 64;
 
 /// The longest order in bytes: names of objects have at most 253, and so has nearly every user's.
-const LONGEST_ORDER: usize = 2048;
+const MAX_ORDER_BYTES: usize = 2048;
 
 /// The maximum number of deletions that one order confirms: as many as an inventory lists.
-pub const MOST_CONFIRMED: usize = 2000;
+pub const MAX_CONFIRMED_PER_ORDER: usize = 2000;
 
 /// The longest uid in bytes: those of API servers have 36.
-const LONGEST_UID: usize = 64;
+const MAX_UID_BYTES: usize = 64;
 
 /// The longest confirmation in bytes: there is room for as many usual uids as it may name.
-const LONGEST_CONFIRMATION: usize = 96 << 10;
+const MAX_CONFIRMATION_BYTES: usize = 96 << 10;
 
 /// The longest argument in bytes: a hash in hexadecimal digits, and a step.
-const LONGEST_ARGUMENT: usize = 128;
+const MAX_ARGUMENT_BYTES: usize = 128;
 
 /// The longest name of a user in bytes that is told; of a longer one its beginning is.
-const LONGEST_USER: usize = 256;
+const MAX_USER_BYTES: usize = 256;
 
 /// The verb that confirms deletions.
 const CONFIRM: &str = "confirm";
@@ -95,7 +95,7 @@ impl OrderVerb {
                     _ => Self::Unknown(word.into()),
                 }
             }
-            other => Self::Unknown(cut(other, LONGEST_TOKEN).into()),
+            other => Self::Unknown(truncate(other, MAX_ORDER_TOKEN_BYTES).into()),
         }
     }
 }
@@ -128,7 +128,7 @@ pub fn order_text(
         object: object_word(object),
         argument: argument.to_owned(),
         uids: BTreeSet::new(),
-        by: cut(by, LONGEST_USER).to_owned(),
+        by: truncate(by, MAX_USER_BYTES).to_owned(),
         at: Some(at),
     })
 }
@@ -150,7 +150,7 @@ pub fn confirmation_text<'a>(
         object: object_word(object),
         argument: String::new(),
         uids: uids.into_iter().map(ToString::to_string).collect(),
-        by: cut(by, LONGEST_USER).to_owned(),
+        by: truncate(by, MAX_USER_BYTES).to_owned(),
         at: Some(at),
     })
 }
@@ -178,15 +178,15 @@ pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
             continue;
         }
         let read = match parse_order(key, text) {
-            Ok(_) if list.orders.len() == MOST_ORDERS => {
-                Err(format!("more than {MOST_ORDERS} orders stand at a time"))
+            Ok(_) if list.orders.len() == MAX_ORDERS => {
+                Err(format!("more than {MAX_ORDERS} orders stand at a time"))
             }
             read => read,
         };
         match read {
             Ok(order) => list.orders.push(order),
             Err(why) => {
-                list.why.get_or_insert_with(|| format!("{}: {why}", cut(key, LONGEST_TOKEN)));
+                list.why.get_or_insert_with(|| format!("{}: {why}", truncate(key, MAX_ORDER_TOKEN_BYTES)));
                 list.refused.push(key.clone());
             }
         }
@@ -195,23 +195,23 @@ pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
 }
 
 fn parse_order(key: &str, text: &str) -> Result<Order, String> {
-    if key.len() > LONGEST_TOKEN {
-        return Err(format!("a token has at most {LONGEST_TOKEN} bytes"));
+    if key.len() > MAX_ORDER_TOKEN_BYTES {
+        return Err(format!("a token has at most {MAX_ORDER_TOKEN_BYTES} bytes"));
     }
-    if text.len() > LONGEST_CONFIRMATION {
-        return Err(format!("a confirmation has at most {LONGEST_CONFIRMATION} bytes"));
+    if text.len() > MAX_CONFIRMATION_BYTES {
+        return Err(format!("a confirmation has at most {MAX_CONFIRMATION_BYTES} bytes"));
     }
     let read: OrderText = serde_json::from_str(text).map_err(|_| "it is no order".to_owned())?;
-    if text.len() > LONGEST_ORDER && read.verb != CONFIRM {
-        return Err(format!("an order has at most {LONGEST_ORDER} bytes"));
+    if text.len() > MAX_ORDER_BYTES && read.verb != CONFIRM {
+        return Err(format!("an order has at most {MAX_ORDER_BYTES} bytes"));
     }
-    if read.argument.len() > LONGEST_ARGUMENT {
-        return Err(format!("an argument has at most {LONGEST_ARGUMENT} bytes"));
+    if read.argument.len() > MAX_ARGUMENT_BYTES {
+        return Err(format!("an argument has at most {MAX_ARGUMENT_BYTES} bytes"));
     }
     let Some(object) = parse_object_word(&read.object) else {
         return Err("it names no object".to_owned());
     };
-    let by = cut(&read.by, LONGEST_USER).into();
+    let by = truncate(&read.by, MAX_USER_BYTES).into();
     let verb = match &*read.verb {
         CONFIRM => OrderVerb::Confirm(Arc::new(confirmed_uids(&read.uids)?)),
         verb => OrderVerb::parse(verb, &read.argument),
@@ -221,11 +221,11 @@ fn parse_order(key: &str, text: &str) -> Result<Order, String> {
 
 /// Returns the incarnations whose deletion an order confirms.
 fn confirmed_uids(uids: &BTreeSet<String>) -> Result<BTreeSet<Uid>, String> {
-    if uids.is_empty() || uids.len() > MOST_CONFIRMED {
-        return Err(format!("a confirmation names 1 to {MOST_CONFIRMED} uids"));
+    if uids.is_empty() || uids.len() > MAX_CONFIRMED_PER_ORDER {
+        return Err(format!("a confirmation names 1 to {MAX_CONFIRMED_PER_ORDER} uids"));
     }
     let is_uid = |uid: &&String| {
-        (1..=LONGEST_UID).contains(&uid.len()) && uid.bytes().all(|byte| byte.is_ascii_graphic())
+        (1..=MAX_UID_BYTES).contains(&uid.len()) && uid.bytes().all(|byte| byte.is_ascii_graphic())
     };
     if !uids.iter().all(|uid| is_uid(&uid)) {
         return Err("it names no uid".to_owned());
@@ -234,7 +234,7 @@ fn confirmed_uids(uids: &BTreeSet<String>) -> Result<BTreeSet<Uid>, String> {
 }
 
 /// Returns the beginning of a text, of at most so many bytes.
-pub(in crate::engine) fn cut(text: &str, most: usize) -> &str {
+pub(in crate::engine) fn truncate(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
@@ -266,7 +266,7 @@ mod tests {
         check("undo", " abc ", OrderVerb::Undo(Some("abc".into())));
         check("retry", "", OrderVerb::Retry);
         check("abort", "", OrderVerb::Abort);
-        let content = ContentHash::of_bytes(b"web");
+        let content = ContentHash::hash_bytes(b"web");
         check("promote", &format!("{content} 2"), OrderVerb::Promote(content, 2));
         check("promote-full", &content.to_string(), OrderVerb::PromoteFull(content));
         // The step and the content must be named, as the order may be carried out much later.
@@ -280,7 +280,7 @@ mod tests {
             let list = only(key, text);
             assert_eq!((list.orders, list.refused), (Vec::new(), vec![key.to_owned()]), "{expected}");
             let why = list.why.unwrap();
-            assert_eq!(why, format!("{}: {expected}", cut(key, LONGEST_TOKEN)));
+            assert_eq!(why, format!("{}: {expected}", truncate(key, MAX_ORDER_TOKEN_BYTES)));
         }
         let order = |object: &str, argument: &str| {
             format!(r#"{{"verb":"undo","object":"{object}","argument":"{argument}"}}"#)
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_confirmation_of_all_that_an_inventory_lists_fits_into_one_order() {
-        let uids: BTreeSet<Uid> = (0..MOST_CONFIRMED)
+        let uids: BTreeSet<Uid> = (0..MAX_CONFIRMED_PER_ORDER)
             .map(|number| Uid(format!("8d2f0f7e-0000-4000-8000-{number:012}").into()))
             .collect();
         let env = ObjectId::new(&GroupKind::parse("ConfigMap"), Some("shop"), &"e".repeat(253));
@@ -339,7 +339,7 @@ mod tests {
         let text = order_text(&web(), "retry", "", "", at()).unwrap();
         let data = (0..150).map(|number| (format!("{number:03}"), text.clone())).collect();
         let list = parse_orders(&data);
-        assert_eq!((list.orders.len(), list.refused.len()), (MOST_ORDERS, 50));
+        assert_eq!((list.orders.len(), list.refused.len()), (MAX_ORDERS, 50));
         assert_eq!((&*list.orders[99].token, &*list.refused[0]), ("099", "100"));
         assert_eq!(list.why.as_deref(), Some("100: more than 100 orders stand at a time"));
     }

@@ -20,7 +20,7 @@ use crate::object::ObjectId;
 
 /// The maximum number of pauses and holds of a source's objects that are acknowledged. All count,
 /// but their tokens must not fill the inventory.
-pub const MOST_STATES: usize = 100;
+pub const MAX_STATES: usize = 100;
 
 /// The intents and orders of people.
 #[derive(Debug, Default)]
@@ -58,18 +58,18 @@ pub(in crate::engine) struct OrderState {
 /// The intents of people for objects.
 impl Engine {
     /// Tells the time of day, for holds that end by themselves.
-    pub fn clock(&mut self, now: Instant, wall: Timestamp) {
+    pub fn set_clock(&mut self, now: Instant, wall: Timestamp) {
         self.orders.clock = Some((now, wall));
         self.rollouts.starts.set_clock(now, wall);
     }
 
     pub(in crate::engine) fn track_asked(&mut self, id: &ObjectId) {
         // Of what has lost our label only a look tells.
-        match self.shown(id).and_then(|live| live.opt_out) {
+        match self.live_object(id).and_then(|live| live.opt_out) {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),
         }
-        if self.live(id).is_some_and(|live| live.asked.is_some()) {
+        if self.informer_object(id).is_some_and(|live| live.asked.is_some()) {
             self.orders.asked.insert(id.clone());
             (self.orders.stale, self.orders.asked_anew) = (true, true);
         } else if self.orders.asked.remove(id) {
@@ -78,18 +78,18 @@ impl Engine {
     }
 
     pub(in crate::engine) fn intents(&self, id: &ObjectId) -> Option<&ObjectIntents> {
-        self.live(id)?.asked.as_deref()
+        self.informer_object(id)?.asked.as_deref()
     }
 
     /// Returns why no new content of an object is released. A rollback goes on, and so does a unit
     /// that is partly released.
-    pub(in crate::engine) fn paused(&self, id: &ObjectId) -> Option<Reason> {
+    pub(in crate::engine) fn release_pause(&self, id: &ObjectId) -> Option<Reason> {
         let own = self.own_pause(id);
-        match self.recorded(id) {
+        match self.recorded_unit(id) {
             // An object that shows its content already is kept from going on with it, step by step.
             Some(unit) if self.is_out(unit) => own.filter(|_| {
-                let want = self.entry(id).and_then(|entry| entry.want());
-                want.is_some_and(|(_, want)| self.shows(id, want.hash))
+                let want = self.entry(id).and_then(|entry| entry.wanted_content());
+                want.is_some_and(|(_, want)| self.is_showing(id, want.hash))
             }),
             Some(unit) => own.or_else(|| self.pause_within(unit)),
             None => own,
@@ -104,7 +104,7 @@ impl Engine {
             return Some(pause_reason("it", &paused.reason));
         }
         let wanting = self.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
-        let source = &self.sources[wanting.or_else(|| self.source_of(self.live(id)?))?];
+        let source = &self.sources[wanting.or_else(|| self.source_of(self.informer_object(id)?))?];
         let paused = source.inventory.as_ref()?.paused.as_ref()?;
         Some(pause_reason(&format!("source {}", source.name), &paused.reason))
     }
@@ -132,7 +132,7 @@ impl Engine {
     /// Returns whether a person keeps a new content of an object from being released.
     pub(in crate::engine) fn is_suspended(&self, id: &ObjectId) -> bool {
         let held = || self.active_hold(id, self.orders.looked?);
-        held().is_some() || self.paused(id).is_some()
+        held().is_some() || self.release_pause(id).is_some()
     }
 
     /// Lets time pass: what waits for an object whose hold is over goes on.
@@ -142,19 +142,24 @@ impl Engine {
             |id: &&ObjectId| self.active_hold(id, before).is_some() && self.active_hold(id, now).is_none();
         let ended: Vec<ObjectId> = self.orders.asked.iter().filter(ended).cloned().collect();
         for id in ended {
-            self.object_changed(&id);
+            self.note_object_change(&id);
         }
     }
 
     /// Takes out of a decision what a person does not want to happen.
-    pub(in crate::engine) fn suspended(&self, id: &ObjectId, decision: Decision, now: Instant) -> Decision {
+    pub(in crate::engine) fn apply_pauses(
+        &self,
+        id: &ObjectId,
+        decision: Decision,
+        now: Instant,
+    ) -> Decision {
         if let Some((hold, left)) = self.active_hold(id, now) {
             let differs = match &decision.action {
                 Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair => {
                     "; it was changed, and is not repaired"
                 }
                 Action::Apply(_) => "; a newer content waits",
-                Action::Delete(..) => "; its deletion waits",
+                Action::Delete(..) => "; its deletion is pending",
                 Action::Nothing if decision.reason.is_none() => "",
                 _ => {
                     let again = decision.again.map_or(left, |again| again.min(left));
@@ -165,7 +170,7 @@ impl Engine {
             let why = format!("on hold until {until}: {}{differs}", hold.reason);
             return Decision { again: Some(left), ..Decision::wait(Reason::OnHold(why.into())) };
         }
-        match (&decision.action, self.paused(id)) {
+        match (&decision.action, self.release_pause(id)) {
             (Action::Delete(..), Some(reason)) => Decision::wait(reason),
             _ => decision,
         }
@@ -175,16 +180,16 @@ impl Engine {
 /// Acknowledging.
 impl Engine {
     /// Tells of the pauses and holds of objects that rhumb has taken note of them.
-    pub(in crate::engine) fn answer_states(&mut self) {
+    pub(in crate::engine) fn acknowledge_states(&mut self) {
         let mut room: Vec<usize> = self
             .source_ids()
-            .map(|source| MOST_STATES.saturating_sub(self.acknowledged_states(source)))
+            .map(|source| MAX_STATES.saturating_sub(self.acknowledged_states(source)))
             .collect();
         for id in self.orders.asked.clone() {
             // A copy of an object of ours is neither changed nor deleted, so a pause on it means
             // nothing.
             let Some(source) = self.source_for(&id) else { continue };
-            if !self.knows_enough(source) {
+            if !self.can_carry_out(source) {
                 self.orders.stale = true;
                 continue;
             }
@@ -196,20 +201,20 @@ impl Engine {
             for (token, words) in paused.into_iter().chain(held) {
                 if room[source] > 0 && !self.is_answered(&token) {
                     room[source] -= 1;
-                    self.answer(source, &token, &words);
+                    self.acknowledge(source, &token, &words);
                 }
             }
         }
         for source in self.source_ids() {
-            self.answer_source(source);
+            self.acknowledge_source(source);
         }
     }
 
     /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent
     /// says enough of them.
-    pub fn untold_states(&self, source: SourceId) -> usize {
+    pub fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
-        if self.orders.asked.len() <= MOST_STATES {
+        if self.orders.asked.len() <= MAX_STATES {
             return 0;
         }
         let stand = self.tokens(source);
@@ -224,17 +229,17 @@ impl Engine {
     }
 
     /// Returns whether enough has been read to carry out an order on an object of this source.
-    pub(in crate::engine) fn knows_enough(&self, source: SourceId) -> bool {
+    pub(in crate::engine) fn can_carry_out(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         state.head.is_some()
             && self.rollouts.ledger.is_some()
             && state.inventory.is_some()
-            && self.held_kinds(source).all(|kind| self.is_synced(source, kind))
+            && self.listed_kinds(source).all(|kind| self.is_synced(source, kind))
     }
 
     /// The source's own pause, and states that are over.
-    fn answer_source(&mut self, source: SourceId) {
-        if !self.knows_enough(source) {
+    fn acknowledge_source(&mut self, source: SourceId) {
+        if !self.can_carry_out(source) {
             return;
         }
         let Some(inventory) = &self.sources[source].inventory else { return };
@@ -244,7 +249,7 @@ impl Engine {
         let over: Vec<Acknowledgement> = inventory.acknowledged.iter().filter(over).cloned().collect();
         if let Some(paused) = paused {
             let name = self.sources[source].name.clone();
-            self.answer(source, &paused.token, &format!("paused: source {name}"));
+            self.acknowledge(source, &paused.token, &format!("paused: source {name}"));
         }
         for one in over {
             let ended = [("paused: ", "resumed: "), ("held: ", "released: ")];
@@ -257,7 +262,7 @@ impl Engine {
             if let Some((is, rest)) = ended.filter(|_| !known) {
                 // Until when it would have been held says nothing any more.
                 let what = rest.split_once(" until ").map_or(rest, |(what, _)| what);
-                self.answer(source, &one.token, &format!("{is}{what}"));
+                self.acknowledge(source, &one.token, &format!("{is}{what}"));
             }
         }
     }
@@ -284,7 +289,7 @@ impl Engine {
         told.chain(answers).any(|one| *one.token == *token && one.is_of_state())
     }
 
-    pub(in crate::engine) fn answer(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
+    pub(in crate::engine) fn acknowledge(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {
         self.orders.answers.push((source, Acknowledgement::new(token, outcome)));
     }
 }

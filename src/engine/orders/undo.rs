@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::orders::carry_out::{OrderAnswer, hand, objects};
+use crate::engine::orders::carry_out::{OrderAnswer, actor_words, objects};
 use crate::engine::orders::order::Order;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
@@ -60,14 +60,14 @@ impl Engine {
         }
         let id = &order.object;
         // The contents before it stand in rhumb's own record, and need no proof on the object.
-        if let Some(unit) = self.replaced(source, id).filter(|_| to.is_none()) {
+        if let Some(unit) = self.replaced_unit(source, id).filter(|_| to.is_none()) {
             return OrderAnswer::Now(self.take_back(source, order, unit));
         }
-        let release = self.shown(id).and_then(|live| live.release.as_ref());
+        let release = self.live_object(id).and_then(|live| live.release.as_ref());
         let Some(from) = release.map(|release| release.revision.clone()) else {
             return OrderAnswer::Now(format!("nothing to undo: {id} shows no content of a revision"));
         };
-        let objects = self.brought_together(source, id, &from);
+        let objects = self.objects_brought_with(source, id, &from);
         let (token, by) = (order.token.clone(), order.by.clone());
         let in_force = self.revisions_in_force(source);
         let undo =
@@ -91,10 +91,10 @@ impl Engine {
 
     /// Returns the unit that brought the content that an object shows, as far as its contents are
     /// still there.
-    fn replaced(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
+    fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
         let shows = |id: &ObjectId, member: &UnitMember| match member.content {
-            Some(content) => self.shows(id, content),
-            None => self.shown(id).is_none(),
+            Some(content) => self.is_showing(id, content),
+            None => self.live_object(id).is_none(),
         };
         let past = &self.rollouts.ledger.as_ref()?.past;
         let brought = |unit: &&Unit| {
@@ -116,11 +116,13 @@ impl Engine {
             member.good == LastGood::Unknown && self.has_left(id, member)
         };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
-            return format!("nothing to undo: nobody knows what {lost} was before; name a revision");
+            return format!(
+                "nothing to undo: the earlier content of {lost} is not known; name a revision with `--to-revision`"
+            );
         }
         let to = match unit.members.get(id).map(|member| &member.good) {
-            Some(LastGood::Release(good)) => good.revision.short().to_owned(),
-            _ => format!("what was before {}", unit.revision.short()),
+            Some(LastGood::Release(good)) => good.revision.short_name().to_owned(),
+            _ => format!("what was before {}", unit.revision.short_name()),
         };
         for (id, member) in &mut unit.members {
             member.content = self.wanted_hash(source, id);
@@ -129,29 +131,29 @@ impl Engine {
         if unit.members.get(id).is_some_and(is_asked_for) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
-        self.undone(source, id, &order.by, unit, &to)
+        self.reject_for_undo(source, id, &order.by, unit, &to)
     }
 
     pub(in crate::engine) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
-        match self.sources[source].catalog.want(id) {
+        match self.sources[source].catalog.wanted_object(id) {
             Some(WantedObject::Object(desired)) => Some(desired.hash),
             _ => None,
         }
     }
 
-    fn undone(&mut self, source: SourceId, id: &ObjectId, by: &str, unit: Unit, to: &str) -> String {
-        let from = unit.revision.short().to_owned();
+    fn reject_for_undo(&mut self, source: SourceId, id: &ObjectId, by: &str, unit: Unit, to: &str) -> String {
+        let from = unit.revision.short_name().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
-        let cause = format!("revision {from} undone by {}", hand(by)).into();
+        let cause = format!("revision {from} undone by {}", actor_words(by)).into();
         self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
         words
     }
 
     /// Returns the objects of a source that one revision brought and that are connected with this
     /// one.
-    fn brought_together(&self, source: SourceId, id: &ObjectId, revision: &Revision) -> Vec<ObjectId> {
+    fn objects_brought_with(&self, source: SourceId, id: &ObjectId, revision: &Revision) -> Vec<ObjectId> {
         let brought = |other: &ObjectId| {
-            let live = self.shown(other)?;
+            let live = self.live_object(other)?;
             let same = live.release.as_ref().is_some_and(|release| release.revision == *revision);
             (same && self.source_of(live) == Some(source)).then_some(())
         };
@@ -162,7 +164,8 @@ impl Engine {
             units.add(other);
         }
         for (other, entry) in &nodes {
-            let contents = entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
+            let contents =
+                entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
             for need in contents.flat_map(|content| content.needs.iter().chain(&content.after)) {
                 if units.has(need) {
                     units.join(other, need);
@@ -172,7 +175,7 @@ impl Engine {
         let mut found: Vec<ObjectId> = nodes
             .iter()
             .map(|(other, _)| *other)
-            .filter(|other| units.together(other, id))
+            .filter(|other| units.is_same_unit(other, id))
             .cloned()
             .collect();
         found.sort();
@@ -180,7 +183,7 @@ impl Engine {
     }
 
     /// Returns the ways back whose contents are to be looked up.
-    pub fn undos(&self) -> impl Iterator<Item = &UndoRequest> {
+    pub fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 
@@ -189,7 +192,7 @@ impl Engine {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;
-        let release = self.shown(&undo.id).and_then(|live| live.release.clone());
+        let release = self.live_object(&undo.id).and_then(|live| live.release.clone());
         let Some(release) = release.filter(|release| release.revision == undo.from) else {
             // Something else is in force by now: it is looked up again.
             return;
@@ -198,11 +201,11 @@ impl Engine {
             Ok(past) => self.go_back(&undo, &release, &past),
             Err(why) => format!("nothing to undo: {why}"),
         };
-        self.carried_out(undo.source, &undo.token, &undo.id, &undo.by, words);
+        self.record_order_outcome(undo.source, &undo.token, &undo.id, &undo.by, words);
     }
 
     fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
-        let (id, to) = (&undo.id, past.revision.short());
+        let (id, to) = (&undo.id, past.revision.short_name());
         let wanted = |id: &ObjectId| self.wanted_hash(undo.source, id);
         let target = past.contents.get(id);
         if target.is_some_and(|target| target.is_release(shown.hash)) {
@@ -222,6 +225,6 @@ impl Engine {
             revision: undo.from.clone(),
             members: undo.objects.iter().map(member).collect(),
         };
-        self.undone(undo.source, id, &undo.by, unit, to)
+        self.reject_for_undo(undo.source, id, &undo.by, unit, to)
     }
 }

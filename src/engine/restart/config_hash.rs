@@ -8,13 +8,13 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::object::{ContentHash, ObjectId, annotation, canonical_json};
+use crate::object::{ContentHash, ObjectId, annotation_text, canonical_json};
 
 /// The shortest secret that a key is made of, in bytes.
-const SHORTEST: usize = 16;
+const MIN_KEY_BYTES: usize = 16;
 
 /// Length of a block of SHA-256, in bytes.
-const BLOCK: usize = 64;
+const SHA256_BLOCK_BYTES: usize = 64;
 
 /// The key that keeps the data of Secrets from being guessed by their hash.
 ///
@@ -28,7 +28,7 @@ const BLOCK: usize = 64;
 ///
 /// Its `Debug` form shows nothing.
 #[derive(Clone)]
-pub struct HashKey([u8; BLOCK]);
+pub struct HashKey([u8; SHA256_BLOCK_BYTES]);
 
 impl fmt::Debug for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,11 +39,11 @@ impl fmt::Debug for HashKey {
 impl HashKey {
     /// Makes a key of random bytes; none when they are fewer than 16.
     pub fn of(secret: &[u8]) -> Option<Self> {
-        if secret.len() < SHORTEST {
+        if secret.len() < MIN_KEY_BYTES {
             return None;
         }
-        let mut block = [0; BLOCK];
-        if secret.len() > BLOCK {
+        let mut block = [0; SHA256_BLOCK_BYTES];
+        if secret.len() > SHA256_BLOCK_BYTES {
             block[..32].copy_from_slice(&Sha256::digest(secret));
         } else {
             block[..secret.len()].copy_from_slice(secret);
@@ -63,8 +63,8 @@ impl HashKey {
     }
 
     /// Makes a key for another purpose, which says nothing of this one.
-    pub(in crate::engine) fn derived(&self, purpose: &str) -> Self {
-        let mut block = [0; BLOCK];
+    pub(in crate::engine) fn derive(&self, purpose: &str) -> Self {
+        let mut block = [0; SHA256_BLOCK_BYTES];
         block[..32].copy_from_slice(&self.sign(purpose.as_bytes()));
         Self(block)
     }
@@ -110,12 +110,12 @@ pub fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>)
         json!([name_parts(id), data])
     };
     let content: Value = used.iter().map(pair).collect();
-    ContentHash::of_bytes(&key.sign(canonical_json(&content).as_bytes()))
+    ContentHash::hash_bytes(&key.sign(canonical_json(&content).as_bytes()))
 }
 
 /// Returns whether a content asks for a restart when the data that its pods use change.
-pub fn restarts_on_change(content: &Value) -> bool {
-    annotation(content, annotations::RESTART_ON_CHANGE) == "true"
+pub fn has_restart_on_change(content: &Value) -> bool {
+    annotation_text(content, annotations::RESTART_ON_CHANGE) == "true"
 }
 
 /// Puts the hash into the pod template of a content; one without a template stays as it is.

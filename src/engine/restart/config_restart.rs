@@ -14,7 +14,7 @@ use crate::engine::facts::entry::{SourceId, WaitTopic};
 use crate::engine::facts::hash_seal::SealState;
 use crate::engine::facts::sources::SourceState;
 use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
-use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing};
+use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
 use crate::engine::state::Engine;
 use crate::engine::{AcceptedContent, DesiredObject, LiveLookup, LiveObject, Reason, WantedObject};
@@ -73,7 +73,7 @@ enum MissingConfig {
 
 impl DesiredObject {
     /// Returns the `ConfigMaps` and Secrets whose change restarts it.
-    pub(in crate::engine) fn uses(&self) -> Option<&[ObjectId]> {
+    pub(in crate::engine) fn restart_references(&self) -> Option<&[ObjectId]> {
         match self.config.as_deref() {
             Some(ConfigRole::Uses(used)) => Some(used),
             _ => None,
@@ -81,7 +81,7 @@ impl DesiredObject {
     }
 
     /// Returns the data that it puts there.
-    fn data(&self) -> Option<ConfigData> {
+    fn set_config_data(&self) -> Option<ConfigData> {
         match self.config.as_deref() {
             Some(ConfigRole::Data(data)) => Some(*data),
             _ => None,
@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Takes over the key for hashes of data.
-    pub fn config_key(&mut self, key: ReadState<HashKey>) {
+    pub fn set_config_key(&mut self, key: ReadState<HashKey>) {
         let number = |key: &ReadState<HashKey>| {
             if let ReadState::Value(key) = key { Some(key.number()) } else { None }
         };
@@ -116,7 +116,7 @@ impl Engine {
             for used in &used {
                 self.wake_users(used);
             }
-            self.touch(&WaitTopic::Object(key_id()));
+            self.wake_topic(&WaitTopic::Object(key_id()));
         }
     }
 
@@ -126,8 +126,8 @@ impl Engine {
         // Rejected content is tried again when they change.
         for source in &self.sources {
             for id in &source.instead {
-                if let Some(WantedObject::Object(newest)) = source.catalog.want(id) {
-                    used.extend(newest.uses().unwrap_or_default().iter().cloned());
+                if let Some(WantedObject::Object(newest)) = source.catalog.wanted_object(id) {
+                    used.extend(newest.restart_references().unwrap_or_default().iter().cloned());
                 }
             }
         }
@@ -144,10 +144,12 @@ impl Engine {
     /// tried again.
     pub fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
-        let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_for(user)).collect();
+        let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
         for (number, source) in self.source_ids().zip(&self.sources) {
-            let asks = |id: &ObjectId| match source.catalog.want(id) {
-                Some(WantedObject::Object(newest)) => newest.uses().unwrap_or_default().contains(used),
+            let asks = |id: &ObjectId| match source.catalog.wanted_object(id) {
+                Some(WantedObject::Object(newest)) => {
+                    newest.restart_references().unwrap_or_default().contains(used)
+                }
                 _ => false,
             };
             if source.instead.iter().any(asks) {
@@ -172,7 +174,7 @@ impl Engine {
 
     /// Takes over the data of an object that is not from git; none where there is no such object.
     /// Data that cannot be read any more are taken to be as they were.
-    pub fn config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
+    pub fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
         let known = self.configs.followed.get(id);
         let same = match (known, &data) {
             (Some(ReadState::Value(known)), ReadState::Value(data)) => known == data,
@@ -183,12 +185,12 @@ impl Engine {
         if !same {
             self.configs.followed.insert(id.clone(), data);
             self.wake_users(id);
-            self.touch(&WaitTopic::Object(id.clone()));
+            self.wake_topic(&WaitTopic::Object(id.clone()));
         }
     }
 
     /// An object is not followed any more.
-    pub fn config_forgotten(&mut self, id: &ObjectId) {
+    pub fn forget_config(&mut self, id: &ObjectId) {
         self.configs.followed.remove(id);
     }
 
@@ -212,9 +214,9 @@ impl Engine {
 
     /// Updates the users of data for a changed wish.
     pub(in crate::engine) fn track_uses(&mut self, id: &ObjectId, before: Option<&DesiredObject>) {
-        let now = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired.clone());
+        let now = self.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, desired)| desired.clone());
         let used = |desired: Option<&DesiredObject>| -> BTreeSet<ObjectId> {
-            desired.and_then(DesiredObject::uses).unwrap_or_default().iter().cloned().collect()
+            desired.and_then(DesiredObject::restart_references).unwrap_or_default().iter().cloned().collect()
         };
         let (was, is) = (used(before), used(now.as_deref()));
         for gone in was.difference(&is) {
@@ -242,12 +244,12 @@ impl Engine {
         let Some(users) = self.configs.users.get(used).cloned() else { return };
         self.track_used(used);
         // A missing workload is not restarted.
-        if users.iter().any(|user| self.shown(user).is_some()) {
+        if users.iter().any(|user| self.live_object(user).is_some()) {
             self.restarting.clear();
         }
         for user in users {
             self.track_move(&user);
-            self.touch(&WaitTopic::Object(user.clone()));
+            self.wake_topic(&WaitTopic::Object(user.clone()));
             self.dirty.push(user);
         }
     }
@@ -259,17 +261,17 @@ impl Engine {
     /// has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let whole = entry.want().is_some_and(|(_, want)| want.data().is_some());
+        let whole = entry.wanted_content().is_some_and(|(_, want)| want.set_config_data().is_some());
         whole
             && !self.is_left_alone(id)
-            && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.shown(id).is_none())
+            && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.live_object(id).is_none())
     }
 
     /// Returns the content of a used object that the newest revision of a source is about to put
     /// there.
-    fn released_with(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
+    fn content_released_with(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
         let entry = self.entry(id)?;
-        let (wanting, _) = entry.want()?;
+        let (wanting, _) = entry.wanted_content()?;
         let candidate = entry.candidate().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.content == candidate.hash);
         let stays = entry.instead.as_ref().is_some_and(|instead| instead.gate().is_some());
@@ -285,13 +287,15 @@ impl Engine {
             };
         }
         if let ConfigBasis::Released(source) = when
-            && let Some(content) = self.released_with(source, id)
+            && let Some(content) = self.content_released_with(source, id)
         {
-            return Ok(content.data());
+            return Ok(content.set_config_data());
         }
         let Some(entry) = self.entry(id) else { return Err(MissingConfig::Blind) };
         match (&entry.accepted, &entry.looked) {
-            (AcceptedContent::Known(content), _) => content.data().map(Some).ok_or(MissingConfig::Blind),
+            (AcceptedContent::Known(content), _) => {
+                content.set_config_data().map(Some).ok_or(MissingConfig::Blind)
+            }
             (AcceptedContent::Named(_), _) => Err(MissingConfig::Reading(id.clone())),
             (AcceptedContent::Nothing, Some(LiveLookup::Absent)) => Ok(None),
             (AcceptedContent::Lost(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
@@ -306,7 +310,7 @@ impl Engine {
         when: ConfigBasis,
     ) -> Result<BTreeMap<ObjectId, Option<ConfigData>>, MissingConfig> {
         let (mut all, mut reading) = (BTreeMap::new(), None);
-        for id in desired.uses().unwrap_or_default() {
+        for id in desired.restart_references().unwrap_or_default() {
             match self.data_of(id, when) {
                 Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Blind),
                 Ok(data) => drop(all.insert(id.clone(), data)),
@@ -320,7 +324,7 @@ impl Engine {
         }
     }
 
-    fn hashed(
+    fn hash_data(
         &self,
         used: &BTreeMap<ObjectId, Option<ConfigData>>,
     ) -> Result<(u32, ContentHash), MissingConfig> {
@@ -337,15 +341,16 @@ impl Engine {
         when: ConfigBasis,
     ) -> Result<(u32, ContentHash, u64), MissingConfig> {
         let used = self.used_data(desired, when)?;
-        let (key, data) = self.hashed(&used)?;
+        let (key, data) = self.hash_data(&used)?;
         let used: Vec<Option<ConfigData>> = used.into_values().collect();
-        let changed = self.configs.seen.get(&desired.id).map_or(0, |before| differing(before, &used));
+        let changed =
+            self.configs.seen.get(&desired.id).map_or(0, |before| differing_positions(before, &used));
         Ok((key, data, changed))
     }
 
     /// Returns the stamp of the data that this content's pods are started with, and so the hash in
     /// the template. Unknown data stay as shown.
-    pub(in crate::engine) fn to_start_with(
+    pub(in crate::engine) fn start_stamp(
         &self,
         source: SourceId,
         desired: &DesiredObject,
@@ -353,7 +358,7 @@ impl Engine {
     ) -> Option<ConfigStamp> {
         let shown = live.and_then(|live| live.started);
         let same = self.entry(&desired.id).is_some_and(|entry| entry.accepted.has_template_of(desired));
-        if desired.uses().is_none() {
+        if desired.restart_references().is_none() {
             // An object that asks for no more restarts is not restarted for that either.
             return shown.filter(|_| same);
         }
@@ -367,7 +372,7 @@ impl Engine {
         Some(match shown {
             Some(shown) if shown.key == key && shown.data == data => shown,
             Some(shown) if shown.key == key => ConfigStamp { data, changed, ..shown },
-            Some(shown) => pinned(shown.template()),
+            Some(shown) => pinned(shown.template_hash()),
             None if live.is_some_and(LiveObject::has_config_hash) => {
                 ConfigStamp { key, data, pinned: None, changed: 0 }
             }
@@ -377,33 +382,34 @@ impl Engine {
 
     /// Returns the stamp for a restart of a workload of ours whose data have changed, or are about
     /// to; none where none is due.
-    pub(in crate::engine) fn reconfigured(&self, id: &ObjectId) -> Option<ConfigStamp> {
-        let (source, desired) = self.entry(id)?.want()?;
-        desired.uses()?;
-        let live = self.shown(id).filter(|live| self.source_of(live) == Some(source))?;
+    pub(in crate::engine) fn restart_stamp(&self, id: &ObjectId) -> Option<ConfigStamp> {
+        let (source, desired) = self.entry(id)?.wanted_content()?;
+        desired.restart_references()?;
+        let live = self.live_object(id).filter(|live| self.source_of(live) == Some(source))?;
         let started = live.started.filter(|_| !self.is_left_alone(id))?;
-        let next = self.to_start_with(source, desired, Some(live))?;
-        (next.template() != started.template()).then_some(next)
+        let next = self.start_stamp(source, desired, Some(live))?;
+        (next.template_hash() != started.template_hash()).then_some(next)
     }
 
     /// Returns the reason that gates a new content of a workload: facts to be read, and
     /// configuration that comes first.
     pub(in crate::engine) fn config_gate(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
-        let used = desired.uses()?;
+        let used = desired.restart_references()?;
         if let Err(MissingConfig::Reading(what)) = self.config_of(desired, ConfigBasis::Released(source)) {
             return Some(Reason::Reading(what));
         }
-        let mut first = used.iter().filter(|used| self.released_with(source, used).is_some());
-        let first = first.find(|used| !self.comes_with(source, desired, used))?;
+        let mut first = used.iter().filter(|used| self.content_released_with(source, used).is_some());
+        let first = first.find(|used| !self.is_released_with(source, desired, used))?;
         Some(Reason::Needs(first.clone(), "is not changed yet".into()))
     }
 
     /// Returns the reason for which it is not known yet which workloads restart for a new content.
-    pub(in crate::engine) fn unread_for_users(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
+    pub(in crate::engine) fn users_obstacle(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
         let users = self.configs.users.get(id).into_iter().flatten();
-        let mut ours = users.filter_map(|user| self.entry(user)?.want().filter(|(by, _)| *by == source));
+        let mut ours =
+            users.filter_map(|user| self.entry(user)?.wanted_content().filter(|(by, _)| *by == source));
         ours.find_map(|(_, desired)| match self.config_of(desired, ConfigBasis::Released(source)) {
-            Err(MissingConfig::Reading(what)) if self.shown(&desired.id).is_some() => {
+            Err(MissingConfig::Reading(what)) if self.live_object(&desired.id).is_some() => {
                 Some(Reason::Reading(what))
             }
             _ => None,
@@ -413,92 +419,106 @@ impl Engine {
     /// Returns the hash over those data of a workload's pods that no source brings, whatever is in
     /// force now.
     pub(in crate::engine) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
-        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.want(id) {
-            Some(WantedObject::Object(want)) => want.data().is_some(),
+        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.wanted_object(id) {
+            Some(WantedObject::Object(want)) => want.set_config_data().is_some(),
             Some(WantedObject::Unusable(_)) => true,
             None => false,
         };
         let is_brought = |id: &ObjectId| self.sources.iter().any(|source| brought(source, id));
-        let used = desired.uses()?.iter().filter(|used| !is_brought(used));
+        let used = desired.restart_references()?.iter().filter(|used| !is_brought(used));
         let used: Result<_, MissingConfig> =
             used.map(|id| Ok((id.clone(), self.data_of(id, ConfigBasis::Now)?))).collect();
-        Some(self.hashed(&used.ok()?).ok()?.1)
+        Some(self.hash_data(&used.ok()?).ok()?.1)
     }
 
     /// Returns which data the pods of a member of a unit are started with.
-    pub(in crate::engine) fn restarted_with(&self, source: SourceId, id: &ObjectId) -> Option<ConfigRestart> {
-        let (_, desired) = self.entry(id)?.want()?;
+    pub(in crate::engine) fn config_restart_of(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<ConfigRestart> {
+        let (_, desired) = self.entry(id)?.wanted_content()?;
         let foreign = self.foreign_config(desired)?;
-        let live = self.shown(id);
-        let data = self.to_start_with(source, desired, live)?.data;
+        let live = self.live_object(id);
+        let data = self.start_stamp(source, desired, live)?.data;
         let before = live.and_then(|live| live.started).map(|started| started.data);
         Some(ConfigRestart { data, foreign, before })
     }
 
     /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods
     /// are started with.
-    pub(in crate::engine) fn shows_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
+    pub(in crate::engine) fn is_member_shown(&self, id: &ObjectId, member: &UnitMember) -> bool {
+        let data = self.live_object(id).and_then(|live| live.started).map(|started| started.data);
         let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
-        same && member.content.is_some_and(|content| self.shows(id, content))
+        same && member.content.is_some_and(|content| self.is_showing(id, content))
     }
 
     /// Returns whether a unit brings nothing from git to the pods of a workload: it is restarted
     /// for data of somebody else.
     pub(in crate::engine) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
-        let used = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.uses());
-        let brings = |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.stays(id, member));
+        let used = self
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .and_then(|(_, want)| want.restart_references());
+        let brings =
+            |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.is_unchanged_member(id, member));
         unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
     }
 
     /// Returns whether a workload whose rollout failed has gone back as far as it can, and still
     /// has failed pods. Somebody else's data are at fault, and nothing will replace its pods.
-    pub(in crate::engine) fn stays_failed(&self, id: &ObjectId) -> bool {
-        let Some((_, want)) = self.entry(id).and_then(|entry| entry.want()) else { return false };
+    pub(in crate::engine) fn is_failed_for_good(&self, id: &ObjectId) -> bool {
+        let Some((_, want)) = self.entry(id).and_then(|entry| entry.wanted_content()) else { return false };
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.goes_back.contains(id)
         };
-        let uses = want.uses().unwrap_or_default();
-        let at_rest = !comes(id) && !uses.iter().any(comes) && self.reconfigured(id).is_none();
-        !uses.is_empty() && self.goes_back(id) && at_rest && !self.rollouts.asked.contains_key(id)
+        let uses = want.restart_references().unwrap_or_default();
+        let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();
+        !uses.is_empty() && self.is_rolled_back(id) && at_rest && !self.rollouts.asked.contains_key(id)
     }
 
     /// Returns whether the content of a member is what it was before.
-    fn stays(&self, id: &ObjectId, member: &UnitMember) -> bool {
+    fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let LastGood::Release(good) = &member.good else { return false };
-        let want = self.entry(id).and_then(|entry| entry.want()).map(|(_, want)| want);
+        let want = self.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, want)| want);
         Some(good.hash) == member.content
             || want.is_some_and(|want| want.is_release(good.hash) && Some(want.hash) == member.content)
     }
 
     /// Returns why a unit failed, in words.
-    pub(in crate::engine) fn cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
+    pub(in crate::engine) fn failure_cause(&self, id: &ObjectId, unit: &Unit, why: &str) -> String {
         let restarted = unit.members.get(id).is_some_and(|member| {
-            self.stays(id, member) || (member.restarted.is_some() && self.has_template_of_before(id))
+            self.is_unchanged_member(id, member)
+                || (member.restarted.is_some() && self.has_template_of_before(id))
         });
-        let started = self.shown(id).and_then(|live| live.started).filter(|_| restarted);
+        let started = self.live_object(id).and_then(|live| live.started).filter(|_| restarted);
         let because = started
             .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
         let because = because.unwrap_or_default();
         if self.is_only_restarted(unit, id) {
-            let hint = "rhumb cannot bring back what is not in git; another change of it is tried again";
+            let hint = "rhumb cannot bring back what is not in git; change it again to retry";
             return format!("{id}{because}, failed: {why}; {hint}");
         }
         let foreign = started.is_some_and(|started| self.is_restarted_by_others(id, started));
         let hint = if foreign { "; rhumb cannot bring back what is not in git" } else { "" };
-        format!("revision {} failed: {id}{because}: {why}{hint}", unit.revision.short())
+        format!("revision {} failed: {id}{because}: {why}{hint}", unit.revision.short_name())
     }
 
     /// Returns whether the newest content of a workload has the pod template of the one before it.
     fn has_template_of_before(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let Some((before, (_, want))) = entry.before.as_ref().zip(entry.want()) else { return false };
+        let Some((before, (_, want))) = entry.before.as_ref().zip(entry.wanted_content()) else {
+            return false;
+        };
         before.template == want.template
     }
 
     /// Returns whether all the data are somebody else's that a workload was restarted for.
     fn is_restarted_by_others(&self, id: &ObjectId, started: ConfigStamp) -> bool {
-        let uses = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, desired)| desired.uses());
+        let uses = self
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .and_then(|(_, desired)| desired.restart_references());
         let uses = uses.unwrap_or_default();
         let mut changed = started.positions().filter_map(|position| uses.get(position)).peekable();
         changed.peek().is_some() && changed.all(|id| !self.is_from_git(id))
@@ -507,24 +527,27 @@ impl Engine {
     /// Returns the content of a claim for a workload that is restarted with the content that it
     /// has.
     pub(in crate::engine) fn restart_key(content: ContentHash, data: ContentHash) -> ContentHash {
-        ContentHash::of_bytes(format!("{content} restarted with {data}").as_bytes())
+        ContentHash::hash_bytes(format!("{content} restarted with {data}").as_bytes())
     }
 
     /// Remembers what the pods of a workload were started with, so that it can be told what has
     /// changed.
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
-        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.want()) else { return };
-        let Some(started) = self.shown(id).and_then(|live| live.started) else { return };
+        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.wanted_content()) else { return };
+        let Some(started) = self.live_object(id).and_then(|live| live.started) else { return };
         let Ok(used) = self.used_data(desired, ConfigBasis::Now) else { return };
-        let Ok((_, data)) = self.hashed(&used) else { return };
-        if desired.uses().is_some() && data == started.data {
+        let Ok((_, data)) = self.hash_data(&used) else { return };
+        if desired.restart_references().is_some() && data == started.data {
             self.configs.seen.insert(id.clone(), used.into_values().collect());
         }
     }
 
     /// Returns the names of what has changed, of the objects that the pods of a workload use.
     pub fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
-        let uses = self.entry(id).and_then(|entry| entry.want()).and_then(|(_, desired)| desired.uses());
+        let uses = self
+            .entry(id)
+            .and_then(|entry| entry.wanted_content())
+            .and_then(|(_, desired)| desired.restart_references());
         changed_words(uses.unwrap_or_default(), started)
     }
 }
@@ -554,13 +577,13 @@ impl LiveObject {
     /// is known.
     pub(in crate::engine) fn is_restarted_by(&self, next: Option<ConfigStamp>) -> bool {
         match self.started {
-            Some(shown) => shown.template() != next.and_then(ConfigStamp::template),
-            None => self.has_config_hash() || next.and_then(ConfigStamp::template).is_some(),
+            Some(shown) => shown.template_hash() != next.and_then(ConfigStamp::template_hash),
+            None => self.has_config_hash() || next.and_then(ConfigStamp::template_hash).is_some(),
         }
     }
 
     /// Returns whether what the template carries of data is not known any more.
-    pub(in crate::engine) fn lost_config(&self, next: Option<ConfigStamp>) -> bool {
+    pub(in crate::engine) fn has_lost_config(&self, next: Option<ConfigStamp>) -> bool {
         self.started.is_none() && next.is_none() && self.has_config_hash()
     }
 }

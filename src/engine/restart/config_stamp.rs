@@ -11,7 +11,7 @@ use std::str::FromStr;
 use crate::object::ContentHash;
 
 /// The number of used objects whose change can be recorded.
-const TOLD: u32 = 64;
+const MAX_RECORDED_CHANGES: u32 = 64;
 
 /// The data that the pods of a workload were started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct PinnedConfig {
 
 impl ConfigStamp {
     /// Returns the hash in the pod template.
-    pub fn template(self) -> Option<ContentHash> {
+    pub fn template_hash(self) -> Option<ContentHash> {
         match self.pinned {
             Some(pinned) if pinned.data == self.data => pinned.template,
             _ => Some(self.data),
@@ -46,7 +46,7 @@ impl ConfigStamp {
 
     /// Positions of the objects that changed, from 0, in the order of the objects' ids.
     pub fn positions(self) -> impl Iterator<Item = usize> {
-        (0..TOLD).filter(move |bit| self.changed >> bit & 1 == 1).map(|bit| bit as usize)
+        (0..MAX_RECORDED_CHANGES).filter(move |bit| self.changed >> bit & 1 == 1).map(|bit| bit as usize)
     }
 }
 
@@ -90,7 +90,8 @@ fn read(text: &str) -> Option<ConfigStamp> {
             }
             ("changed", positions) => {
                 for position in positions.split(',') {
-                    let position: u32 = position.parse().ok().filter(|position| *position < TOLD)?;
+                    let position: u32 =
+                        position.parse().ok().filter(|position| *position < MAX_RECORDED_CHANGES)?;
                     changed |= 1 << position;
                 }
             }
@@ -102,11 +103,11 @@ fn read(text: &str) -> Option<ConfigStamp> {
 }
 
 /// Returns the positions of those that differ, as [`ConfigStamp::changed`] tells them.
-pub(in crate::engine) fn differing<T: PartialEq>(before: &[T], after: &[T]) -> u64 {
+pub(in crate::engine) fn differing_positions<T: PartialEq>(before: &[T], after: &[T]) -> u64 {
     if before.len() != after.len() {
         return 0;
     }
-    let differs = before.iter().zip(after).take(TOLD as usize).enumerate();
+    let differs = before.iter().zip(after).take(MAX_RECORDED_CHANGES as usize).enumerate();
     differs.filter(|(_, (before, after))| before != after).fold(0, |sum, (bit, _)| sum | 1 << bit)
 }
 
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let (one, two) = (ContentHash::of_bytes(b"1"), ContentHash::of_bytes(b"2"));
+        let (one, two) = (ContentHash::hash_bytes(b"1"), ContentHash::hash_bytes(b"2"));
         let started = |pinned, changed| ConfigStamp { key: 0xab, data: one, pinned, changed };
         for told in [
             started(None, 0),
@@ -133,8 +134,8 @@ mod tests {
 
     #[test]
     fn pinned_data_stand_for_the_template_that_they_had() {
-        let (one, two) = (ContentHash::of_bytes(b"1"), ContentHash::of_bytes(b"2"));
-        let with = |data, pinned| ConfigStamp { key: 1, data, pinned, changed: 0 }.template();
+        let (one, two) = (ContentHash::hash_bytes(b"1"), ContentHash::hash_bytes(b"2"));
+        let with = |data, pinned| ConfigStamp { key: 1, data, pinned, changed: 0 }.template_hash();
         assert_eq!(with(one, None), Some(one));
         assert_eq!(with(one, Some(PinnedConfig { data: one, template: None })), None);
         assert_eq!(with(two, Some(PinnedConfig { data: one, template: None })), Some(two));
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_differs_is_told_by_its_position() {
-        assert_eq!(differing(&[1, 2, 3], &[1, 0, 0]), 0b110);
-        assert_eq!(differing(&[1], &[1, 2]), 0, "another set of objects");
+        assert_eq!(differing_positions(&[1, 2, 3], &[1, 0, 0]), 0b110);
+        assert_eq!(differing_positions(&[1], &[1, 2]), 0, "another set of objects");
     }
 }

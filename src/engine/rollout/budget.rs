@@ -232,7 +232,7 @@ impl fmt::Display for BudgetScope {
 }
 
 impl BudgetScope {
-    pub(in crate::engine) fn holds_for(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
+    pub(in crate::engine) fn applies_to(&self, id: &ObjectId, source: Option<SourceId>) -> bool {
         match self {
             Self::Cluster => true,
             Self::Source(number, _) => source == Some(*number),
@@ -277,7 +277,7 @@ pub enum BudgetShortage {
     Hidden(Box<BudgetShortage>, ObjectId, Arc<str>),
     /// This is short, and others who share the budget hold that.
     Shared(Box<BudgetShortage>, Arc<str>),
-    /// The budget object was made anew, and others have so many seconds in all to write again what
+    /// The rollout ledger was made anew, and others have so many seconds in all to write again what
     /// they had claimed.
     Recovering(u64),
 }
@@ -303,10 +303,10 @@ impl BudgetShortage {
     }
 
     /// Says if it passes by itself, be it because others end what they have begun.
-    pub fn passes(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
             Self::TooMany(..) => false,
-            Self::Hidden(short, ..) | Self::Shared(short, _) => short.passes(),
+            Self::Hidden(short, ..) | Self::Shared(short, _) => short.is_temporary(),
             _ => true,
         }
     }
@@ -318,39 +318,42 @@ impl fmt::Display for BudgetShortage {
             Self::Workloads(scope, most, rolling) => {
                 // Claims that cannot be read name none.
                 let count = rolling.len().max(*most as usize);
-                write!(f, "{count} of {most} workloads{scope} are rolling: ")?;
+                write!(f, "{count} of {most} workloads{scope} are rolling out: ")?;
                 if rolling.is_empty() {
-                    f.write_str("nobody can read which")
+                    f.write_str("their claims cannot be read")
                 } else {
                     write_names(f, rolling)
                 }
             }
             Self::SlowStart(most, rolling) => {
-                write!(f, "a rollout begins slowly, with {most} at a time until they succeed: ")?;
+                write!(f, "slow start: at most {most} at a time until rollouts succeed: ")?;
                 write_names(f, rolling)
             }
             Self::Pods(scope, cost, away, most) if away > most => {
-                write!(f, "{away} pods{scope} are unavailable, {most} may be, and it takes down {cost} more")
+                write!(
+                    f,
+                    "{away} pods{scope} are unavailable, at most {most} may be, and this one takes down {cost} more"
+                )
             }
             Self::Pods(scope, cost, away, most) => write!(
                 f,
-                "{away} of {most} pods{scope} that may be unavailable are, and it takes down {cost} more"
+                "{away} of at most {most} pods{scope} are unavailable, and this one takes down {cost} more"
             ),
             Self::TooMany(scope, cost, most) => {
                 write!(
                     f,
-                    "it takes down {cost} pods at once, and {most}{scope} may be unavailable (maxUnavailable)"
+                    "it takes down {cost} pods at once, and at most {most}{scope} may be unavailable (maxUnavailable)"
                 )
             }
-            Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have begun in this minute"),
+            Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have started in the last minute"),
             Self::Behind(first) => write!(f, "{first} goes first"),
             Self::Hidden(short, claimed, why) => {
-                write!(f, "{short}; whether {claimed} still rolls is not known: {why}")
+                write!(f, "{short}; it is not known whether {claimed} is still rolling out: {why}")
             }
             Self::Shared(short, whose) => write!(f, "{short}; {whose}"),
             Self::Recovering(seconds) => write!(
                 f,
-                "the budget object was made anew, and whoever holds anything of it has {seconds} s to write that again"
+                "the rollout ledger was recreated; other daemons have {seconds} s to write their claims again"
             ),
         }
     }
@@ -404,7 +407,7 @@ struct BoundUsage {
 impl<'a> BudgetAccounts<'a> {
     fn new(loads: &'a [WorkloadLoad], bounds: &'a [BudgetBound]) -> Self {
         let used = |bound: &BudgetBound| {
-            let here = || loads.iter().filter(|load| bound.scope.holds_for(&load.id, load.source));
+            let here = || loads.iter().filter(|load| bound.scope.applies_to(&load.id, load.source));
             let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
             let tokens = tokens.saturating_add(bound.unread);
             let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
@@ -423,8 +426,8 @@ impl<'a> BudgetAccounts<'a> {
         let own = self.loads.get(&ask.id).copied();
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
-                short = lacks(ask, own, bound, used, window, &self.rolling);
+            if bound.scope.applies_to(&ask.id, Some(ask.source)) {
+                short = find_shortage(ask, own, bound, used, window, &self.rolling);
                 if short.is_some() {
                     break;
                 }
@@ -439,7 +442,7 @@ impl<'a> BudgetAccounts<'a> {
     fn start(&mut self, ask: &ReleaseRequest, own: Option<&WorkloadLoad>) {
         let (holds, away) = own_share(own);
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
-            if bound.scope.holds_for(&ask.id, Some(ask.source)) {
+            if bound.scope.applies_to(&ask.id, Some(ask.source)) {
                 used.workloads += u32::from(!holds);
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
                 // may take down.
@@ -459,7 +462,7 @@ fn own_share(own: Option<&WorkloadLoad>) -> (bool, u32) {
     own.map_or((false, 0), |load| (load.token == TokenState::Held, load.away))
 }
 
-fn lacks(
+fn find_shortage(
     ask: &ReleaseRequest,
     own: Option<&WorkloadLoad>,
     bound: &BudgetBound,

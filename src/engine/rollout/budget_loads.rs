@@ -15,10 +15,10 @@ use crate::object::ObjectId;
 impl Rollouts {
     /// Pods of a workload that are unavailable. Those that never were available do not count; pods
     /// that a step holds never count as available, so those that are Ready are taken.
-    pub(in crate::engine) fn unavailable(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
+    pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
         match rolling.phase {
             RolloutPhase::FirstStart => 0,
-            _ => rolling.replicas.saturating_sub(serving(rolling, shown)),
+            _ => rolling.replicas.saturating_sub(serving_pods(rolling, shown)),
         }
     }
 }
@@ -32,7 +32,7 @@ pub(in crate::engine) struct CountedLoad {
 }
 
 /// Pods that serve. Those that a step holds never count as available.
-fn serving(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
+fn serving_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
     match shown {
         OverlayState::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
         _ => rolling.available,
@@ -50,14 +50,14 @@ struct ServingPods {
 
 impl ServingPods {
     fn of(counted: CountedLoad) -> Self {
-        let serving = serving(counted.rolling, counted.shown);
+        let serving = serving_pods(counted.rolling, counted.shown);
         Self { replicas: counted.rolling.replicas, serving }
     }
 }
 
 /// Returns how many of the pods on their way still are, as far as the numbers tell. A pod that
 /// comes back cannot be told from a new one, so the result is rather too small than too large.
-fn still_coming(coming: u32, was: ServingPods, is: ServingPods) -> u32 {
+fn pods_still_coming(coming: u32, was: ServingPods, is: ServingPods) -> u32 {
     let more = coming.saturating_add(is.replicas.saturating_sub(was.replicas));
     // A scale down removes the unavailable pods first.
     let fewer = more.saturating_sub(was.replicas.saturating_sub(is.replicas));
@@ -68,17 +68,17 @@ fn still_coming(coming: u32, was: ServingPods, is: ServingPods) -> u32 {
 impl Engine {
     /// Workloads that hold a token: those that roll or were told to, and those that another daemon
     /// has claimed.
-    pub fn in_flight(&self) -> BTreeSet<ObjectId> {
+    pub fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
     }
 
     /// Returns the load on the budget now, whoever serves it.
     pub(in crate::engine) fn loads(&self) -> Vec<WorkloadLoad> {
-        self.with_foreign_loads(self.shown_loads())
+        self.with_foreign_loads(self.observed_loads())
     }
 
     /// Returns the load that this process sees, with the claims.
-    pub(in crate::engine) fn shown_loads(&self) -> Vec<WorkloadLoad> {
+    pub(in crate::engine) fn observed_loads(&self) -> Vec<WorkloadLoad> {
         let rollouts = &self.rollouts;
         let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
         let claimed = |id: &ObjectId| {
@@ -87,7 +87,10 @@ impl Engine {
         };
         let rolls = rollouts.rolls.iter().map(|(id, rollout)| WorkloadLoad {
             id: id.clone(),
-            source: self.live(id).and_then(|live| self.source_of(live)).or_else(|| self.wanting(id)),
+            source: self
+                .informer_object(id)
+                .and_then(|live| self.source_of(live))
+                .or_else(|| self.wanting_source(id)),
             token: if rollouts.entitled.contains(id) { TokenState::Held } else { rollout.token },
             away: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
@@ -100,9 +103,9 @@ impl Engine {
             .filter(|(id, _)| !rollouts.rolls.contains_key(*id))
             .filter(|(id, _)| !rollouts.over.contains(*id) || rollouts.entitled.contains(*id))
             .filter_map(|(id, claim)| {
-                let counts = self.counts(id, claim);
+                let counts = self.is_counted(id, claim);
                 let token = if counts { TokenState::Held } else { TokenState::None };
-                let pods = if counts { claim.pods } else { self.left_away(id, claim) };
+                let pods = if counts { claim.pods } else { self.abandoned_unavailable(id, claim) };
                 let source = self.source_of_applyset(&claim.applyset);
                 let load = WorkloadLoad { id: id.clone(), source, token, away: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
@@ -125,7 +128,7 @@ impl Engine {
         if !is_workload(id) {
             return;
         }
-        let (was, is) = (self.rollouts.counted.get(id).copied(), self.counted_now(id));
+        let (was, is) = (self.rollouts.counted.get(id).copied(), self.current_count(id));
         if was == is && was.is_some() {
             // Its load is the same; its progress may not be.
             self.show_rollout(id);
@@ -146,7 +149,7 @@ impl Engine {
         let away = |counted: CountedLoad| {
             // A pod that a larger count asks for was never there to be lost, also while others are
             // replaced.
-            Rollouts::unavailable(counted.rolling, counted.shown).saturating_sub(coming)
+            Rollouts::unavailable_pods(counted.rolling, counted.shown).saturating_sub(coming)
         };
         match is.map(|counted| (counted.source, away(counted))) {
             Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
@@ -156,22 +159,22 @@ impl Engine {
         self.show_rollout(id);
     }
 
-    fn counted_now(&self, id: &ObjectId) -> Option<CountedLoad> {
-        let live = self.live(id)?;
-        let source = self.source_of(live).filter(|_| self.takes_budget(id, live))?;
+    fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {
+        let live = self.informer_object(id)?;
+        let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
         Some(CountedLoad { source, rolling: live.rolling?, shown: live.shown })
     }
 
     /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.
     /// A copy with the label would otherwise hold up all rollouts.
-    pub(in crate::engine) fn takes_budget(&self, id: &ObjectId, live: &LiveObject) -> bool {
-        self.wanting(id).is_some() || self.member_of(live).is_some()
+    pub(in crate::engine) fn is_budgeted(&self, id: &ObjectId, live: &LiveObject) -> bool {
+        self.wanting_source(id).is_some() || self.inventory_source(live).is_some()
     }
 
     /// A workload that was shown with these numbers is shown with those.
     fn track_coming(&mut self, id: &ObjectId, was: Option<ServingPods>, is: Option<ServingPods>) {
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
-        let coming = was.zip(is).map_or(0, |(was, is)| still_coming(coming, was, is));
+        let coming = was.zip(is).map_or(0, |(was, is)| pods_still_coming(coming, was, is));
         if coming > 0 {
             self.rollouts.coming.insert(id.clone(), coming);
         } else {
@@ -192,7 +195,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn narrowings(&self, id: &ObjectId) -> impl Iterator<Item = &Narrowing> {
-        let source = self.wanting(id).map(|source| &self.sources[source].budget);
+        let source = self.wanting_source(id).map(|source| &self.sources[source].budget);
         let namespace = id.namespace().and_then(|name| self.rollouts.budget.namespaces.get(name));
         source.into_iter().chain(namespace)
     }
@@ -203,7 +206,7 @@ impl Engine {
             return;
         }
         self.rollouts.untold = true;
-        let permits = self.permits();
+        let permits = self.token_answers();
         let before = std::mem::replace(&mut self.rollouts.permits, permits);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
@@ -222,7 +225,7 @@ mod tests {
             let numbers = |(replicas, serving)| ServingPods { replicas, serving };
             let mut coming = 0;
             let found = states.windows(2).map(|pair| {
-                coming = still_coming(coming, numbers(pair[0]), numbers(pair[1]));
+                coming = pods_still_coming(coming, numbers(pair[0]), numbers(pair[1]));
                 coming
             });
             assert_eq!(found.collect::<Vec<_>>(), expected, "{states:?}");

@@ -21,26 +21,26 @@ use crate::engine::{KindState, LiveObject, is_workload};
 use crate::object::ObjectId;
 
 /// The number of a source's workloads that are named, the largest numbers first: some 2 KB.
-const NAMED: usize = 20;
+const MAX_NAMED_WORKLOADS: usize = 20;
 
 /// The time for which the view of another process' workload counts.
-const GLIMPSE: Duration = Duration::from_secs(10);
+const FOREIGN_VIEW_VALIDITY: Duration = Duration::from_secs(10);
 
 /// A look that shows all pods of a workload tells for so long that whoever has named it has ended.
-const MEMORY: Duration = Duration::from_mins(1);
+const READY_VIEW_VALIDITY: Duration = Duration::from_mins(1);
 
 /// The number of others' workloads that are looked at in one go.
-const LOOKS: usize = 16;
+const MAX_FOREIGN_LOOKUPS: usize = 16;
 
 /// The time after which a process publishes its load again, though nothing has changed.
-const RENEWED: SignedDuration = SignedDuration::from_hours(6);
+const TALLY_RENEWAL_INTERVAL: SignedDuration = SignedDuration::from_hours(6);
 
 /// The time without a word after which a process serves its source no more: its pods leave the
 /// total of which percentages are.
-const EXPIRES: SignedDuration = SignedDuration::from_hours(24);
+const TALLY_EXPIRY: SignedDuration = SignedDuration::from_hours(24);
 
 /// A count of all pods that differs by less than such a part is not worth a write of its own.
-const PART: u32 = 20;
+const MIN_COUNT_CHANGE_FRACTION: u32 = 20;
 
 /// The load of one source on the budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,13 +133,14 @@ impl BudgetTally {
 
     /// Says if what it tells is worth a write where the other one was told.
     fn is_news_after(&self, told: &Self) -> bool {
-        let far = |one: u32, other: u32| one.abs_diff(other) > other / PART;
+        let far = |one: u32, other: u32| one.abs_diff(other) > other / MIN_COUNT_CHANGE_FRACTION;
         let spaces = self.pods_in.len() != told.pods_in.len()
             || self
                 .pods_in
                 .iter()
                 .any(|(name, pods)| told.pods_in.get(name).is_none_or(|other| far(*pods, *other)));
-        let is_old = self.at.zip(told.at).is_some_and(|(at, told)| told.duration_until(at) >= RENEWED);
+        let is_old =
+            self.at.zip(told.at).is_some_and(|(at, told)| told.duration_until(at) >= TALLY_RENEWAL_INTERVAL);
         spaces
             || is_old
             || far(self.pods, told.pods)
@@ -149,7 +150,7 @@ impl BudgetTally {
 }
 
 /// Says if the first tallies are worth a write where the others were told.
-pub(in crate::engine) fn are_news(now: &[BudgetTally], told: &[BudgetTally]) -> bool {
+pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], told: &[BudgetTally]) -> bool {
     now.len() != told.len() || now.iter().zip(told).any(|(now, told)| now.is_news_after(told))
 }
 
@@ -190,14 +191,14 @@ impl Engine {
     pub(in crate::engine) fn tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
         let told = |applyset: &Arc<str>| ledger.tallies.iter().find(|tally| tally.applyset == *applyset);
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
-        for load in self.shown_loads() {
+        for load in self.observed_loads() {
             let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.pods);
             if let Some(source) = load.source.filter(|_| load.away > claimed) {
                 taken.entry(source).or_default().push((load.id, load.away));
             }
         }
         let of = |(source, applyset): (SourceId, &Arc<str>)| {
-            if self.sees_workloads_of(source) {
+            if self.can_see_workloads_of(source) {
                 Some(self.tally(source, taken.remove(&source).unwrap_or_default()))
             } else {
                 told(applyset).cloned()
@@ -208,8 +209,8 @@ impl Engine {
 
     fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> BudgetTally {
         away.sort_by(|(id, pods), (other, others)| others.cmp(pods).then_with(|| id.cmp(other)));
-        let rest = away.iter().skip(NAMED).map(|(_, pods)| *pods).fold(0, u32::saturating_add);
-        away.truncate(NAMED);
+        let rest = away.iter().skip(MAX_NAMED_WORKLOADS).map(|(_, pods)| *pods).fold(0, u32::saturating_add);
+        away.truncate(MAX_NAMED_WORKLOADS);
         let spaces = self.rollouts.pods_in.get(&source);
         let narrowed = self.rollouts.budget.namespaces.keys();
         let pods_in = narrowed.filter_map(|name| {
@@ -223,13 +224,13 @@ impl Engine {
             pods_in: pods_in.collect(),
             away: away.into_iter().collect(),
             rest,
-            at: self.second(),
+            at: self.now_in_seconds(),
         }
     }
 
     /// Says if the informers show all workloads of a source, and it is known which of them are its
     /// own.
-    fn sees_workloads_of(&self, source: SourceId) -> bool {
+    fn can_see_workloads_of(&self, source: SourceId) -> bool {
         let Some(inventory) = &self.sources[source].inventory else { return false };
         if self.sources[source].head.is_none() || self.is_reading_release_key() {
             return false;
@@ -244,7 +245,7 @@ impl Engine {
     }
 
     /// Returns this moment by the clock of the host, in whole seconds.
-    fn second(&self) -> Option<Timestamp> {
+    fn now_in_seconds(&self) -> Option<Timestamp> {
         let (_, wall) = self.rollouts.starts.clock()?;
         Timestamp::from_second(wall.as_second()).ok()
     }
@@ -252,14 +253,17 @@ impl Engine {
     /// Returns whether nobody has served a source for so long that its published load counts no
     /// more. Its unavailable pods count until a look shows fewer.
     fn is_expired(&self, tally: &BudgetTally) -> bool {
-        let age = tally.at.zip(self.second()).map(|(at, now)| at.duration_until(now));
-        age.is_some_and(|age| age >= EXPIRES)
+        let age = tally.at.zip(self.now_in_seconds()).map(|(at, now)| at.duration_until(now));
+        age.is_some_and(|age| age >= TALLY_EXPIRY)
     }
 
     /// Says if what this process has told is to be told again.
     pub(in crate::engine) fn is_to_renew(&self) -> bool {
-        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.second()) else { return false };
-        let is_old = |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= RENEWED);
+        let Some((ledger, now)) = self.rollouts.ledger.as_ref().zip(self.now_in_seconds()) else {
+            return false;
+        };
+        let is_old =
+            |tally: &BudgetTally| tally.at.is_some_and(|at| at.duration_until(now) >= TALLY_RENEWAL_INTERVAL);
         ledger.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
     }
 
@@ -269,10 +273,10 @@ impl Engine {
         mut ledger: RolloutLedger,
         own: Vec<BudgetTally>,
     ) -> RolloutLedger {
-        ledger.tallies.retain(|tally| !self.looks_after(&tally.applyset));
+        ledger.tallies.retain(|tally| !self.is_responsible_for(&tally.applyset));
         ledger.tallies.retain(|tally| tally.has_away() || !self.is_expired(tally));
         for tally in ledger.tallies.iter_mut().filter(|tally| tally.at.is_none()) {
-            tally.at = self.second();
+            tally.at = self.now_in_seconds();
         }
         ledger.tallies.extend(own);
         ledger
@@ -280,7 +284,7 @@ impl Engine {
 
     /// Returns what a book tells of the sources of this process.
     pub(in crate::engine) fn own_tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
-        ledger.tallies.iter().filter(|tally| self.looks_after(&tally.applyset)).cloned().collect()
+        ledger.tallies.iter().filter(|tally| self.is_responsible_for(&tally.applyset)).cloned().collect()
     }
 
     /// Returns what counts because others have told it: this process does not see those workloads.
@@ -290,7 +294,7 @@ impl Engine {
         let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
         told.filter_map(|tally| {
             let source = self.source_of_applyset(&tally.applyset);
-            let hidden = source.is_none_or(|source| !self.sees_workloads_of(source));
+            let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
             (hidden && !self.rollouts.retired.contains(&tally.applyset)).then_some((source, tally))
         })
     }
@@ -304,7 +308,7 @@ impl Engine {
             loads.iter().enumerate().map(|(place, load)| (load.id.clone(), place)).collect();
         for (source, tally) in self.foreign_tallies() {
             for (id, told) in &tally.away {
-                let away = self.rollouts.glimpsed(id, *told);
+                let away = self.rollouts.bound_foreign_unavailable(id, *told);
                 if let Some(load) = places.get(id).and_then(|place| loads.get_mut(*place)) {
                     load.away = load.away.max(away);
                 } else if away > 0 {
@@ -318,14 +322,14 @@ impl Engine {
 
     /// Returns pods that are unavailable of workloads that nobody names. They count in each
     /// namespace.
-    pub(in crate::engine) fn unnamed(&self, scope: &BudgetScope) -> u32 {
+    pub(in crate::engine) fn unnamed_unavailable(&self, scope: &BudgetScope) -> u32 {
         let counts = |source: Option<SourceId>| match scope {
             BudgetScope::Cluster | BudgetScope::Namespace(_) => true,
             BudgetScope::Source(number, _) => source == Some(*number),
         };
         let told = self.foreign_tallies().filter(|(source, _)| counts(*source));
         let told = told.filter(|(_, tally)| !self.is_outlived(tally));
-        let unread = self.unread_claims(scope).map(|claim| claim.pods);
+        let unread = self.unreadable_claims(scope).map(|claim| claim.pods);
         told.map(|(_, tally)| tally.rest).chain(unread).fold(0, u32::saturating_add)
     }
 
@@ -336,7 +340,9 @@ impl Engine {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_whole = |id: &ObjectId| {
             let glimpse = self.rollouts.glimpses.get(id);
-            glimpse.is_some_and(|(at, seen)| *seen == 0 && now.saturating_duration_since(*at) < MEMORY)
+            glimpse.is_some_and(|(at, seen)| {
+                *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
+            })
         };
         !tally.away.is_empty() && tally.away.keys().all(is_whole)
     }
@@ -365,27 +371,33 @@ impl Engine {
         let mut told: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
         told.sort_by_key(|id| self.rollouts.glimpses.get(*id).map(|(at, _)| *at));
-        told.into_iter().take(LOOKS)
+        told.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
 
-    /// Says if the budget object is to be read again soon, as others may change what a write waits
+    /// Says if the rollout ledger is to be read again soon, as others may change what a write waits
     /// for.
     pub fn waits_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.asks.is_empty() && others()
     }
 
-    /// Says if other processes keep anything in the budget object.
-    pub fn shares_budget(&self) -> bool {
+    /// Says if other processes keep anything in the rollout ledger.
+    pub fn has_shared_budget(&self) -> bool {
         self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }
 
     /// Takes over a look at a workload of others. It can only lower what they have told.
-    pub(in crate::engine) fn glimpse(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
+    pub(in crate::engine) fn observe_foreign_load(
+        &mut self,
+        id: &ObjectId,
+        live: Option<&LiveObject>,
+        now: Instant,
+    ) {
         let told = self.foreign_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
         if let Some(told) = told {
-            let seen =
-                live.and_then(|live| Some(Rollouts::unavailable(live.rolling?, live.shown))).unwrap_or(0);
+            let seen = live
+                .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown)))
+                .unwrap_or(0);
             self.rollouts.glimpses.insert(id.clone(), (now, told.min(seen)));
             self.rollouts.stale = true;
         }
@@ -393,7 +405,7 @@ impl Engine {
 
     /// Says of what is short because of others who they are.
     pub(in crate::engine) fn add_holders(&self, permits: &mut BTreeMap<ObjectId, Option<BudgetShortage>>) {
-        let Some(words) = self.others_words() else { return };
+        let Some(words) = self.other_holders_text() else { return };
         for shortage in permits.values_mut().flatten().filter(|shortage| shortage.is_of_claims()) {
             *shortage = BudgetShortage::Shared(Box::new(shortage.clone()), words.clone());
         }
@@ -407,14 +419,14 @@ impl Engine {
     }
 
     /// Returns who else takes of the budget, in words; none where nobody does.
-    fn others_words(&self) -> Option<Arc<str>> {
+    fn other_holders_text(&self) -> Option<Arc<str>> {
         let ledger = self.rollouts.ledger.as_ref()?;
-        let claims = self.foreign_claims().filter(|(id, claim)| self.counts(id, claim));
+        let claims = self.foreign_claims().filter(|(id, claim)| self.is_counted(id, claim));
         let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {
             let of = ledger.source_words(&tally.applyset);
             let away = tally.away.iter().filter(|(id, told)| {
-                self.rollouts.glimpsed(id, **told) > 0 && !ledger.claims.contains_key(*id)
+                self.rollouts.bound_foreign_unavailable(id, **told) > 0 && !ledger.claims.contains_key(*id)
             });
             away.map(move |(id, pods)| format!("{pods} pods of {id} of {of} are unavailable"))
         });
@@ -427,9 +439,10 @@ impl Engine {
 impl Rollouts {
     /// Returns how many pods are unavailable of a workload of others, of so many that they have
     /// told.
-    fn glimpsed(&self, id: &ObjectId, told: u32) -> u32 {
+    fn bound_foreign_unavailable(&self, id: &ObjectId, told: u32) -> u32 {
         let Some((at, seen)) = self.glimpses.get(id) else { return told };
-        let fresh = self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < GLIMPSE);
+        let fresh =
+            self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < FOREIGN_VIEW_VALIDITY);
         if fresh && is_workload(id) { told.min(*seen) } else { told }
     }
 }

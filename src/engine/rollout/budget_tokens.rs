@@ -1,7 +1,7 @@
 //! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
 //!
 //! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is
-//! written into the budget object by compare-and-swap; only when that has come back the write goes
+//! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
 //! out.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,19 +23,19 @@ use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
     /// Gives a write that may restart pods a claim, or makes it wait for one.
-    pub(in crate::engine) fn budgeted(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+    pub(in crate::engine) fn claim_budget(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         if self.foresight == Prerequisites::AllDone {
             return decision;
         }
         if let Action::DryRun(apply) = &decision.action {
             // Until the answer is here it keeps its place in the queue.
             let apply = ApplyRequest { restarts: RestartRisk::Maybe, ..apply.clone() };
-            if let Some((ask, claim)) = self.asks_for(id, &Action::Apply(apply)) {
+            if let Some((ask, claim)) = self.token_request(id, &Action::Apply(apply)) {
                 self.request_token(ask, claim);
             }
             return decision;
         }
-        let Some((ask, claim)) = self.asks_for(id, &decision.action) else {
+        let Some((ask, claim)) = self.token_request(id, &decision.action) else {
             if !self.waits_for_its_unit(id, &decision) {
                 self.withdraw(id);
             }
@@ -58,7 +58,7 @@ impl Engine {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Unrecorded(why));
         }
-        if let Some(shortage) = self.short_of(id) {
+        if let Some(shortage) = self.token_shortage(id) {
             self.rollouts.claiming.remove(id);
             return Decision::wait(Reason::Budget(shortage));
         }
@@ -78,23 +78,23 @@ impl Engine {
             self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
         let candidate = self.entry(id).and_then(|entry| entry.candidate()).map(|want| want.hash);
         let restarted = || {
-            let (_, want) = self.entry(id)?.want()?;
-            Some(Self::restart_key(want.hash, self.reconfigured(id)?.data))
+            let (_, want) = self.entry(id)?.wanted_content()?;
+            Some(Self::restart_key(want.hash, self.restart_stamp(id)?.data))
         };
         let asked = candidate.or_else(restarted);
         let granted = self.own_claim(id).map(|claim| claim.content);
         !refused && self.is_in_unit(need) && asked.is_some() && asked == granted
     }
 
-    fn asks_for(&self, id: &ObjectId, action: &Action) -> Option<(ReleaseRequest, RolloutClaim)> {
+    fn token_request(&self, id: &ObjectId, action: &Action) -> Option<(ReleaseRequest, RolloutClaim)> {
         let (source, priority, wave, content, lost) = match action {
             Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
                 let priority = match apply.purpose {
                     ApplyPurpose::Repair => ReleasePriority::Repair,
-                    _ if self.goes_back(id) => ReleasePriority::Rollback,
+                    _ if self.is_rolled_back(id) => ReleasePriority::Rollback,
                     _ => ReleasePriority::Candidate,
                 };
-                let lost = |replicas| self.taken_by(id, apply, replicas);
+                let lost = |replicas| self.loss_of_write(id, apply, replicas);
                 let content = match (apply.purpose, apply.form.started) {
                     (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
                     _ => apply.want.hash,
@@ -102,7 +102,7 @@ impl Engine {
                 (apply.source, priority, apply.want.wave, content, self.additional_loss(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
-                let (source, desired) = self.entry(id)?.want()?;
+                let (source, desired) = self.entry(id)?.wanted_content()?;
                 (
                     source,
                     ReleasePriority::Candidate,
@@ -111,18 +111,18 @@ impl Engine {
                     self.additional_loss(id, |replicas| replicas),
                 )
             }
-            Action::Nothing => return self.asks_for_nodes(id),
+            Action::Nothing => return self.node_token_request(id),
             _ => return None,
         };
         let ask = ReleaseRequest { priority, wave, id: id.clone(), source, cost: lost };
-        Some((ask, self.claim(source, content, lost)))
+        Some((ask, self.make_claim(source, content, lost)))
     }
 
     /// Pods that go away beyond those that are unavailable already.
     pub(in crate::engine) fn additional_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
-        let rolling = self.shown(id).and_then(|live| live.rolling);
+        let rolling = self.live_object(id).and_then(|live| live.rolling);
         // Of what is not ours yet only metadata was read.
-        let replicas = rolling.map_or_else(|| self.foreseen_pods(id), |rolling| rolling.replicas);
+        let replicas = rolling.map_or_else(|| self.dry_run_restarts(id), |rolling| rolling.replicas);
         let away = self.rollouts.away.get(id).map_or(0, |(_, away)| *away);
         may_lose(replicas).saturating_sub(away)
     }
@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// Returns the shortage of the budget for a request.
-    fn short_of(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
+    fn token_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
         if self.rollouts.stale {
             self.settle_budget();
         }
@@ -169,22 +169,23 @@ impl Engine {
     }
 
     /// Returns the budget's answer to each request.
-    pub(in crate::engine) fn permits(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
+    pub(in crate::engine) fn token_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
         if self.rollouts.asks.is_empty() {
             return BTreeMap::new();
         }
-        if let Some(short) = self.rollouts.settling() {
+        if let Some(short) = self.rollouts.recovery_shortage() {
             let asks = self.rollouts.asks.iter();
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
-        let mut permits = release(&self.rollouts.asks, &self.loads(), &self.bounds(), self.rollouts.window);
+        let mut permits =
+            release(&self.rollouts.asks, &self.loads(), &self.budget_bounds(), self.rollouts.window);
         self.add_hidden_reasons(&mut permits);
         self.add_holders(&mut permits);
         permits
     }
 
     /// Returns the bounds in numbers of now.
-    pub(in crate::engine) fn bounds(&self) -> Vec<BudgetBound> {
+    pub(in crate::engine) fn budget_bounds(&self) -> Vec<BudgetBound> {
         let (rollouts, budget) = (&self.rollouts, &self.rollouts.budget);
         let starts = |most: u32, counts: &dyn Fn(&RolloutStart) -> bool| {
             (most.saturating_sub(rollouts.starts.count(counts)), most)
@@ -193,8 +194,8 @@ impl Engine {
             scope: BudgetScope::Cluster,
             workloads: budget.max_workloads,
             away: budget.max_unavailable.of(self.pods_of_all()),
-            unnamed: self.unnamed(&BudgetScope::Cluster),
-            unread: self.unread(&BudgetScope::Cluster),
+            unnamed: self.unnamed_unavailable(&BudgetScope::Cluster),
+            unread: self.count_unreadable_claims(&BudgetScope::Cluster),
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
         for (number, source) in self.source_ids().zip(&self.sources) {
@@ -203,8 +204,8 @@ impl Engine {
             let scope = BudgetScope::Source(number, source.name.clone());
             let of_it = |start: &RolloutStart| start.applyset == source.applyset;
             bounds.push(BudgetBound {
-                unnamed: self.unnamed(&scope),
-                unread: self.unread(&scope),
+                unnamed: self.unnamed_unavailable(&scope),
+                unread: self.count_unreadable_claims(&scope),
                 scope,
                 workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
                 away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
@@ -216,8 +217,8 @@ impl Engine {
             let scope = BudgetScope::Namespace(name.clone());
             let in_it = |start: &RolloutStart| start.id.namespace() == Some(name);
             bounds.push(BudgetBound {
-                unnamed: self.unnamed(&scope),
-                unread: self.unread(&scope),
+                unnamed: self.unnamed_unavailable(&scope),
+                unread: self.count_unreadable_claims(&scope),
                 scope,
                 workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
                 away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
@@ -228,10 +229,10 @@ impl Engine {
     }
 
     /// A write is on its way: it holds its token from now on.
-    pub fn dispatched(&mut self, id: &ObjectId, action: &Action) {
+    pub fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.rollouts.writing.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
-            self.rollouts.anew.need();
+            self.rollouts.anew.remember_workload();
         }
         let takes = match action {
             Action::Apply(apply) => apply.restarts == RestartRisk::Maybe,
@@ -248,7 +249,7 @@ impl Engine {
             Some((ask, claim)) => (ask.cost, Some(claim)),
             None => (0, self.own_claim(id).cloned()),
         };
-        let health = self.shown(id).map(|live| &live.health);
+        let health = self.live_object(id).map(|live| &live.health);
         let blamed = health
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
@@ -267,9 +268,9 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// Takes over what the budget object says; `Book::default()` where there is none.
-    pub fn ledger(&mut self, ledger: RolloutLedger) {
-        let ledger = self.rollouts.with_lost(ledger);
+    /// Takes over what the rollout ledger says; `Book::default()` where there is none.
+    pub fn set_ledger(&mut self, ledger: RolloutLedger) {
+        let ledger = self.rollouts.restore_lost(ledger);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         self.rollouts.over.retain(|id| ledger.claims.contains_key(id));
         self.rollouts.entitled.retain(|id| ledger.claims.contains_key(id));
@@ -286,7 +287,7 @@ impl Engine {
         self.rollouts.taken = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
         self.mend_ledger(None);
-        self.ledger_opened();
+        self.reread_opened_ledger();
         self.orders.stale = true;
         self.forget_authors();
         self.rollouts.stale = true;
@@ -308,9 +309,9 @@ impl Engine {
         self.dirty.extend(opened);
     }
 
-    /// The budget object cannot be read before a person mends it, and why: nothing new is claimed
+    /// The rollout ledger cannot be read before a person mends it, and why: nothing new is claimed
     /// until it can be.
-    pub fn unreadable_ledger(&mut self, why: &str) {
+    pub fn set_ledger_unreadable(&mut self, why: &str) {
         self.mend_ledger(Some(why.into()));
     }
 
@@ -332,26 +333,27 @@ impl Engine {
         }
     }
 
-    /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until [`Engine::ledger`] is
-    /// called again nobody knows its content.
-    pub fn saving_ledger(&mut self, next: &RolloutLedger) {
+    /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until
+    /// [`Engine::set_ledger`] is called again nobody knows its content.
+    pub fn note_ledger_write(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
-        self.rollouts.sends(next);
+        self.rollouts.note_write(next);
     }
 
     /// Returns whether the cluster shows this content.
-    pub(in crate::engine) fn shows(&self, id: &ObjectId, content: ContentHash) -> bool {
-        let release = self.shown(id).and_then(LiveObject::shown_release);
+    pub(in crate::engine) fn is_showing(&self, id: &ObjectId, content: ContentHash) -> bool {
+        let release = self.live_object(id).and_then(LiveObject::shown_release);
         let Some(release) = release else { return false };
         let entry = self.entry(id);
-        let data = self.shown(id).and_then(|live| live.started).map(|started| started.data);
+        let data = self.live_object(id).and_then(|live| live.started).map(|started| started.data);
         let same = |desired: &crate::engine::SharedDesired| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
             (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
         };
         release.hash == content
             || entry.is_some_and(|entry| {
-                entry.accepted.content().is_some_and(same) || entry.want().is_some_and(|(_, want)| same(want))
+                entry.accepted.content().is_some_and(same)
+                    || entry.wanted_content().is_some_and(|(_, want)| same(want))
             })
     }
 
@@ -362,14 +364,14 @@ impl Engine {
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         next.claims.retain(|id, claim| {
             if self.rollouts.retired.contains(&claim.applyset) {
-                return self.counts(id, claim);
+                return self.is_counted(id, claim);
             }
             !ours(&claim.applyset)
                 || self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
                 || self.entry(id).is_some_and(|entry| entry.written.is_some())
-                || (!self.would_be_shown(id) && self.counts(id, claim))
+                || (!self.is_observable(id) && self.is_counted(id, claim))
         });
         let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_over(unit);
         let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
@@ -390,14 +392,15 @@ impl Engine {
             if !unit.members.is_empty()
                 && self.is_known(&unit)
                 && next.has_room_for(&unit)
-                && !next.units.iter().any(|known| holds(known, &unit))
+                && !next.units.iter().any(|known| has_contents_of(known, &unit))
             {
                 record(&mut next.units, unit);
             }
         }
-        let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.permits() };
+        let permits = if self.rollouts.claiming.is_empty() { BTreeMap::new() } else { self.token_answers() };
         let allowed = |id: &&ObjectId| matches!(permits.get(*id), Some(None));
-        let held = if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.in_flight() };
+        let held =
+            if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();
         for id in self.rollouts.claiming.iter().filter(allowed) {
             let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
@@ -426,18 +429,18 @@ impl Engine {
 
 /// The end of a process.
 impl Engine {
-    /// Returns what the budget object should say once this process has ended; none where it says
+    /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
     pub fn last_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
         let holder = &self.rollouts.holder;
         let is_done = |id: &ObjectId| {
-            let rolling = self.live(id).and_then(|live| live.rolling);
+            let rolling = self.informer_object(id).and_then(|live| live.rolling);
             let awaits = self.rollouts.rolls.get(id).and_then(|rollout| rollout.written);
-            let is_seen = awaits.is_none_or(|rv| self.live(id).is_some_and(|live| live.rv >= rv));
+            let is_seen = awaits.is_none_or(|rv| self.informer_object(id).is_some_and(|live| live.rv >= rv));
             let at_rest = rolling.is_none_or(|rolling| rolling.phase == RolloutPhase::Settled);
-            is_seen && at_rest && self.would_be_shown(id) && !self.rollouts.writing.contains(id)
+            is_seen && at_rest && self.is_observable(id) && !self.rollouts.writing.contains(id)
         };
         next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
@@ -453,7 +456,7 @@ impl Engine {
 }
 
 /// Returns whether a record says of all members of a unit what they ask for.
-fn holds(known: &Unit, unit: &Unit) -> bool {
+fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
     let told = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
         known.members.get(id).is_some_and(|known| known.content == member.content)
     };

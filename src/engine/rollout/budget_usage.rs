@@ -17,7 +17,7 @@ pub struct BudgetUsage {
     pub starts: (u32, u32),
     /// The action after a failure, where nothing narrower says otherwise.
     pub on_failure: OnFailure,
-    /// Indicates whether the budget object has been read: nothing rolls before.
+    /// Indicates whether the rollout ledger has been read: none before.
     pub known: bool,
 }
 
@@ -26,16 +26,19 @@ impl Engine {
     pub fn usage(&self) -> BudgetUsage {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
         let in_flight = loads.iter().filter(|load| load.token == TokenState::Held).count();
-        let whole = self.bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
+        let whole = self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
         let (workloads, away, starts) = whole.map_or((0, 0, (0, 0)), |b| (b.workloads, b.away, b.starts));
         BudgetUsage {
-            workloads: ((in_flight as u32).saturating_add(self.unread(&BudgetScope::Cluster)), workloads),
+            workloads: (
+                (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),
+                workloads,
+            ),
             window: rollouts.window,
             unavailable: (
                 loads
                     .iter()
                     .map(|load| load.away)
-                    .fold(self.unnamed(&BudgetScope::Cluster), u32::saturating_add),
+                    .fold(self.unnamed_unavailable(&BudgetScope::Cluster), u32::saturating_add),
                 away,
             ),
             starts: (starts.1.saturating_sub(starts.0), starts.1),
@@ -46,7 +49,7 @@ impl Engine {
 
     /// Workloads that roll now, and those that others have claimed, each with what it takes of the
     /// budget.
-    pub fn rolling_now(&self) -> Vec<WorkloadLoad> {
+    pub fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| {
             load.token == TokenState::Held || self.rollouts.rolls.contains_key(&load.id)
         };

@@ -15,11 +15,11 @@ use crate::engine::facts::sources::SourceWrites;
 use crate::engine::rollout::budget::{BudgetShortage, ReleasePriority, ReleaseRequest, TokenState};
 use crate::engine::rollout::ledger::RolloutClaim;
 use crate::engine::rollout::pod_eviction::{
-    NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, evictions, node_counts,
+    NodeCounts, NodePod, NodeState, NodeStep, PodAvailability, TemplateVersion, count_nodes, select_evictions,
 };
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollouts::Rollout;
-use crate::engine::rollout::step_overlay::{StepState, takes, under};
+use crate::engine::rollout::step_overlay::{StepState, live_overlay, max_loss_under};
 use crate::engine::rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps};
 use crate::engine::rollout::stuck_stateful_set::state;
 use crate::engine::state::Engine;
@@ -27,14 +27,14 @@ use crate::engine::{DesiredObject, LiveObject, Overlay, Reason, Uid, UpdateStrat
 use crate::object::ObjectId;
 
 /// The first pause after a refused eviction; each further one is longer.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_EVICTION_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest time between two tries.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_EVICTION_BACKOFF: Duration = Duration::from_secs(15);
 /// The time after which a refused DaemonSet gives its token back: others go on meanwhile.
-pub const REFUSED: Duration = Duration::from_secs(10);
+pub const TOKEN_RETURN_DELAY: Duration = Duration::from_secs(10);
 /// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time,
 /// is looked at anew.
-const ECHO: Duration = Duration::from_secs(10);
+const EVICTION_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A pod that is to be evicted, in the incarnation that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,9 +116,11 @@ impl Engine {
         let going =
             self.rollouts.rolls.iter().filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
         going.into_iter().any(|(id, _)| {
-            let steps =
-                self.entry(id).and_then(|entry| entry.want()).and_then(|(_, want)| want.steps.as_ref());
-            steps.is_some() && self.shown(id).is_some_and(|live| on_delete(live).is_some())
+            let steps = self
+                .entry(id)
+                .and_then(|entry| entry.wanted_content())
+                .and_then(|(_, want)| want.steps.as_ref());
+            steps.is_some() && self.live_object(id).is_some_and(|live| held_step(live).is_some())
         })
     }
 
@@ -161,7 +163,7 @@ impl Engine {
     /// **Hazard:** some seconds after a node is lost its taint takes it out of the first number,
     /// and its pod stays.
     fn nodes_of(&self, id: &ObjectId) -> u32 {
-        let rolling = self.shown(id).and_then(|live| live.rolling).unwrap_or_default();
+        let rolling = self.live_object(id).and_then(|live| live.rolling).unwrap_or_default();
         rolling.replicas.saturating_add(rolling.misscheduled)
     }
 
@@ -178,7 +180,7 @@ impl Engine {
         }
         let pods = desired.steps.as_deref().and_then(|steps| self.daemon_set_pods(id, steps, now));
         let all = self.nodes_of(id);
-        let counts = pods.map_or(NodeCounts { nodes: all, ready: 0 }, |pods| node_counts(&pods, all));
+        let counts = pods.map_or(NodeCounts { nodes: all, ready: 0 }, |pods| count_nodes(&pods, all));
         // As long as it should have pods somewhere, it is not done without any.
         StepProgress { replicas: counts.nodes.max(all.min(1)), ready: counts.ready, ..standing }
     }
@@ -199,11 +201,11 @@ impl Engine {
             PromotionRequest::OneStep { from } => from == steps.step_of(overlay),
             PromotionRequest::Full => true,
         };
-        !asked && self.left_on_lost_nodes(id, steps, now).is_some()
+        !asked && self.first_lost_node(id, steps, now).is_some()
     }
 
     /// Returns the first lost node with a pod of an older template.
-    fn left_on_lost_nodes(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Arc<str>> {
+    fn first_lost_node(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Arc<str>> {
         let pods = self.daemon_set_pods(id, steps, now)?;
         let left = pods
             .into_iter()
@@ -218,7 +220,7 @@ impl Engine {
             return None;
         }
         let rollout = self.rollouts.daemon_sets.get(id).filter(|rollout| rollout.asked.is_empty())?;
-        let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + REFUSED);
+        let refused = rollout.refused.as_ref().filter(|refused| now >= refused.since + TOKEN_RETURN_DELAY);
         let until = if self.is_suspended(id) || rollout.lacks != MissingBudget::Nothing {
             None
         } else {
@@ -229,7 +231,7 @@ impl Engine {
 
     /// Returns whether a new pod has to prove itself, so that the deadline counts.
     fn is_busy(&self, id: &ObjectId, now: Instant) -> bool {
-        let desired = self.entry(id).and_then(|entry| entry.want()).map(|(_, desired)| desired);
+        let desired = self.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, desired)| desired);
         let steps = desired.and_then(|desired| desired.steps.as_deref());
         let pods = steps.and_then(|steps| self.daemon_set_pods(id, steps, now)).unwrap_or_default();
         pods.iter().any(|pod| {
@@ -254,8 +256,8 @@ impl Engine {
         self.resting_step(id, now).is_some()
     }
 
-    /// Returns when the clock alone changes what [`Engine::to_evict`] finds.
-    pub(in crate::engine) fn fleets_due(&self) -> Option<Instant> {
+    /// Returns when the clock alone changes what [`Engine::pods_to_evict`] finds.
+    pub(in crate::engine) fn next_eviction_due(&self) -> Option<Instant> {
         let daemon_sets = self.rollouts.daemon_sets.values();
         let times = daemon_sets.flat_map(|rollout| {
             let tries = rollout.refused.as_ref().and_then(|refused| refused.until);
@@ -265,34 +267,36 @@ impl Engine {
     }
 
     /// Returns the most pods that a write takes down at a time.
-    pub(in crate::engine) fn taken_by(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
+    pub(in crate::engine) fn loss_of_write(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
         match apply.form.overlay {
-            Some(Overlay::OnDelete { .. }) => self.at_once(id, apply.want.strategy, replicas),
-            overlay => takes(apply.want.strategy, overlay, replicas),
+            Some(Overlay::OnDelete { .. }) => {
+                self.max_concurrent_evictions(id, apply.want.strategy, replicas)
+            }
+            overlay => max_loss_under(apply.want.strategy, overlay, replicas),
         }
     }
 
     /// Returns the maximum number of concurrent evictions: that of the DaemonSet's own strategy, as
     /// far as the budget can ever allow it. With a surge its strategy takes none, but an eviction
     /// takes one.
-    fn at_once(&self, id: &ObjectId, strategy: UpdateStrategy, nodes: u32) -> u32 {
-        strategy.may_lose(nodes).min(self.most_away(id)).max(1)
+    fn max_concurrent_evictions(&self, id: &ObjectId, strategy: UpdateStrategy, nodes: u32) -> u32 {
+        strategy.max_loss(nodes).min(self.max_unavailable(id)).max(1)
     }
 
     /// Returns the maximum number of unavailable pods in the scopes of a workload.
-    pub(in crate::engine) fn most_away(&self, id: &ObjectId) -> u32 {
-        let source = self.wanting(id);
-        let bounds = self.bounds();
-        let here = bounds.iter().filter(|bound| bound.scope.holds_for(id, source));
+    pub(in crate::engine) fn max_unavailable(&self, id: &ObjectId) -> u32 {
+        let source = self.wanting_source(id);
+        let bounds = self.budget_bounds();
+        let here = bounds.iter().filter(|bound| bound.scope.applies_to(id, source));
         here.map(|bound| bound.away).min().unwrap_or(u32::MAX)
     }
 }
 
 /// Taking pods away.
 impl Engine {
-    /// Returns the pods to be evicted now. The outcome is reported to [`Engine::evicted`]. Called
-    /// in each turn, after [`Engine::advance`].
-    pub fn to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
+    /// Returns the pods to be evicted now. The outcome is reported to [`Engine::record_eviction`].
+    /// Called in each turn, after [`Engine::advance`].
+    pub fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.rolls;
         let going = |id: &ObjectId| {
             rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
@@ -303,7 +307,7 @@ impl Engine {
         let mut all = Vec::new();
         for id in ids {
             self.forget_past_evictions(&id, now);
-            let due = self.due_of(&id, now);
+            let due = self.eviction_plan(&id, now);
             let refused = self.rollouts.daemon_sets.get(&id).and_then(|rollout| rollout.refused.as_ref());
             let told = match &due {
                 // A pod that is tried again counts as refused until the answer.
@@ -335,7 +339,7 @@ impl Engine {
     }
 
     fn is_on_delete(&self, id: &ObjectId) -> bool {
-        self.shown(id).is_some_and(|live| on_delete(live).is_some())
+        self.live_object(id).is_some_and(|live| held_step(live).is_some())
     }
 
     /// Forgets pods that are shown to be ending, and what has lasted for too long.
@@ -352,31 +356,34 @@ impl Engine {
         }
     }
 
-    fn due_of(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
+    fn eviction_plan(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
         let nothing = EvictionPlan::Nothing(None);
-        let (Some(live), Some((source, desired))) = (self.shown(id), self.entry(id).and_then(|e| e.want()))
+        let (Some(live), Some((source, desired))) =
+            (self.live_object(id), self.entry(id).and_then(|e| e.wanted_content()))
         else {
             return nothing;
         };
-        let (Some(steps), Some(step)) = (self.steps_of(id, desired), on_delete(live)) else { return nothing };
+        let (Some(steps), Some(step)) = (self.steps_of(id, desired), held_step(live)) else { return nothing };
         let observed = self.sources[source].writes == SourceWrites::Observed;
         let standing = self.step_progress(id, desired, live, now);
         if standing.shown == OverlayState::Other || observed || self.is_left_alone(id) {
             return nothing;
         }
         if self.is_suspended(id) {
-            return EvictionPlan::Nothing(self.paused(id).map(|paused| paused.to_string().into()));
+            return EvictionPlan::Nothing(self.release_pause(id).map(|paused| paused.to_string().into()));
         }
         if let Some(why) = self.rollouts.nodes.unknown_reason() {
             return EvictionPlan::Nothing(Some(why));
         }
         let Some(pods) = self.daemon_set_pods(id, steps, now) else { return nothing };
         let all = self.nodes_of(id);
-        let (room, short) = self.room(id);
-        let away = self.at_once(id, desired.strategy, all).saturating_sub(too_young(live, &pods));
+        let (room, short) = self.eviction_room(id);
+        let away = self
+            .max_concurrent_evictions(id, desired.strategy, all)
+            .saturating_sub(count_too_young(live, &pods));
         let wish = NodeStep { target: steps.target(step, standing.replicas), away, nodes: all };
-        let wanted = evictions(&pods, wish);
-        let chosen = evictions(&pods, NodeStep { away: away.min(room), ..wish });
+        let wanted = select_evictions(&pods, wish);
+        let chosen = select_evictions(&pods, NodeStep { away: away.min(room), ..wish });
         if wanted.is_empty() {
             return nothing;
         }
@@ -401,12 +408,12 @@ impl Engine {
 
     /// Returns the number of pods of a workload that may be unavailable now, and the bound behind
     /// it.
-    fn room(&self, id: &ObjectId) -> (u32, Option<BudgetShortage>) {
-        let (source, loads) = (self.wanting(id), self.loads());
+    fn eviction_room(&self, id: &ObjectId) -> (u32, Option<BudgetShortage>) {
+        let (source, loads) = (self.wanting_source(id), self.loads());
         let mut room = (u32::MAX, None);
-        for bound in self.bounds().into_iter().filter(|bound| bound.scope.holds_for(id, source)) {
+        for bound in self.budget_bounds().into_iter().filter(|bound| bound.scope.applies_to(id, source)) {
             let others =
-                loads.iter().filter(|load| load.id != *id && bound.scope.holds_for(&load.id, load.source));
+                loads.iter().filter(|load| load.id != *id && bound.scope.applies_to(&load.id, load.source));
             let elsewhere = others.map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
             let left = bound.away.saturating_sub(elsewhere);
             if left < room.0 {
@@ -417,12 +424,12 @@ impl Engine {
     }
 
     /// Records the outcome of an eviction.
-    pub fn evicted(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
+    pub fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
             EvictionOutcome::Going => {
                 if let Some(until) = rollout.asked.get_mut(&pod.uid) {
-                    *until = Some(now + ECHO);
+                    *until = Some(now + EVICTION_ECHO_TIMEOUT);
                 }
                 rollout.refused = None;
             }
@@ -430,7 +437,8 @@ impl Engine {
                 rollout.asked.remove(&pod.uid);
                 let before = rollout.refused.take();
                 let since = before.as_ref().map_or(now, |before| before.since);
-                let wait = before.map_or(FIRST, |before| (before.wait * 2).min(LONGEST));
+                let wait = before
+                    .map_or(FIRST_EVICTION_BACKOFF, |before| (before.wait * 2).min(MAX_EVICTION_BACKOFF));
                 let why = match answer {
                     EvictionOutcome::Denied(lacks) => format!("no pod of it can be evicted: {lacks}").into(),
                     EvictionOutcome::Refused(why) => {
@@ -445,7 +453,7 @@ impl Engine {
 
     /// Returns the text about a step that goes on, or rests.
     fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
-        let (live, (_, desired)) = (self.shown(id)?, self.entry(id)?.want()?);
+        let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.wanted_content()?);
         let steps = self.steps_of(id, desired)?;
         let standing = self.step_progress(id, desired, live, now);
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
@@ -454,7 +462,7 @@ impl Engine {
                 Some(format!("{wait}{why}").into())
             }
             StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
-                let node = self.left_on_lost_nodes(id, steps, now)?;
+                let node = self.first_lost_node(id, steps, now)?;
                 Some(format!("all nodes that are Ready have the new pod; node {node} is not Ready").into())
             }
             _ => None,
@@ -465,10 +473,14 @@ impl Engine {
 /// Between a decision and the budget.
 impl Engine {
     /// Returns the request for budget of pods that are to go though nothing is to be written.
-    pub(in crate::engine) fn asks_for_nodes(&self, id: &ObjectId) -> Option<(ReleaseRequest, RolloutClaim)> {
-        let wants = self.wants_token(id);
-        let (source, desired) = self.entry(id).filter(|_| wants)?.want()?;
-        let cost = self.additional_loss(id, |nodes| self.at_once(id, desired.strategy, nodes));
+    pub(in crate::engine) fn node_token_request(
+        &self,
+        id: &ObjectId,
+    ) -> Option<(ReleaseRequest, RolloutClaim)> {
+        let wants = self.needs_token(id);
+        let (source, desired) = self.entry(id).filter(|_| wants)?.wanted_content()?;
+        let cost =
+            self.additional_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
         let ask = ReleaseRequest {
             priority: ReleasePriority::Candidate,
             wave: desired.wave,
@@ -476,24 +488,24 @@ impl Engine {
             source,
             cost,
         };
-        Some((ask, self.claim(source, desired.hash, cost)))
+        Some((ask, self.make_claim(source, desired.hash, cost)))
     }
 
     /// Takes the token that was asked for without a write, and tells how the step stands.
-    pub(in crate::engine) fn with_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
+    pub(in crate::engine) fn advance_daemon_set(&mut self, id: &ObjectId, decision: Decision) -> Decision {
         if !is_daemon_set(id) || decision.action != Action::Nothing || decision.reason.is_some() {
             return decision;
         }
-        if self.wants_token(id) && self.is_claimed(id) {
+        if self.needs_token(id) && self.is_claimed(id) {
             self.take_token(id);
         }
         match self.rollouts.daemon_sets.get(id).and_then(|rollout| rollout.told.clone()) {
-            Some(told) => decision.because(Reason::Step(told)),
+            Some(told) => decision.with_reason(Reason::Step(told)),
             None => decision,
         }
     }
 
-    fn wants_token(&self, id: &ObjectId) -> bool {
+    fn needs_token(&self, id: &ObjectId) -> bool {
         self.rollouts.daemon_sets.get(id).is_some_and(|rollout| rollout.lacks == MissingBudget::Token)
     }
 
@@ -514,7 +526,7 @@ impl Engine {
 
 /// Returns the number of pods that are Ready but not available yet (`minReadySeconds`), or not
 /// counted yet.
-fn too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
+fn count_too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
     let rolling = live.rolling.unwrap_or_default();
     let ready: BTreeSet<&str> =
         pods.iter().filter(|pod| pod.state == PodAvailability::Ready).map(|pod| &*pod.node).collect();
@@ -523,8 +535,8 @@ fn too_young(live: &LiveObject, pods: &[NodePod]) -> u32 {
 }
 
 /// Returns the step at which a DaemonSet is held.
-fn on_delete(live: &LiveObject) -> Option<u32> {
-    match under(live) {
+fn held_step(live: &LiveObject) -> Option<u32> {
+    match live_overlay(live) {
         Some(Overlay::OnDelete { step }) => Some(step),
         _ => None,
     }

@@ -10,8 +10,8 @@ use crate::change::{Impact, ImpactKind};
 use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, Precondition, RestartRisk,
 };
-use crate::engine::decide::decide::serving;
-use crate::engine::rollout::step_overlay::under;
+use crate::engine::decide::decide::is_serving;
+use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::state::{Engine, Prerequisites};
 use crate::engine::{DesiredObject, LiveObject, Uid};
 use crate::object::{ContentHash, ObjectId};
@@ -32,16 +32,16 @@ pub struct DryRunImpact {
 impl Engine {
     /// Turns a write of unknown impact into the question for it, and records for a known one
     /// whether it takes from the budget.
-    pub(in crate::engine) fn foreseen(&self, id: &ObjectId, decision: Decision) -> Decision {
+    pub(in crate::engine) fn require_dry_run(&self, id: &ObjectId, decision: Decision) -> Decision {
         let Decision { action: Action::Apply(apply), reason, again } = decision else { return decision };
         let decided = |action| Decision { action, reason, again };
-        let live = self.shown(id).filter(|live| self.is_asked_about(id, live, &apply));
+        let live = self.live_object(id).filter(|live| self.is_asked_about(id, live, &apply));
         let Some(live) = live else { return decided(Action::Apply(apply)) };
         match self.impact(id, &apply.want, live) {
             None => decided(Action::DryRun(apply)),
             Some(impact) => {
                 let guard = Precondition::Exact(live.uid.clone(), live.rv);
-                let restarts = if restarts(impact) { RestartRisk::Maybe } else { RestartRisk::No };
+                let restarts = if restarted_by(impact) { RestartRisk::Maybe } else { RestartRisk::No };
                 decided(Action::Apply(ApplyRequest { guard, restarts, ..apply }))
             }
         }
@@ -56,7 +56,7 @@ impl Engine {
         // Other data in the template are another template.
         asks && !live.is_restarted_by(apply.form.started)
             && self.foresight == Prerequisites::Now
-            && serving(id, live)
+            && is_serving(id, live)
             && !is_stepped(live)
     }
 
@@ -77,40 +77,41 @@ impl Engine {
 
     /// Returns whether a content restarts pods of a workload that serves: by the server's answer,
     /// and by the contents as long as there is none.
-    pub(in crate::engine) fn would_restart(
+    pub(in crate::engine) fn can_restart(
         &self,
         id: &ObjectId,
         want: &DesiredObject,
         live: &LiveObject,
     ) -> bool {
         match self.impact(id, want, live) {
-            Some(impact) => restarts(impact),
+            Some(impact) => restarted_by(impact),
             None => self.entry(id).is_none_or(|entry| !entry.accepted.has_template_of(want)),
         }
     }
 
     /// Returns whether the server says that a content changes no pod, so that nothing holds its
     /// rollout.
-    pub(in crate::engine) fn leaves_pods(
+    pub(in crate::engine) fn has_no_pod_impact(
         &self,
         id: &ObjectId,
         want: &DesiredObject,
         live: &LiveObject,
     ) -> bool {
-        self.reconfigured(id).is_none() && self.impact(id, want, live).is_some_and(|impact| !restarts(impact))
+        self.restart_stamp(id).is_none()
+            && self.impact(id, want, live).is_some_and(|impact| !restarted_by(impact))
     }
 
     /// Pods that the last content of which the server was asked restarts.
-    pub(in crate::engine) fn foreseen_pods(&self, id: &ObjectId) -> u32 {
+    pub(in crate::engine) fn dry_run_restarts(&self, id: &ObjectId) -> u32 {
         let foreseen = self.entry(id).and_then(|entry| entry.foreseen.as_deref());
         foreseen.map_or(0, |foreseen| foreseen.impact.pods)
     }
 
     /// The server has said what a content would do.
-    pub(in crate::engine) fn foresees(&mut self, id: &ObjectId, foreseen: DryRunImpact) {
+    pub(in crate::engine) fn record_dry_run(&mut self, id: &ObjectId, foreseen: DryRunImpact) {
         let guess = |engine: &Self| {
-            let (live, entry) = (engine.shown(id)?, engine.entry(id)?);
-            entry.want().map(|(_, want)| engine.would_restart(id, want, live))
+            let (live, entry) = (engine.live_object(id)?, engine.entry(id)?);
+            entry.wanted_content().map(|(_, want)| engine.can_restart(id, want, live))
         };
         let before = guess(self);
         if let Some(entry) = self.entries.get_mut(id) {
@@ -124,10 +125,10 @@ impl Engine {
     }
 }
 
-fn restarts(impact: Impact) -> bool {
+fn restarted_by(impact: Impact) -> bool {
     matches!(impact.kind, ImpactKind::Restart | ImpactKind::Recreate)
 }
 
 fn is_stepped(live: &LiveObject) -> bool {
-    under(live).is_some_and(|overlay| overlay.step().is_some())
+    live_overlay(live).is_some_and(|overlay| overlay.step().is_some())
 }

@@ -17,7 +17,7 @@ use crate::object::ObjectId;
 
 /// A daemon that lives takes a claim back as soon as its workload has been whole for the soak.
 /// After this time of rest nobody does.
-pub const SPENT: Duration = Duration::from_mins(2);
+pub const ABANDONED_CLAIM_AGE: Duration = Duration::from_mins(2);
 
 /// The workload of another daemon's claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +44,8 @@ impl Engine {
         self.rollouts.untold = true;
     }
 
-    /// Returns whether what the budget object says of this inventory is this process's to keep.
-    pub(in crate::engine) fn looks_after(&self, applyset: &Arc<str>) -> bool {
+    /// Returns whether what the rollout ledger says of this inventory is this process's to keep.
+    pub(in crate::engine) fn is_responsible_for(&self, applyset: &Arc<str>) -> bool {
         self.applysets.contains(applyset) || self.rollouts.retired.contains(applyset)
     }
 
@@ -53,7 +53,7 @@ impl Engine {
     /// and those whose claim nobody else may take back.
     pub fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters =
-            |claim: &RolloutClaim| !self.rollouts.asks.is_empty() || self.looks_after(&claim.applyset);
+            |claim: &RolloutClaim| !self.rollouts.asks.is_empty() || self.is_responsible_for(&claim.applyset);
         let open = self.foreign_claims().filter(|(id, claim)| {
             matters(claim) && !self.rollouts.rolls.contains_key(*id) && !self.rollouts.over.contains(*id)
         });
@@ -78,13 +78,13 @@ impl Engine {
     /// is not taken back for it. Once its workload has come to rest under our eyes, or has long
     /// rested, it is.
     pub(in crate::engine) fn is_of_another(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
-        claim.holder != self.rollouts.holder && !self.rollouts.over.contains(id) && self.counts(id, claim)
+        claim.holder != self.rollouts.holder && !self.rollouts.over.contains(id) && self.is_counted(id, claim)
     }
 
     /// The workload of another daemon's claim, as a look shows it; none where there is no such
     /// object.
-    pub fn other_seen(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
-        self.glimpse(id, live, now);
+    pub fn observe_foreign_workload(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
+        self.observe_foreign_load(id, live, now);
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
         else {
@@ -98,13 +98,15 @@ impl Engine {
         let still = same.map_or(now, |(_, since)| since);
         // As for our own: what comes no farther has failed, and takes nothing of the budget but its
         // pods.
-        let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(SPENT);
+        let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(ABANDONED_CLAIM_AGE);
         // Nobody of a process that has ended in good order watches what it left: its soak is all
         // that is waited for.
-        let rest = if claim.left { self.rollouts.budget.soak.min(SPENT) } else { SPENT };
+        let rest =
+            if claim.left { self.rollouts.budget.soak.min(ABANDONED_CLAIM_AGE) } else { ABANDONED_CLAIM_AGE };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
-        let away = live.and_then(|live| Some(Rollouts::unavailable(live.rolling?, live.shown))).unwrap_or(0);
+        let away =
+            live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown))).unwrap_or(0);
         self.rollouts
             .others
             .insert(id.clone(), ForeignWorkload { claim, rests, still, away, hidden: None, is_spent });
@@ -113,7 +115,7 @@ impl Engine {
 
     /// The workload of another daemon's claim may not be looked at: the claim counts, which is told
     /// as soon as it is in the way. Says whether that is new.
-    pub fn other_hidden(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
+    pub fn note_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
         else {
@@ -149,14 +151,14 @@ impl Engine {
 
     /// Returns how many pods are unavailable of the workload of a claim that counts no more: nobody
     /// ends what it began.
-    pub(in crate::engine) fn left_away(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
+    pub(in crate::engine) fn abandoned_unavailable(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
         let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim && known.is_spent);
         known.map_or(0, |known| known.away)
     }
 
     /// Returns the claims that nobody here can read and that count in a scope. Of which source they
     /// are is not known.
-    pub(in crate::engine) fn unread_claims(
+    pub(in crate::engine) fn unreadable_claims(
         &self,
         scope: &BudgetScope,
     ) -> impl Iterator<Item = &UnreadableClaim> {
@@ -165,9 +167,9 @@ impl Engine {
         claims.filter(move |_| counts)
     }
 
-    /// As [`Engine::unread_claims`], in a number.
-    pub(in crate::engine) fn unread(&self, scope: &BudgetScope) -> u32 {
-        u32::try_from(self.unread_claims(scope).count()).unwrap_or(u32::MAX)
+    /// As [`Engine::unreadable_claims`], in a number.
+    pub(in crate::engine) fn count_unreadable_claims(&self, scope: &BudgetScope) -> u32 {
+        u32::try_from(self.unreadable_claims(scope).count()).unwrap_or(u32::MAX)
     }
 
     /// Takes over what is told of claims that nobody can read, and how to mend that; none where all
@@ -178,7 +180,7 @@ impl Engine {
     }
 
     /// Returns whether another daemon's claim counts.
-    pub(in crate::engine) fn counts(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
+    pub(in crate::engine) fn is_counted(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
         let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim);
         known.is_none_or(|known| !known.is_spent)
     }

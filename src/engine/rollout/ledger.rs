@@ -55,7 +55,7 @@ pub struct UnreadableClaim {
 
 /// The number of objects remembered of released units: some 50 KB, in an object that is written
 /// twice for each rollout and that holds 1 MiB.
-const PAST: usize = 200;
+const MAX_PAST_OBJECTS: usize = 200;
 
 /// One workload that may restart pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,7 +223,7 @@ pub fn parse_object_word(word: &str) -> Option<ObjectId> {
 }
 
 impl RolloutLedger {
-    /// Returns the text of the budget object. A claim that cannot be read is an
+    /// Returns the text of the rollout ledger. A claim that cannot be read is an
     /// [`UnreadableClaim`], any other record is left out; a hash that is sealed by another key is
     /// [`ContentHash::UNREADABLE`].
     ///
@@ -257,13 +257,13 @@ impl RolloutLedger {
     /// # Errors
     ///
     /// As [`RolloutLedger::parse`].
-    pub fn sealing(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
-        if !HashSeals::may_be_in(text) {
+    pub fn seal_status(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
+        if !HashSeals::can_be_in(text) {
             return Ok(SealStatus::Fine);
         }
         let read: LedgerText = serde_json::from_str(text)?;
         let units = read.units.iter().chain(&read.past);
-        Ok(units.map(|unit| unit.sealing(seals)).max().unwrap_or_default())
+        Ok(units.map(|unit| unit.seal_status(seals)).max().unwrap_or_default())
     }
 
     /// One line of JSON; none where the hash of a Secret is to be sealed, and no key is known.
@@ -296,7 +296,7 @@ impl RolloutLedger {
     pub(in crate::engine) fn remember(&mut self, unit: Unit) {
         self.past.push(unit);
         let count = |past: &[Unit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
-        while count(&self.past) > PAST {
+        while count(&self.past) > MAX_PAST_OBJECTS {
             self.past.remove(0);
         }
     }
@@ -356,7 +356,7 @@ impl UnitText {
     }
 
     /// Returns how the hashes of Secrets stand in it.
-    pub(in crate::engine) fn sealing(&self, seals: &HashSeals) -> SealStatus {
+    pub(in crate::engine) fn seal_status(&self, seals: &HashSeals) -> SealStatus {
         let words = self.members.iter().flat_map(|member| {
             let id = parse_object_word(&member.object);
             let words = member.content.iter().chain(&member.good);
@@ -399,7 +399,7 @@ mod tests {
         let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let role = ObjectId::new(&GroupKind::new("rbac.authorization.k8s.io", "ClusterRole"), None, "a:b");
         let release = |text: &str| Release {
-            hash: ContentHash::of_bytes(text.as_bytes()),
+            hash: ContentHash::hash_bytes(text.as_bytes()),
             revision: Revision::new(text),
         };
         let member = |content: Option<&str>, good| UnitMember {
@@ -500,17 +500,17 @@ mod tests {
             assert_eq!(kept, expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{sizes:?}");
         };
         check(&[1, 1], &[0, 1]);
-        check(&[PAST, 1], &[1]);
-        check(&[1, PAST - 2, 2], &[1, 2]);
-        check(&[1, PAST + 1], &[]);
+        check(&[MAX_PAST_OBJECTS, 1], &[1]);
+        check(&[1, MAX_PAST_OBJECTS - 2, 2], &[1, 2]);
+        check(&[1, MAX_PAST_OBJECTS + 1], &[]);
     }
 
     #[test]
     fn a_newer_unit_keeps_what_was_good_before_the_older_one() {
         let member = |content: &str, good: &str| UnitMember {
-            content: Some(ContentHash::of_bytes(content.as_bytes())),
+            content: Some(ContentHash::hash_bytes(content.as_bytes())),
             good: LastGood::Release(Release {
-                hash: ContentHash::of_bytes(good.as_bytes()),
+                hash: ContentHash::hash_bytes(good.as_bytes()),
                 revision: Revision::new(good),
             }),
             restarted: None,

@@ -2,8 +2,9 @@
 //! rollout begins.
 //!
 //! Each ledger says when it was begun, which tells a new one from the one that was known. A process
-//! that knew the old one writes its claims into the new one. For [`SETTLES`] nobody claims anything
-//! new: others may hold claims that this process has never seen, and need that time to notice.
+//! that knew the old one writes its claims into the new one. For [`NEW_LEDGER_DELAY`] nobody claims
+//! anything new: others may hold claims that this process has never seen, and need that time to
+//! notice.
 //!
 //! **Hazard:** the claims of a process that is cut off for longer, and that nobody else has read,
 //! cannot be known here.
@@ -22,7 +23,7 @@ use crate::object::ObjectId;
 
 /// The time for which nothing new is claimed in a new ledger. Every holder of a claim reads it
 /// several times within.
-pub const SETTLES: Duration = Duration::from_secs(8);
+pub const NEW_LEDGER_DELAY: Duration = Duration::from_secs(8);
 
 /// The state of a ledger that may be new.
 #[derive(Debug, Default)]
@@ -49,13 +50,13 @@ impl LedgerRecovery {
     }
 
     /// Remembers that a workload is written.
-    pub(in crate::engine) fn need(&mut self) {
+    pub(in crate::engine) fn remember_workload(&mut self) {
         self.is_needed = true;
     }
 
-    fn rest(&self, now: Instant) -> Option<Duration> {
+    fn remaining_time(&self, now: Instant) -> Option<Duration> {
         let since = self.since?;
-        let rest = (since + SETTLES).saturating_duration_since(now);
+        let rest = (since + NEW_LEDGER_DELAY).saturating_duration_since(now);
         (self.lacks || !rest.is_zero()).then_some(rest)
     }
 }
@@ -71,7 +72,7 @@ impl RolloutLedger {
         for (id, claim) in &lost.claims {
             self.claims.entry(id.clone()).or_insert_with(|| claim.clone());
         }
-        let shares = |ledger: &Self, unit: &Unit| {
+        let overlaps = |ledger: &Self, unit: &Unit| {
             let same = |known: &Unit| {
                 known.applyset == unit.applyset
                     && known.members.keys().any(|id| unit.members.contains_key(id))
@@ -79,7 +80,7 @@ impl RolloutLedger {
             ledger.units.iter().any(same)
         };
         for unit in &lost.units {
-            if !shares(self, unit) {
+            if !overlaps(self, unit) {
                 self.units.push(unit.clone());
             }
         }
@@ -106,7 +107,7 @@ impl RolloutLedger {
 impl Rollouts {
     /// Returns what counts of a book that was read: beside what it says, all that the one said that
     /// it is not.
-    pub(in crate::engine) fn with_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
+    pub(in crate::engine) fn restore_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
         let Some((now, wall)) = self.starts.clock() else { return read };
         let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
         self.anew.absent = read.is_blank();
@@ -128,7 +129,7 @@ impl Rollouts {
                 (Some(begun), None) => now.checked_sub(age(begun)),
             };
             let since = known.unwrap_or(now);
-            (self.anew.since, self.anew.due) = (Some(since), Some(since + SETTLES));
+            (self.anew.since, self.anew.due) = (Some(since), Some(since + NEW_LEDGER_DELAY));
         }
         if let Some(before) = before {
             let said = read.clone();
@@ -139,14 +140,16 @@ impl Rollouts {
     }
 
     /// Returns why nothing new is claimed; none where that may be.
-    pub(in crate::engine) fn settling(&self) -> Option<BudgetShortage> {
+    pub(in crate::engine) fn recovery_shortage(&self) -> Option<BudgetShortage> {
         // Not what is left of it: what stands is told once.
-        self.anew.rest(self.starts.now()?).map(|_| BudgetShortage::Recovering(SETTLES.as_secs()))
+        self.anew
+            .remaining_time(self.starts.now()?)
+            .map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))
     }
 
     /// Returns when that is over.
-    pub(in crate::engine) fn settled_at(&self, now: Instant) -> Option<Instant> {
-        self.anew.rest(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
+    pub(in crate::engine) fn recovery_end(&self, now: Instant) -> Option<Instant> {
+        self.anew.remaining_time(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
     }
 
     /// Lets time pass, and says if something may be claimed from now on.
@@ -162,15 +165,15 @@ impl Rollouts {
     }
 
     /// Remembers what is about to be written.
-    pub(in crate::engine) fn sends(&mut self, ledger: &RolloutLedger) {
+    pub(in crate::engine) fn note_write(&mut self, ledger: &RolloutLedger) {
         self.anew.sent = Some((ledger.begun, ledger.claims.clone()));
     }
 }
 
 impl Engine {
-    /// Returns the budget object that is made before anything has to be claimed: one that is old by
-    /// then can be relied on at once. None where there is one, or nobody here writes workloads.
-    pub fn first_ledger(&self) -> Option<RolloutLedger> {
+    /// Returns the rollout ledger that is made before anything has to be claimed: one that is old
+    /// by then can be relied on at once. None where there is one, or nobody here writes workloads.
+    pub fn initial_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
         let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
         let mut first = ledger.clone();
@@ -178,7 +181,8 @@ impl Engine {
         (is_needed && is_absent && first.begun.is_some()).then_some(first)
     }
 
-    /// Says if anything would be lost with the budget object: it is read again and again meanwhile.
+    /// Says if anything would be lost with the rollout ledger: it is read again and again
+    /// meanwhile.
     pub fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))

@@ -15,8 +15,8 @@ use crate::object::text_at;
 
 /// Seconds that no new pod is young for: held pods never count as available. Old pods keep the
 /// figure of their own template, and stay available.
-pub const HELD: u32 = 2_147_483_646;
-/// The API wants more than [`HELD`], and knows no more than this.
+pub const HELD_MIN_READY_SECONDS: u32 = 2_147_483_646;
+/// The API wants more than [`HELD_MIN_READY_SECONDS`], and knows no more than this.
 const NO_DEADLINE: i64 = 2_147_483_647;
 
 /// The overlay on a workload's content. Steps count from 1.
@@ -50,7 +50,7 @@ pub enum Overlay {
     },
     /// A Deployment or DaemonSet rolls out by itself, with at most this many pods unavailable. For
     /// a content whose own strategy takes more, as a percentage there is replaced
-    /// ([`UpdateStrategy::may_lose`](crate::engine::UpdateStrategy::may_lose)).
+    /// ([`UpdateStrategy::max_loss`](crate::engine::UpdateStrategy::max_loss)).
     Narrow(u32),
 }
 
@@ -68,7 +68,7 @@ impl Overlay {
 
     /// Returns the overlay of two that lets fewer pods go; none where they are not the same kind of
     /// overlay of the same step.
-    pub fn tighter(self, other: Self) -> Option<Self> {
+    pub fn tightest(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Surge { pods, step }, Self::Surge { pods: others, step: same }) if step == same => {
                 Some(Self::Surge { pods: pods.min(others), step })
@@ -132,25 +132,25 @@ fn read(text: &str) -> Option<Overlay> {
 ///
 /// A content that cannot have the overlay stays as it is: another kind, a Deployment that recreates
 /// its pods, a StatefulSet whose pods wait to be deleted.
-pub fn overlaid(mut content: Value, overlay: Option<Overlay>) -> Value {
+pub fn apply_overlay(mut content: Value, overlay: Option<Overlay>) -> Value {
     if let Some(annotations) = content.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(annotations::OVERLAY);
     }
     let Some(overlay) = overlay else { return content };
-    if lay(&mut content, overlay).is_some() {
+    if set_overlay(&mut content, overlay).is_some() {
         set_metadata(&mut content, "annotations", annotations::OVERLAY, &overlay.to_string());
     }
     content
 }
 
 /// None, and nothing done, where the overlay does not fit.
-fn lay(content: &mut Value, overlay: Overlay) -> Option<()> {
+fn set_overlay(content: &mut Value, overlay: Overlay) -> Option<()> {
     let kind = text_at(content, &["kind"]).to_owned();
     match (&*kind, overlay) {
         ("Deployment", Overlay::Surge { pods, .. }) => hold(content, pods.max(1), 0),
         ("Deployment", Overlay::InPlace { pods, .. }) => hold(content, 0, pods.max(1)),
         ("StatefulSet", Overlay::Partition { from, .. }) => {
-            let rolling = rolling_update(content, "updateStrategy")?;
+            let rolling = rolling_update_parameters(content, "updateStrategy")?;
             // Pods below a partition that the manifest asks for stay, whatever the step.
             let asked = rolling.get("partition").and_then(Value::as_u64).unwrap_or(0);
             rolling.insert("partition".to_owned(), asked.max(from.into()).into());
@@ -162,7 +162,7 @@ fn lay(content: &mut Value, overlay: Overlay) -> Option<()> {
             Some(())
         }
         ("Deployment", Overlay::Narrow(pods)) => {
-            let rolling = rolling_update(content, "strategy")?;
+            let rolling = rolling_update_parameters(content, "strategy")?;
             narrow(rolling, pods);
             // The API wants one of the two: without room for either, no pod could ever be replaced.
             if is_zero(rolling.get("maxSurge")) && is_zero(rolling.get("maxUnavailable")) {
@@ -171,7 +171,7 @@ fn lay(content: &mut Value, overlay: Overlay) -> Option<()> {
             Some(())
         }
         ("DaemonSet", Overlay::Narrow(pods)) => {
-            let rolling = rolling_update(content, "updateStrategy")?;
+            let rolling = rolling_update_parameters(content, "updateStrategy")?;
             // With a surge, the API wants no unavailable pod at all, which is narrow enough.
             // Without, it wants one, and a second pod on a node is not ours to ask for.
             if is_zero(rolling.get("maxSurge").or(Some(&json!(0)))) {
@@ -184,11 +184,11 @@ fn lay(content: &mut Value, overlay: Overlay) -> Option<()> {
 }
 
 fn hold(content: &mut Value, surge: u32, unavailable: u32) -> Option<()> {
-    let rolling = rolling_update(content, "strategy")?;
+    let rolling = rolling_update_parameters(content, "strategy")?;
     rolling.insert("maxSurge".to_owned(), surge.into());
     rolling.insert("maxUnavailable".to_owned(), unavailable.into());
     let spec = content.get_mut("spec")?.as_object_mut()?;
-    spec.insert("minReadySeconds".to_owned(), HELD.into());
+    spec.insert("minReadySeconds".to_owned(), HELD_MIN_READY_SECONDS.into());
     spec.insert("progressDeadlineSeconds".to_owned(), NO_DEADLINE.into());
     Some(())
 }
@@ -203,15 +203,18 @@ fn narrow(rolling: &mut Map<String, Value>, pods: u32) {
 
 /// Returns the parameters of a rolling update, made where there are none; none for any other
 /// strategy.
-fn rolling_update<'a>(content: &'a mut Value, strategy: &str) -> Option<&'a mut Map<String, Value>> {
+fn rolling_update_parameters<'a>(
+    content: &'a mut Value,
+    strategy: &str,
+) -> Option<&'a mut Map<String, Value>> {
     if !matches!(text_at(content, &["spec", strategy, "type"]), "" | "RollingUpdate") {
         return None;
     }
     let spec = content.get_mut("spec")?.as_object_mut()?;
-    child(child(spec, strategy)?, "rollingUpdate")
+    child_map(child_map(spec, strategy)?, "rollingUpdate")
 }
 
-fn child<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
+fn child_map<'a>(parent: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Map<String, Value>> {
     parent.entry(key).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
 }
 

@@ -87,7 +87,7 @@ struct NodeShare<'a> {
     older: Option<&'a NodePod>,
 }
 
-fn by_node(pods: &[NodePod]) -> BTreeMap<&str, NodeShare<'_>> {
+fn group_by_node(pods: &[NodePod]) -> BTreeMap<&str, NodeShare<'_>> {
     let mut nodes: BTreeMap<&str, NodeShare<'_>> = BTreeMap::new();
     for pod in pods {
         let new = NodeShare { host: pod.host, serves: false, done: false, older: None };
@@ -107,8 +107,8 @@ fn count(number: usize) -> u32 {
 }
 
 /// Counts the nodes of a DaemonSet, of so many as [`NodeStep::nodes`] tells.
-pub fn node_counts(pods: &[NodePod], nodes: u32) -> NodeCounts {
-    let known = by_node(pods);
+pub fn count_nodes(pods: &[NodePod], nodes: u32) -> NodeCounts {
+    let known = group_by_node(pods);
     let lost = known.values().filter(|node| node.host == NodeState::Lost).count();
     let ready = known.values().filter(|node| node.host != NodeState::Lost && node.done).count();
     NodeCounts { nodes: nodes.saturating_sub(count(lost)), ready: count(ready) }
@@ -120,8 +120,8 @@ pub fn node_counts(pods: &[NodePod], nodes: u32) -> NodeCounts {
 ///
 /// A node without a pod gets one of the newest template by itself, so it counts as taken, and as
 /// away. Pods on lost nodes neither count nor are chosen.
-pub fn evictions(pods: &[NodePod], step: NodeStep) -> Vec<&NodePod> {
-    let known = by_node(pods);
+pub fn select_evictions(pods: &[NodePod], step: NodeStep) -> Vec<&NodePod> {
+    let known = group_by_node(pods);
     let sound: Vec<&NodeShare<'_>> = known.values().filter(|node| node.host != NodeState::Lost).collect();
     let bare = step.nodes.saturating_sub(count(known.len()));
     let taken = count(sound.iter().filter(|node| node.older.is_none()).count()).saturating_add(bare);
@@ -181,7 +181,7 @@ pub struct StatefulSetState {
 /// The controller goes by ordinals and waits for the first pod that is not Ready: that one is
 /// looked at, and no other. A pod that is merely not Ready must have been so for `patience`; one in
 /// trouble is reported at once. None while any pod is being deleted or created.
-pub fn stuck<'a>(
+pub fn find_stuck_pod<'a>(
     set: &StatefulSetState,
     pods: &'a [OrdinalPod],
     patience: Duration,

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use crate::engine::{ResourceVersion, Uid};
 
 /// A pod that no node takes counts as failing after this time.
-pub const UNSCHEDULABLE: Duration = Duration::from_mins(1);
+pub const UNSCHEDULABLE_GRACE: Duration = Duration::from_mins(1);
 /// The time after which a reason counts as failing that may be gone at the next try of a kubelet or
 /// a controller.
-pub const PASSING: Duration = Duration::from_secs(2);
+pub const TRANSIENT_REASON_GRACE: Duration = Duration::from_secs(2);
 /// A pod whose container has restarted so often counts as failing, also while it runs.
-pub const RESTARTS: u32 = 3;
+pub const MAX_CONTAINER_RESTARTS: u32 = 3;
 
 /// Indicates whether a pod is Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,46 +157,46 @@ pub struct WorkloadPods {
 
 impl WorkloadPods {
     /// Returns the pods of the newest revision; none where that is not known.
-    pub fn of_newest(&self) -> impl Iterator<Item = &PodFacts> {
+    pub fn newest_pods(&self) -> impl Iterator<Item = &PodFacts> {
         let newest = self.newest.as_ref();
         self.pods.iter().filter(move |pod| newest.is_some() && pod.revision.as_ref() == newest)
     }
 
-    fn ready(&self) -> impl Iterator<Item = &PodFacts> {
-        self.of_newest().filter(|pod| pod.is_active() && pod.ready == Readiness::Ready)
+    fn ready_pods(&self) -> impl Iterator<Item = &PodFacts> {
+        self.newest_pods().filter(|pod| pod.is_active() && pod.ready == Readiness::Ready)
     }
 
     /// Counts the pods of the newest revision that its controller has.
-    pub fn updated(&self) -> u32 {
-        self.of_newest().filter(|pod| pod.is_active()).count() as u32
+    pub fn count_updated(&self) -> u32 {
+        self.newest_pods().filter(|pod| pod.is_active()).count() as u32
     }
 
     /// Counts the Ready pods of the newest revision. Unlike availability, this counts pods that a
     /// rollout holds.
-    pub fn ready_of_newest(&self) -> u32 {
-        self.ready().count() as u32
+    pub fn count_ready_newest(&self) -> u32 {
+        self.ready_pods().count() as u32
     }
 
     /// Returns the number of pods of the newest revision that are not Ready and show why: a
     /// container waits for something that may never come, or no node takes them.
-    pub fn troubled_of_newest(&self) -> u32 {
+    pub fn count_troubled_newest(&self) -> u32 {
         let is_troubled = |pod: &&PodFacts| {
             pod.is_active()
                 && pod.ready == Readiness::NotReady
                 && (pod.trouble.is_some() || pod.unschedulable.is_some())
         };
-        self.of_newest().filter(is_troubled).count() as u32
+        self.newest_pods().filter(is_troubled).count() as u32
     }
 
     /// Counts the Ready pods of every revision.
-    pub fn ready_of_all(&self) -> u32 {
+    pub fn count_ready(&self) -> u32 {
         self.pods.iter().filter(|pod| pod.is_active() && pod.ready == Readiness::Ready).count() as u32
     }
 
     /// Returns the time since which all Ready pods of the newest revision have been Ready without a
     /// restart; none without such a pod.
     pub fn steady_since(&self) -> Option<Instant> {
-        self.ready().map(|pod| pod.steady_since).max().flatten()
+        self.ready_pods().map(|pod| pod.steady_since).max().flatten()
     }
 }
 
@@ -219,7 +219,7 @@ pub fn grace_period(reason: &str) -> Option<Duration> {
         | "PostStartHookError"
         | "PreCreateHookError"
         | "PreStartHookError"
-        | "RunContainerError" => Some(PASSING),
+        | "RunContainerError" => Some(TRANSIENT_REASON_GRACE),
         _ => None,
     }
 }
@@ -261,25 +261,28 @@ struct FailureSignal {
 
 /// Tells why the newest revision fails, if it does: the signal that says most, of the oldest pod
 /// that shows it.
-pub fn failing(pods: &WorkloadPods, now: Instant) -> Option<RolloutFailure> {
-    let counts = signals(pods).filter(|signal| signal.from.is_none_or(|from| from <= now));
+pub fn find_failure(pods: &WorkloadPods, now: Instant) -> Option<RolloutFailure> {
+    let counts = failure_signals(pods).filter(|signal| signal.from.is_none_or(|from| from <= now));
     counts.min_by_key(|signal| signal.rank).map(|signal| signal.failing)
 }
 
-/// Returns when [`failing`] may answer otherwise although nothing is seen to change; none if never.
-pub fn ripens(pods: &WorkloadPods, now: Instant) -> Option<Instant> {
-    signals(pods).filter_map(|signal| signal.from).filter(|from| *from > now).min()
+/// Returns when [`find_failure`] may answer otherwise although nothing is seen to change; none if
+/// never.
+pub fn next_failure_check(pods: &WorkloadPods, now: Instant) -> Option<Instant> {
+    failure_signals(pods).filter_map(|signal| signal.from).filter(|from| *from > now).min()
 }
 
-fn signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
-    let living = pods.of_newest().filter(|pod| !pod.terminating);
-    let of_pods = living.flat_map(|pod| [trouble(pod), restarts(pod), ended_signal(pod), unschedulable(pod)]);
+fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
+    let living = pods.newest_pods().filter(|pod| !pod.terminating);
+    let of_pods = living.flat_map(|pod| {
+        [trouble_signal(pod), restart_signal(pod), ended_signal(pod), unschedulable_signal(pod)]
+    });
     let lost = pods.lost.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
     let lost = lost.map(|pod| ended_signal(pod));
-    of_pods.chain(lost).chain([refused(pods)]).flatten()
+    of_pods.chain(lost).chain([refusal_signal(pods)]).flatten()
 }
 
-fn trouble(pod: &PodFacts) -> Option<FailureSignal> {
+fn trouble_signal(pod: &PodFacts) -> Option<FailureSignal> {
     // The last words of a pod that is over are told by its end.
     let trouble = pod.trouble.as_ref().filter(|_| !pod.over)?;
     let patience = grace_period(&trouble.reason)?;
@@ -288,44 +291,48 @@ fn trouble(pod: &PodFacts) -> Option<FailureSignal> {
         rank: u8::from(!patience.is_zero()),
         failing: RolloutFailure {
             container: Some(trouble.container.clone()),
-            ..of_pod(pod, &trouble.reason, trouble.message.clone())
+            ..pod_failure(pod, &trouble.reason, trouble.message.clone())
         },
     })
 }
 
-fn restarts(pod: &PodFacts) -> Option<FailureSignal> {
-    (pod.new_restarts >= RESTARTS && !pod.over).then(|| FailureSignal {
+fn restart_signal(pod: &PodFacts) -> Option<FailureSignal> {
+    (pod.new_restarts >= MAX_CONTAINER_RESTARTS && !pod.over).then(|| FailureSignal {
         from: None,
         rank: 2,
         failing: RolloutFailure {
             container: pod.restarted.clone(),
-            ..of_pod(pod, "Restarting", format!("it has restarted {} times", pod.restarts).into())
+            ..pod_failure(pod, "Restarting", format!("it has restarted {} times", pod.restarts).into())
         },
     })
 }
 
 fn ended_signal(pod: &PodFacts) -> Option<FailureSignal> {
     let ended = pod.ended.as_ref().filter(|ended| ended.seen.is_some())?;
-    Some(FailureSignal { from: None, rank: 3, failing: of_pod(pod, &ended.reason, ended.message.clone()) })
-}
-
-fn unschedulable(pod: &PodFacts) -> Option<FailureSignal> {
-    let unschedulable = pod.unschedulable.as_ref().filter(|_| !pod.over)?;
     Some(FailureSignal {
-        from: Some(unschedulable.since + UNSCHEDULABLE),
-        rank: 5,
-        failing: of_pod(pod, "Unschedulable", unschedulable.message.clone()),
+        from: None,
+        rank: 3,
+        failing: pod_failure(pod, &ended.reason, ended.message.clone()),
     })
 }
 
-fn refused(pods: &WorkloadPods) -> Option<FailureSignal> {
+fn unschedulable_signal(pod: &PodFacts) -> Option<FailureSignal> {
+    let unschedulable = pod.unschedulable.as_ref().filter(|_| !pod.over)?;
+    Some(FailureSignal {
+        from: Some(unschedulable.since + UNSCHEDULABLE_GRACE),
+        rank: 5,
+        failing: pod_failure(pod, "Unschedulable", unschedulable.message.clone()),
+    })
+}
+
+fn refusal_signal(pods: &WorkloadPods) -> Option<FailureSignal> {
     let refused = pods.refused.as_ref().filter(|_| pods.newest.is_some())?;
     if !is_refusal(&refused.message) {
         return None;
     }
     let (reason, message) = ("FailedCreate".into(), refused.message.clone());
     let failing = RolloutFailure { pod: None, container: None, reason, message };
-    Some(FailureSignal { from: Some(refused.since + PASSING), rank: 4, failing })
+    Some(FailureSignal { from: Some(refused.since + TRANSIENT_REASON_GRACE), rank: 4, failing })
 }
 
 /// Returns whether the API server refuses a pod as it is, by a quota, admission or validation.
@@ -334,14 +341,14 @@ fn refused(pods: &WorkloadPods) -> Option<FailureSignal> {
 /// nothing about the pod. Its controller tries again, and the deadline counts. The words are those
 /// of apimachinery's `NewForbidden` and `NewInvalid` and of a webhook's answer.
 fn is_refusal(message: &str) -> bool {
-    const REFUSALS: [&str; 3] = [" is forbidden: ", " is invalid: ", " denied the request"];
+    const POD_REFUSAL_TEXTS: [&str; 3] = [" is forbidden: ", " is invalid: ", " denied the request"];
     // Admission whose informers have not synced, and roles that have not been read, say so right
     // after a start.
-    const STARTING: [&str; 2] = ["not yet ready to handle request", " cannot create resource "];
+    const WEBHOOK_STARTING_TEXTS: [&str; 2] = ["not yet ready to handle request", " cannot create resource "];
     let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
-    says(&REFUSALS) && !says(&STARTING)
+    says(&POD_REFUSAL_TEXTS) && !says(&WEBHOOK_STARTING_TEXTS)
 }
 
-fn of_pod(pod: &PodFacts, reason: &str, message: Arc<str>) -> RolloutFailure {
+fn pod_failure(pod: &PodFacts, reason: &str, message: Arc<str>) -> RolloutFailure {
     RolloutFailure { pod: Some(pod.name.clone()), container: None, reason: reason.into(), message }
 }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::decide::action::Decision;
 use crate::engine::rollout::budget::TokenState;
-use crate::engine::rollout::budget_tally::{BudgetTally, are_news};
-use crate::engine::rollout::step_overlay::under;
+use crate::engine::rollout::budget_tally::{BudgetTally, is_worth_writing};
+use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::{StepDecision, next};
 use crate::engine::state::Engine;
 use crate::engine::{Reason, RolloutLedger, object_word, parse_object_word};
@@ -22,13 +22,13 @@ use crate::object::ObjectId;
 
 /// The number of objects of one process that are published: some 20 KB, in an object that is
 /// written twice for each rollout.
-pub const TOLD: usize = 100;
+pub const MAX_PUBLISHED_OBJECTS: usize = 100;
 
 /// The number of bytes of a reason that are published: a server's message may be of any length.
-const LENGTH: usize = 300;
+const MAX_PUBLISHED_REASON_BYTES: usize = 300;
 
 /// A queue that changes while no claim does is told no more often.
-pub const EVERY: Duration = Duration::from_secs(2);
+pub const PUBLICATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One object that waits to be rolled out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,14 +49,14 @@ impl fmt::Display for QueuedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             Some((place, of)) => {
-                write!(f, "waiting in the rollout queue: {} of {of}, as {}", ordinal(place), self.reason)
+                write!(f, "waiting in the rollout queue: {} of {of}, as {}", ordinal_text(place), self.reason)
             }
             None => write!(f, "waiting: {}", self.reason),
         }
     }
 }
 
-fn ordinal(number: u32) -> String {
+fn ordinal_text(number: u32) -> String {
     let ending = match (number % 100, number % 10) {
         (11..=13, _) => "th",
         (_, 1) => "st",
@@ -92,7 +92,7 @@ impl QueuedObjectText {
     pub(in crate::engine) fn read(self) -> Option<QueuedObject> {
         let id = parse_object_word(&self.object)?;
         // Others write it, too.
-        let reason = shortened(&self.reason);
+        let reason = shorten(&self.reason);
         Some(QueuedObject { id, applyset: self.source.into(), place: self.place, reason })
     }
 }
@@ -100,7 +100,7 @@ impl QueuedObjectText {
 /// The part of its queue that this process has published, and the time.
 #[derive(Debug, Default)]
 pub struct QueuePublication {
-    /// None where nobody knows what the budget object says of it.
+    /// None where nobody knows what the rollout ledger says of it.
     told: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time at which the queue was last looked at.
     looked: Option<Instant>,
@@ -109,50 +109,50 @@ pub struct QueuePublication {
 }
 
 impl QueuePublication {
-    /// Returns the budget object with the queue in it, where that has changed and nothing else is
-    /// to be written. To be asked in each turn: at most every [`EVERY`] it looks, and never while
-    /// nothing has changed.
-    pub fn ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
+    /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
+    /// to be written. To be asked in each turn: at most every [`PUBLICATION_INTERVAL`] it looks,
+    /// and never while nothing has changed.
+    pub fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
         if !engine.rollouts.untold && !engine.is_to_renew() {
             self.due = None;
             return None;
         }
-        let due = *self.looked.get_or_insert(now) + EVERY;
+        let due = *self.looked.get_or_insert(now) + PUBLICATION_INTERVAL;
         if now < due {
             self.due = Some(due);
             return None;
         }
         self.due = None;
         let ledger = engine.rollouts.ledger.as_ref()?.clone();
-        let (queue, tallies) = (engine.queue(), engine.tallies(&ledger));
+        let (queue, tallies) = (engine.rollout_queue(), engine.tallies(&ledger));
         (self.looked, engine.rollouts.untold) = (Some(now), false);
         let told =
-            self.told.clone().unwrap_or_else(|| (engine.own_part(&ledger), engine.own_tallies(&ledger)));
+            self.told.clone().unwrap_or_else(|| (engine.own_queue(&ledger), engine.own_tallies(&ledger)));
         // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
         let is_made = ledger != (RolloutLedger { begun: ledger.begun, ..RolloutLedger::default() })
             || tallies.iter().any(BudgetTally::has_away);
-        let news = queue != told.0 || (is_made && are_news(&tallies, &told.1));
+        let news = queue != told.0 || (is_made && is_worth_writing(&tallies, &told.1));
         news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
     }
 
     /// Puts the queue into what is about to be written. Where it has been told a moment ago only
     /// what is claimed goes out of it: a rollout waits for this write.
     pub fn add_to(&mut self, engine: &mut Engine, mut ledger: RolloutLedger, now: Instant) -> RolloutLedger {
-        if self.looked.is_some_and(|looked| now < looked + EVERY) {
+        if self.looked.is_some_and(|looked| now < looked + PUBLICATION_INTERVAL) {
             let before = engine.rollouts.ledger.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
-            self.told = Some((engine.own_part(&ledger), engine.own_tallies(&ledger)));
+            self.told = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
             engine.rollouts.untold = true;
             return ledger;
         }
         (self.looked, self.due, engine.rollouts.untold) = (Some(now), None, false);
-        let queue = engine.queue();
+        let queue = engine.rollout_queue();
         self.put(engine, ledger, queue)
     }
 
     /// Records that a publication may have failed.
-    pub fn failed(&mut self, engine: &mut Engine) {
+    pub fn note_failure(&mut self, engine: &mut Engine) {
         (self.told, engine.rollouts.untold) = (None, true);
     }
 
@@ -166,8 +166,8 @@ impl QueuePublication {
 impl Engine {
     /// Returns the queue: first the objects that want a token, in the order in which they get one.
     /// Then those that something else keeps from being rolled out.
-    pub fn queue(&self) -> Vec<QueuedObject> {
-        let permits = self.permits();
+    pub fn rollout_queue(&self) -> Vec<QueuedObject> {
+        let permits = self.token_answers();
         let asks = self.rollouts.asks.iter();
         let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
@@ -175,26 +175,21 @@ impl Engine {
             id: ask.id.clone(),
             applyset: self.applysets[ask.source].clone(),
             place: Some((place, of)),
-            reason: shortened(&shortage.to_string()),
+            reason: shorten(&shortage.to_string()),
         });
         let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
-            let applyset = self.applysets[self.wanting(id)?].clone();
-            Some(QueuedObject {
-                id: id.clone(),
-                applyset,
-                place: None,
-                reason: shortened(&reason.to_string()),
-            })
+            let applyset = self.applysets[self.wanting_source(id)?].clone();
+            Some(QueuedObject { id: id.clone(), applyset, place: None, reason: shorten(&reason.to_string()) })
         });
-        numbered.chain(others).take(TOLD).collect()
+        numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
 
-    /// Without what the budget object says of the sources of this process.
+    /// Without what the rollout ledger says of the sources of this process.
     pub fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
         self.with_queue(ledger, &[])
     }
 
-    /// Returns what the budget object should say once nobody works on the queue of this process;
+    /// Returns what the rollout ledger should say once nobody works on the queue of this process;
     /// none where it says so.
     pub fn unqueued_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
@@ -203,13 +198,13 @@ impl Engine {
     }
 
     fn with_queue(&self, mut ledger: RolloutLedger, queue: &[QueuedObject]) -> RolloutLedger {
-        ledger.queue.retain(|queued| !self.looks_after(&queued.applyset));
+        ledger.queue.retain(|queued| !self.is_responsible_for(&queued.applyset));
         ledger.queue.extend_from_slice(queue);
         ledger
     }
 
-    fn own_part(&self, ledger: &RolloutLedger) -> Vec<QueuedObject> {
-        ledger.queue.iter().filter(|queued| self.looks_after(&queued.applyset)).cloned().collect()
+    fn own_queue(&self, ledger: &RolloutLedger) -> Vec<QueuedObject> {
+        ledger.queue.iter().filter(|queued| self.is_responsible_for(&queued.applyset)).cloned().collect()
     }
 
     /// Remembers what keeps an object from being rolled out that is there.
@@ -230,7 +225,8 @@ impl Engine {
     /// written elsewhere, and a wait of moments is not worth a write.
     fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
         let changes = || {
-            self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.reconfigured(id).is_some()
+            self.entry(id).is_some_and(|entry| entry.candidate().is_some())
+                || self.restart_stamp(id).is_some()
         };
         match reason {
             Reason::Step(_) => true,
@@ -238,7 +234,7 @@ impl Engine {
             | Reason::Wave(..)
             | Reason::Unit(_)
             | Reason::Sealed(_)
-            | Reason::Unrecorded(_) => self.shown(id).is_some() && changes(),
+            | Reason::Unrecorded(_) => self.live_object(id).is_some() && changes(),
             _ => false,
         }
     }
@@ -246,9 +242,9 @@ impl Engine {
     /// Workloads of ours that a step holds, and what each step waits for.
     pub fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
         let stepping = self.rollouts.rolls.keys().filter_map(|id| {
-            let live = self.shown(id)?;
-            under(live).filter(|overlay| overlay.step().is_some())?;
-            let (_, desired) = self.entry(id)?.want()?;
+            let live = self.live_object(id)?;
+            live_overlay(live).filter(|overlay| overlay.step().is_some())?;
+            let (_, desired) = self.entry(id)?.wanted_content()?;
             let words = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
                 StepDecision::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
                 StepDecision::Enter(_) | StepDecision::Finish => {
@@ -275,9 +271,9 @@ impl Engine {
     }
 }
 
-fn shortened(reason: &str) -> Arc<str> {
+fn shorten(reason: &str) -> Arc<str> {
     match reason.len() {
-        0..=LENGTH => reason.into(),
-        _ => format!("{}…", &reason[..reason.floor_char_boundary(LENGTH)]).into(),
+        0..=MAX_PUBLISHED_REASON_BYTES => reason.into(),
+        _ => format!("{}…", &reason[..reason.floor_char_boundary(MAX_PUBLISHED_REASON_BYTES)]).into(),
     }
 }

@@ -12,7 +12,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of events that wait: in a single pass nobody takes them, and more are only
 /// logged.
-const UNTAKEN: usize = 1024;
+const MAX_PENDING_ROLLOUT_EVENTS: usize = 1024;
 
 /// A turn of one rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Engine {
             returns.then(|| instead.cause.clone())
         });
         let turn = RolloutEvent { id: id.clone(), source, content, course, back };
-        if self.rollouts.turns.len() < UNTAKEN {
+        if self.rollouts.turns.len() < MAX_PENDING_ROLLOUT_EVENTS {
             self.rollouts.turns.push(turn);
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::gates::health_words;
 use crate::engine::rollout::budget::TokenState;
-use crate::engine::rollout::pods::{WorkloadPods, failing, ripens};
+use crate::engine::rollout::pods::{WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
 use crate::engine::rollout::step_overlay::StepState;
 use crate::engine::state::Engine;
@@ -96,7 +96,8 @@ impl Engine {
     ) -> RolloutJudgement {
         let memory = rollout.memory();
         // Without it the watch owes us an event, or the workload is being made again.
-        let live = self.shown(id).filter(|live| rollout.written.is_some_and(|written| live.rv >= written));
+        let live =
+            self.live_object(id).filter(|live| rollout.written.is_some_and(|written| live.rv >= written));
         let Some(live) = live else { return memory.judged(RolloutVerdict::Going(None)) };
         let Some(rolling) = live.rolling else { return memory.judged(RolloutVerdict::Done) };
         let mut memory = memory.with_progress(rolling, now);
@@ -108,7 +109,7 @@ impl Engine {
             RolloutCondition::Over => memory.judged(RolloutVerdict::Done),
             RolloutCondition::Whole => self.judge_whole(id, rollout, memory, now),
             RolloutCondition::Failed => {
-                if self.stays_failed(id) {
+                if self.is_failed_for_good(id) {
                     (memory.token, memory.reserved) = (TokenState::None, 0);
                 }
                 memory.judged(RolloutVerdict::Going(None))
@@ -137,7 +138,7 @@ impl Engine {
         now: Instant,
     ) -> RolloutJudgement {
         memory.reserved = 0;
-        let soak = if rollout.claim.is_some() { self.soak(id) } else { Duration::ZERO };
+        let soak = if rollout.claim.is_some() { self.soak_time(id) } else { Duration::ZERO };
         let since = *memory.whole.get_or_insert(now);
         if now.duration_since(since) < soak {
             return memory.judged(RolloutVerdict::Going(Some(since + soak)));
@@ -165,11 +166,11 @@ impl Engine {
         mut memory: RolloutMemory,
         now: Instant,
     ) -> RolloutJudgement {
-        let soak = self.step_of(id, now).map_or(Duration::ZERO, |_| self.step_soak(id));
+        let soak = self.step_of(id, now).map_or(Duration::ZERO, |_| self.step_soak_time(id));
         let patience = soak + self.deadline(id);
         let deadline = *memory.moved.get_or_insert(now) + patience;
         if now < deadline {
-            let ripe = own_pods(rollout).and_then(|pods| ripens(pods, now));
+            let ripe = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
             let due = ripe.map_or(deadline, |ripe| ripe.min(deadline));
             return memory.judged(RolloutVerdict::Going(Some(due)));
         }
@@ -201,7 +202,7 @@ impl Engine {
             return RolloutCondition::Failed;
         }
         if let Some(pods) = own_pods(rollout)
-            && let Some(failing) = failing(pods, now)
+            && let Some(failing) = find_failure(pods, now)
         {
             let pod = pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref());
             let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
@@ -226,16 +227,16 @@ impl Engine {
         let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
         rollout.blamed.as_deref() == Some(words)
             || live.rolling.is_some_and(|rolling| rolling.failed_before)
-            || rejected.is_some_and(|instead| self.goes_back(id) && instead.cause.contains(words))
+            || rejected.is_some_and(|instead| self.is_rolled_back(id) && instead.cause.contains(words))
     }
 
-    fn soak(&self, id: &ObjectId) -> Duration {
+    fn soak_time(&self, id: &ObjectId) -> Duration {
         let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
         all.fold(self.rollouts.budget.soak, Duration::max)
     }
 
-    fn step_soak(&self, id: &ObjectId) -> Duration {
-        let steps = self.entry(id).and_then(|entry| entry.want()?.1.steps.as_ref());
+    fn step_soak_time(&self, id: &ObjectId) -> Duration {
+        let steps = self.entry(id).and_then(|entry| entry.wanted_content()?.1.steps.as_ref());
         steps.map_or(Duration::ZERO, |steps| steps.soak)
     }
 

@@ -23,7 +23,7 @@ use crate::engine::rollout::rollout_events::{RolloutEvent, RolloutProgress};
 use crate::engine::rollout::rollout_verdict::{RolloutMemory, RolloutVerdict};
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
-use crate::engine::rollout::step_overlay::{StepState, under};
+use crate::engine::rollout::step_overlay::{StepState, live_overlay};
 use crate::engine::state::Engine;
 use crate::engine::{Reason, ResourceVersion, RolloutPhase, Uid};
 use crate::object::{ContentHash, ObjectId};
@@ -195,7 +195,7 @@ pub(in crate::engine) enum ServiceSwitch {
 }
 
 /// The pods of so many workloads are watched at once; each takes two or three watches.
-const FOLLOWED: usize = 64;
+const MAX_FOLLOWED_WORKLOADS: usize = 64;
 
 impl Rollouts {
     pub(in crate::engine) fn new(budget: Budget) -> Self {
@@ -205,12 +205,16 @@ impl Rollouts {
 
 impl Engine {
     /// Names this process in its claims. Without a name, all processes are one.
-    pub fn claim_as(&mut self, holder: &str) {
+    pub fn set_holder(&mut self, holder: &str) {
         self.rollouts.holder = holder.into();
     }
 
     /// A write that may restart pods was answered with this version, or changed nothing.
-    pub(in crate::engine) fn rollout_answered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+    pub(in crate::engine) fn record_rollout_write(
+        &mut self,
+        id: &ObjectId,
+        written: Option<ResourceVersion>,
+    ) {
         match (self.rollouts.rolls.get_mut(id), written) {
             (Some(rollout), Some(rv)) => {
                 let (first, before) = (rollout.written.replace(rv).is_none(), rollout.before.take());
@@ -240,33 +244,37 @@ impl Engine {
     }
 
     /// A write that may restart pods was not carried out, or may be seen by this version.
-    pub(in crate::engine) fn rollout_unanswered(&mut self, id: &ObjectId, written: Option<ResourceVersion>) {
+    pub(in crate::engine) fn record_lost_rollout_write(
+        &mut self,
+        id: &ObjectId,
+        written: Option<ResourceVersion>,
+    ) {
         if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_none()) {
-            self.rollout_answered(id, written);
+            self.record_rollout_write(id, written);
         }
     }
 
     /// A content of a workload was released.
-    pub(in crate::engine) fn released(&mut self, id: &ObjectId, apply: &ApplyRequest) {
+    pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
             self.restarting.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
             // Its success decides about its unit.
-            let claim = self.claim(apply.source, apply.want.hash, 0);
+            let claim = self.make_claim(apply.source, apply.want.hash, 0);
             let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
             self.note_rollout_event(id, &rollout, RolloutProgress::Started);
             self.rollouts.rolls.insert(id.clone(), rollout);
         }
     }
 
-    pub(in crate::engine) fn wanting(&self, id: &ObjectId) -> Option<SourceId> {
+    pub(in crate::engine) fn wanting_source(&self, id: &ObjectId) -> Option<SourceId> {
         self.entry(id)?.wants.first().map(|(source, _)| *source)
     }
 
     /// Makes a roll of what the cluster shows to be one, and of what was claimed before this
     /// process began.
     pub(in crate::engine) fn show_rollout(&mut self, id: &ObjectId) {
-        let Some(live) = self.live(id) else {
+        let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
             if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_some()) {
@@ -275,7 +283,7 @@ impl Engine {
             }
             return;
         };
-        let takes = self.takes_budget(id, live);
+        let takes = self.is_budgeted(id, live);
         if let Some(rollout) = self.rollouts.rolls.get(id) {
             // A rollout that nobody has claimed counts only as long as it takes budget.
             if !takes && rollout.claim.is_none() {
@@ -286,18 +294,18 @@ impl Engine {
         }
         let Some(rolling) = live.rolling else { return };
         let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
-        let held = under(live).is_some_and(|overlay| overlay.step().is_some());
+        let held = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.over.contains(id);
-        let claim = self.own_claim(id).filter(|claim| !over && self.shows(id, claim.content)).cloned();
+        let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
             Some(claim) => {
                 Rollout::new(TokenState::Held, rolling.may_lose.max(claim.pods), Some(claim), written)
             }
             None if !takes => return,
-            None if held => self.tokenless(id, written),
+            None if held => self.tokenless_rollout(id, written),
             None if replacing => Rollout::new(TokenState::Held, rolling.may_lose, None, written),
             None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
-                self.tokenless(id, written)
+                self.tokenless_rollout(id, written)
             }
             None => return,
         };
@@ -307,14 +315,19 @@ impl Engine {
 
     /// Returns a rollout that takes no token: of a held step, or of a new workload whose success
     /// decides about its unit.
-    fn tokenless(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
-        let wanted = self.entry(id).and_then(|entry| entry.want());
-        let claim = wanted.map(|(source, desired)| self.claim(source, desired.hash, 0));
+    fn tokenless_rollout(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
+        let wanted = self.entry(id).and_then(|entry| entry.wanted_content());
+        let claim = wanted.map(|(source, desired)| self.make_claim(source, desired.hash, 0));
         Rollout::new(TokenState::None, 0, claim, written)
     }
 
     /// Returns a claim of this process.
-    pub(in crate::engine) fn claim(&self, source: SourceId, content: ContentHash, pods: u32) -> RolloutClaim {
+    pub(in crate::engine) fn make_claim(
+        &self,
+        source: SourceId,
+        content: ContentHash,
+        pods: u32,
+    ) -> RolloutClaim {
         let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
         RolloutClaim { applyset, holder, content, pods, left: false }
     }
@@ -340,7 +353,7 @@ impl Engine {
             }
             match judged.verdict {
                 // The Service waits for this.
-                RolloutVerdict::Going(_) if memory.switch != before.switch => self.object_changed(&id),
+                RolloutVerdict::Going(_) if memory.switch != before.switch => self.note_object_change(&id),
                 RolloutVerdict::Going(_) => {}
                 RolloutVerdict::Done => done.extend(self.rollouts.rolls.remove_entry(&id)),
                 RolloutVerdict::Failed(why, tellers) => failed.push((id, why, tellers)),
@@ -348,10 +361,10 @@ impl Engine {
         }
         self.settle_steps(now);
         for (id, rollout) in done {
-            self.succeeded(&id, &rollout);
+            self.record_rollout_success(&id, &rollout);
         }
         for (id, why, tellers) in failed {
-            self.rollout_failed(&id, &why, tellers);
+            self.record_rollout_failure(&id, &why, tellers);
         }
         self.rollouts.stale |= self.rollouts.starts.advance(now);
         self.rollouts.stale |= self.rollouts.settle_anew(now);
@@ -384,22 +397,23 @@ impl Engine {
     }
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
-    pub fn due(&self, now: Instant) -> Option<Instant> {
+    pub fn next_due(&self, now: Instant) -> Option<Instant> {
         let stands = self.rollouts.rolls.iter().filter_map(|(id, rollout)| {
             match self.judge_rollout(id, rollout, now).verdict {
                 RolloutVerdict::Going(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
             }
         });
-        let starts = [self.rollouts.starts.due(), self.rollouts.settled_at(now)].into_iter().flatten().min();
+        let starts =
+            [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
         stands
             .chain(starts.filter(|_| !self.rollouts.asks.is_empty()))
-            .chain(self.fleets_due())
-            .chain(self.takebacks_due())
+            .chain(self.next_eviction_due())
+            .chain(self.next_scale_due())
             .min()
     }
 
-    fn succeeded(&mut self, id: &ObjectId, rollout: &Rollout) {
+    fn record_rollout_success(&mut self, id: &ObjectId, rollout: &Rollout) {
         if rollout.claim.is_some() && rollout.token == TokenState::Held {
             self.rollouts.window = self.rollouts.window.saturating_add(1);
         }
@@ -407,10 +421,10 @@ impl Engine {
         self.is_over_with(id);
         self.rollouts.stale = true;
         self.track_wave(id);
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 
-    fn rollout_failed(&mut self, id: &ObjectId, why: &Arc<str>, tellers: Vec<Uid>) {
+    fn record_rollout_failure(&mut self, id: &ObjectId, why: &Arc<str>, tellers: Vec<Uid>) {
         self.rollouts.window = 1;
         self.rollouts.stale = true;
         self.rollouts.to_tell.insert(id.clone(), tellers);
@@ -424,7 +438,7 @@ impl Engine {
             let rollout = rollout.clone();
             self.note_rollout_event(id, &rollout, RolloutProgress::Failed(why.clone()));
         }
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 
     /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
@@ -440,22 +454,24 @@ impl Engine {
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
         self.reject(id, &all.join("; ").into());
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 
     /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones
     /// of ours first.
-    pub fn to_follow(&self) -> Vec<(ObjectId, Uid)> {
+    pub fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
         let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
-        all.filter_map(|id| Some((id.clone(), self.shown(id)?.uid.clone()))).take(FOLLOWED).collect()
+        all.filter_map(|id| Some((id.clone(), self.live_object(id)?.uid.clone())))
+            .take(MAX_FOLLOWED_WORKLOADS)
+            .collect()
     }
 
     /// The pods of a workload, as they are now.
     pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
-            if rollout.pods.as_deref().is_none_or(|known| known.updated() != pods.updated()) {
+            if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {
                 // One more new pod is progress, also where the workload's own status tells it
                 // later.
                 rollout.moved = None;
@@ -475,7 +491,7 @@ impl Engine {
     }
 
     /// Returns how many rollouts go on.
-    pub fn rolling(&self) -> usize {
+    pub fn count_rollouts(&self) -> usize {
         self.rollouts.rolls.values().filter(|rollout| rollout.failed.is_none()).count()
     }
 
@@ -491,7 +507,8 @@ impl Engine {
     pub(in crate::engine) fn rollout_words(&self, id: &ObjectId) -> String {
         let rollouts = &self.rollouts;
         let rollout = rollouts.rolls.get(id).map(|rollout| {
-            let shown = self.live(id).map(|live| rollout.written.map(|written| live.rv >= written));
+            let shown =
+                self.informer_object(id).map(|live| rollout.written.map(|written| live.rv >= written));
             (
                 shown,
                 rollout.token,

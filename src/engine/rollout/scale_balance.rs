@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{Action, Decision};
 use crate::engine::facts::sources::SourceWrites;
 use crate::engine::rollout::pods::{ReplicaSetFacts, WorkloadPods};
-use crate::engine::rollout::step_overlay::under;
+use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::OverlayState;
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, Overlay, Reason, ResourceVersion, Uid};
@@ -26,13 +26,13 @@ use crate::object::ObjectId;
 
 /// After a write, and after one that was not carried out, the next one waits for this time, and
 /// then for ever longer ones.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_SCALE_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest time between two writes.
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_SCALE_BACKOFF: Duration = Duration::from_secs(15);
 /// A surplus after so long a time without a write is another one.
-const CALM: Duration = Duration::from_mins(1);
+const SCALE_RESET_AFTER: Duration = Duration::from_mins(1);
 /// After so many writes without calm no step waits for the next one.
-const PATIENCE: u32 = 5;
+const MAX_SCALES_BEFORE_STEP: u32 = 5;
 
 /// The share of a Deployment's pods that a held step gives each template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,8 +160,8 @@ impl Engine {
     /// nothing holds it, or where its pods are known at another version than the one shown.
     fn share(&self, id: &ObjectId, now: Instant) -> Option<(StepShare, &WorkloadPods)> {
         let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "Deployment"))?;
-        let live = self.shown(id)?;
-        let (_, desired) = self.entry(id)?.want()?;
+        let live = self.live_object(id)?;
+        let (_, desired) = self.entry(id)?.wanted_content()?;
         let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
         let standing = self.step_progress(id, desired, live, now);
         let OverlayState::Under(overlay) = standing.shown else { return None };
@@ -172,7 +172,7 @@ impl Engine {
         };
         let new = allowed.max(steps.target(steps.step_of(overlay), standing.replicas));
         let old = if in_place { standing.replicas.saturating_sub(new) } else { standing.replicas };
-        let troubled = pods.troubled_of_newest();
+        let troubled = pods.count_troubled_newest();
         let share = StepShare { replicas: standing.replicas, allowed, new, old, troubled };
         let current = rollout.claim.is_some() && rollout.failed.is_none() && pods.rv == live.rv;
         current.then_some((share, pods))
@@ -185,21 +185,23 @@ impl Engine {
 
     /// Returns whether a wider hold of the same step waits until the old template has the pods that
     /// a scale took from its share. Its controller would give them to the new one.
-    pub(in crate::engine) fn gives_first(
+    pub(in crate::engine) fn is_waiting_for_balance(
         &self,
         id: &ObjectId,
         live: &LiveObject,
         next: Overlay,
         now: Instant,
     ) -> bool {
-        let (Some(Overlay::Surge { step, .. }), Overlay::Surge { step: same, .. }) = (under(live), next)
+        let (Some(Overlay::Surge { step, .. }), Overlay::Surge { step: same, .. }) =
+            (live_overlay(live), next)
         else {
             return false;
         };
         let known = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
-        let Some(pods) = known.filter(|_| step == same && self.may_take_back(id)) else { return false };
+        let Some(pods) = known.filter(|_| step == same && self.can_take_back(id)) else { return false };
         let takeback = self.rollouts.takebacks.get(id);
-        let in_vain = takeback.is_some_and(|known| known.why.is_some() || known.writes >= PATIENCE);
+        let in_vain =
+            takeback.is_some_and(|known| known.why.is_some() || known.writes >= MAX_SCALES_BEFORE_STEP);
         // Its controller has not answered to the scale yet.
         let early = pods.rv < live.rv || pods.newest.is_none();
         let gives =
@@ -207,37 +209,37 @@ impl Engine {
         !in_vain && (early || gives())
     }
 
-    fn may_take_back(&self, id: &ObjectId) -> bool {
-        let writes = self.wanting(id).map(|source| self.sources[source].writes);
+    fn can_take_back(&self, id: &ObjectId) -> bool {
+        let writes = self.wanting_source(id).map(|source| self.sources[source].writes);
         writes.is_some_and(|writes| writes != SourceWrites::Observed)
             && !self.is_left_alone(id)
             && !self.is_suspended(id)
     }
 
     /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is
-    /// reported to [`Engine::rescaled`]. Called in each turn, after [`Engine::advance`].
-    pub fn to_rescale(&mut self, now: Instant) -> Vec<ScaleRequest> {
+    /// reported to [`Engine::record_scale`]. Called in each turn, after [`Engine::advance`].
+    pub fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
         let rolls = &self.rollouts.rolls;
         self.rollouts.takebacks.retain(|id, _| rolls.contains_key(id));
         let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
-        ids.into_iter().filter_map(|id| self.scale_of(id, now)).collect()
+        ids.into_iter().filter_map(|id| self.scale_request_of(id, now)).collect()
     }
 
-    fn scale_of(&mut self, id: ObjectId, now: Instant) -> Option<ScaleRequest> {
-        let found = self.balance(&id, now).filter(|_| self.may_take_back(&id));
+    fn scale_request_of(&mut self, id: ObjectId, now: Instant) -> Option<ScaleRequest> {
+        let found = self.balance(&id, now).filter(|_| self.can_take_back(&id));
         let (step, balance) = found.unwrap_or((0, ScaleBalance::Even));
         if balance == ScaleBalance::Even && !self.rollouts.takebacks.contains_key(&id) {
             return None;
         }
         let takeback = self.rollouts.takebacks.entry(id.clone()).or_default();
         takeback.until = takeback.until.filter(|until| *until > now);
-        if takeback.last.is_some_and(|last| now.duration_since(last) >= CALM) {
+        if takeback.last.is_some_and(|last| now.duration_since(last) >= SCALE_RESET_AFTER) {
             (takeback.wait, takeback.writes, takeback.last) = (Duration::ZERO, 0, None);
         }
         let told: Option<Arc<str>> = match (&balance, &takeback.why) {
             (ScaleBalance::Even, _) => None,
-            (_, Some(why)) => Some(format!("they cannot be taken back: {why}").into()),
-            (_, None) => Some("they are taken back as pods of the old template are available instead".into()),
+            (_, Some(why)) => Some(format!("they cannot be removed: {why}").into()),
+            (_, None) => Some("they are removed as old pods become available".into()),
         };
         if takeback.told != told {
             takeback.told = told;
@@ -266,9 +268,9 @@ impl Engine {
     }
 
     /// Records the result of scaling a ReplicaSet.
-    pub fn rescaled(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
+    pub fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
         let Some(takeback) = self.rollouts.takebacks.get_mut(&due.of) else { return };
-        let wait = (takeback.wait * 2).clamp(FIRST, LONGEST);
+        let wait = (takeback.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
         (takeback.underway, takeback.wait, takeback.until) = (false, wait, Some(now + wait));
         (takeback.last, takeback.writes) = (Some(now), takeback.writes.saturating_add(1));
         takeback.why = match answer {
@@ -277,8 +279,8 @@ impl Engine {
         };
     }
 
-    /// Returns when the clock alone changes what [`Engine::to_rescale`] finds.
-    pub(in crate::engine) fn takebacks_due(&self) -> Option<Instant> {
+    /// Returns when the clock alone changes what [`Engine::scale_requests`] finds.
+    pub(in crate::engine) fn next_scale_due(&self) -> Option<Instant> {
         self.rollouts.takebacks.values().filter_map(|takeback| takeback.until).min()
     }
 
@@ -290,12 +292,12 @@ impl Engine {
 
     /// Tells of an object that is as wanted that a scale gave its new template pods beyond its
     /// step.
-    pub(in crate::engine) fn takeback_decided(&self, id: &ObjectId, decision: Decision) -> Decision {
+    pub(in crate::engine) fn explain_takeback(&self, id: &ObjectId, decision: Decision) -> Decision {
         let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
         match told.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {
             Some(told) => {
-                let words = format!("a scale gave the new template pods beyond its step: {told}");
-                decision.because(Reason::Step(words.into()))
+                let words = format!("scaling gave the new template more pods than its step allows: {told}");
+                decision.with_reason(Reason::Step(words.into()))
             }
             None => decision,
         }

@@ -18,14 +18,14 @@ use crate::engine::rollout::ledger::{RolloutLedger, object_word, parse_object_wo
 use crate::object::ObjectId;
 
 /// The time for which a start counts.
-const MINUTE: Duration = Duration::from_mins(1);
+const START_WINDOW: Duration = Duration::from_mins(1);
 
-/// Starts are kept for so long in the budget object: another host's clock may be late by the rest
+/// Starts are kept for so long in the rollout ledger: another host's clock may be late by the rest
 /// of it.
-const KEPT: Duration = Duration::from_mins(2);
+const START_RETENTION: Duration = Duration::from_mins(2);
 
 /// At most so many starts are kept: some 100 KB of the 1 MiB that the object holds.
-const MOST: usize = 600;
+const MAX_RECORDED_STARTS: usize = 600;
 
 /// The beginning of one rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(in crate::engine) struct StartHistory {
     clock: Option<(Instant, Timestamp)>,
     /// Those of the last minute, each with the moment from which it counts, the oldest first.
     counted: Vec<(Instant, RolloutStart)>,
-    /// All that the budget object said when it was last read, those that no longer count too.
+    /// All that the rollout ledger said when it was last read, those that no longer count too.
     told: Vec<RolloutStart>,
     /// The newest start of each workload that was taken for a token.
     taken: BTreeMap<ObjectId, Timestamp>,
@@ -98,13 +98,13 @@ impl StartHistory {
             *before = now.max(*before);
         }
         let known = self.counted.len();
-        self.counted.retain(|(since, _)| now.saturating_duration_since(*since) < MINUTE);
+        self.counted.retain(|(since, _)| now.saturating_duration_since(*since) < START_WINDOW);
         self.counted.len() < known
     }
 
     /// Returns when the oldest one stops to count.
     pub(in crate::engine) fn due(&self) -> Option<Instant> {
-        self.counted.first().map(|(since, _)| *since + MINUTE)
+        self.counted.first().map(|(since, _)| *since + START_WINDOW)
     }
 
     /// Returns how many of the last minute a predicate holds for.
@@ -113,7 +113,7 @@ impl StartHistory {
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 
-    /// Takes over what the budget object says.
+    /// Takes over what the rollout ledger says.
     pub(in crate::engine) fn read(&mut self, ledger: &RolloutLedger) {
         let Some((now, wall)) = self.clock else { return };
         let known = std::mem::take(&mut self.counted);
@@ -122,7 +122,7 @@ impl StartHistory {
             let since = known.iter().find(|(_, other)| other == start).map(|(since, _)| *since);
             let is_over = since.is_none() && self.told.contains(start);
             let since = since.or_else(|| now.checked_sub(age(start, wall, since_read)?)).filter(|_| !is_over);
-            if let Some(since) = since.filter(|since| now.saturating_duration_since(*since) < MINUTE) {
+            if let Some(since) = since.filter(|since| now.saturating_duration_since(*since) < START_WINDOW) {
                 self.counted.push((since, start.clone()));
             }
         }
@@ -171,11 +171,11 @@ impl StartHistory {
         let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);
         let is_kept = |start: &RolloutStart| {
             let age = start.at.duration_until(wall);
-            age < jiff::SignedDuration::try_from(KEPT).unwrap_or_default() || counts(start)
+            age < jiff::SignedDuration::try_from(START_RETENTION).unwrap_or_default() || counts(start)
         };
         ledger.starts.retain(is_kept);
         ledger.starts.sort_by_key(|start| start.at);
-        let surplus = ledger.starts.len().saturating_sub(MOST);
+        let surplus = ledger.starts.len().saturating_sub(MAX_RECORDED_STARTS);
         ledger.starts.drain(..surplus);
     }
 }
@@ -184,5 +184,5 @@ impl StartHistory {
 fn age(start: &RolloutStart, wall: Timestamp, since_read: Option<Duration>) -> Option<Duration> {
     let told = Duration::try_from(start.at.duration_until(wall)).unwrap_or_default();
     let age = since_read.map_or(told, |since| told.min(since));
-    (age < MINUTE).then_some(age)
+    (age < START_WINDOW).then_some(age)
 }

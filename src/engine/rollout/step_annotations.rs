@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::engine::facts::label_selector::LabelSelector;
 use crate::engine::{PromotionMode, StepSize, Steps};
-use crate::object::{at, duration, text_at};
+use crate::object::{parse_duration, text_at, value_at};
 
 /// All words about steps.
 pub(in crate::engine) const STEP_WORDS: [&str; 5] = [STEPS, STEP_SOAK, STEP_PROMOTE, STEP_MODE, STEP_NODES];
@@ -36,17 +36,17 @@ pub(in crate::engine) struct ParsedSteps {
 }
 
 impl ParsedSteps {
-    fn error(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+    fn add_error(&mut self, message: impl Into<String>, hint: impl Into<String>) {
         self.found.push(StepFinding { is_error: true, message: message.into(), hint: hint.into() });
     }
 
-    fn warning(&mut self, message: impl Into<String>, hint: impl Into<String>) {
+    fn add_warning(&mut self, message: impl Into<String>, hint: impl Into<String>) {
         self.found.push(StepFinding { is_error: false, message: message.into(), hint: hint.into() });
     }
 }
 
 fn annotation_text<'a>(content: &'a Value, key: &str) -> Option<&'a str> {
-    at(content, &["metadata", "annotations", key])?.as_str()
+    value_at(content, &["metadata", "annotations", key])?.as_str()
 }
 
 pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
@@ -54,7 +54,7 @@ pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
     let used = STEP_WORDS.into_iter().filter(|key| annotation_text(content, key).is_some());
     let Some(text) = annotation_text(content, STEPS) else {
         for key in used {
-            read.warning(
+            read.add_warning(
                 format!("{key} has no effect without {STEPS}"),
                 format!("add {STEPS}, as \"1, 25%, 50%\""),
             );
@@ -70,18 +70,18 @@ pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
         _ => {
             let message =
                 format!("{STEPS} is for Deployments, StatefulSets and DaemonSets, and this is a {kind}");
-            read.error(message, "take it out");
+            read.add_error(message, "take it out");
             return read;
         }
     };
-    let sizes = sizes(text, &mut read);
+    let sizes = parse_sizes(text, &mut read);
     let steps = Steps {
         sizes,
-        soak: soak(content, &mut read),
+        soak: parse_soak(content, &mut read),
         promote: promote(content, &mut read),
-        shape: mode(content, shape, &mut read),
+        shape: parse_mode(content, shape, &mut read),
         nodes: nodes(content, shape, &mut read),
-        kept: kept_by_partition(content, shape),
+        kept: partition_size(content, shape),
     };
     read.steps = has_effect(content, kind, &mut read).then_some(steps);
     read
@@ -91,14 +91,14 @@ pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
 fn has_effect(content: &Value, kind: &str, read: &mut ParsedSteps) -> bool {
     if kind == "Deployment" {
         if text_at(content, &["spec", "strategy", "type"]) == "Recreate" {
-            read.error(
+            read.add_error(
                 format!("{STEPS} cannot work with spec.strategy.type Recreate, which ends all old pods before the first new one"),
                 format!("take {STEPS} out, or use the strategy RollingUpdate"),
             );
             return false;
         }
-        if at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
-            read.warning(
+        if value_at(content, &["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
+            read.add_warning(
                 format!("{STEPS} stands still while spec.paused is true: no new pod is made in any step"),
                 "take spec.paused out: a step holds the rollout by itself",
             );
@@ -106,7 +106,7 @@ fn has_effect(content: &Value, kind: &str, read: &mut ParsedSteps) -> bool {
         return true;
     }
     if text_at(content, &["spec", "updateStrategy", "type"]) == "OnDelete" {
-        read.warning(
+        read.add_warning(
             format!("{STEPS} has no effect with spec.updateStrategy.type OnDelete: a pod gets the new template when somebody deletes the old one"),
             format!("take {STEPS} out, or use the strategy RollingUpdate"),
         );
@@ -115,12 +115,12 @@ fn has_effect(content: &Value, kind: &str, read: &mut ParsedSteps) -> bool {
     true
 }
 
-fn sizes(text: &str, read: &mut ParsedSteps) -> Vec<StepSize> {
+fn parse_sizes(text: &str, read: &mut ParsedSteps) -> Vec<StepSize> {
     let hint = "write counts of pods, then percentages, each larger than the one before, as \"1, 25%, 50%\"";
     let mut sizes = Vec::new();
     for part in text.split(',').map(str::trim) {
-        let Some(size) = size(part) else {
-            read.error(
+        let Some(size) = parse_size(part) else {
+            read.add_error(
                 format!(
                     "{STEPS} names {part:?}, which is neither a count from 1 nor a percentage from 1% to 100%"
                 ),
@@ -136,14 +136,17 @@ fn sizes(text: &str, read: &mut ParsedSteps) -> Vec<StepSize> {
             _ => true,
         };
         if !is_more {
-            read.error(format!("{STEPS} is {text:?}, and {part} is not more than the step before it"), hint);
+            read.add_error(
+                format!("{STEPS} is {text:?}, and {part} is not more than the step before it"),
+                hint,
+            );
         }
         sizes.push(size);
     }
     sizes
 }
 
-fn size(part: &str) -> Option<StepSize> {
+fn parse_size(part: &str) -> Option<StepSize> {
     let number = part.strip_suffix('%').unwrap_or(part);
     let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
     let number = number.parse::<u32>().ok().filter(|number| is_plain && *number > 0)?;
@@ -153,10 +156,10 @@ fn size(part: &str) -> Option<StepSize> {
     Some(StepSize::Pods(number))
 }
 
-fn soak(content: &Value, read: &mut ParsedSteps) -> Duration {
+fn parse_soak(content: &Value, read: &mut ParsedSteps) -> Duration {
     let Some(text) = annotation_text(content, STEP_SOAK) else { return Duration::ZERO };
-    duration(text).unwrap_or_else(|| {
-        read.error(
+    parse_duration(text).unwrap_or_else(|| {
+        read.add_error(
             format!("{STEP_SOAK} is {text:?}, which is no duration"),
             "write it as 90s, 5m, 1h30m or 500ms",
         );
@@ -169,23 +172,23 @@ fn promote(content: &Value, read: &mut ParsedSteps) -> PromotionMode {
         None | Some("auto") => PromotionMode::Auto,
         Some("manual") => PromotionMode::Manual,
         Some(text) => {
-            read.error(format!("{STEP_PROMOTE} is {text:?}"), "it may be auto or manual");
+            read.add_error(format!("{STEP_PROMOTE} is {text:?}"), "it may be auto or manual");
             PromotionMode::Manual
         }
     }
 }
 
-fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
+fn parse_mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMechanism {
     let Some(text) = annotation_text(content, STEP_MODE) else { return shape };
     match (shape, text) {
         (StepMechanism::Surge, "surge") => StepMechanism::Surge,
         (StepMechanism::Surge, "in-place") => StepMechanism::InPlace,
         (StepMechanism::Surge, _) => {
-            read.error(format!("{STEP_MODE} is {text:?}"), "it may be in-place or surge");
+            read.add_error(format!("{STEP_MODE} is {text:?}"), "it may be in-place or surge");
             shape
         }
         _ => {
-            read.error(
+            read.add_error(
                 format!(
                     "{STEP_MODE} is for Deployments: the pods of other kinds are always replaced in place"
                 ),
@@ -199,7 +202,7 @@ fn mode(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> StepMe
 fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Option<LabelSelector> {
     let text = annotation_text(content, STEP_NODES)?;
     if shape != StepMechanism::OnDelete {
-        read.error(
+        read.add_error(
             format!("{STEP_NODES} is for DaemonSets: other pods are not bound to nodes"),
             "take it out",
         );
@@ -207,7 +210,7 @@ fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Optio
     }
     let selector = LabelSelector::parse(text);
     if selector.is_none() {
-        read.error(
+        read.add_error(
             format!("{STEP_NODES} is {text:?}, which is no label selector"),
             "write it as kubectl's -l takes it, as \"canary=true\" or \"zone in (a, b)\"",
         );
@@ -216,8 +219,8 @@ fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Optio
 }
 
 /// Returns the number of pods that the manifest's own partition keeps back.
-fn kept_by_partition(content: &Value, shape: StepMechanism) -> u32 {
-    let partition = at(content, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
+fn partition_size(content: &Value, shape: StepMechanism) -> u32 {
+    let partition = value_at(content, &["spec", "updateStrategy", "rollingUpdate", "partition"]);
     let partition = partition.and_then(Value::as_u64).filter(|_| shape == StepMechanism::Partition);
     partition.map_or(0, |partition| u32::try_from(partition).unwrap_or(u32::MAX))
 }

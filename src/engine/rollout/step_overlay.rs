@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::decide::serving;
+use crate::engine::decide::decide::is_serving;
 use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::steps::{
     OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps, next,
@@ -32,26 +32,26 @@ impl Engine {
         desired: &DesiredObject,
         now: Instant,
     ) -> Option<Overlay> {
-        let live = self.shown(id).filter(|live| is_workload(id) && serving(id, live))?;
+        let live = self.live_object(id).filter(|live| is_workload(id) && is_serving(id, live))?;
         let steps = self.steps_of(id, desired);
-        if let Some(steps) = steps.filter(|_| !self.leaves_pods(id, desired, live)) {
+        if let Some(steps) = steps.filter(|_| !self.has_no_pod_impact(id, desired, live)) {
             let standing = self.step_progress(id, desired, live, now);
-            if let Some(overlay) = self.held_at_other_count(id, desired, steps, &standing) {
+            if let Some(overlay) = self.overlay_at_new_count(id, desired, steps, &standing) {
                 return Some(overlay);
             }
             match next(steps, &standing) {
-                StepDecision::Enter(overlay) if self.gives_first(id, live, overlay, now) => {
-                    return under(live);
+                StepDecision::Enter(overlay) if self.is_waiting_for_balance(id, live, overlay, now) => {
+                    return live_overlay(live);
                 }
                 StepDecision::Enter(overlay) => return Some(overlay),
-                StepDecision::Stay(_) => return under(live),
+                StepDecision::Stay(_) => return live_overlay(live),
                 StepDecision::Finish if self.waits_for_nodes(id, steps, &standing, now) => {
-                    return under(live);
+                    return live_overlay(live);
                 }
                 StepDecision::Finish => {}
             }
         }
-        self.narrowed(id, desired, live)
+        self.narrowing_overlay(id, desired, live)
     }
 
     /// Returns the overlay for a content that scales, while a step holds the template that it has
@@ -60,7 +60,7 @@ impl Engine {
     /// The controller acts on the count and on the overlay of one write. So the same write lets no
     /// more pods go than the step has at either count, and takes nothing of the budget; the next
     /// one goes on from there.
-    fn held_at_other_count(
+    fn overlay_at_new_count(
         &self,
         id: &ObjectId,
         desired: &DesiredObject,
@@ -69,12 +69,12 @@ impl Engine {
     ) -> Option<Overlay> {
         let OverlayState::Under(shown) = standing.shown else { return None };
         let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
-        let count = desired.count.filter(|_| self.scaling(id, entry) == ReplicaOwner::Manifest)?;
-        let release = self.shown(id)?.shown_release();
+        let count = desired.count.filter(|_| self.replica_owner(id, entry) == ReplicaOwner::Manifest)?;
+        let release = self.live_object(id)?.shown_release();
         if count == standing.replicas || release.is_some_and(|release| desired.is_release(release.hash)) {
             return None;
         }
-        shown.tighter(steps.overlay_of(steps.step_of(shown), count)?)
+        shown.tightest(steps.overlay_of(steps.step_of(shown), count)?)
     }
 
     /// Returns the steps of a workload; none for a rollback, which goes at once.
@@ -83,15 +83,15 @@ impl Engine {
         id: &ObjectId,
         desired: &'a DesiredObject,
     ) -> Option<&'a Steps> {
-        let stepped = !self.goes_back(id) && !self.reverts(id, desired);
+        let stepped = !self.is_rolled_back(id) && !self.is_revert(id, desired);
         desired.steps.as_deref().filter(|_| stepped)
     }
 
     /// Returns whether a content is the one that was good before the rollout that goes on: most
     /// pods have it still.
-    fn reverts(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
+    fn is_revert(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
         let unit = self.rollouts.ledger.as_ref().and_then(|ledger| {
-            let source = self.entry(id)?.want()?.0;
+            let source = self.entry(id)?.wanted_content()?.0;
             ledger.unit_of(&self.applysets[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
@@ -102,22 +102,27 @@ impl Engine {
 
     /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as
     /// it rolls.
-    fn narrowed(&self, id: &ObjectId, desired: &DesiredObject, live: &LiveObject) -> Option<Overlay> {
+    fn narrowing_overlay(
+        &self,
+        id: &ObjectId,
+        desired: &DesiredObject,
+        live: &LiveObject,
+    ) -> Option<Overlay> {
         let rolling = live.rolling?;
         let there = live.shown_release().is_some_and(|release| desired.is_release(release.hash));
-        let stepped = under(live).is_some_and(|overlay| overlay.step().is_some());
-        let restarts = self.reconfigured(id).is_some();
+        let stepped = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
+        let restarts = self.restart_stamp(id).is_some();
         if there && !stepped && !restarts {
-            let narrow = under(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
+            let narrow = live_overlay(live).filter(|overlay| matches!(overlay, Overlay::Narrow(_)));
             return narrow.filter(|_| rolling.phase == RolloutPhase::Replacing);
         }
         let able = matches!(id.kind(), "Deployment" | "DaemonSet") && !desired.strategy.is_recreate();
         // A rollout beyond its last step goes on by its own strategy.
-        if !able || !(stepped || restarts || self.would_restart(id, desired, live)) {
+        if !able || !(stepped || restarts || self.can_restart(id, desired, live)) {
             return None;
         }
-        let most = self.most_away(id);
-        (desired.strategy.may_lose(rolling.replicas) > most).then_some(Overlay::Narrow(most))
+        let most = self.max_unavailable(id);
+        (desired.strategy.max_loss(rolling.replicas) > most).then_some(Overlay::Narrow(most))
     }
 
     pub(in crate::engine) fn step_progress(
@@ -139,23 +144,23 @@ impl Engine {
         let standing = StepProgress {
             replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
-            shown: match self.reconfigured(id) {
+            shown: match self.restart_stamp(id) {
                 None if there || same() => live.shown,
                 _ => OverlayState::Other,
             },
-            made: pods.map_or(0, WorkloadPods::updated),
-            ready: pods.map_or(0, WorkloadPods::ready_of_newest),
+            made: pods.map_or(0, WorkloadPods::count_updated),
+            ready: pods.map_or(0, WorkloadPods::count_ready_newest),
             ready_for: pods.and_then(age).unwrap_or(Duration::ZERO),
-            promotion: self.promotion(id, desired, live),
+            promotion: self.promotion_request(id, desired, live),
         };
         self.daemon_set_progress(id, desired, standing, now)
     }
 
     /// Returns where the step stands that a workload shows; none where it shows none.
     pub(in crate::engine) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
-        let live = self.shown(id)?;
-        under(live).filter(|overlay| overlay.step().is_some())?;
-        let (_, desired) = self.entry(id)?.want()?;
+        let live = self.live_object(id)?;
+        live_overlay(live).filter(|overlay| overlay.step().is_some())?;
+        let (_, desired) = self.entry(id)?.wanted_content()?;
         let steps = self.steps_of(id, desired)?;
         let standing = self.step_progress(id, desired, live, now);
         Some(match next(steps, &standing) {
@@ -172,17 +177,17 @@ impl Engine {
 
 /// Returns whether an overlay lets no more pods go than the one that is shown, and holds the same
 /// step.
-pub(in crate::engine) fn only_tightens(shown: OverlayState, overlay: Option<Overlay>) -> bool {
+pub(in crate::engine) fn is_tightening(shown: OverlayState, overlay: Option<Overlay>) -> bool {
     match (shown, overlay) {
         (OverlayState::Under(shown), Some(overlay)) => {
-            shown != overlay && shown.tighter(overlay) == Some(overlay)
+            shown != overlay && shown.tightest(overlay) == Some(overlay)
         }
         _ => false,
     }
 }
 
 /// Returns the overlay that the cluster shows.
-pub(in crate::engine) fn under(live: &LiveObject) -> Option<Overlay> {
+pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<Overlay> {
     match live.shown {
         OverlayState::Under(overlay) => Some(overlay),
         _ => None,
@@ -190,12 +195,16 @@ pub(in crate::engine) fn under(live: &LiveObject) -> Option<Overlay> {
 }
 
 /// Returns the most pods that a content takes down at a time under an overlay, of so many.
-pub(in crate::engine) fn takes(strategy: UpdateStrategy, overlay: Option<Overlay>, replicas: u32) -> u32 {
+pub(in crate::engine) fn max_loss_under(
+    strategy: UpdateStrategy,
+    overlay: Option<Overlay>,
+    replicas: u32,
+) -> u32 {
     match overlay {
-        None | Some(Overlay::Partition { .. }) => strategy.may_lose(replicas),
+        None | Some(Overlay::Partition { .. }) => strategy.max_loss(replicas),
         Some(Overlay::Surge { .. }) => 0,
-        Some(Overlay::OnDelete { .. }) => strategy.may_lose(replicas).max(1),
+        Some(Overlay::OnDelete { .. }) => strategy.max_loss(replicas).max(1),
         Some(Overlay::InPlace { pods, .. }) => pods.min(replicas),
-        Some(Overlay::Narrow(most)) => most.min(strategy.may_lose(replicas)),
+        Some(Overlay::Narrow(most)) => most.min(strategy.max_loss(replicas)),
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::engine::Overlay;
 use crate::engine::facts::label_selector::LabelSelector;
 use crate::engine::rollout::step_annotations::{self, StepMechanism};
-use crate::object::{Diagnostic, Object, annotation, at, duration_text};
+use crate::object::{Diagnostic, Object, annotation_text, duration_text, value_at};
 
 /// The number of pods that get the new template in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Steps {
     /// new template.
     pub fn overlay_of(&self, step: u32, replicas: u32) -> Option<Overlay> {
         let pods = self.target(step, replicas);
-        if step == 0 || step > self.last() || pods == 0 {
+        if step == 0 || step > self.last_step() || pods == 0 {
             return None;
         }
         Some(match self.shape {
@@ -106,18 +106,18 @@ impl Steps {
     /// Returns the step that an overlay stands for. It is told by the overlay and not by its pods:
     /// with other replicas, or other steps, the same pods would stand for another step.
     pub fn step_of(&self, overlay: Overlay) -> u32 {
-        overlay.step().unwrap_or(1).clamp(1, self.last())
+        overlay.step().unwrap_or(1).clamp(1, self.last_step())
     }
 
     /// The pods of a DaemonSet are taken away one by one to the end, so it is held beyond its last
     /// step too.
-    fn last(&self) -> u32 {
+    fn last_step(&self) -> u32 {
         self.count().saturating_add(u32::from(self.shape == StepMechanism::OnDelete))
     }
 }
 
 /// Says what is wrong with the words of an object that ask for steps.
-pub fn misused_steps(object: &Object) -> Vec<Diagnostic> {
+pub fn check_steps(object: &Object) -> Vec<Diagnostic> {
     let told = step_annotations::read(&object.body).found.into_iter().map(|finding| {
         let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
         make(object.origin.clone(), "steps", finding.message).hint(finding.hint)
@@ -143,8 +143,8 @@ pub enum OverlayState {
 impl OverlayState {
     /// Reads the annotations of a live object that has the template.
     pub fn of(object: &Value) -> Self {
-        let is_there = at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
-        Self::read(is_there.then(|| annotation(object, annotations::OVERLAY)))
+        let is_there = value_at(object, &["metadata", "annotations", annotations::OVERLAY]).is_some();
+        Self::read(is_there.then(|| annotation_text(object, annotations::OVERLAY)))
     }
 
     /// Reads the annotation [`annotations::OVERLAY`] of a live object that has the template.
@@ -265,7 +265,9 @@ impl fmt::Display for StepWait {
         }
         match self.lacks {
             StepRequirement::Pods { ready, target } => write!(f, "{ready} of {target} new pods are ready"),
-            StepRequirement::Soak(left) => write!(f, "soaks {} more", duration_text(whole_seconds(left))),
+            StepRequirement::Soak(left) => {
+                write!(f, "soaks {} more", duration_text(round_up_to_seconds(left)))
+            }
             StepRequirement::Promotion => write!(f, "waits for `rhumb rollout promote`"),
         }?;
         match self.surplus {
@@ -283,7 +285,7 @@ impl fmt::Display for StepWait {
 }
 
 /// Rounded up, so that it never says that nothing is left.
-fn whole_seconds(time: Duration) -> Duration {
+fn round_up_to_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
@@ -314,14 +316,14 @@ pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
     }
     let is_asked = standing.promotion == PromotionRequest::OneStep { from: step };
     if step > steps.count() || is_asked {
-        return onward(steps, step, replicas);
+        return decide_next_step(steps, step, replicas);
     }
     let left = steps.soak.saturating_sub(standing.ready_for);
     if !left.is_zero() {
         return stay(StepRequirement::Soak(left));
     }
     match steps.promote {
-        PromotionMode::Auto => onward(steps, step, replicas),
+        PromotionMode::Auto => decide_next_step(steps, step, replicas),
         PromotionMode::Manual => stay(StepRequirement::Promotion),
     }
 }
@@ -339,7 +341,7 @@ fn is_enough(shown: Overlay, wanted: Option<Overlay>, has_pods: bool) -> bool {
 }
 
 /// Returns the step after this one; the plain content after the last.
-fn onward(steps: &Steps, step: u32, replicas: u32) -> StepDecision {
+fn decide_next_step(steps: &Steps, step: u32, replicas: u32) -> StepDecision {
     let is_done = step >= steps.count() && steps.target(step, replicas) == steps.target(u32::MAX, replicas);
     let next = steps.overlay_of(step.saturating_add(1), replicas).filter(|_| !is_done);
     next.map_or(StepDecision::Finish, StepDecision::Enter)

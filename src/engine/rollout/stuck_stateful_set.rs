@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, StatefulSetState, stuck};
-use crate::engine::rollout::pods::{PodFacts, RESTARTS, Readiness, grace_period};
+use crate::engine::rollout::pod_eviction::{OrdinalPod, PodAvailability, StatefulSetState, find_stuck_pod};
+use crate::engine::rollout::pods::{MAX_CONTAINER_RESTARTS, PodFacts, Readiness, grace_period};
 use crate::engine::rollout::rollouts::RolloutPredecessor;
 use crate::engine::state::Engine;
 use crate::engine::{ResourceVersion, Uid};
@@ -27,7 +27,7 @@ pub struct StuckPod {
 impl Engine {
     /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told
     /// once in each of its versions, so one whose deletion fails is told again when it has changed.
-    pub fn to_free(&mut self, now: Instant) -> Vec<StuckPod> {
+    pub fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
         let rolling = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
         for pod in &found {
@@ -42,17 +42,17 @@ impl Engine {
         let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
         let written = rollout.written?;
         let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written)?;
-        let rolling = self.shown(id)?.rolling?;
+        let rolling = self.live_object(id)?.rolling?;
         // Below its partition the pods keep another template on purpose, and a new one would have
         // the same.
         let current = if rolling.partition == 0 { "".into() } else { pods.current.clone()? };
         let (start, partition) = (rolling.first, rolling.partition);
         let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };
-        let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal(pod, now)).collect();
+        let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal_pod(pod, now)).collect();
         // The content before may be known to be bad; otherwise an older pod may just be slow.
-        let is_bad = self.goes_back(id) || rollout.after == RolloutPredecessor::Failure;
+        let is_bad = self.is_rolled_back(id) || rollout.after == RolloutPredecessor::Failure;
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
-        let found = stuck(&set, &ordinals, patience)?;
+        let found = find_stuck_pod(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
         let told = (pod.uid.clone(), pod.rv);
         (rollout.freed.as_ref() != Some(&told)).then(|| StuckPod {
@@ -64,7 +64,7 @@ impl Engine {
     }
 }
 
-fn ordinal(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
+fn ordinal_pod(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
     let ordinal = pod.name.rsplit('-').next()?.parse().ok()?;
     Some(OrdinalPod {
         name: pod.name.clone(),
@@ -84,7 +84,7 @@ pub(in crate::engine) fn state(pod: &PodFacts, now: Instant) -> PodAvailability 
         PodAvailability::Terminating
     } else if pod.ready == Readiness::Ready {
         PodAvailability::Ready
-    } else if is_given_up || pod.new_restarts >= RESTARTS || pod.over {
+    } else if is_given_up || pod.new_restarts >= MAX_CONTAINER_RESTARTS || pod.over {
         PodAvailability::InTrouble
     } else {
         PodAvailability::Unready(Duration::ZERO)

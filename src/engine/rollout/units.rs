@@ -8,60 +8,69 @@ use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, SourceState, is_workload};
-use crate::graph::{ConnectedUnits, GraphNode, connected};
+use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
 
 impl Engine {
     /// Returns the objects that the newest revision of a source changes and that are connected, as
     /// far as they have not been released.
-    fn connected(&self, source: SourceId) -> (ConnectedUnits, Vec<ObjectId>) {
-        let differs = |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.differs(source, id, entry));
-        let nodes: Vec<&ObjectId> = self.may_differ(source).into_iter().filter(differs).collect();
-        let units = self.joined(&nodes);
+    fn connected_units(&self, source: SourceId) -> (ConnectedUnits, Vec<ObjectId>) {
+        let differs =
+            |id: &&ObjectId| self.entry(id).is_some_and(|entry| self.is_differing(source, id, entry));
+        let nodes: Vec<&ObjectId> = self.differing_candidates(source).into_iter().filter(differs).collect();
+        let units = self.join_units(&nodes);
         (units, nodes.into_iter().cloned().collect())
     }
 
     /// Returns the objects whose wanted content may differ from the accepted one. Each commit asks,
     /// so it is not found by a walk over everything.
-    pub(in crate::engine) fn may_differ(&self, source: SourceId) -> BTreeSet<&ObjectId> {
+    pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
         let SourceState { moving, instead, .. } = &self.sources[source];
         lookup_counts::count(moving.len() + instead.len() + self.unwanted.len());
         moving.iter().chain(instead).chain(&self.unwanted).collect()
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
-    pub fn parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
-        let units = self.joined(objects);
-        units.parts().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
+    pub fn connected_parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
+        let units = self.join_units(objects);
+        units.unit_members().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
     }
 
     /// Returns the connected parts among these objects alone, by their wanted and their accepted
     /// contents.
-    pub(in crate::engine) fn joined(&self, nodes: &[&ObjectId]) -> ConnectedUnits {
+    pub(in crate::engine) fn join_units(&self, nodes: &[&ObjectId]) -> ConnectedUnits {
         let alone = nodes.iter().map(|id| GraphNode { id, refs: &[], selects: None, labels: None });
         let contents = nodes.iter().filter_map(|id| {
             let entry = self.entry(id)?;
-            Some((*id, entry.want().map(|(_, want)| want).into_iter().chain(entry.accepted.content())))
+            Some((
+                *id,
+                entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content()),
+            ))
         });
         let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
-        connected(alone.chain(all))
+        connect_objects(alone.chain(all))
     }
 
     /// Returns whether the newest revision of a source asks for something else than the cluster
     /// must show.
-    pub(in crate::engine) fn differs(&self, source: SourceId, id: &ObjectId, entry: &ObjectEntry) -> bool {
-        if let Some((wanting, _)) = entry.want() {
-            let changes = entry.candidate().is_some() || self.reconfigured(id).is_some();
+    pub(in crate::engine) fn is_differing(
+        &self,
+        source: SourceId,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> bool {
+        if let Some((wanting, _)) = entry.wanted_content() {
+            let changes = entry.candidate().is_some() || self.restart_stamp(id).is_some();
             return wanting == source && changes && !self.is_left_alone(id);
         }
-        let of_source = |live: &LiveObject| self.member_of(live) == Some(source);
-        entry.wants.is_empty() && self.live(id).is_some_and(of_source)
+        let of_source = |live: &LiveObject| self.inventory_source(live) == Some(source);
+        entry.wants.is_empty() && self.informer_object(id).is_some_and(of_source)
     }
 
     /// Returns the unit of an object that is about to be released.
     pub(in crate::engine) fn unit(&self, source: SourceId, id: &ObjectId) -> Unit {
-        let (units, nodes) = self.connected(source);
-        let members = nodes.iter().filter(|node| units.together(node, id));
+        let (units, nodes) = self.connected_units(source);
+        let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
         let mut unit = Unit {
             applyset: self.applysets[source].clone(),
@@ -73,15 +82,15 @@ impl Engine {
     }
 
     pub(in crate::engine) fn member(&self, source: SourceId, id: &ObjectId) -> UnitMember {
-        let content = self.entry(id).and_then(ObjectEntry::want).map(|(_, desired)| desired.hash);
-        let good = match self.shown(id) {
-            None if self.would_be_shown(id) => LastGood::Absent,
+        let content = self.entry(id).and_then(ObjectEntry::wanted_content).map(|(_, desired)| desired.hash);
+        let good = match self.live_object(id) {
+            None if self.is_observable(id) => LastGood::Absent,
             None => LastGood::Unknown,
             // Content of somebody else, or of unknown origin, cannot be put back.
             Some(live) if self.source_of(live) != Some(source) => LastGood::Unknown,
             Some(live) => self.known_release(id, live).map_or(LastGood::Unknown, LastGood::Release),
         };
-        UnitMember { content, good, restarted: self.restarted_with(source, id) }
+        UnitMember { content, good, restarted: self.config_restart_of(source, id) }
     }
 
     /// Returns whether it is known of each object of a unit what is there. Informers do not show
@@ -91,7 +100,9 @@ impl Engine {
         self.can_be_recorded(unit)
             && unit.members.keys().all(|id| {
                 let Some(entry) = self.entry(id) else { return true };
-                self.shown(id).is_some() || entry.looked.is_some() || self.blind(id, entry).is_some()
+                self.live_object(id).is_some()
+                    || entry.looked.is_some()
+                    || self.unobserved_reason(id, entry).is_some()
             })
     }
 
@@ -118,15 +129,15 @@ impl Engine {
         unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
             let flying = self.rollouts.rolls.contains_key(id) || self.rollouts.asked.contains_key(id);
             let unreleased = self.entry(id).is_some_and(|entry| entry.candidate().is_some())
-                || self.reconfigured(id).is_some();
-            let released = match (member.content, self.shown(id)) {
+                || self.restart_stamp(id).is_some();
+            let released = match (member.content, self.live_object(id)) {
                 (None, _) => true,
                 (Some(_), Some(live)) => crate::engine::decide::gates::is_healthy(live),
                 (Some(_), None) => false,
             };
             // An object that the newest revision no longer wants is no part of it any more.
             let dropped = self.entry(id).is_none_or(|entry| entry.wants.is_empty());
-            !flying && !unreleased && (released || dropped) && self.would_be_shown(id)
+            !flying && !unreleased && (released || dropped) && self.is_observable(id)
         })
     }
 
@@ -148,23 +159,25 @@ impl Engine {
         desired: &DesiredObject,
     ) -> Option<Reason> {
         // A rollback waits for nobody: its workload comes after it.
-        if self.is_recorded(source, desired) || self.goes_back(&desired.id) {
+        if self.is_recorded(source, desired) || self.is_rolled_back(&desired.id) {
             return None;
         }
-        if let Some(reason) = self.unread_for_users(source, &desired.id) {
+        if let Some(reason) = self.users_obstacle(source, &desired.id) {
             return Some(reason);
         }
         if let Some(reason) = self.seal_gate(source, &desired.id) {
             return Some(reason);
         }
-        if let Some(kind) = self.unlisted_yet(source).filter(|_| self.shown(&desired.id).is_some()) {
+        if let Some(kind) =
+            self.first_unlisted_kind(source).filter(|_| self.live_object(&desired.id).is_some())
+        {
             return Some(Reason::Syncing(kind));
         }
         let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
-        if let Some(reason) = self.lacks_room(source, &first) {
+        if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
-        if !self.restarts_pods(&first) || self.waits_for_it(source, &first, desired) {
+        if !self.can_restart_pods(&first) || self.is_waiting_for(source, &first, desired) {
             if let Some(why) = &self.rollouts.unreadable {
                 return Some(Reason::Unrecorded(why.clone()));
             }
@@ -173,17 +186,19 @@ impl Engine {
             return Some(Reason::Claiming);
         }
         // It asks for itself.
-        (first != desired.id && !self.restarts_pods(&desired.id)).then_some(Reason::Unit(first))
+        (first != desired.id && !self.can_restart_pods(&desired.id)).then_some(Reason::Unit(first))
     }
 
     /// Returns whether a workload cannot begin to roll before something that is released together
     /// with it: then that does not wait for the workload.
-    fn waits_for_it(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
-        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::want) else { return false };
+    fn is_waiting_for(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
+        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::wanted_content) else {
+            return false;
+        };
         let together = |id: &ObjectId| {
             self.restarting.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
-        match self.gated(source, first) {
+        match self.release_obstacle(source, first) {
             _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
             Some(Reason::Wave(..)) => desired.wave < first.wave,
             Some(Reason::Needs(need, _)) => {
@@ -195,7 +210,7 @@ impl Engine {
 
     /// Returns a kind of which nobody knows yet what there is, and so what is released together,
     /// and where it goes back to.
-    fn unlisted_yet(&self, source: SourceId) -> Option<GroupKind> {
+    fn first_unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
         let workloads = ["Deployment", "StatefulSet", "DaemonSet"].map(|kind| GroupKind::new("apps", kind));
         let held = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
@@ -213,7 +228,7 @@ impl Engine {
 
     /// Returns whether what an object needs is released together with it, and only waits for that:
     /// it comes first, once the object has its claim.
-    pub(in crate::engine) fn comes_with(
+    pub(in crate::engine) fn is_released_with(
         &self,
         source: SourceId,
         desired: &DesiredObject,
@@ -222,18 +237,20 @@ impl Engine {
         let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
         let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
         let refused = self.is_suspended(need)
-            || self.entry(need).is_none_or(|entry| entry.refused.is_some() || entry.want().is_none());
-        if self.goes_back(&desired.id) {
+            || self
+                .entry(need)
+                .is_none_or(|entry| entry.refused.is_some() || entry.wanted_content().is_none());
+        if self.is_rolled_back(&desired.id) {
             // On the way back too the configuration goes first, but nothing that is refused keeps a
             // workload from it.
             return self.entry(need).is_some_and(|entry| entry.refused.is_some());
         }
-        together && !refused && self.restarts_pods(&desired.id) && !self.is_recorded(source, desired)
+        together && !refused && self.can_restart_pods(&desired.id) && !self.is_recorded(source, desired)
     }
 
     fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
         // On the way back nothing waits for the workload: it waits for what it uses.
-        if self.goes_back(&desired.id) {
+        if self.is_rolled_back(&desired.id) {
             return true;
         }
         let unit = self
@@ -256,20 +273,20 @@ impl Engine {
         if state.head.is_none() {
             return BTreeMap::new();
         }
-        let (units, nodes) = self.connected(source);
+        let (units, nodes) = self.connected_units(source);
         let changed: BTreeSet<usize> = nodes
             .iter()
-            .filter(|id| self.shown(id).is_some_and(|live| self.source_of(live) == Some(source)))
+            .filter(|id| self.live_object(id).is_some_and(|live| self.source_of(live) == Some(source)))
             .filter_map(|id| units.number_of(id))
             .collect();
         let is_new = |id: &ObjectId| {
             let beside = units.number_of(id).is_some_and(|number| changed.contains(&number));
-            is_workload(id) && beside && self.shown(id).is_none()
+            is_workload(id) && beside && self.live_object(id).is_none()
         };
         let mut workloads: Vec<&ObjectId> =
-            nodes.iter().filter(|id| self.restarts_pods(id) || is_new(id)).collect();
+            nodes.iter().filter(|id| self.can_restart_pods(id) || is_new(id)).collect();
         // One that restarts pods asks the budget, and so opens the unit.
-        workloads.sort_by_key(|id| (!self.restarts_pods(id), *id));
+        workloads.sort_by_key(|id| (!self.can_restart_pods(id), *id));
         let mut firsts: BTreeMap<usize, &ObjectId> = BTreeMap::new();
         for id in workloads {
             if let Some(number) = units.number_of(id) {
@@ -281,17 +298,17 @@ impl Engine {
     }
 
     /// Returns whether the wanted content of a workload restarts pods, as far as the contents tell.
-    fn restarts_pods(&self, id: &ObjectId) -> bool {
+    fn can_restart_pods(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
         };
         let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == RollbackContent::Stay);
-        let changes = |live| entry.candidate().is_some_and(|want| self.would_restart(id, want, live));
+        let changes = |live| entry.candidate().is_some_and(|want| self.can_restart(id, want, live));
         let restarts = |live| {
-            crate::engine::decide::decide::serving(id, live)
-                && (changes(live) || self.reconfigured(id).is_some())
+            crate::engine::decide::decide::is_serving(id, live)
+                && (changes(live) || self.restart_stamp(id).is_some())
         };
-        !stays && self.shown(id).is_some_and(restarts)
+        !stays && self.live_object(id).is_some_and(restarts)
     }
 }
 
@@ -301,6 +318,7 @@ fn links<'a>(id: &'a ObjectId, content: &'a DesiredObject) -> impl Iterator<Item
     let selects = content.selects.as_deref().filter(|selects| !selects.is_everything());
     let named = GraphNode { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
     let after = GraphNode { id, refs: &content.after, selects: None, labels: None };
-    let uses = GraphNode { id, refs: content.uses().unwrap_or_default(), selects: None, labels: None };
+    let uses =
+        GraphNode { id, refs: content.restart_references().unwrap_or_default(), selects: None, labels: None };
     [named, after, uses].into_iter()
 }

@@ -56,12 +56,12 @@ fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_told() {
 fn a_kind_that_is_not_allowed_need_not_be_listed_for_others_to_be_pruned_or_orders_to_be_carried_out() {
     let (mut harness, a, web) = narrowed();
     let blind = KindState::Blind("it may not be listed".into(), ErrorClass::Forbidden);
-    harness.engine.informer(&GroupKind::new("", "ConfigMap"), blind);
+    harness.engine.set_informer_state(&GroupKind::new("", "ConfigMap"), blind);
     harness.read(reading("r2", &[]));
     harness.settle();
     assert!(!harness.world.things.contains_key(&web) && harness.world.things.contains_key(&a));
-    assert_eq!(harness.engine.unlisted(FIRST), None);
-    assert!(harness.engine.knows_enough(FIRST));
+    assert_eq!(harness.engine.unlisted_reason(FIRST), None);
+    assert!(harness.engine.can_carry_out(FIRST));
 }
 
 #[test]
@@ -92,14 +92,14 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
     harness.world.ledger.claims.insert(web.clone(), claim);
     narrow(&mut harness, &["ConfigMap"]);
     let blind = KindState::Blind("it may not be listed".into(), ErrorClass::Forbidden);
-    harness.engine.informer(&GroupKind::new("apps", "Deployment"), blind);
+    harness.engine.set_informer_state(&GroupKind::new("apps", "Deployment"), blind);
     harness.read(reading("r2", &[]));
     harness.settle();
     assert!(harness.world.ledger.claims.contains_key(&web), "it may roll on");
     assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&web), "it is looked at");
-    harness.engine.other_seen(&web, None, harness.now);
-    harness.pass_time(SPENT);
-    harness.engine.other_seen(&web, None, harness.now);
+    harness.engine.observe_foreign_workload(&web, None, harness.now);
+    harness.pass_time(ABANDONED_CLAIM_AGE);
+    harness.engine.observe_foreign_workload(&web, None, harness.now);
     harness.settle();
     assert!(!harness.world.ledger.claims.contains_key(&web), "it rests");
 }

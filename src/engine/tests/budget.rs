@@ -80,14 +80,14 @@ fn a_no_says_what_is_short() {
         &[rolling("x")],
         &[cluster(1, 9)],
         9,
-        &[("a", &format!("1 of 1 workloads are rolling: {x}"))],
+        &[("a", &format!("1 of 1 workloads are rolling out: {x}"))],
     );
     check(
         std::slice::from_ref(&a),
         &[rolling("x")],
         &[cluster(3, 9)],
         1,
-        &[("a", &format!("a rollout begins slowly, with 1 at a time until they succeed: {x}"))],
+        &[("a", &format!("slow start: at most 1 at a time until rollouts succeed: {x}"))],
     );
     check(
         &[a.clone(), b.clone()],
@@ -95,8 +95,8 @@ fn a_no_says_what_is_short() {
         &[cluster(3, 4)],
         9,
         &[
-            ("a", "3 of 4 pods that may be unavailable are, and it takes down 2 more"),
-            ("b", "3 of 4 pods that may be unavailable are, and it takes down 2 more"),
+            ("a", "3 of at most 4 pods are unavailable, and this one takes down 2 more"),
+            ("b", "3 of at most 4 pods are unavailable, and this one takes down 2 more"),
         ],
     );
     check(
@@ -104,10 +104,10 @@ fn a_no_says_what_is_short() {
         &[],
         &[cluster(3, 1)],
         9,
-        &[("a", "it takes down 2 pods at once, and 1 may be unavailable (maxUnavailable)")],
+        &[("a", "it takes down 2 pods at once, and at most 1 may be unavailable (maxUnavailable)")],
     );
     let begun = BudgetBound { starts: (0, 7), ..cluster(3, 9) };
-    check(std::slice::from_ref(&a), &[], &[begun], 9, &[("a", "7 rollouts have begun in this minute")]);
+    check(std::slice::from_ref(&a), &[], &[begun], 9, &[("a", "7 rollouts have started in the last minute")]);
     // A smaller one does not overtake.
     let small = ask(Candidate, 1, "small", 1);
     check(
@@ -116,7 +116,7 @@ fn a_no_says_what_is_short() {
         &[cluster(3, 4)],
         9,
         &[
-            ("a", "3 of 4 pods that may be unavailable are, and it takes down 2 more"),
+            ("a", "3 of at most 4 pods are unavailable, and this one takes down 2 more"),
             ("small", "Deployment shop/a goes first"),
         ],
     );
@@ -129,9 +129,9 @@ fn narrower_bounds_hold_beside_those_of_the_cluster() {
     let namespace = BudgetBound { scope: BudgetScope::Namespace("shop".into()), ..cluster(9, 1) };
     let elsewhere = BudgetBound { scope: BudgetScope::Namespace("other".into()), ..cluster(0, 0) };
     let two = [ask(Candidate, 0, "a", 1), ask(Candidate, 0, "b", 1)];
-    let b = "1 of 1 workloads of source shop are rolling: Deployment shop/a";
+    let b = "1 of 1 workloads of source shop are rolling out: Deployment shop/a";
     check(&two, &[], &[cluster(9, 9), source, elsewhere], 9, &[("a", "start"), ("b", b)]);
-    let b = "1 of 1 pods in namespace shop that may be unavailable are, and it takes down 1 more";
+    let b = "1 of at most 1 pods in namespace shop are unavailable, and this one takes down 1 more";
     check(&two, &[], &[cluster(9, 9), namespace], 9, &[("a", "start"), ("b", b)]);
 }
 
@@ -233,9 +233,9 @@ proptest! {
 fn scopes_are_named_in_the_reason() {
     let words =
         |scope: BudgetScope| BudgetShortage::Workloads(scope, 1, Arc::from([workload("x")])).to_string();
-    assert_eq!(words(BudgetScope::Cluster), "1 of 1 workloads are rolling: Deployment shop/x");
+    assert_eq!(words(BudgetScope::Cluster), "1 of 1 workloads are rolling out: Deployment shop/x");
     let unread = BudgetShortage::Workloads(BudgetScope::Cluster, 2, Arc::from([])).to_string();
-    assert_eq!(unread, "2 of 2 workloads are rolling: nobody can read which");
+    assert_eq!(unread, "2 of 2 workloads are rolling out: their claims cannot be read");
     assert!(words(BudgetScope::Source(SourceId::new(3), "infra".into())).contains("of source infra"));
     assert!(words(BudgetScope::Namespace("a".into())).contains("in namespace a"));
 }

@@ -59,9 +59,9 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
         for shown in [OverlayState::Plain, OverlayState::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
             let mut harness = harness();
             let live = LiveObject { shown, ..copied(&harness, phase, 4) };
-            harness.engine.object_seen(&copy, live);
+            harness.engine.observe_object(&copy, live);
             assert_eq!(taken(&harness), NOTHING, "{phase:?}");
-            assert!(harness.engine.rolling_now().is_empty(), "{phase:?}");
+            assert!(harness.engine.rolling_workloads().is_empty(), "{phase:?}");
             harness.read(reading("r2", &files(&["a", "b"], 2)));
             harness.settle();
             assert_eq!(harness.world.log.len(), 2, "{phase:?}");
@@ -76,9 +76,9 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
 fn what_nobody_wants_any_more_counts_while_it_is_proven() {
     let mut harness = harness();
     let old = workload("old");
-    harness.engine.object_seen(&old, labelled(&harness, RolloutPhase::Replacing, 4));
+    harness.engine.observe_object(&old, labelled(&harness, RolloutPhase::Replacing, 4));
     assert_eq!(taken(&harness), (1, 6, 5));
-    harness.engine.object_gone(&old);
+    harness.engine.observe_absence(&old);
     assert_eq!(taken(&harness), NOTHING);
 }
 
@@ -86,13 +86,13 @@ fn what_nobody_wants_any_more_counts_while_it_is_proven() {
 fn a_key_that_becomes_known_brings_into_the_count_what_it_proves() {
     let mut harness = harness();
     harness.engine = harness.fresh_without_key();
-    harness.engine.release_key(ReadState::Unreadable("forbidden".into()));
+    harness.engine.set_release_key(ReadState::Unreadable("forbidden".into()));
     harness.read(reading("r1", &files(&["a", "b"], 1)));
     let old = workload("old");
-    harness.engine.object_seen(&old, sealed(&harness, &old, RolloutPhase::Replacing, 4));
-    harness.engine.object_seen(&workload("copy"), copied(&harness, RolloutPhase::Replacing, 4));
+    harness.engine.observe_object(&old, sealed(&harness, &old, RolloutPhase::Replacing, 4));
+    harness.engine.observe_object(&workload("copy"), copied(&harness, RolloutPhase::Replacing, 4));
     assert_eq!((taken(&harness).0, taken(&harness).1), (0, 0));
-    harness.engine.release_key(ReadState::Value(release_key()));
+    harness.engine.set_release_key(ReadState::Value(release_key()));
     assert_eq!((taken(&harness).0, taken(&harness).1), (1, 6));
 }
 
@@ -101,7 +101,7 @@ fn what_becomes_wanted_counts_from_then_on_and_no_longer_than_that_without_a_pro
     for phase in [RolloutPhase::Replacing, RolloutPhase::Recovering] {
         let mut harness = harness();
         let flights = u32::from(phase == RolloutPhase::Replacing);
-        harness.engine.object_seen(&workload("c"), copied(&harness, phase, 4));
+        harness.engine.observe_object(&workload("c"), copied(&harness, phase, 4));
         for _ in 0..2 {
             assert_eq!(taken(&harness), NOTHING, "{phase:?}");
             harness.read(reading("r2", &files(&["a", "b", "c"], 1)));
@@ -134,11 +134,11 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
     check(&mut harness, 2, std::slice::from_ref(&told));
     harness.read(reading("r1", &files(&["a", "b"], 1)));
     check(&mut harness, 2, std::slice::from_ref(&told));
-    harness.engine.release_key(ReadState::Value(release_key()));
+    harness.engine.set_release_key(ReadState::Value(release_key()));
     check(&mut harness, 0, &[BudgetTally { away: [].into(), ..told.clone() }]);
     let kinds = ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
     harness.engine = harness.fresh_without_key();
-    harness.engine.release_key(ReadState::Value(release_key()));
+    harness.engine.set_release_key(ReadState::Value(release_key()));
     assert!(kinds.iter().all(|kind| harness.engine.is_synced(FIRST, kind)));
     check(&mut harness, 2, &[told]);
 }

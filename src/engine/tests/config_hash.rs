@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::engine::{ConfigData, HashKey, config_hash, restarts_on_change, with_config_hash};
+use crate::engine::{ConfigData, HashKey, config_hash, has_restart_on_change, with_config_hash};
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 fn id(kind: &str, name: &str) -> ObjectId {
@@ -74,7 +74,7 @@ fn what_is_missing_has_a_hash_of_its_own() {
 
 #[test]
 fn the_hash_goes_into_the_template() {
-    let hash = ContentHash::of_bytes(b"x");
+    let hash = ContentHash::hash_bytes(b"x");
     let check = |content: Value, expected: Value| {
         let expected: Value =
             serde_json::from_str(&expected.to_string().replace("HASH", &hash.to_string())).unwrap();
@@ -97,11 +97,11 @@ fn the_hash_goes_into_the_template() {
 #[test]
 fn a_restart_is_asked_for_by_one_word() {
     let asks = |text: &str| {
-        restarts_on_change(&json!({"metadata": {"annotations": {"rhumb.dev/restart-on-change": text}}}))
+        has_restart_on_change(&json!({"metadata": {"annotations": {"rhumb.dev/restart-on-change": text}}}))
     };
     assert!(asks("true"));
     assert!(!asks("false") && !asks("yes"));
-    assert!(!restarts_on_change(&json!({})));
+    assert!(!has_restart_on_change(&json!({})));
 }
 
 /// Secrets as short, as long and longer than a block, with what Python's `hmac` and `hashlib` make

@@ -21,7 +21,7 @@ fn file(name: &str) -> (&str, Option<SharedDesired>) {
 
 fn show(engine: &mut Engine, name: &str, uid: u64) {
     let settled = WorldObject { uid, ..WorldObject::settled(desired(&claim(name), 1, name).hash, "r1", uid) };
-    engine.object_seen(&claim(name), World::live(&claim(name), &settled));
+    engine.observe_object(&claim(name), World::live(&claim(name), &settled));
 }
 
 /// Returns an engine whose source had the claims a, b and c with the uids 1, 2 and 3, and wants c
@@ -58,7 +58,7 @@ fn record(engine: &mut Engine) {
     let mut inventory = engine.source(FIRST).inventory.clone().unwrap();
     inventory.confirmed = engine.next_confirmed(FIRST).unwrap_or(inventory.confirmed);
     inventory.acknowledged = engine.next_acknowledged(FIRST).unwrap_or(inventory.acknowledged);
-    engine.inventory(FIRST, inventory);
+    engine.set_inventory(FIRST, inventory);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_confirmation_counts_once_it_is_recorded_with_what_came_of_the_order() {
     assert_eq!(judged(&mut engine, FIRST, &claim("b")), WAITS);
     assert_eq!(engine.spent_orders(FIRST), [Arc::from("1-a")]);
     // Once it is gone nothing of it stays.
-    engine.object_gone(&claim("a"));
+    engine.observe_absence(&claim("a"));
     assert_eq!(engine.open_confirmations(FIRST), uids(&[]));
 }
 
@@ -94,7 +94,7 @@ fn only_what_the_source_has_and_wants_no_more_is_confirmed() {
     // One that is wanted, and another incarnation.
     check(&["3"], &nothing, &[]);
     check(&["9"], &nothing, &[]);
-    let some = "confirmed: the deletion of PersistentVolumeClaim shop/b; 2 of those named do not wait for it";
+    let some = "confirmed: the deletion of PersistentVolumeClaim shop/b; 2 of the given ones are not pending";
     check(&["2", "3", "9"], some, &["2"]);
 }
 
@@ -113,7 +113,7 @@ fn what_comes_back_needs_a_new_confirmation() {
         if records == 1 {
             let inventory =
                 Inventory { confirmed: underway, ..engine.source(FIRST).inventory.clone().unwrap() };
-            engine.inventory(FIRST, inventory);
+            engine.set_inventory(FIRST, inventory);
         }
         assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS, "{records}");
         record(&mut engine);
@@ -134,12 +134,15 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
     {
         let kinds: BTreeSet<_> = [claim("").group_kind()].into();
         let mut engine = engine(&[SET], &[]);
-        engine.served(crate::object::Gvk::new("", "v1", "PersistentVolumeClaim"), KindAvailability::Yes);
+        engine.set_kind_availability(
+            crate::object::Gvk::new("", "v1", "PersistentVolumeClaim"),
+            KindAvailability::Yes,
+        );
         for known in order {
             match known {
                 "parent" => {
                     let kinds = kinds.clone();
-                    engine.inventory(
+                    engine.set_inventory(
                         FIRST,
                         Inventory { kinds, confirmed: uids(&["1"]), ..Inventory::default() },
                     );
@@ -161,7 +164,7 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
 #[test]
 fn an_order_waits_until_it_is_known_what_it_is_about() {
     let mut engine = dropped();
-    engine.unreadable(FIRST, "the server is away".into());
+    engine.set_unreadable(FIRST, "the server is away".into());
     assert_eq!(confirm(&mut engine, "1-a", &["1"]), "");
     engine.read(FIRST, reading("r3", &[]));
     engine.carry_out_given();
@@ -173,7 +176,7 @@ fn so_many_confirmed_deletions_are_recorded_and_no_more() {
     let mut engine = dropped();
     let many = (0..4000).map(|number| Uid(format!("u{number}").into())).collect();
     let inventory = Inventory { confirmed: many, ..engine.source(FIRST).inventory.clone().unwrap() };
-    engine.inventory(FIRST, inventory);
+    engine.set_inventory(FIRST, inventory);
     let told = confirm(&mut engine, "1-a", &["1"]);
     assert!(told.starts_with("nothing was confirmed: more than 4000 deletions"), "{told}");
     assert_eq!(engine.next_confirmed(FIRST), None);

@@ -195,7 +195,7 @@ impl DaemonSetWorld {
         let ledger = self.harness.world.ledger.clone();
         self.harness.keep_ledger();
         self.harness.strike_orders();
-        self.harness.engine.settle();
+        self.harness.engine.reevaluate_prunes();
         let dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         for id in &dirty {
             self.harness.step(id);
@@ -315,7 +315,7 @@ impl DaemonSetWorld {
     }
 
     fn tell_pods(&mut self) {
-        if !self.harness.engine.to_follow().iter().any(|(id, _)| *id == agent()) {
+        if !self.harness.engine.workloads_to_follow().iter().any(|(id, _)| *id == agent()) {
             return;
         }
         let thing = &self.harness.world.things[&agent()];
@@ -345,7 +345,7 @@ impl DaemonSetWorld {
     }
 
     fn evict(&mut self) -> bool {
-        let due = self.harness.engine.to_evict(self.harness.now);
+        let due = self.harness.engine.pods_to_evict(self.harness.now);
         for pod in &due {
             let content = self.harness.world.things[&agent()].release.as_ref().unwrap().hash;
             let node = self.nodes.get_mut(&pod.node).unwrap();
@@ -362,7 +362,7 @@ impl DaemonSetWorld {
                 self.log.push(pod.node.clone());
                 EvictionOutcome::Going
             };
-            self.harness.engine.evicted(pod, &answer, self.harness.now);
+            self.harness.engine.record_eviction(pod, &answer, self.harness.now);
         }
         !due.is_empty()
     }

@@ -84,12 +84,13 @@ fn a_deleted_object_is_made_again_and_a_stripped_label_put_back() {
 fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     let a = config("a");
     let mut harness = settled(&a);
-    let known = harness.engine.shown(&a).cloned().unwrap();
+    let known = harness.engine.live_object(&a).cloned().unwrap();
     let theirs = Some(value_digest(&json!({"x": "theirs"}), r#"{"f:x":{}}"#, ValueSchema::Custom));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
-    harness
-        .engine
-        .object_seen(&a, LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() });
+    harness.engine.observe_object(
+        &a,
+        LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() },
+    );
     let Action::Compare(want, form) = harness.engine.decide(&a, harness.now).action else {
         panic!("not compared")
     };
@@ -98,14 +99,14 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         VerifiedCoverage { content, overlay, started, shape: known.ours.clone(), values, cover }
     };
     // A verdict on other values says nothing about these.
-    harness.engine.verified(&a, verdict(None, FieldCoverage::Whole));
+    harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Whole));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Compare(want.clone(), form));
-    harness.engine.verified(&a, verdict(theirs, FieldCoverage::Unequal));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Unequal));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Inspect(want.clone(), form));
     // The server spells them so.
-    harness.engine.verified(&a, verdict(theirs, FieldCoverage::Whole));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Whole));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
-    harness.engine.verified(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
     let action = harness.engine.decide(&a, harness.now).action;
     assert!(matches!(&action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Repair), "{action:?}");
 }
@@ -119,19 +120,23 @@ fn a_fight_begins_with_five_repairs_and_is_answered_every_ten_seconds() {
         harness.settle();
         harness.pass_time(Duration::from_millis(100));
     }
-    assert_eq!(harness.world.log.len(), FIGHT);
+    assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT);
     let decision = harness.engine.decide(&a, harness.now);
     assert!(matches!(decision.reason, Some(Reason::Fight(..))), "{decision:?}");
     for answers in 1..=3 {
         harness.pass_time(FIGHT_PAUSE);
         foreign_write(&mut harness, &a);
         harness.settle();
-        assert_eq!(harness.world.log.len(), FIGHT + answers, "what somebody writes stands for no longer");
+        assert_eq!(
+            harness.world.log.len(),
+            REPAIRS_PER_FIGHT + answers,
+            "what somebody writes stands for no longer"
+        );
     }
     harness.pass_time(MINUTE);
     foreign_write(&mut harness, &a);
     harness.settle();
-    assert_eq!(harness.world.log.len(), FIGHT + 4, "and goes on when it has calmed down");
+    assert_eq!(harness.world.log.len(), REPAIRS_PER_FIGHT + 4, "and goes on when it has calmed down");
 }
 
 #[test]
@@ -220,7 +225,7 @@ fn no_more_workloads_roll_than_the_budget_allows() {
         harness.step(&id);
         harness.step(&id);
     }
-    assert_eq!(harness.engine.in_flight().len(), 1, "it begins slowly");
+    assert_eq!(harness.engine.workloads_in_flight().len(), 1, "it begins slowly");
     let held = harness.engine.decide(&workload("e"), harness.now);
     assert!(matches!(held.reason, Some(Reason::Budget(BudgetShortage::SlowStart(1, _)))), "{held:?}");
     harness.settle();
@@ -278,7 +283,7 @@ fn what_no_source_names_is_waited_for_and_foreseen() {
     for foreseeing in [false, true] {
         let mut harness = Harness::new(3);
         if foreseeing {
-            harness.engine = std::mem::take(&mut harness.engine).foreseeing();
+            harness.engine = std::mem::take(&mut harness.engine).assume_prerequisites();
         }
         harness.read(reading("r1", &files));
         harness.settle();
@@ -296,7 +301,7 @@ fn objects_that_wait_for_themselves_are_refused_until_the_cycle_is_broken() {
     harness.read(reading("r1", &files));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    let cycle = "it waits for itself: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
+    let cycle = "dependency cycle: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
     assert_eq!(reason(&mut harness, &a), cycle);
     assert_eq!(reason(&mut harness, &b), cycle);
     assert_eq!(reason(&mut harness, &c), "needs ConfigMap shop/a, which is not there yet");

@@ -50,7 +50,10 @@ fn nodes_that_are_chosen_by_their_labels_go_first_and_closed_ones_last() {
     fleet.settle();
     assert_eq!(log(&fleet), ["node-3", "node-5"]);
     assert_eq!(fleet.shown(), "on-delete step=1");
-    assert!(fleet.harness.engine.in_flight().is_empty(), "a step that is held has given its token back");
+    assert!(
+        fleet.harness.engine.workloads_in_flight().is_empty(),
+        "a step that is held has given its token back"
+    );
     fleet.give(&format!("a promote {} 1", content(2, &words).hash));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-3", "node-5", "node-2", "node-4", "node-1"]);
@@ -135,16 +138,16 @@ fn what_a_disruption_budget_forbids_waits_gives_its_token_back_and_goes_on() {
     let told = "step 1 of 1: 0 of 1 new pods are ready; pod agent-node-1-0 on node node-1 cannot be evicted: \
                 it would violate the pod's disruption budget";
     assert_eq!(fleet.reason(), told);
-    assert_eq!(fleet.harness.engine.in_flight().len(), 1);
+    assert_eq!(fleet.harness.engine.workloads_in_flight().len(), 1);
     // It is tried again and again, by the clock alone.
     for _ in 0..40 {
-        let due = fleet.harness.engine.due(fleet.harness.now).unwrap();
+        let due = fleet.harness.engine.next_due(fleet.harness.now).unwrap();
         assert!(due > fleet.harness.now, "it does not turn in circles");
         fleet.harness.now = due;
         fleet.settle();
     }
     assert_eq!(fleet.reason(), told);
-    assert!(fleet.harness.engine.in_flight().is_empty(), "others may roll meanwhile");
+    assert!(fleet.harness.engine.workloads_in_flight().is_empty(), "others may roll meanwhile");
     // Nobody calls that a failure, however long it lasts.
     fleet.pass(Duration::from_hours(1));
     assert!(fleet.harness.world.rejections.is_empty());
@@ -244,7 +247,7 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
     }
     assert_eq!(log(&fleet), ["node-1"]);
     assert_eq!(fleet.done(&content(2, &words)), ["node-1"]);
-    let told = "1 of 1 pods that may be unavailable are, and it takes down 1 more";
+    let told = "1 of at most 1 pods are unavailable, and this one takes down 1 more";
     assert!(fleet.reason().ends_with(told), "{}", fleet.reason());
     for _ in 0..50 {
         missing(&mut fleet, 2);
@@ -295,7 +298,7 @@ fn a_lost_node_is_passed_over_and_holds_the_end() {
         assert_eq!(fleet.reason(), "all nodes that are Ready have the new pod; node node-1 is not Ready");
         fleet.pass(Duration::from_hours(1));
         assert!(fleet.harness.world.rejections.is_empty());
-        assert!(fleet.harness.engine.in_flight().is_empty());
+        assert!(fleet.harness.engine.workloads_in_flight().is_empty());
         fleet.node("node-1").ready = Readiness::Ready;
         fleet.settle();
         assert_eq!(log(&fleet), ["node-2", "node-3", "node-4", "node-1"]);
@@ -351,7 +354,7 @@ fn a_node_that_leaves_takes_its_part_of_the_step_along() {
     fleet.commit("r2", &content(2, &words));
     fleet.settle();
     assert_eq!(log(&fleet), ["node-1", "node-2"]);
-    assert!(fleet.harness.engine.in_flight().is_empty());
+    assert!(fleet.harness.engine.workloads_in_flight().is_empty());
     // The step is short of one again: that one is not taken without a claim.
     fleet.nodes.remove("node-1");
     for _ in 0..100 {
@@ -367,7 +370,7 @@ fn a_node_that_leaves_takes_its_part_of_the_step_along() {
     }
     assert_eq!(log(&fleet), ["node-1", "node-2", "node-3"]);
     assert_eq!(fleet.shown(), "on-delete step=1");
-    assert!(fleet.harness.engine.in_flight().is_empty());
+    assert!(fleet.harness.engine.workloads_in_flight().is_empty());
 }
 
 #[test]
@@ -382,15 +385,15 @@ fn whoever_may_not_evict_is_told_which_right_is_missing_in_the_same_words_each_t
     assert_eq!(fleet.reason(), told);
     // Also while it is asked for once more.
     fleet.harness.pass_time(Duration::from_secs(1));
-    let due = fleet.harness.engine.to_evict(fleet.harness.now);
+    let due = fleet.harness.engine.pods_to_evict(fleet.harness.now);
     assert_eq!(due.len(), 1);
     assert_eq!(fleet.reason(), told);
     let lacks = "the user may not create pods/eviction in namespace shop".into();
-    fleet.harness.engine.evicted(&due[0], &EvictionOutcome::Denied(lacks), fleet.harness.now);
+    fleet.harness.engine.record_eviction(&due[0], &EvictionOutcome::Denied(lacks), fleet.harness.now);
     fleet.pass(Duration::from_mins(5));
     assert_eq!(fleet.reason(), told);
     // A reader of the cluster alone finds it in the rollout ledger.
-    let queue = fleet.harness.engine.queue();
+    let queue = fleet.harness.engine.rollout_queue();
     let words: Vec<String> = queue.iter().map(ToString::to_string).collect();
     assert_eq!(words, [format!("waiting: {told}")]);
     fleet.disruption = DisruptionBudgets::Allowed;

@@ -30,7 +30,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
     harness.settle();
     harness.read(reading("r2", &[("web", Some(web(2, annotations)))]));
     for _ in 0..20 {
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         harness.step(&id);
         harness.keep_ledger();
         if harness.world.things[&id]
@@ -51,7 +51,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
 
 fn told(harness: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
     let pod = ready.map_or_else(|| pod("web-1", "new"), |since| pods::ready("web-1", "new", since));
-    let rv = harness.engine.live(id).unwrap().rv;
+    let rv = harness.engine.informer_object(id).unwrap().rv;
     let pods = WorkloadPods {
         rv,
         newest: Some("new".into()),

@@ -59,7 +59,7 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
     let (id, beside) = (config("a"), config("b"));
     let here = || follows(REPOSITORY, Some("c2"));
     let check = |own: SourceProgress, told: Result<SourceStatement, &str>, expected: &str| {
-        let found = match peer(told).leaves(mark(&id), &own) {
+        let found = match peer(told).deletion_consent(mark(&id), &own) {
             DeletionConsent::Given => "given".to_owned(),
             DeletionConsent::AfterDelay => "after a time".to_owned(),
             DeletionConsent::Withheld(why) => why.to_string(),
@@ -72,7 +72,11 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
     let behind = || Ok(says(follows(REPOSITORY, Some("c1")), &[], &[]));
     check(here(), behind(), "source other of the same repository may want it: it has read revision c1");
     let unread = || Ok(says(follows(REPOSITORY, None), &[], &[]));
-    check(here(), unread(), "source other of the same repository may want it: it has not been read whole");
+    check(
+        here(),
+        unread(),
+        "source other of the same repository may want it: it has not been read completely",
+    );
     let elsewhere = || follows("host/other HEAD", Some("c2"));
     check(here(), Ok(says(elsewhere(), &[], &[])), "after a time");
     check(here(), Ok(says(elsewhere(), &[&id], &[])), "source other wants it");
@@ -89,7 +93,7 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
 fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let mut engine = following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], adopt);
-    engine.mind_others();
+    engine.require_peer_consent();
     engine.read(
         FIRST,
         reading("c1", &[("a", Some(desired(&id, 1, "a"))), ("b", Some(desired(&config("b"), 1, "b")))]),
@@ -99,7 +103,7 @@ fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
 
 fn dropped() -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
-    engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.read(FIRST, reading("c2", &[("a", None)]));
     (engine, id, now)
 }
@@ -112,7 +116,7 @@ fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
     assert_eq!(reason(&mut engine, now), Some(Reason::Others));
     assert!(engine.needs_peers());
     // Alone in the cluster it does not wait any longer.
-    engine.peers_read(Vec::new(), now);
+    engine.set_peers(Vec::new(), now);
     assert!(matches!(engine.decide(&id, now).action, Action::Delete(..)));
     // An old statement soon counts no more.
     assert_eq!(reason(&mut engine, now + Duration::from_secs(4)), Some(Reason::Others));
@@ -122,22 +126,23 @@ fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
 fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let (mut engine, id, now) = dropped();
     let behind = || vec![peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])))];
-    assert_eq!(engine.peers_read(behind(), now), [FIRST], "this source may be the one that is behind");
+    assert_eq!(engine.set_peers(behind(), now), [FIRST], "this source may be the one that is behind");
     let decision = engine.decide(&id, now);
     assert!(matches!(decision.action, Action::Compare(..)), "what stays is defended");
     assert!(matches!(&decision.reason, Some(Reason::Prune(why)) if why.contains("it has read revision c1")));
     assert_eq!(decision.again, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
-    assert!(engine.peers_read(behind(), later).is_empty(), "it was looked at again for that already");
-    engine.settle();
-    let judged: Vec<PruneDecision> = engine.judgements(FIRST).map(|(_, judged)| judged.clone()).collect();
+    assert!(engine.set_peers(behind(), later).is_empty(), "it was looked at again for that already");
+    engine.reevaluate_prunes();
+    let judged: Vec<PruneDecision> =
+        engine.prune_decisions(FIRST).map(|(_, judged)| judged.clone()).collect();
     assert!(
         matches!(&judged[..], [PruneDecision::Confirm(why)] if why.contains("source other")),
         "{judged:?}"
     );
     let confirmed = [Uid("1".into())].into();
     let inventory = Inventory { kinds: [id.group_kind()].into(), confirmed, ..Inventory::default() };
-    engine.inventory(FIRST, inventory);
+    engine.set_inventory(FIRST, inventory);
     assert!(matches!(engine.decide(&id, later).action, Action::Delete(..)));
 }
 
@@ -145,16 +150,16 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
 fn sources_of_another_repository_have_a_time_to_claim() {
     let (mut engine, id, now) = dropped();
     let elsewhere = |claims: &[&ObjectId]| vec![peer(Ok(says(SourceProgress::Unordered, claims, &[])))];
-    engine.peers_read(elsewhere(&[]), now);
+    engine.set_peers(elsewhere(&[]), now);
     let decision = engine.decide(&id, now + Duration::from_secs(1));
     assert_eq!(decision.action, Action::Nothing);
     assert_eq!(decision.again, Some(Duration::from_secs(29)));
     let after = now + Duration::from_secs(31);
     assert_eq!(engine.decide(&id, after).reason, Some(Reason::Others));
-    engine.peers_read(elsewhere(&[&id]), after);
+    engine.set_peers(elsewhere(&[&id]), after);
     let kept = engine.decide(&id, after);
     assert!(matches!(&kept.reason, Some(Reason::Prune(why)) if why.contains("source other wants it")));
-    engine.peers_read(elsewhere(&[]), after);
+    engine.set_peers(elsewhere(&[]), after);
     assert!(matches!(engine.decide(&id, after).action, Action::Delete(..)));
 }
 
@@ -166,16 +171,16 @@ fn the_time_to_claim_begins_with_the_deletion_and_anew_after_a_return() {
     let second = Duration::from_secs(1);
     // The others were read for another object a moment before this one is given up.
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.peers_read(elsewhere(), now);
+    engine.set_peers(elsewhere(), now);
     engine.read(FIRST, reading("c4", &[("a", None)]));
     assert_eq!(left(&mut engine, now + second), Some(30 * second));
-    engine.peers_read(elsewhere(), now + 11 * second);
+    engine.set_peers(elsewhere(), now + 11 * second);
     assert_eq!(left(&mut engine, now + 11 * second), Some(20 * second));
     engine.read(FIRST, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
     engine.read(FIRST, reading("c6", &[("a", None)]));
-    engine.peers_read(elsewhere(), now + 40 * second);
+    engine.set_peers(elsewhere(), now + 40 * second);
     assert_eq!(left(&mut engine, now + 40 * second), Some(30 * second));
-    engine.peers_read(elsewhere(), now + 70 * second);
+    engine.set_peers(elsewhere(), now + 70 * second);
     assert!(matches!(engine.decide(&id, now + 70 * second).action, Action::Delete(..)));
 }
 
@@ -185,7 +190,7 @@ fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let mut live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
     live.owner = ObjectOwner::Ours(OTHER.into());
     assert_eq!(engine.decide(&id, now).action, Action::Look);
-    engine.looked_up(&id, LiveLookup::Found(Box::new(live)));
+    engine.record_lookup(&id, LiveLookup::Found(Box::new(live)));
     (engine, id, now)
 }
 
@@ -194,11 +199,11 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     let (mut engine, id, now) = anothers(AdoptPolicy::IfUnowned);
     assert_eq!(engine.decide(&id, now).reason, Some(Reason::Others));
     let progress = || follows(REPOSITORY, Some("c1"));
-    engine.peers_read(vec![peer(Ok(says(progress(), &[], &[])))], now);
+    engine.set_peers(vec![peer(Ok(says(progress(), &[], &[])))], now);
     let waits = engine.decide(&id, now);
     assert_eq!(waits.reason, Some(Reason::Owned("source other".into())));
     assert_eq!(waits.again, Some(Duration::from_secs(1)), "it is asked again");
-    engine.peers_read(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
+    engine.set_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
     let taken = engine.decide(&id, now).action;
     let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, guard, .. }) = taken else {
         panic!("{taken:?}")
@@ -209,7 +214,7 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
 #[test]
 fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
     let (mut engine, id, now) = anothers(AdoptPolicy::Never);
-    engine.peers_read(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[&id])))], now);
+    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[&id])))], now);
     let decision = engine.decide(&id, now);
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Owned(why)) if why.contains("adopt is `never`")));
@@ -220,17 +225,17 @@ fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
     let claims = |engine: &Engine| engine.statement(FIRST, None).unwrap().claims;
     assert_eq!(claims(&engine), ContentClaims::These(these(&[&id, &config("b")])));
-    engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     assert_eq!(claims(&engine), ContentClaims::These(these(&[&config("b")])));
     // Claims stay until all is at rest: fewer writes, and nobody deletes more for it.
     let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
     assert_eq!(engine.statement(FIRST, Some(&told)), Some(told.clone()));
     // It is known that less is needed, also where the inventory was tidied before the object was
     // seen.
-    assert!(engine.claims_too_much(FIRST, &told));
+    assert!(engine.has_excess_claims(FIRST, &told));
     let tidied = engine.tidy_statement(FIRST, Some(&told)).unwrap();
-    assert!(!engine.claims_too_much(FIRST, &tidied));
-    engine.peers_read(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
+    assert!(!engine.has_excess_claims(FIRST, &tidied));
+    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
     engine.read(FIRST, reading("c2", &[("a", None)]));
     let released = |engine: &Engine| engine.statement(FIRST, None).unwrap().released;
     assert_eq!(released(&engine), these(&[&id]));
@@ -244,17 +249,19 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for
     let (kept, dropped) = (config("a"), config("b"));
     let mut engine =
         following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], AdoptPolicy::IfUnowned);
-    engine.mind_others();
-    engine.clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
-    engine.peers_read(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], Instant::now());
+    engine.require_peer_consent();
+    engine.set_clock(Instant::now(), jiff::Timestamp::UNIX_EPOCH);
+    engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], Instant::now());
     for id in [&kept, &dropped] {
-        engine
-            .object_seen(id, World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)));
+        engine.observe_object(
+            id,
+            World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)),
+        );
     }
-    engine.settle();
+    engine.reevaluate_prunes();
     assert_eq!(engine.statement(FIRST, None).unwrap().released, these(&[]));
     engine.read(FIRST, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
-    engine.settle();
+    engine.reevaluate_prunes();
     let says = engine.statement(FIRST, None).unwrap();
     assert_eq!((says.claims, says.released), (ContentClaims::These(these(&[])), these(&[&dropped])));
 }
@@ -276,7 +283,8 @@ fn rivals(shown: bool) -> (Engine, ObjectId) {
     let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], AdoptPolicy::IfUnowned);
     engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {
-        engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+        engine
+            .observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     }
     engine.read(SECOND, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
     (engine, id)
@@ -306,7 +314,7 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
     let Action::Compare(want, form) = decision.action else { panic!("{decision:?}") };
-    let shape = engine.live(&id).and_then(|live| live.ours.clone());
+    let shape = engine.informer_object(&id).and_then(|live| live.ours.clone());
     let verified = VerifiedCoverage {
         content: form.hash(&want),
         overlay: None,
@@ -315,17 +323,17 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
         values: None,
         cover: FieldCoverage::Whole,
     };
-    engine.verified(&id, verified);
+    engine.record_coverage(&id, verified);
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);
     let why = decision.reason.unwrap().to_string();
-    assert_eq!(why, "2 sources want it: a:1 and b:1; it is as the first of them asks, which has it");
+    assert_eq!(why, "2 sources want it: a:1 and b:1; the first of them applies it");
 }
 
 #[test]
 fn an_object_that_is_nobodys_yet_is_not_made_while_two_sources_want_it() {
     let (mut engine, id) = rivals(false);
-    engine.looked_up(&id, LiveLookup::Absent);
+    engine.record_lookup(&id, LiveLookup::Absent);
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);
     assert!(matches!(decision.reason, Some(Reason::Held(why)) if why.starts_with("2 sources want it")));
@@ -336,7 +344,7 @@ fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
     #[track_caller]
     fn check(engine: &Engine, id: &ObjectId, expected: [Option<(&str, bool)>; 2]) {
         for (source, expected) in engine.source_ids().zip(expected) {
-            let found = engine.prior(source, id);
+            let found = engine.prior_source(source, id);
             let found = found.as_ref().map(|prior| (&*prior.why, prior.is_wanted));
             assert_eq!(found, expected, "source {source}");
         }
@@ -344,7 +352,7 @@ fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
     let (engine, id) = rivals(false);
     check(&engine, &id, [None, None]);
     let (mut engine, id) = rivals(true);
-    let both = "2 sources want it: a:1 and b:1; it is as the first of them asks, which has it";
+    let both = "2 sources want it: a:1 and b:1; the first of them applies it";
     check(&engine, &id, [None, Some((both, true))]);
     engine.read(FIRST, reading("c2", &[("a", None)]));
     let theirs = format!("source {OTHER} wants it");

@@ -56,7 +56,7 @@ impl Harness {
     /// As [`Harness::fresh`], with any budget.
     pub(super) fn fresh_with(&self, budget: Budget) -> Engine {
         let mut engine = self.started(budget);
-        engine.release_key(ReadState::Value(release_key()));
+        engine.set_release_key(ReadState::Value(release_key()));
         engine
     }
 
@@ -83,16 +83,16 @@ impl Harness {
             paused: self.world.paused.clone(),
             ..Inventory::default()
         };
-        engine.inventory(FIRST, inventory);
+        engine.set_inventory(FIRST, inventory);
         engine.take_orders(FIRST, self.world.orders.clone());
-        engine.clock(self.now, jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch));
+        engine.set_clock(self.now, jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch));
         for kind in &kinds {
-            engine.served(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
+            engine.set_kind_availability(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
             engine.list_started(kind);
         }
-        engine.ledger(self.world.ledger.clone());
+        engine.set_ledger(self.world.ledger.clone());
         for (id, thing) in self.world.things.iter().filter(|(_, thing)| thing.labelled && !thing.foreign) {
-            engine.object_seen(id, World::live(id, thing));
+            engine.observe_object(id, World::live(id, thing));
         }
         for kind in &kinds {
             engine.list_complete(kind);
@@ -134,7 +134,7 @@ impl Harness {
     /// Carries out what people have ordered, as the loop does at the beginning of each turn.
     pub(super) fn carry_out(&mut self) {
         self.engine.carry_out_orders();
-        for undo in self.engine.undos().cloned().collect::<Vec<_>>() {
+        for undo in self.engine.undo_requests().cloned().collect::<Vec<_>>() {
             let past = self.past(&undo);
             self.engine.undo_target_read(&undo.token, past);
         }
@@ -167,8 +167,8 @@ impl Harness {
         let count = count.min(self.world.events.len());
         for (id, thing) in self.world.events.drain(..count).collect::<Vec<_>>() {
             match thing {
-                Some(thing) => self.engine.object_seen(&id, World::live(&id, &thing)),
-                None => self.engine.object_gone(&id),
+                Some(thing) => self.engine.observe_object(&id, World::live(&id, &thing)),
+                None => self.engine.observe_absence(&id),
             }
         }
     }
@@ -211,7 +211,7 @@ impl Harness {
         self.engine.decide(id, self.now)
     }
 
-    /// Writes the budget object and the parent, as the loop does at the end of each turn.
+    /// Writes the rollout ledger and the parent, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
         self.tell_failures();
         self.resolve();
@@ -226,15 +226,15 @@ impl Harness {
         }
     }
 
-    /// Writes the budget object.
+    /// Writes the rollout ledger.
     pub(super) fn keep_claims(&mut self) {
         if self.in_flight.is_some() {
             return;
         }
         if let Some(ledger) = self.engine.next_ledger() {
-            self.engine.saving_ledger(&ledger);
+            self.engine.note_ledger_write(&ledger);
             self.world.ledger = ledger.clone();
-            self.engine.ledger(ledger);
+            self.engine.set_ledger(ledger);
         }
     }
 
@@ -249,7 +249,7 @@ impl Harness {
                 inventory.acknowledged = acknowledged.unwrap_or(inventory.acknowledged);
                 self.world.rejections.clone_from(&inventory.rejections);
                 self.world.acknowledged.clone_from(&inventory.acknowledged);
-                self.engine.inventory(source, inventory);
+                self.engine.set_inventory(source, inventory);
             }
         }
     }
@@ -273,7 +273,7 @@ impl Harness {
                     Some(thing) => LiveLookup::Found(Box::new(World::live(id, thing))),
                     None => LiveLookup::Absent,
                 };
-                self.engine.looked_up(id, looked);
+                self.engine.record_lookup(id, looked);
                 None
             }
             Action::Compare(want, form) | Action::Inspect(want, form) => {
@@ -289,7 +289,7 @@ impl Harness {
                 None
             }
             action @ (Action::Apply(_) | Action::Delete(..)) => {
-                self.engine.dispatched(id, &action);
+                self.engine.note_dispatch(id, &action);
                 let outcome = self.world.perform(id, &action);
                 self.engine.outcome(id, &action, outcome, self.now);
                 Some(action)
@@ -298,7 +298,7 @@ impl Harness {
     }
 
     fn compare(&mut self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) {
-        let shown = self.engine.shown(id);
+        let shown = self.engine.live_object(id);
         let (shape, values) = (shown.and_then(|live| live.ours.clone()), shown.and_then(|live| live.values));
         // The verdict is a function of the view: the entry that is not the newest of ours has lost
         // a path.
@@ -308,15 +308,17 @@ impl Harness {
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
         let (content, overlay) = (form.hash(want), form.overlay);
-        self.engine
-            .verified(id, VerifiedCoverage { content, overlay, started: form.started, shape, values, cover });
+        self.engine.record_coverage(
+            id,
+            VerifiedCoverage { content, overlay, started: form.started, shape, values, cover },
+        );
     }
 
     pub(super) fn resolve(&mut self) {
-        for (revision, wanted) in self.engine.unresolved() {
+        for (revision, wanted) in self.engine.unresolved_contents() {
             for (id, hash) in wanted {
                 let release = Release { hash, revision: revision.clone() };
-                self.engine.resolved(&id, &release, self.history.get(&hash).cloned());
+                self.engine.record_past_content(&id, &release, self.history.get(&hash).cloned());
             }
         }
     }
@@ -332,7 +334,7 @@ impl Harness {
             self.engine.advance(self.now);
             self.keep_ledger();
             self.strike_orders();
-            self.engine.settle();
+            self.engine.reevaluate_prunes();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
                 return;
@@ -362,7 +364,7 @@ impl Harness {
         if self.strike_orders() {
             return;
         }
-        self.engine.settle();
+        self.engine.reevaluate_prunes();
         let mut dirty = self.engine.take_dirty();
         dirty.sort();
         dirty.dedup();

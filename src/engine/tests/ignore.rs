@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::world::config;
 use crate::engine::{
-    IgnoredFields, ReconcilePolicy, VersionBinding, left_to_others, misused, tool_requests, without_ignored,
+    IgnoredFields, ReconcilePolicy, VersionBinding, check_annotations, remove_ignored, resolve_ignores,
+    tool_requests,
 };
 use crate::fields::{FieldPath, PathElement};
 use crate::object::{Gvk, ManifestOrigin, Object};
@@ -25,11 +26,11 @@ fn web(ignored: &str) -> Value {
 /// Checks the ignored fields, as JSON pointers.
 fn check(ignored: &str, expected: &[&str]) {
     let before = web(ignored);
-    let after = without_ignored(before.clone());
+    let after = remove_ignored(before.clone());
     let mut gone = Vec::new();
     missing(&before, &after, "", &mut gone);
     assert_eq!(gone, expected, "{ignored}");
-    assert_eq!(misused(&object(before)), [], "{ignored}");
+    assert_eq!(check_annotations(&object(before)), [], "{ignored}");
 }
 
 fn missing(before: &Value, after: &Value, path: &str, gone: &mut Vec<String>) {
@@ -101,8 +102,9 @@ fn a_map_that_becomes_empty_goes_too() {
 fn what_may_not_be_ignored_is_told_and_stays() {
     fn check(ignored: &str, why: &str) {
         let body = web(ignored);
-        assert_eq!(without_ignored(body.clone()), body, "{ignored}");
-        let told: Vec<String> = misused(&object(body)).iter().map(|found| found.message.clone()).collect();
+        assert_eq!(remove_ignored(body.clone()), body, "{ignored}");
+        let told: Vec<String> =
+            check_annotations(&object(body)).iter().map(|found| found.message.clone()).collect();
         assert_eq!(told, [format!("rhumb.dev/ignore-fields names {ignored:?}, which {why}")]);
     }
     check("apiVersion", "tells what the object is");
@@ -134,7 +136,7 @@ fn what_nobody_else_owns_is_sent_as_it_is_shown() {
     let check = |ignored: &str, live: Value, expected: Value| {
         let content = json!({"metadata": {"annotations": {"rhumb.dev/ignore-fields": ignored}}, "spec": {
             "replicas": 3, "containers": [{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]}});
-        let sent = IgnoredFields::of(&content).as_shown(content, &json!({ "spec": live }));
+        let sent = IgnoredFields::of(&content).copy_live_values(content, &json!({ "spec": live }));
         assert_eq!(sent["spec"], expected, "{ignored}");
     };
     let containers = || json!([{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]);
@@ -210,7 +212,7 @@ fn only_what_we_own_alone_is_sent_to_an_object_that_is_there() {
             "replicas": 3, "selector": "x", "containers": [{"name": "a", "image": "a:1", "tty": true}]}});
         let live = json!({"spec": {"replicas": 7, "paused": false, "selector": "x", "strategy": "default",
             "containers": [{"name": "z"}, {"name": "a", "image": "a:2", "tty": false}]}});
-        let settled = left_to_others(content, &live, Some(OURS), others);
+        let settled = resolve_ignores(content, &live, Some(OURS), others);
         assert_eq!((settled.content["spec"].clone(), settled.binds), (spec, binds), "{ignored}");
     };
     let container = |image: &str| json!([{"name": "a", "image": image, "tty": true}]);
@@ -245,7 +247,7 @@ fn what_is_laid_over_a_rollout_is_not_taken_for_what_others_want() {
     let ours = Some(r#"{"f:spec": {"f:minReadySeconds": {}}}"#);
     let live = |annotations: Value| json!({"metadata": {"annotations": annotations}, "spec": {"minReadySeconds": 999}});
     let sent = |annotations| {
-        left_to_others(content.clone(), &live(annotations), ours, &[]).content["spec"]["minReadySeconds"]
+        resolve_ignores(content.clone(), &live(annotations), ours, &[]).content["spec"]["minReadySeconds"]
             .clone()
     };
     assert_eq!(sent(json!({})), 999);

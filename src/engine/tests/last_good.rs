@@ -176,7 +176,7 @@ fn what_is_tried_again_and_fails_again_goes_back() {
     assert!(harness.world.is_free());
 }
 
-/// The process before left the record of the unit in the budget object, and this one is just about
+/// The process before left the record of the unit in the rollout ledger, and this one is just about
 /// to take it away.
 #[test]
 fn a_record_that_is_being_taken_away_is_made_again() {
@@ -184,13 +184,13 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     harness.world.ledger.units.push(harness.world.rejections[0].unit.clone());
     harness.engine = harness.fresh(3);
     harness.read(reading("r2", &files(2, 2)));
-    harness.engine.settle();
+    harness.engine.reevaluate_prunes();
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
     let next = harness.engine.next_ledger().expect("the record is taken away");
     assert!(next.units.is_empty(), "{next:#?}");
     let ledger = harness.world.ledger.clone();
-    harness.engine.saving_ledger(&ledger);
+    harness.engine.note_ledger_write(&ledger);
     harness.in_flight = Some(next.clone());
     retry(&mut harness);
     for _ in 0..30 {
@@ -199,7 +199,7 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     assert!(!is_tried_again(&harness), "nobody knows yet whether it is recorded");
     harness.in_flight = None;
     harness.world.ledger = next.clone();
-    harness.engine.ledger(next);
+    harness.engine.set_ledger(next);
     harness.settle();
     assert!(is_tried_again(&harness), "{:#?}", harness.world.acknowledged);
     assert_fails_again_and_goes_back(&mut harness);

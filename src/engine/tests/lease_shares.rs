@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::engine::{BEAT, LASTS, LeaseMark, LeaseMoves, LeaseShares, TERM};
+use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
 
 type LeaseMarks = BTreeMap<Arc<str>, LeaseMark>;
 
@@ -17,7 +17,7 @@ fn names(text: &str) -> BTreeSet<Arc<str>> {
 
 fn mark(holder: &str, renewed: u64) -> LeaseMark {
     let holder = Some(holder.into()).filter(|_| !holder.is_empty());
-    LeaseMark { holder, renewed: renewed.to_string().into(), lasts: LASTS }
+    LeaseMark { holder, renewed: renewed.to_string().into(), lasts: LEASE_DURATION }
 }
 
 /// `a=one b=two c=`: who holds what.
@@ -40,16 +40,16 @@ fn after(seconds: u64, sources: &str, held: &str, others: &str, wanted: &str) ->
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
     for source in names(held) {
-        shares.renewed(&source, start);
+        shares.note_renewal(&source, start);
     }
     let mut moves = LeaseMoves::default();
     for second in 0..=seconds {
-        let now = start + BEAT * second as u32;
-        for source in shares.held().cloned().collect::<Vec<_>>() {
-            shares.renewed(&source, now);
+        let now = start + LEASE_LIST_INTERVAL * second as u32;
+        for source in shares.held_sources().cloned().collect::<Vec<_>>() {
+            shares.note_renewal(&source, now);
         }
         shares.update(marks(sources, second), replicas(&format!("me {others}"), second), now);
-        moves = shares.moves(&names(wanted), now);
+        moves = shares.next_moves(&names(wanted), now);
     }
     (shares, moves)
 }
@@ -91,20 +91,20 @@ fn a_lease_is_taken_once_it_has_been_silent_for_its_length_under_our_eyes() {
     let mut look = |after: Duration, renewed: u64| {
         let now = start + after;
         shares.update(marks("a=you", renewed), replicas("me", renewed), now);
-        let moves = taken(&shares.moves(&names("a"), now));
-        (moves, shares.wake(now) - start)
+        let moves = taken(&shares.next_moves(&names("a"), now));
+        (moves, shares.next_wake(now) - start)
     };
     // Its age by its own word is not believed: the clock is another's.
     let long = Duration::from_secs(100);
     assert_eq!(look(long, 1).0, "");
-    assert_eq!(look(long + LASTS * 9 / 10, 1), (String::new(), long + LASTS));
-    assert_eq!(look(long + LASTS, 2).0, "");
-    assert_eq!(look(long + LASTS * 19 / 10, 2).0, "");
-    assert_eq!(look(long + LASTS * 2, 2).0, "a");
+    assert_eq!(look(long + LEASE_DURATION * 9 / 10, 1), (String::new(), long + LEASE_DURATION));
+    assert_eq!(look(long + LEASE_DURATION, 2).0, "");
+    assert_eq!(look(long + LEASE_DURATION * 19 / 10, 2).0, "");
+    assert_eq!(look(long + LEASE_DURATION * 2, 2).0, "a");
 }
 
 fn moves_of(shares: &mut LeaseShares, wanted: &str, now: Instant) -> LeaseMoves {
-    shares.moves(&names(wanted), now)
+    shares.next_moves(&names(wanted), now)
 }
 
 #[test]
@@ -112,19 +112,19 @@ fn nothing_is_held_beyond_the_term_or_against_another_holder() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
     for source in names("a b") {
-        shares.renewed(&source, start);
+        shares.note_renewal(&source, start);
     }
     shares.update(marks("a=me b=you", 1), replicas("me you", 1), start);
-    assert_eq!(shares.moves(&names("a b"), start).lost, ["b".into()]);
-    assert_eq!(shares.moves(&names("a b"), start + TERM / 2).lost, []);
-    assert_eq!(shares.wake(start + TERM * 9 / 10), start + TERM);
-    let moves = shares.moves(&names("a b"), start + TERM);
+    assert_eq!(shares.next_moves(&names("a b"), start).lost, ["b".into()]);
+    assert_eq!(shares.next_moves(&names("a b"), start + WRITE_TERM / 2).lost, []);
+    assert_eq!(shares.next_wake(start + WRITE_TERM * 9 / 10), start + WRITE_TERM);
+    let moves = shares.next_moves(&names("a b"), start + WRITE_TERM);
     assert_eq!((moves.lost, moves.lapsed), (vec![], vec!["a".into()]));
     assert_eq!(
-        (taken(&moves_of(&mut shares, "a b", start + TERM)), shares.held().count()),
+        (taken(&moves_of(&mut shares, "a b", start + WRITE_TERM)), shares.held_sources().count()),
         ("a".to_owned(), 0)
     );
-    assert!(TERM < LASTS);
+    assert!(WRITE_TERM < LEASE_DURATION);
 }
 
 #[test]
@@ -135,15 +135,15 @@ fn what_others_may_have_had_meanwhile_is_lost() {
         let mut shares = LeaseShares::new("me");
         shares.update(marks("a=me", 1), replicas("me", 1), start);
         for source in names("a") {
-            shares.renewed(&source, start);
+            shares.note_renewal(&source, start);
         }
         // It slept, shorter than its term as far as its own clock knows.
-        let now = start + TERM / 2;
+        let now = start + WRITE_TERM / 2;
         shares.update(marks(shown, 2), replicas("me", 2), now);
-        let moves = shares.moves(&names("a"), now);
-        assert_eq!((moves.lost, shares.holds("a")), (names(lost).into_iter().collect(), lost.is_empty()));
+        let moves = shares.next_moves(&names("a"), now);
+        assert_eq!((moves.lost, shares.has_lease("a")), (names(lost).into_iter().collect(), lost.is_empty()));
         // A look that fails shows nothing new.
-        assert_eq!(shares.moves(&names("a"), now).lost, []);
+        assert_eq!(shares.next_moves(&names("a"), now).lost, []);
     }
     check("a=me", "");
     check("a=you", "a");
@@ -157,9 +157,9 @@ fn a_lease_that_was_removed_under_its_holder_is_waited_for() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
     let mut look = |seconds: u32, sources: &str| {
-        let now = start + BEAT * seconds;
+        let now = start + LEASE_LIST_INTERVAL * seconds;
         shares.update(marks(sources, 1), replicas("me", u64::from(seconds)), now);
-        taken(&shares.moves(&names("a b"), now))
+        taken(&shares.next_moves(&names("a b"), now))
     };
     assert_eq!(look(0, "a=you b=you"), "");
     // A released Lease is free at once.
@@ -176,17 +176,17 @@ fn what_is_too_much_is_let_go_for_those_who_came_to_stay() {
     assert_eq!(after(9, sources, held, "you", held).1.surplus, 0);
     let (mut shares, moves) = after(10, sources, held, "you", held);
     assert_eq!(moves.surplus, 2);
-    assert_eq!(shares.let_go(2, &names("")), ["d".into(), "c".into()]);
-    assert_eq!(shares.let_go(2, &names("d b")), ["c".into(), "a".into()]);
-    assert_eq!(shares.let_go(2, &names(held)), []);
+    assert_eq!(shares.surplus_leases(2, &names("")), ["d".into(), "c".into()]);
+    assert_eq!(shares.surplus_leases(2, &names("d b")), ["c".into(), "a".into()]);
+    assert_eq!(shares.surplus_leases(2, &names(held)), []);
     // A source in transit counts as gone, and is not chosen again.
     for source in names("c d") {
-        shares.offered(&source);
+        shares.note_offer(&source);
     }
-    let now = Instant::now() + BEAT * 10;
-    let moves = shares.moves(&names(held), now);
+    let now = Instant::now() + LEASE_LIST_INTERVAL * 10;
+    let moves = shares.next_moves(&names(held), now);
     assert_eq!((moves.surplus, taken(&moves)), (0, String::new()));
-    assert_eq!(shares.let_go(9, &names("")), ["b".into(), "a".into()]);
+    assert_eq!(shares.surplus_leases(9, &names("")), ["b".into(), "a".into()]);
     // Three of four would be one too many; those who have their share get no more.
     assert_eq!(after(10, "a=me b=me c=me d=you", "a b c", "you", held).1.surplus, 1);
     assert_eq!(after(10, "a=me b=me c=you", "a b", "you", "a b c").1.surplus, 0);
@@ -198,12 +198,12 @@ fn who_comes_back_from_the_dead_is_a_newcomer() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
     let mut surplus = |seconds: u64, renewed: u64| {
-        let now = start + BEAT * seconds as u32;
+        let now = start + LEASE_LIST_INTERVAL * seconds as u32;
         for source in names("a b") {
-            shares.renewed(&source, now);
+            shares.note_renewal(&source, now);
         }
         shares.update(marks("a=me b=me", seconds), replicas("you", renewed), now);
-        shares.moves(&names("a b"), now).surplus
+        shares.next_moves(&names("a b"), now).surplus
     };
     assert_eq!(surplus(0, 1), 0);
     assert_eq!(surplus(9, 2), 0);
@@ -219,24 +219,24 @@ fn what_nobody_wants_comes_back_and_stays() {
     let held = "a b";
     let (mut shares, moves) = after(10, "a=me b=me", held, "you", held);
     assert_eq!(moves.surplus, 1);
-    let let_go = shares.let_go(1, &names(""));
-    shares.offered(&let_go[0]);
-    shares.gave_up(&let_go[0]);
-    let start = Instant::now() + BEAT * 20;
+    let let_go = shares.surplus_leases(1, &names(""));
+    shares.note_offer(&let_go[0]);
+    shares.note_loss(&let_go[0]);
+    let start = Instant::now() + LEASE_LIST_INTERVAL * 20;
     let mut back = String::new();
     for second in 0..=10 {
-        let now = start + BEAT * second;
-        shares.renewed(&"a".into(), now);
+        let now = start + LEASE_LIST_INTERVAL * second;
+        shares.note_renewal(&"a".into(), now);
         shares.update(marks("a=me b=", second.into()), replicas("me you", second.into()), now);
-        back = taken(&shares.moves(&names(held), now));
+        back = taken(&shares.next_moves(&names(held), now));
     }
     assert_eq!(back, "b");
-    shares.renewed(&"b".into(), start + BEAT * 10);
-    assert_eq!(shares.let_go(1, &names("")), ["a".into()]);
-    assert_eq!(shares.let_go(2, &names("")), ["a".into()]);
+    shares.note_renewal(&"b".into(), start + LEASE_LIST_INTERVAL * 10);
+    assert_eq!(shares.surplus_leases(1, &names("")), ["a".into()]);
+    assert_eq!(shares.surplus_leases(2, &names("")), ["a".into()]);
     // With other replicas it is tried again.
-    shares.update(marks("a=me b=me", 99), replicas("me you she", 99), start + BEAT * 11);
-    assert_eq!(shares.let_go(1, &names("")), ["b".into()]);
+    shares.update(marks("a=me b=me", 99), replicas("me you she", 99), start + LEASE_LIST_INTERVAL * 11);
+    assert_eq!(shares.surplus_leases(1, &names("")), ["b".into()]);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn the_lease_of_a_replica_that_is_long_gone_is_litter() {
     let mut look = |seconds| {
         let now = start + Duration::from_secs(seconds);
         shares.update(LeaseMarks::new(), replicas("me you", 1), now);
-        shares.moves(&names(""), now).litter
+        shares.next_moves(&names(""), now).litter
     };
     assert_eq!(look(0), []);
     assert_eq!(look(119), []);
@@ -301,8 +301,8 @@ impl TestReplica {
         let written = mark(&self.id, server.version);
         server.sources.insert(source.clone(), written.clone());
         self.known.insert(source.clone(), written);
-        self.shares.renewed(source, now);
-        self.terms.insert(source.clone(), now + TERM);
+        self.shares.note_renewal(source, now);
+        self.terms.insert(source.clone(), now + WRITE_TERM);
     }
 
     fn beat(
@@ -314,23 +314,23 @@ impl TestReplica {
     ) {
         server.version += 1;
         server.replicas.insert(self.id.as_str().into(), mark(&self.id, server.version));
-        for source in self.shares.due(now) {
+        for source in self.shares.due_renewals(now) {
             self.hold(server, &source, now);
         }
         self.known = server.sources.clone();
         self.shares.update(server.sources.clone(), server.replicas.clone(), now);
-        let moves = self.shares.moves(wanted, now);
+        let moves = self.shares.next_moves(wanted, now);
         self.terms.retain(|source, _| !moves.lost.contains(source) && !moves.lapsed.contains(source));
         for source in &moves.take {
             self.hold(server, source, now);
         }
-        let surplus = self.shares.let_go(moves.surplus, busy);
+        let surplus = self.shares.surplus_leases(moves.surplus, busy);
         for source in &surplus {
-            self.shares.offered(source);
+            self.shares.note_offer(source);
         }
         for source in surplus.into_iter().chain(moves.leave) {
             self.terms.remove(&source);
-            self.shares.gave_up(&source);
+            self.shares.note_loss(&source);
             server.version += 1;
             server.sources.insert(source, mark("", server.version));
         }
@@ -390,7 +390,7 @@ proptest! {
                 None => busy.clear(),
             }
             for _ in 0..beats {
-                now += BEAT;
+                now += LEASE_LIST_INTERVAL;
                 for replica in replicas.iter_mut().filter(|replica| !replica.dead) {
                     replica.asleep = replica.asleep.saturating_sub(1);
                     if replica.asleep == 0 {
@@ -405,7 +405,7 @@ proptest! {
         }
         let alive: Vec<&TestReplica> = replicas.iter().filter(|replica| !replica.dead).collect();
         let cap = count.div_ceil(alive.len());
-        let shares: Vec<usize> = alive.iter().map(|replica| replica.shares.held().count()).collect();
+        let shares: Vec<usize> = alive.iter().map(|replica| replica.shares.held_sources().count()).collect();
         prop_assert_eq!(shares.iter().sum::<usize>(), count);
         prop_assert!(shares.iter().all(|share| *share <= cap), "{:?} of {}", shares, count);
     }

@@ -14,14 +14,14 @@ use crate::engine::*;
 fn beside_another() -> Harness {
     let mut harness = at_rest(&["web"], &budget("100%", 100));
     harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     harness
 }
 
 /// Somebody has written the object.
 fn is_now(harness: &mut Harness, ledger: RolloutLedger) {
     harness.world.ledger = ledger.clone();
-    harness.engine.ledger(ledger);
+    harness.engine.set_ledger(ledger);
 }
 
 fn changes(harness: &mut Harness) {
@@ -30,9 +30,9 @@ fn changes(harness: &mut Harness) {
 }
 
 /// Beside the one that another process has claimed.
-const BEGINS_SLOWLY: &str = "a rollout begins slowly, with 1 at a time";
+const BEGINS_SLOWLY: &str = "slow start: at most 1 at a time";
 
-const WAITS: &str = "the budget object was made anew, and whoever holds anything of it has ";
+const WAITS: &str = "the rollout ledger was recreated; other daemons have ";
 
 #[test]
 fn what_was_claimed_is_written_into_an_object_that_was_made_anew() {
@@ -64,7 +64,7 @@ fn nothing_begins_until_others_have_had_the_time_to_write_their_claims_again() {
     is_now(&mut harness, RolloutLedger::default());
     changes(&mut harness);
     assert!(reason(&mut harness, "web").starts_with(WAITS), "{}", reason(&mut harness, "web"));
-    harness.pass_time(SETTLES.saturating_sub(Duration::from_millis(1)));
+    harness.pass_time(NEW_LEDGER_DELAY.saturating_sub(Duration::from_millis(1)));
     harness.settle();
     assert_eq!(harness.world.log, []);
     harness.pass_time(Duration::from_millis(1));
@@ -95,14 +95,14 @@ fn whoever_starts_relies_only_on_an_object_that_is_old_enough() {
         if !begins {
             assert!(reason(&mut harness, "web").starts_with(WAITS), "{age:?}");
         }
-        harness.pass_time(SETTLES);
+        harness.pass_time(NEW_LEDGER_DELAY);
         harness.settle();
         assert!(!harness.world.log.is_empty(), "{age:?}");
     };
     check(None, false);
     check(Some(0), false);
-    check(Some(SETTLES.as_secs() - 1), false);
-    check(Some(SETTLES.as_secs()), true);
+    check(Some(NEW_LEDGER_DELAY.as_secs() - 1), false);
+    check(Some(NEW_LEDGER_DELAY.as_secs()), true);
     check(Some(3600), true);
 }
 
@@ -124,13 +124,13 @@ fn whoever_writes_the_first_workload_makes_the_object() {
     let mut harness = Harness::new(3);
     harness.world.ledger = RolloutLedger::default();
     harness.engine = harness.fresh(3);
-    assert_eq!(harness.engine.first_ledger(), None, "nothing was written yet");
+    assert_eq!(harness.engine.initial_ledger(), None, "nothing was written yet");
     harness.read(reading("r1", &files(&["web"], 1)));
     harness.settle();
-    let first = harness.engine.first_ledger().expect("a workload is there");
-    harness.engine.saving_ledger(&first);
-    harness.engine.ledger(first);
-    assert_eq!((harness.engine.first_ledger(), harness.engine.next_ledger()), (None, None));
+    let first = harness.engine.initial_ledger().expect("a workload is there");
+    harness.engine.note_ledger_write(&first);
+    harness.engine.set_ledger(first);
+    assert_eq!((harness.engine.initial_ledger(), harness.engine.next_ledger()), (None, None));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_claim_of_mine_that_somebody_takes_out_is_written_again_before_its_write_goe
     let mut harness = at_rest(&["web"], &budget("100%", 100));
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.engine.advance(harness.now);
-    harness.engine.settle();
+    harness.engine.reevaluate_prunes();
     loop {
         let decision = harness.engine.decide(&workload("web"), harness.now);
         if decision.reason == Some(Reason::Claiming) {
@@ -218,8 +218,10 @@ fn pods_of_a_source_that_nobody_serves_any_more_are_no_part_of_all() {
     assert!(written.tallies.iter().any(|tally| tally.at == Some(wall(&harness))));
     harness.pass_time(Duration::from_hours(6));
     harness.engine.advance(harness.now);
-    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None, "it waits for its turn");
-    let renewed = telling.ledger(&mut harness.engine, harness.now + EVERY).expect("its own are told again");
+    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it waits for its turn");
+    let renewed = telling
+        .next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL)
+        .expect("its own are told again");
     let own = renewed.tallies.iter().find(|tally| &*tally.applyset == super::world::SET);
     assert_eq!(own.and_then(|tally| tally.at), Some(wall(&harness)));
 }

@@ -59,7 +59,7 @@ fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesired)> {
 /// Makes all objects of a source as the loop does, and returns how many lookups that took.
 fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
     let mut harness = Harness::new(3);
-    harness.engine.config_key(restart::key(&[1; 16]));
+    harness.engine.set_config_key(restart::key(&[1; 16]));
     let files = files(shape, count);
     let files: Vec<(&str, Option<SharedDesired>)> =
         files.iter().map(|(file, wanted)| (&**file, Some(wanted.clone()))).collect();
@@ -77,7 +77,7 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         let wake =
             |harness: &mut Harness, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
                 queue.extend(harness.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));
@@ -89,7 +89,7 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
             let decision = harness.engine.decide(&id, harness.now);
             match decision.action {
                 action @ Action::Apply(_) => {
-                    harness.engine.dispatched(&id, &action);
+                    harness.engine.note_dispatch(&id, &action);
                     let outcome = harness.world.perform(&id, &action);
                     written.push((id, action, outcome));
                 }

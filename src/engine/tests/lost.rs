@@ -58,7 +58,7 @@ pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32)
 pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, told: [&str; 2]) {
     assert_all_show(harness, ids, 2);
     assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
-    assert!(harness.engine.in_flight().is_empty(), "it holds a token for ever");
+    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds a token for ever");
     assert!(harness.world.is_free());
     for id in ids {
         let reason = reason(harness, id);
@@ -161,8 +161,8 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     harness.world.log.clear();
     let release = |id: &ObjectId| Release { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
-        harness.engine.resolved(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
-        harness.engine.settle();
+        harness.engine.record_past_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
+        harness.engine.reevaluate_prunes();
         for id in harness.engine.take_dirty() {
             let decision = harness.engine.decide(&id, harness.now);
             assert!(!matches!(decision.action, Action::Apply(_)), "{id}: {decision:?}");
@@ -179,9 +179,9 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();
     for state in [KindState::Syncing, KindState::Blind("no".into(), crate::object::ErrorClass::Transient)] {
         let mut harness = at_rest();
-        harness.engine.informer(&maps, state.clone());
+        harness.engine.set_informer_state(&maps, state.clone());
         for id in &ids()[..2] {
-            harness.engine.object_gone(id);
+            harness.engine.observe_absence(id);
         }
         harness.read(reading("r2", &files(2)));
         for _ in 0..3 {
@@ -204,7 +204,7 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
             harness.world.announce(id);
         }
         harness.deliver(usize::MAX);
-        harness.engine.informer(&maps, KindState::Synced);
+        harness.engine.set_informer_state(&maps, KindState::Synced);
         harness.settle();
         assert_all_show(&harness, &ids(), 1);
     }
@@ -226,13 +226,13 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_way_back_begins() {
     for _ in 0..100 {
         harness.turn();
         // Nothing else happens any more from here on.
-        if !harness.world.rejections.is_empty() && !harness.engine.unresolved().is_empty() {
+        if !harness.world.rejections.is_empty() && !harness.engine.unresolved_contents().is_empty() {
             break;
         }
     }
-    assert!(!harness.engine.unresolved().is_empty());
+    assert!(!harness.engine.unresolved_contents().is_empty());
     harness.deliver(usize::MAX);
-    harness.engine.settle();
+    harness.engine.reevaluate_prunes();
     harness.resolve();
     let decision = harness.decide(&config("new"));
     let told = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();

@@ -87,7 +87,7 @@ fn told_of(place: usize) -> ObjectId {
 enum ModelStep {
     /// The loop decides about one object.
     Turn,
-    /// The budget object is written.
+    /// The rollout ledger is written.
     Claims,
     /// The parent is written.
     Parents,
@@ -265,7 +265,7 @@ impl<'a> ExhaustiveModel<'a> {
         if self.harness.engine.next_rejections(FIRST).is_some() {
             steps.push(ModelStep::Parents);
         }
-        if !self.harness.engine.unresolved().is_empty() {
+        if !self.harness.engine.unresolved_contents().is_empty() {
             steps.push(ModelStep::Resolve);
         }
         if !self.harness.engine.rollouts.to_tell.is_empty() {
@@ -301,7 +301,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
         // The loop begins each turn with this.
         self.harness.engine.advance(self.harness.now);
-        self.harness.engine.settle();
+        self.harness.engine.reevaluate_prunes();
     }
 
     /// The oldest event about one object arrives.
@@ -309,8 +309,8 @@ impl<'a> ExhaustiveModel<'a> {
         let events = &mut self.harness.world.events;
         let Some(oldest) = events.iter().position(|(about, _)| about == id) else { return };
         match events.remove(oldest).1 {
-            Some(thing) => self.harness.engine.object_seen(id, World::live(id, &thing)),
-            None => self.harness.engine.object_gone(id),
+            Some(thing) => self.harness.engine.observe_object(id, World::live(id, &thing)),
+            None => self.harness.engine.observe_absence(id),
         }
     }
 

@@ -15,11 +15,11 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
     let (id, now) = (config("a"), Instant::now());
     let [one, two] = of;
     let mut engine = following(&[("one", SET, one), ("two", OTHER, two)], adopt);
-    engine.mind_others();
+    engine.require_peer_consent();
     engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.object_seen(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     engine.read(SECOND, reading("c1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.peers_read(Vec::new(), now);
+    engine.set_peers(Vec::new(), now);
     (engine, id, now)
 }
 
@@ -29,9 +29,9 @@ fn at(repository: &str) -> RepositoryIdentity {
 
 /// Says what becomes of the object, where all else that a process asks for has been answered.
 fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
-    engine.checked(FIRST, engine.dropped());
-    engine.checked(SECOND, engine.dropped());
-    engine.peers_read(Vec::new(), now);
+    engine.record_check(FIRST, engine.last_drop());
+    engine.record_check(SECOND, engine.last_drop());
+    engine.set_peers(Vec::new(), now);
     let decision = engine.decide(id, now);
     match (decision.action, decision.reason) {
         (Action::Delete(..), _) => "deleted".to_owned(),
@@ -47,7 +47,7 @@ fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was
     engine.read(FIRST, reading("c2", &[("a", None)]));
     let broken = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
     engine.read(SECOND, SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) });
-    let why = "source two of the same repository may want it: it has not been read whole";
+    let why = "source two of the same repository may want it: it has not been read completely";
     assert_eq!(fate(&mut engine, &id, now), format!("not pruned now: {why}"));
     let for_long = fate(&mut engine, &id, now + Duration::from_mins(2));
     assert_eq!(for_long, format!("{why}; see `rhumb prune list`"));
@@ -87,8 +87,8 @@ fn a_policy_never_to_adopt_leaves_what_another_source_of_the_process_gives_up() 
 /// Returns a process with one source that has the object `a`, beside a source of another process.
 fn beside(claims: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-    engine.clock(now, jiff::Timestamp::UNIX_EPOCH);
-    engine.peers_read(vec![elsewhere(claims)], now);
+    engine.set_clock(now, jiff::Timestamp::UNIX_EPOCH);
+    engine.set_peers(vec![elsewhere(claims)], now);
     (engine, id, now)
 }
 
@@ -105,12 +105,12 @@ fn what_was_given_up_and_is_wanted_again_is_claimed_until_the_old_word_counts_no
     let told = engine.statement(FIRST, None).unwrap();
     assert!(told.released.contains(&mark(&id)));
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    let claimed = |says: Option<SourceStatement>| says.unwrap().claims.may_hold(mark(&id));
+    let claimed = |says: Option<SourceStatement>| says.unwrap().claims.can_hold(mark(&id));
     let says = engine.statement(FIRST, Some(&told)).unwrap();
-    assert!(says.released.is_empty() && says.claims.may_hold(mark(&id)));
+    assert!(says.released.is_empty() && says.claims.can_hold(mark(&id)));
     // The other one takes it over for what it has read before, and drops it at once.
     assert!(claimed(engine.tidy_statement(FIRST, Some(&says))));
-    engine.clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
+    engine.set_clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
     assert!(!claimed(engine.tidy_statement(FIRST, Some(&says))));
 }
 
@@ -123,13 +123,14 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
     engine.recall(FIRST, &SourceStatement { progress: SourceProgress::Unordered, claims, released });
     let content = desired(&read_later, 1, "later");
     engine.read(FIRST, reading("c2", &[("later", Some(content.clone()))]));
-    engine.object_seen(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
+    engine
+        .observe_object(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
     let claimed = |engine: &mut Engine| {
         let says = engine.tidy_statement(FIRST, None).unwrap();
-        [&known, &read_later].map(|id| says.claims.may_hold(mark(id)))
+        [&known, &read_later].map(|id| says.claims.can_hold(mark(id)))
     };
     assert_eq!(claimed(&mut engine), [true, true]);
-    engine.clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
+    engine.set_clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
     assert_eq!(claimed(&mut engine), [false, false]);
 }
 
@@ -137,7 +138,7 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
 fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
     let last = config("z");
     let (mut engine, _, now) = beside(&[&last]);
-    let many: Vec<ObjectId> = (0..NAMED).map(|number| config(&format!("c{number}"))).collect();
+    let many: Vec<ObjectId> = (0..MAX_CLAIMED_OBJECTS).map(|number| config(&format!("c{number}"))).collect();
     let names: Vec<String> = many.iter().chain([&last]).map(|id| id.name().to_owned()).collect();
     let files = |is_there: bool| {
         let all = many.iter().chain([&last]).zip(&names);
@@ -146,15 +147,15 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
     };
     engine.read(FIRST, reading("c2", &files(true)));
     for (number, id) in many.iter().chain([&last]).enumerate() {
-        engine.object_seen(
+        engine.observe_object(
             id,
             World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", number as u64 + 2)),
         );
     }
     engine.read(FIRST, reading("c3", &files(false)));
-    engine.peers_read(vec![elsewhere(&[&last])], now);
+    engine.set_peers(vec![elsewhere(&[&last])], now);
     let released = engine.statement(FIRST, None).unwrap().released;
-    assert_eq!((released.len(), released.contains(&mark(&last))), (NAMED, true));
+    assert_eq!((released.len(), released.contains(&mark(&last))), (MAX_CLAIMED_OBJECTS, true));
 }
 
 #[test]
@@ -163,8 +164,8 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
         let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
         engine.sources[0].prune = prune;
         engine.read(FIRST, reading("c2", &[("a", None)]));
-        engine.checked(SECOND, engine.dropped());
-        engine.settle();
+        engine.record_check(SECOND, engine.last_drop());
+        engine.reevaluate_prunes();
         let says = engine.statement(FIRST, None).unwrap();
         assert_eq!(says.released.contains(&mark(&id)), expected, "{prune:?}");
     };
@@ -191,12 +192,12 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     for source in [FIRST, SECOND] {
         engine.read(source, reading("c2", &[("a", None)]));
-        engine.checked(source, engine.dropped());
+        engine.record_check(source, engine.last_drop());
     }
-    engine.peers_read(Vec::new(), now);
+    engine.set_peers(Vec::new(), now);
     let action = engine.decide(&id, now).action;
     assert!(matches!(action, Action::Delete(..)), "{action:?}");
-    engine.object_gone(&id);
+    engine.observe_absence(&id);
     engine.outcome(&id, &action, ActionResult::Deleted, now);
     engine.read(SECOND, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     assert_eq!(engine.decide(&id, now).action, Action::Look);

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::engine::{
-    NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion, evictions,
-    node_counts, stuck,
+    NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
+    count_nodes, find_stuck_pod, select_evictions,
 };
 
 const STATES: [(char, PodAvailability); 4] = [
@@ -49,7 +49,7 @@ fn pods_are_evicted_one_by_one_and_canaries_first() {
     fn check(text: &str, target: u32, away: u32, expected: &str) {
         let pods = pods(text);
         let step = NodeStep { target, away, nodes: on_nodes(&pods) };
-        let chosen: Vec<&str> = evictions(&pods, step).iter().map(|pod| &*pod.name).collect();
+        let chosen: Vec<&str> = select_evictions(&pods, step).iter().map(|pod| &*pod.name).collect();
         assert_eq!(chosen.join(" "), expected, "{text} to {target}, {away} away");
     }
     check("c:or a:or b:or", 1, 1, "a:or");
@@ -87,7 +87,7 @@ fn pods_are_evicted_one_by_one_and_canaries_first() {
 fn a_node_without_a_pod_is_taken_and_away() {
     fn check(text: &str, nodes: u32, target: u32, expected: usize) {
         let step = NodeStep { target, away: 1, nodes };
-        assert_eq!(evictions(&pods(text), step).len(), expected, "{text} on {nodes}");
+        assert_eq!(select_evictions(&pods(text), step).len(), expected, "{text} on {nodes}");
     }
     check("a:or b:or", 3, 1, 0);
     check("a:or b:or", 3, 2, 0);
@@ -97,7 +97,7 @@ fn a_node_without_a_pod_is_taken_and_away() {
 #[test]
 fn a_step_is_judged_by_the_nodes_that_count() {
     fn check(text: &str, nodes: u32, expected: (u32, u32)) {
-        let counts = node_counts(&pods(text), nodes);
+        let counts = count_nodes(&pods(text), nodes);
         assert_eq!((counts.nodes, counts.ready), expected, "{text}");
     }
     check("a:nr b:nu c:or d:nt e:nb", 5, (5, 1));
@@ -125,7 +125,7 @@ fn never_more_nodes_are_away_than_allowed() {
                 let pods = pods(&text.join(" "));
                 for target in 0..=3 {
                     for away in 0..=3 {
-                        let chosen = evictions(&pods, NodeStep { target, away, nodes: 3 });
+                        let chosen = select_evictions(&pods, NodeStep { target, away, nodes: 3 });
                         chosen_at_all += chosen.len();
                         let sound = pods.iter().filter(|pod| pod.host != NodeState::Lost);
                         let before = sound.clone().filter(|pod| pod.state != PodAvailability::Ready).count();
@@ -160,7 +160,7 @@ fn the_evictions_end_when_all_sound_nodes_are_done() {
         let mut pods = pods("a:or b*:ou c:or d!:or e:nb f:or");
         let mut rounds = 0;
         loop {
-            let chosen: Vec<String> = evictions(&pods, NodeStep { target: 5, away, nodes: 6 })
+            let chosen: Vec<String> = select_evictions(&pods, NodeStep { target: 5, away, nodes: 6 })
                 .iter()
                 .map(|pod| pod.name.to_string())
                 .collect();
@@ -216,7 +216,7 @@ fn a_stateful_set_is_freed_of_the_pod_that_it_waits_for() {
     #[track_caller]
     fn check(text: &str, partition: u32, patience: u64, expected: Option<&str>) {
         let pods = ordinals(text);
-        let found = stuck(&set(partition), &pods, Duration::from_secs(patience));
+        let found = find_stuck_pod(&set(partition), &pods, Duration::from_secs(patience));
         assert_eq!(found.map(|pod| &*pod.name), expected, "{text} from {partition}");
     }
     check("or or or", 0, 0, None);
@@ -238,7 +238,10 @@ fn a_stateful_set_is_freed_of_the_pod_that_it_waits_for() {
     check("nb nr", 1, 0, None);
     check("", 0, 0, None);
     let mut later = ordinals("- - - xb");
-    assert_eq!(stuck(&StatefulSetState { start: 3, ..set(0) }, &later, Duration::ZERO), later.first());
+    assert_eq!(
+        find_stuck_pod(&StatefulSetState { start: 3, ..set(0) }, &later, Duration::ZERO),
+        later.first()
+    );
     later.clear();
 }
 
@@ -252,7 +255,7 @@ fn only_a_pod_that_serves_nobody_is_ever_deleted() {
             for c in &words {
                 for partition in 0..=3 {
                     let pods = ordinals(&format!("{a} {b} {c}"));
-                    let Some(pod) = stuck(&set(partition), &pods, Duration::ZERO) else { continue };
+                    let Some(pod) = find_stuck_pod(&set(partition), &pods, Duration::ZERO) else { continue };
                     found += 1;
                     assert!(
                         !matches!(pod.state, PodAvailability::Ready | PodAvailability::Terminating),

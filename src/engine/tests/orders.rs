@@ -198,7 +198,7 @@ fn a_retry_ends_an_undo() {
     order(&mut harness, &workload("web"), "1-a undo");
     order(&mut harness, &workload("web"), "2-b retry");
     shows(&harness, 2, "r2");
-    assert_eq!(told(&harness), "retried: 2 objects, of which was said: revision r2 undone by hand");
+    assert_eq!(told(&harness), "retried: 2 objects, rejected before: revision r2 undone by hand");
     assert!(harness.world.rejections.is_empty());
     assert_eq!(reason(&mut harness, &workload("web")), "");
 }
@@ -246,7 +246,7 @@ fn an_abort_of_what_only_waits_lets_nothing_begin() {
     harness.settle();
     shows(&harness, 2, "r2");
     assert_eq!(harness.world.log, []);
-    assert!(harness.engine.in_flight().is_empty());
+    assert!(harness.engine.workloads_in_flight().is_empty());
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_paused_part_of_a_unit_keeps_no_token() {
     harness.read(reading("r3", &both(3)));
     harness.settle();
     shows(&harness, 2, "r2");
-    assert!(harness.engine.in_flight().is_empty());
+    assert!(harness.engine.workloads_in_flight().is_empty());
     assert!(harness.world.is_free());
     asks(&mut harness, &config("env"), None, None);
     harness.settle();
@@ -315,13 +315,13 @@ fn a_paused_source_releases_nothing_and_goes_back_all_the_same() {
 fn pause(harness: &mut Harness, paused: Option<PauseIntent>) {
     harness.world.paused.clone_from(&paused);
     let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
-    harness.engine.inventory(FIRST, Inventory { paused, ..inventory });
+    harness.engine.set_inventory(FIRST, Inventory { paused, ..inventory });
 }
 
 #[test]
 fn a_hold_keeps_everything_as_it_is_until_its_end() {
     let mut harness = second();
-    harness.engine.clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+    harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
     asks(&mut harness, &workload("web"), None, Some("1-a until=1970-01-01T00:01:00Z heap dump"));
     harness.settle();
     assert_eq!(told(&harness), "held: Deployment shop/web until 1970-01-01T00:01:00Z");
@@ -494,13 +494,13 @@ fn so_many_pauses_are_acknowledged_and_all_count() {
 #[test]
 fn a_unit_goes_on_when_the_hold_of_a_part_ends() {
     let mut harness = second();
-    harness.engine.clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+    harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
     asks(&mut harness, &config("env"), None, Some("1-a until=1970-01-01T00:01:00Z x"));
     harness.settle();
     harness.read(reading("r3", &both(3)));
     harness.settle();
     shows(&harness, 2, "r2");
-    assert!(harness.engine.in_flight().is_empty());
+    assert!(harness.engine.workloads_in_flight().is_empty());
     assert!(harness.world.is_free());
     harness.pass_time(Duration::from_mins(1));
     harness.engine.advance(harness.now);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::engine::{Overlay, UpdateStrategy, overlaid};
+use crate::engine::{Overlay, UpdateStrategy, apply_overlay};
 use crate::object::GroupKind;
 use crate::object::canonical_json;
 
@@ -59,11 +59,11 @@ const ON_DELETE: Overlay = Overlay::OnDelete { step: 1 };
 fn each_overlay_lays_its_fields() {
     fn check(kind: &str, spec: Value, overlay: Overlay, expected: Value) {
         let content = workload(kind, spec.clone());
-        let laid = overlaid(content.clone(), Some(overlay));
+        let laid = apply_overlay(content.clone(), Some(overlay));
         let mut wanted = workload(kind, expected);
         wanted["metadata"]["annotations"][annotations::OVERLAY] = json!(overlay.to_string());
         assert_eq!(canonical_json(&laid), canonical_json(&wanted), "{kind} {spec} {overlay}");
-        assert_eq!(overlaid(laid.clone(), Some(overlay)), laid, "laying it twice");
+        assert_eq!(apply_overlay(laid.clone(), Some(overlay)), laid, "laying it twice");
     }
     let held = |surge: u32, unavailable: u32| {
         json!({
@@ -104,7 +104,7 @@ fn narrowing_never_widens_and_stays_valid() {
     fn check(kind: &str, rolling: Value, pods: u32, expected: Value) {
         let key = if kind == "Deployment" { "strategy" } else { "updateStrategy" };
         let spec = json!({ key: {"rollingUpdate": rolling} });
-        let laid = overlaid(workload(kind, spec), Some(Overlay::Narrow(pods)));
+        let laid = apply_overlay(workload(kind, spec), Some(Overlay::Narrow(pods)));
         assert_eq!(laid["spec"][key]["rollingUpdate"], expected, "{kind} {rolling} {pods}");
     }
     check("Deployment", json!({}), 1, json!({"maxUnavailable": 1}));
@@ -135,23 +135,23 @@ fn narrowing_never_widens_and_stays_valid() {
 fn what_cannot_have_an_overlay_stays_as_it_is() {
     let recreate = workload("Deployment", json!({"strategy": {"type": "Recreate"}}));
     for overlay in [SURGE, IN_PLACE, Overlay::Narrow(1), PARTITION] {
-        assert_eq!(overlaid(recreate.clone(), Some(overlay)), recreate, "{overlay}");
+        assert_eq!(apply_overlay(recreate.clone(), Some(overlay)), recreate, "{overlay}");
     }
     let set = workload("StatefulSet", json!({"updateStrategy": {"type": "OnDelete"}}));
     for overlay in [PARTITION, SURGE, Overlay::Narrow(1)] {
-        assert_eq!(overlaid(set.clone(), Some(overlay)), set, "{overlay}");
+        assert_eq!(apply_overlay(set.clone(), Some(overlay)), set, "{overlay}");
     }
     let map = json!({"kind": "ConfigMap", "data": {}});
-    assert_eq!(overlaid(map.clone(), Some(SURGE)), map);
+    assert_eq!(apply_overlay(map.clone(), Some(SURGE)), map);
 }
 
 #[test]
 fn without_an_overlay_there_is_no_annotation() {
     let plain = workload("Deployment", json!({}));
-    assert_eq!(overlaid(plain.clone(), None), plain);
+    assert_eq!(apply_overlay(plain.clone(), None), plain);
     let mut copied = plain.clone();
     copied["metadata"]["annotations"][annotations::OVERLAY] = json!("surge=9 step=9");
-    assert_eq!(overlaid(copied, None), plain);
+    assert_eq!(apply_overlay(copied, None), plain);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn no_overlay_touches_the_template() {
     for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
         let plain = workload(kind, json!({}));
         for overlay in all {
-            let laid = overlaid(plain.clone(), Some(overlay));
+            let laid = apply_overlay(plain.clone(), Some(overlay));
             assert_eq!(laid["spec"]["template"], plain["spec"]["template"], "{kind} {overlay}");
         }
     }
@@ -173,7 +173,7 @@ fn what_a_strategy_takes_down_by_itself() {
         let key = if kind == "Deployment" { "strategy" } else { "updateStrategy" };
         let content = workload(kind, json!({ key: strategy }));
         assert_eq!(
-            UpdateStrategy::of(&GroupKind::new("apps", kind), &content).may_lose(replicas),
+            UpdateStrategy::of(&GroupKind::new("apps", kind), &content).max_loss(replicas),
             expected,
             "{kind} {strategy} of {replicas}"
         );

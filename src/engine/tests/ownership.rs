@@ -40,17 +40,18 @@ fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObj
 /// Returns the decision once a watch by label no longer shows the object, and a look has found this
 /// view. Fields that our entry lacks are found on the way.
 fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
-    harness.engine.object_gone(id);
+    harness.engine.observe_absence(id);
     assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
-    harness.engine.looked_up(id, LiveLookup::Found(Box::new(live)));
+    harness.engine.record_lookup(id, LiveLookup::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
     let Action::Compare(want, form) = &decision.action else { return decision };
-    let shown = harness.engine.shown(id).unwrap();
+    let shown = harness.engine.live_object(id).unwrap();
     let (content, shape, values) = (form.hash(want), shown.ours.clone(), shown.values);
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
-    harness
-        .engine
-        .verified(id, VerifiedCoverage { content, overlay: None, started: None, shape, values, cover });
+    harness.engine.record_coverage(
+        id,
+        VerifiedCoverage { content, overlay: None, started: None, shape, values, cover },
+    );
     harness.engine.decide(id, harness.now)
 }
 
@@ -139,9 +140,9 @@ fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none(
     let a = config("a");
     let mut harness = with_other(&a);
     let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
-    harness.engine.object_seen(&a, live);
+    harness.engine.observe_object(&a, live);
     harness.read(reading("r2", &[("a", None)]));
-    harness.engine.settle();
+    harness.engine.reevaluate_prunes();
     let action = harness.engine.decide(&a, harness.now).action;
     assert!(!matches!(action, Action::Delete(..)), "{action:?}");
 }
@@ -176,7 +177,7 @@ fn with_other(a: &ObjectId) -> Harness {
         radius,
     ));
     let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
-    harness.engine.inventory(SECOND, Inventory { kinds, ..Inventory::default() });
+    harness.engine.set_inventory(SECOND, Inventory { kinds, ..Inventory::default() });
     harness.engine.read(SECOND, reading("o1", &[]));
     harness
 }
@@ -190,10 +191,10 @@ fn web() -> ObjectId {
 fn relabelled(seal: Option<&str>) -> Harness {
     let a = web();
     let mut harness = with_other(&a);
-    harness.engine.served(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Yes);
+    harness.engine.set_kind_availability(Gvk::new("apps", "v1", "Deployment"), KindAvailability::Yes);
     harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     let live = theirs(&harness, &a, ObjectOwner::Ours(OTHER.into()));
-    harness.engine.object_seen(&a, read_as(live, seal, &a));
+    harness.engine.observe_object(&a, read_as(live, seal, &a));
     harness
 }
 
@@ -228,8 +229,8 @@ fn a_promotion_is_that_of_the_source_that_brings_the_content() {
         let mut harness = relabelled(None);
         let content = desired(&web(), 2, "a");
         harness.engine.take_orders(of, vec![given(OrderVerb::PromoteFull(content.hash))]);
-        let live = harness.engine.live(&web()).unwrap().clone();
-        harness.engine.promotion(&web(), &content, &live)
+        let live = harness.engine.informer_object(&web()).unwrap().clone();
+        harness.engine.promotion_request(&web(), &content, &live)
     };
     assert_eq!(promoted(SECOND), PromotionRequest::None);
     assert_eq!(promoted(FIRST), PromotionRequest::Full);
@@ -243,7 +244,7 @@ fn paused(harness: &mut Harness, id: &ObjectId, number: usize) {
     let asked =
         ObjectIntents { paused: Some(PauseIntent { token, reason: "".into() }), ..ObjectIntents::default() };
     let live = LiveObject { uid: Uid(format!("u{number}").into()), asked: Some(Box::new(asked)), ..live };
-    harness.engine.object_seen(id, live);
+    harness.engine.observe_object(id, live);
 }
 
 #[test]
@@ -253,8 +254,8 @@ fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
     for number in 0..150 {
         let copy = id("", "ConfigMap", "elsewhere", &format!("copy-{number:03}"));
         paused(&mut harness, &copy, number);
-        let live = read_as(harness.engine.live(&copy).unwrap().clone(), None, &copy);
-        harness.engine.object_seen(&copy, live);
+        let live = read_as(harness.engine.informer_object(&copy).unwrap().clone(), None, &copy);
+        harness.engine.observe_object(&copy, live);
     }
     paused(&mut harness, &a, 999);
     harness.engine.carry_out_orders();
@@ -262,7 +263,7 @@ fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
     let told: Vec<&str> = told.iter().map(|one| &*one.token).collect();
     assert_eq!(told, ["999-t"]);
     assert_eq!(harness.engine.opt_outs(FIRST, harness.now).into_keys().collect::<Vec<_>>(), [a]);
-    assert_eq!(harness.engine.untold_states(FIRST), 0);
+    assert_eq!(harness.engine.unacknowledged_states(FIRST), 0);
 }
 
 #[test]
@@ -278,5 +279,5 @@ fn how_many_pauses_are_not_told_is_known() {
     }
     harness.engine.carry_out_orders();
     assert_eq!(harness.engine.next_acknowledged(FIRST).unwrap().len(), 100);
-    assert_eq!(harness.engine.untold_states(FIRST), 30);
+    assert_eq!(harness.engine.unacknowledged_states(FIRST), 30);
 }

@@ -2,8 +2,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::{
-    ContainerTrouble, FailedPod, PASSING, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
-    UNSCHEDULABLE, Uid, UnschedulablePod, WorkloadPods, failing, grace_period, ripens,
+    ContainerTrouble, FailedPod, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
+    TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, Uid, UnschedulablePod, WorkloadPods, find_failure,
+    grace_period, next_failure_check,
 };
 
 const NEW: &str = "new";
@@ -66,7 +67,7 @@ fn of(pods: &[PodFacts]) -> WorkloadPods {
 }
 
 fn words(pods: &WorkloadPods, now: Instant) -> String {
-    failing(pods, now).map(|failing| failing.to_string()).unwrap_or_default()
+    find_failure(pods, now).map(|failing| failing.to_string()).unwrap_or_default()
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn each_signal_of_a_new_pod_counts_and_none_of_an_old_one() {
     check(&|pod| restarted(pod, 3, 3), "pod web-1, container c: Restarting: it has restarted 3 times");
     check(&|pod| ended(pod, "Evicted", Some(t)), "pod web-1: Evicted: says why");
     check(&|pod| ended(pod, "Failed", Some(t)), "pod web-1: Failed: says why");
-    let long_ago = t.checked_sub(UNSCHEDULABLE).unwrap();
+    let long_ago = t.checked_sub(UNSCHEDULABLE_GRACE).unwrap();
     check(&|pod| unscheduled(pod, long_ago), "pod web-1: Unschedulable: no node");
 }
 
@@ -125,29 +126,32 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
         let just_before = t + after.checked_sub(Duration::from_millis(1)).unwrap();
         for early in [t, just_before] {
             assert_eq!(words(&pods, early), "");
-            assert_eq!(ripens(&pods, early), Some(t + after));
+            assert_eq!(next_failure_check(&pods, early), Some(t + after));
         }
         for late in [t + after, t + after * 2] {
             assert_eq!(words(&pods, late), expected);
-            assert_eq!(ripens(&pods, late), None);
+            assert_eq!(next_failure_check(&pods, late), None);
         }
     };
     for reason in ["CreateContainerError", "RunContainerError"] {
         let expected = format!("pod a, container c: {reason}: says why");
-        check(of(&[waiting(pod("a", NEW), reason, t)]), PASSING, &expected);
+        check(of(&[waiting(pod("a", NEW), reason, t)]), TRANSIENT_REASON_GRACE, &expected);
     }
-    check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE, "pod a: Unschedulable: no node");
+    check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE_GRACE, "pod a: Unschedulable: no node");
     let refused = Some(PodCreationFailure { message: QUOTA.into(), since: t });
     let quota = WorkloadPods { refused: refused.clone(), ..of(&[]) };
-    check(quota, PASSING, &format!("no new pod can be created: FailedCreate: {QUOTA}"));
+    check(quota, TRANSIENT_REASON_GRACE, &format!("no new pod can be created: FailedCreate: {QUOTA}"));
     // Nobody knows whose pods were refused.
     let unknown = WorkloadPods { refused, newest: None, ..of(&[]) };
-    assert_eq!((words(&unknown, t + PASSING), ripens(&unknown, t)), (String::new(), None));
+    assert_eq!(
+        (words(&unknown, t + TRANSIENT_REASON_GRACE), next_failure_check(&unknown, t)),
+        (String::new(), None)
+    );
     let old = of(&[unscheduled(pod("a", OLD), t)]);
-    assert_eq!(ripens(&old, t), None);
+    assert_eq!(next_failure_check(&old, t), None);
     let two = of(&[unscheduled(pod("a", NEW), t), waiting(pod("b", NEW), "RunContainerError", t)]);
-    assert_eq!(ripens(&two, t), Some(t + PASSING));
-    assert_eq!(ripens(&two, t + PASSING), Some(t + UNSCHEDULABLE));
+    assert_eq!(next_failure_check(&two, t), Some(t + TRANSIENT_REASON_GRACE));
+    assert_eq!(next_failure_check(&two, t + TRANSIENT_REASON_GRACE), Some(t + UNSCHEDULABLE_GRACE));
 }
 
 #[test]
@@ -156,8 +160,8 @@ fn only_what_the_server_says_of_the_pod_refuses_it() {
     let check = |message: &str, expected: Option<Duration>| {
         let refused = Some(PodCreationFailure { message: message.into(), since: t });
         let pods = WorkloadPods { refused, ..of(&[]) };
-        assert_eq!(ripens(&pods, t), expected.map(|after| t + after), "{message}");
-        assert_eq!(failing(&pods, t + UNSCHEDULABLE).is_some(), expected.is_some(), "{message}");
+        assert_eq!(next_failure_check(&pods, t), expected.map(|after| t + after), "{message}");
+        assert_eq!(find_failure(&pods, t + UNSCHEDULABLE_GRACE).is_some(), expected.is_some(), "{message}");
     };
     let refusals = [
         QUOTA,
@@ -167,7 +171,7 @@ fn only_what_the_server_says_of_the_pod_refuses_it() {
         r#"admission webhook "policy.example.com" denied the request: no"#,
     ];
     for message in refusals {
-        check(message, Some(PASSING));
+        check(message, Some(TRANSIENT_REASON_GRACE));
     }
     let passing = [
         r#"Post "https://127.0.0.1:6443/api/v1/namespaces/shop/pods": unexpected EOF"#,
@@ -209,7 +213,7 @@ fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
             waiting(pod("d", NEW), "CrashLoopBackOff", t),
         ])
     };
-    let late = t + UNSCHEDULABLE;
+    let late = t + UNSCHEDULABLE_GRACE;
     assert_eq!(words(&all, late), "pod c, container c: ImagePullBackOff: says why");
     let silent = ContainerTrouble { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
     let silent = PodFacts { trouble: Some(silent), ..all.pods[2].clone() };
@@ -228,14 +232,14 @@ fn only_the_pods_of_the_newest_revision_are_counted() {
     let over = PodFacts { over: true, ..ready("g", NEW, later) };
     let pods =
         of(&[ready("a", OLD, later), ready("b", NEW, t), ready("c", NEW, t), pod("d", NEW), gone, over]);
-    assert_eq!((pods.updated(), pods.ready_of_newest(), pods.ready_of_all()), (3, 2, 3));
+    assert_eq!((pods.count_updated(), pods.count_ready_newest(), pods.count_ready()), (3, 2, 3));
     assert_eq!(pods.steady_since(), Some(t));
     let one_restarted = of(&[ready("b", NEW, t), ready("c", NEW, later)]);
     assert_eq!(one_restarted.steady_since(), Some(later));
     let none = of(&[pod("d", NEW), ready("a", OLD, t)]);
-    assert_eq!((none.updated(), none.ready_of_newest(), none.steady_since()), (1, 0, None));
+    assert_eq!((none.count_updated(), none.count_ready_newest(), none.steady_since()), (1, 0, None));
     let unknown = WorkloadPods { newest: None, ..pods };
-    assert_eq!((unknown.updated(), unknown.ready_of_newest(), unknown.ready_of_all()), (0, 0, 3));
+    assert_eq!((unknown.count_updated(), unknown.count_ready_newest(), unknown.count_ready()), (0, 0, 3));
     assert_eq!(unknown.steady_since(), None);
 }
 
@@ -245,7 +249,7 @@ fn only_known_words_of_the_kubelet_are_failures() {
         |reason: &str, expected: Option<Duration>| assert_eq!(grace_period(reason), expected, "{reason}");
     check("InvalidImageName", Some(Duration::ZERO));
     check("SignatureValidationFailed", Some(Duration::ZERO));
-    check("CreateContainerError", Some(PASSING));
+    check("CreateContainerError", Some(TRANSIENT_REASON_GRACE));
     // A registry that does not answer is told as ErrImagePull or ImagePullBackOff too.
     check("RegistryUnavailable", None);
     check("ContainerCreating", None);

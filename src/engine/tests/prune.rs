@@ -81,7 +81,7 @@ fn each_guard_says_why() {
     check(
         &[PruneCandidate { keep: KeepPolicy::Asked, ..a() }],
         &open,
-        "keep: not wanted any more; what stands on it asks to keep it",
+        "keep: no longer wanted, and kept, as an annotation of it asks",
     );
     check(
         &[a()],
@@ -104,7 +104,7 @@ fn each_guard_says_why() {
         "later: pruned after ConfigMap shop/b, which uses it",
     );
     let elsewhere = PruneGuard { other_place: Some("/old".into()), ..open.clone() };
-    let why = "confirm: this inventory was made from /old; nothing of it is pruned until confirmed";
+    let why = "confirm: this inventory was made from /old; nothing of it is pruned until it is confirmed";
     check(&[a()], &elsewhere, why);
     check(&[a()], &PruneGuard { confirmed: &confirmed, ..elsewhere }, "delete");
     // Confirmation opens no other guard.

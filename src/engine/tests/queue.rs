@@ -31,12 +31,12 @@ fn words(queue: &[QueuedObject]) -> Vec<String> {
     queue.iter().map(|queued| format!("{} is {queued}", queued.id.name())).collect()
 }
 
-const FULL: &str = "1 of 1 workloads are rolling: Deployment shop/a";
+const FULL_BUDGET_REASON: &str = "1 of 1 workloads are rolling out: Deployment shop/a";
 
 fn expected() -> Vec<String> {
     vec![
-        format!("b is waiting in the rollout queue: 1st of 2, as {FULL}"),
-        format!("c is waiting in the rollout queue: 2nd of 2, as {FULL}"),
+        format!("b is waiting in the rollout queue: 1st of 2, as {FULL_BUDGET_REASON}"),
+        format!("c is waiting in the rollout queue: 2nd of 2, as {FULL_BUDGET_REASON}"),
         "late is waiting: wave 0 is not finished: Deployment shop/c".to_owned(),
     ]
 }
@@ -44,13 +44,13 @@ fn expected() -> Vec<String> {
 #[test]
 fn each_that_waits_has_its_place_and_its_reason() {
     let mut harness = changed();
-    assert_eq!(words(&harness.engine.queue()), expected());
+    assert_eq!(words(&harness.engine.rollout_queue()), expected());
     // In the words in which the object itself is told of.
     let told = harness.decide(&workload("b")).reason.map(|reason| reason.to_string());
-    assert_eq!(told.as_deref(), Some(FULL));
+    assert_eq!(told.as_deref(), Some(FULL_BUDGET_REASON));
     harness.finish_rollouts();
     harness.settle();
-    assert!(harness.engine.queue().is_empty(), "{:?}", harness.engine.queue());
+    assert!(harness.engine.rollout_queue().is_empty(), "{:?}", harness.engine.rollout_queue());
 }
 
 /// Nobody rolls it out.
@@ -66,12 +66,13 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
     let foreign = QueuedObject { applyset: "other-v1".into(), ..gone(1) };
     let mut ledger = harness.world.ledger.clone();
     ledger.queue = vec![gone(1), foreign.clone(), gone(2)];
-    harness.engine.ledger(ledger);
-    harness.engine.settle();
+    harness.engine.set_ledger(ledger);
+    harness.engine.reevaluate_prunes();
     harness.engine.retire("gone-v1".into());
     let mut telling = QueuePublication::default();
-    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None);
-    let told = telling.ledger(&mut harness.engine, harness.now + EVERY).expect("it is told");
+    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
+    let told =
+        telling.next_ledger(&mut harness.engine, harness.now + PUBLICATION_INTERVAL).expect("it is told");
     assert_eq!(told.queue[0], foreign);
     assert_eq!(words(&told.queue[1..]), expected());
 }
@@ -83,7 +84,7 @@ fn what_is_not_there_yet_waits_in_no_queue() {
     for name in ["late", "a"] {
         harness.step(&workload(name));
     }
-    assert!(harness.engine.queue().is_empty(), "{:?}", harness.engine.queue());
+    assert!(harness.engine.rollout_queue().is_empty(), "{:?}", harness.engine.rollout_queue());
 }
 
 #[test]
@@ -97,44 +98,48 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     };
     let mut ledger = harness.world.ledger.clone();
     ledger.queue = vec![foreign.clone()];
-    harness.engine.ledger(ledger);
-    harness.engine.settle();
+    harness.engine.set_ledger(ledger);
+    harness.engine.reevaluate_prunes();
     let (mut telling, begun) = (QueuePublication::default(), harness.now);
-    assert_eq!(telling.ledger(&mut harness.engine, begun), None);
-    assert_eq!(telling.due, Some(begun + EVERY));
-    let later = begun + EVERY;
-    let told = telling.ledger(&mut harness.engine, later).expect("it is told");
+    assert_eq!(telling.next_ledger(&mut harness.engine, begun), None);
+    assert_eq!(telling.due, Some(begun + PUBLICATION_INTERVAL));
+    let later = begun + PUBLICATION_INTERVAL;
+    let told = telling.next_ledger(&mut harness.engine, later).expect("it is told");
     assert_eq!(told.queue[0], foreign);
     assert_eq!(words(&told.queue[1..]), expected());
     // A queue that comes back from the ledger is not published again.
-    harness.engine.ledger(told.clone());
-    harness.engine.settle();
-    assert_eq!(telling.ledger(&mut harness.engine, later), None);
-    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY), None);
-    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY * 9), None);
+    harness.engine.set_ledger(told.clone());
+    harness.engine.reevaluate_prunes();
+    assert_eq!(telling.next_ledger(&mut harness.engine, later), None);
+    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL), None);
+    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 9), None);
     assert_eq!(telling.due, None);
     // The process died in the middle of the write, or it went wrong: it is told again.
-    telling.failed(&mut harness.engine);
-    harness.engine.ledger(RolloutLedger { queue: vec![foreign.clone()], ..told });
-    let again = telling.ledger(&mut harness.engine, later + EVERY * 11).expect("it is told again");
+    telling.note_failure(&mut harness.engine);
+    harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..told });
+    let again = telling
+        .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 11)
+        .expect("it is told again");
     assert_eq!(again.queue.len(), 4);
     // A process that ends takes its own part out, and nothing else.
-    harness.engine.ledger(again.clone());
+    harness.engine.set_ledger(again.clone());
     let left = RolloutLedger { queue: vec![foreign.clone()], ..again.clone() };
     assert_eq!(harness.engine.unqueued_ledger(), Some(left.clone()));
-    harness.engine.ledger(left);
+    harness.engine.set_ledger(left);
     assert_eq!(harness.engine.unqueued_ledger(), None);
     // Another process of the same source says otherwise: that alone is no reason to write.
-    harness.engine.ledger(RolloutLedger { queue: vec![foreign.clone()], ..again });
-    harness.engine.settle();
-    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY * 20), None);
+    harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..again });
+    harness.engine.reevaluate_prunes();
+    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 20), None);
     harness.finish_rollouts();
     harness.settle();
-    let empty = telling.ledger(&mut harness.engine, later + EVERY * 30).expect("that it is empty is told");
+    let empty = telling
+        .next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 30)
+        .expect("that it is empty is told");
     assert_eq!(empty.queue, [foreign]);
-    harness.engine.ledger(empty);
-    harness.engine.settle();
-    assert_eq!(telling.ledger(&mut harness.engine, later + Duration::from_hours(1)), None);
+    harness.engine.set_ledger(empty);
+    harness.engine.reevaluate_prunes();
+    assert_eq!(telling.next_ledger(&mut harness.engine, later + Duration::from_hours(1)), None);
 }
 
 #[test]
@@ -146,22 +151,23 @@ fn the_queue_goes_out_beside_the_claims() {
     assert_eq!(words(&told.queue), expected());
     let seals = HashSeals::default();
     assert_eq!(RolloutLedger::parse(&told.text(&seals).unwrap(), &seals).unwrap(), told);
-    assert_eq!(telling.ledger(&mut harness.engine, now + EVERY), None);
+    assert_eq!(telling.next_ledger(&mut harness.engine, now + PUBLICATION_INTERVAL), None);
     assert_eq!(harness.engine.without_queue(told.clone()).queue, []);
     // A moment later what is claimed goes out, and the rest stays as it was told until the queue is
     // told again.
-    let (telling, later) = (&mut QueuePublication::default(), now + EVERY * 2);
+    let (telling, later) = (&mut QueuePublication::default(), now + PUBLICATION_INTERVAL * 2);
     telling.add_to(&mut harness.engine, told.clone(), later);
     let mut next = told.clone();
     let claimed = told.queue[0].id.clone();
     let claim = next.claims.values().next().unwrap().clone();
     next.claims.insert(claimed.clone(), claim);
-    let next = telling.add_to(&mut harness.engine, next, later + EVERY / 2);
+    let next = telling.add_to(&mut harness.engine, next, later + PUBLICATION_INTERVAL / 2);
     assert_eq!(next.queue, told.queue[1..]);
-    harness.engine.ledger(next);
-    assert_eq!(telling.ledger(&mut harness.engine, later + EVERY / 2), None);
-    assert_eq!(telling.due, Some(later + EVERY));
-    let again = telling.ledger(&mut harness.engine, later + EVERY).expect("it is told again");
+    harness.engine.set_ledger(next);
+    assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL / 2), None);
+    assert_eq!(telling.due, Some(later + PUBLICATION_INTERVAL));
+    let again =
+        telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL).expect("it is told again");
     assert_ne!(again.queue, told.queue[1..]);
 }
 
@@ -185,9 +191,9 @@ fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
     for name in &names {
         harness.step(&workload(name));
     }
-    let queue = harness.engine.queue();
-    assert_eq!(queue.len(), TOLD);
-    assert_eq!(queue[TOLD - 1].place, Some((100, 149)));
+    let queue = harness.engine.rollout_queue();
+    assert_eq!(queue.len(), MAX_PUBLISHED_OBJECTS);
+    assert_eq!(queue[MAX_PUBLISHED_OBJECTS - 1].place, Some((100, 149)));
     assert!(queue.iter().all(|queued| &*queued.applyset == SET));
 }
 

@@ -33,7 +33,7 @@ fn going_back() -> (Harness, Action) {
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         for id in harness.engine.take_dirty() {
             let decision = harness.decide(&id);
             match &decision.action {
@@ -52,7 +52,7 @@ fn going_back() -> (Harness, Action) {
 fn refuse(harness: &mut Harness, mut action: Action, refusal: &WriteFailure) -> u32 {
     let web = workload("web");
     for count in 1..20 {
-        harness.engine.dispatched(&web, &action);
+        harness.engine.note_dispatch(&web, &action);
         harness.engine.outcome(&web, &action, ActionResult::Failed(refusal.clone()), harness.now);
         harness.keep_ledger();
         harness.pass_time(Duration::from_secs(2));
@@ -81,7 +81,7 @@ fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
         assert_eq!(rejection.way, RejectionAction::Hold);
         assert!(rejection.cause.contains("; going back failed too: Deployment shop/web: refused: no"));
         harness.settle();
-        assert!(harness.engine.in_flight().is_empty(), "it keeps its token");
+        assert!(harness.engine.workloads_in_flight().is_empty(), "it keeps its token");
         assert!(harness.world.is_free());
         // Others go on.
         let other = desired(&workload("other"), 1, "other");

@@ -8,7 +8,7 @@ use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 fn release(content: &str, revision: &str) -> Release {
-    Release { hash: ContentHash::of_bytes(content.as_bytes()), revision: Revision::new(revision) }
+    Release { hash: ContentHash::hash_bytes(content.as_bytes()), revision: Revision::new(revision) }
 }
 
 /// Returns the key as it is when all is well.
@@ -34,9 +34,9 @@ fn restarted(harness: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -
     let empty = Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
     let mut engine = empty.fresh_without_key();
     for id in harness.world.things.keys() {
-        engine.object_seen(id, claimed(harness, id, by));
+        engine.observe_object(id, claimed(harness, id, by));
     }
-    engine.release_key(key);
+    engine.set_release_key(key);
     engine
 }
 
@@ -51,9 +51,9 @@ fn at_rest() -> Harness {
 }
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
-    harness.engine.settle();
+    harness.engine.reevaluate_prunes();
     let found =
-        harness.engine.judgements(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
+        harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
 }
 
@@ -113,13 +113,13 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let decision = harness.decide(&a);
     let decision = if decision.action == Action::Look {
-        harness.engine.looked_up(&a, LiveLookup::Absent);
+        harness.engine.record_lookup(&a, LiveLookup::Absent);
         harness.decide(&a)
     } else {
         decision
     };
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
-    let release = apply.claim().release;
+    let release = apply.release_claim().release;
     assert_eq!(apply.seal, Some(ReleaseKey::of(&release_key()).seal(SET, &a, &release)));
 }
 
@@ -132,7 +132,7 @@ fn nothing_is_written_before_it_is_known_whether_there_is_a_key() {
     assert_eq!(harness.world.log, []);
     assert!(harness.engine.is_reading_data());
     // Without a key what is written has no seal, and is never pruned.
-    harness.engine.release_key(ReadState::Unreadable("forbidden".into()));
+    harness.engine.set_release_key(ReadState::Unreadable("forbidden".into()));
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Created(a)]);
 }
@@ -168,19 +168,19 @@ fn only_what_its_seal_proves_is_pruned() {
         assert_eq!(deleted, expected == "Delete", "{judged}");
     };
     check(Some(&release_key()), right(), "Delete");
-    check(None, right(), "Keep(\"not wanted any more; kept, as its annotation");
-    check(Some(&other_key()), right(), "Keep(\"not wanted any more; kept, as its annotation");
+    check(None, right(), "Keep(\"no longer wanted; kept, as its annotation");
+    check(Some(&other_key()), right(), "Keep(\"no longer wanted; kept, as its annotation");
     check(
         Some(&release_key()),
         ReadState::Value(other_key()),
-        "Keep(\"not wanted any more; kept, as its annotation",
+        "Keep(\"no longer wanted; kept, as its annotation",
     );
     check(
         Some(&release_key()),
         ReadState::Unreadable("forbidden".into()),
         "Later(\"nothing is pruned, as seals cannot",
     );
-    check(Some(&release_key()), ReadState::Reading, "Later(\"nothing is pruned before the key of seals");
+    check(Some(&release_key()), ReadState::Reading, "Later(\"nothing is pruned until the key of the seals");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_copy_of_a_sealed_object_is_no_member() {
     let (a, copy) = (config("a"), id("", "ConfigMap", "elsewhere", "a"));
     let mut live = claimed(&harness, &a, Some(&release_key()));
     live.uid = Uid("copy".into());
-    harness.engine.object_seen(&copy, live);
+    harness.engine.observe_object(&copy, live);
     assert!(judgement(&mut harness, &copy).starts_with("Keep"));
     assert_eq!(
         harness.engine.source(FIRST).members().by_kind()[&a.group_kind()],
@@ -208,11 +208,11 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         live.rv = ResourceVersion(live.rv.0 + 100);
         live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
-        engine.object_seen(&web, live);
+        engine.observe_object(&web, live);
         engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
-        engine.settle();
+        engine.reevaluate_prunes();
         let decision = engine.decide(&web, harness.now);
-        assert!(engine.unresolved().is_empty(), "{decision:?}");
+        assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
         assert!(!matches!(engine.member(FIRST, &web).good, LastGood::Release(good) if good == forged));
     }
@@ -220,12 +220,12 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let mut live = claimed(&harness, &web, None);
     live.rv = ResourceVersion(live.rv.0 + 100);
     live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
-    harness.engine.object_seen(&web, live);
+    harness.engine.observe_object(&web, live);
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
     if let Action::Compare(want, form) = &decision.action {
-        let shape = harness.engine.shown(&web).and_then(|live| live.ours.clone());
+        let shape = harness.engine.live_object(&web).and_then(|live| live.ours.clone());
         let content = form.hash(want);
         let verified = VerifiedCoverage {
             content,
@@ -235,7 +235,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
             values: None,
             cover: FieldCoverage::Whole,
         };
-        harness.engine.verified(&web, verified);
+        harness.engine.record_coverage(&web, verified);
         decision = harness.decide(&web);
     }
     assert!(
@@ -245,21 +245,21 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         ),
         "{decision:?}"
     );
-    assert!(!harness.engine.unresolved().contains_key(&forged.revision));
+    assert!(!harness.engine.unresolved_contents().contains_key(&forged.revision));
 }
 
 #[test]
 fn a_key_that_comes_late_proves_what_was_listed_before() {
     let mut harness = at_rest();
     harness.engine = restarted(&harness, Some(&release_key()), ReadState::Reading);
-    assert!(harness.engine.live(&config("a")).unwrap().is_unproven());
-    harness.engine.release_key(ReadState::Value(release_key()));
-    assert!(!harness.engine.live(&config("a")).unwrap().is_unproven());
+    assert!(harness.engine.informer_object(&config("a")).unwrap().is_unproven());
+    harness.engine.set_release_key(ReadState::Value(release_key()));
+    assert!(!harness.engine.informer_object(&config("a")).unwrap().is_unproven());
     // One that is lost while this process runs is made again; what another process makes instead
     // proves nothing more.
-    harness.engine.release_key(ReadState::Unreadable("gone".into()));
-    harness.engine.release_key(ReadState::Value(other_key()));
-    assert!(!harness.engine.live(&config("a")).unwrap().is_unproven());
+    harness.engine.set_release_key(ReadState::Unreadable("gone".into()));
+    harness.engine.set_release_key(ReadState::Value(other_key()));
+    assert!(!harness.engine.informer_object(&config("a")).unwrap().is_unproven());
     harness.engine.assert_counts();
 }
 

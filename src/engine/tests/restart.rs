@@ -43,7 +43,7 @@ pub(super) fn at_rest(most: u32) -> Harness {
     let mut harness = Harness::new(most);
     harness.read(reading("r1", &both(env(1), web(1, &["tls"]))));
     tell(&mut harness, 1);
-    harness.engine.config_key(key(&[1; 16]));
+    harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     harness.world.log.clear();
     harness
@@ -53,7 +53,7 @@ pub(super) fn at_rest(most: u32) -> Harness {
 pub(super) fn tell(harness: &mut Harness, content: u32) {
     let tls = config("tls");
     assert!(harness.engine.data_to_follow().contains(&tls));
-    harness.engine.config_data(&tls, ReadState::Value(Some(data(&tls, content))));
+    harness.engine.set_config_data(&tls, ReadState::Value(Some(data(&tls, content))));
 }
 
 fn started(harness: &Harness) -> ConfigStamp {
@@ -62,7 +62,7 @@ fn started(harness: &Harness) -> ConfigStamp {
 
 /// Returns the hash in the pod template.
 pub(super) fn carried(harness: &Harness) -> Option<ContentHash> {
-    started(harness).template()
+    started(harness).template_hash()
 }
 
 fn reason(harness: &mut Harness, name: &ObjectId) -> String {
@@ -74,7 +74,7 @@ pub(super) fn begin_anew(harness: &mut Harness, revision: &str, env: SharedDesir
     harness.engine = harness.fresh(3);
     harness.read(reading(revision, &both(env, web(1, &["tls"]))));
     tell(harness, tls);
-    harness.engine.config_key(key(&[1; 16]));
+    harness.engine.set_config_key(key(&[1; 16]));
 }
 
 pub(super) fn wrote(names: &[ObjectId]) -> Vec<AuditEntry> {
@@ -83,7 +83,7 @@ pub(super) fn wrote(names: &[ObjectId]) -> Vec<AuditEntry> {
 
 /// The pods of `web` do not come up with these data.
 pub(super) fn spoil(harness: &mut Harness, web: &SharedDesired, started: ConfigStamp) {
-    harness.world.bad.insert(ContentHash::of_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
+    harness.world.bad.insert(ContentHash::hash_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
 }
 
 /// Returns the stamp that `web` starts with once these are in force.
@@ -142,7 +142,7 @@ fn a_configuration_does_not_land_before_its_workload_may_restart() {
     assert_eq!(harness.world.log, wrote(&[workload("a")]));
     assert_eq!(
         reason(&mut harness, &config("env")),
-        "it is released together with Deployment shop/web, which has not begun to roll"
+        "it is released together with Deployment shop/web, which has not started to roll out"
     );
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));
@@ -185,7 +185,7 @@ fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
     harness.settle();
     let there_and_back = wrote(&[config("env"), workload("web"), config("env"), workload("web")]);
     assert_eq!(harness.world.log, there_and_back);
-    assert_eq!(carried(&harness), before.started.unwrap().template());
+    assert_eq!(carried(&harness), before.started.unwrap().template_hash());
     let told = reason(&mut harness, &config("env"));
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap env changed: ";
     assert!(told.starts_with(named) && told.ends_with("it is back at revision r1"), "{told}");
@@ -214,7 +214,7 @@ fn a_way_back_that_fails_too_is_held() {
     assert_eq!(harness.world.log.len(), 4, "{:?}", harness.world.log);
     let told = reason(&mut harness, &workload("web"));
     assert!(told.contains("going back failed too"), "{told}");
-    assert!(harness.engine.in_flight().is_empty());
+    assert!(harness.engine.workloads_in_flight().is_empty());
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn bad_data_of_somebody_else_are_told_and_held_until_they_change() {
     let told = reason(&mut harness, &workload("web"));
     let named = "Deployment shop/web, restarted as the data of ConfigMap tls changed, failed: ";
     assert!(told.starts_with(named), "{told}");
-    assert!(harness.engine.in_flight().is_empty());
+    assert!(harness.engine.workloads_in_flight().is_empty());
     harness.engine.mark_all();
     harness.settle();
     // A process that starts now knows it too.
@@ -258,14 +258,14 @@ fn what_is_not_known_restarts_nothing_and_strips_nothing() {
         harness.read(reading("r1", &files()));
         match case {
             0 => {}
-            1 => harness.engine.config_key(key(&[1; 16])),
+            1 => harness.engine.set_config_key(key(&[1; 16])),
             2 => {
-                harness.engine.config_key(key(&[1; 16]));
-                harness.engine.config_data(&config("tls"), ReadState::Unreadable("forbidden".into()));
+                harness.engine.set_config_key(key(&[1; 16]));
+                harness.engine.set_config_data(&config("tls"), ReadState::Unreadable("forbidden".into()));
             }
             _ => {
                 tell(&mut harness, 3);
-                harness.engine.config_key(ReadState::Unreadable("forbidden".into()));
+                harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
             }
         }
         harness.engine.mark_all();
@@ -278,9 +278,9 @@ fn what_is_not_known_restarts_nothing_and_strips_nothing() {
     assert_eq!(harness.world.log, wrote(&[config("env")]));
     harness.engine = harness.fresh(3);
     harness.read(reading("r3", &both(env(3), web(1, &["tls"]))));
-    harness.engine.config_key(key(&[1; 16]));
+    harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
-    assert_eq!(reason(&mut harness, &config("env")), "what is in ConfigMap shop/tls is being read");
+    assert_eq!(reason(&mut harness, &config("env")), "reading ConfigMap shop/tls, whose data its pods use");
     tell(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log[1..], wrote(&[config("env"), workload("web")]));
@@ -293,7 +293,7 @@ fn another_key_restarts_nothing() {
     harness.settle();
     let hashed = carried(&harness);
     harness.world.log.clear();
-    harness.engine.config_key(key(&[2; 16]));
+    harness.engine.set_config_key(key(&[2; 16]));
     harness.settle();
     // The annotation on the workload itself is written anew.
     assert_eq!((harness.world.log.len(), carried(&harness)), (1, hashed));
@@ -307,7 +307,7 @@ fn another_key_restarts_nothing() {
 #[test]
 fn what_may_be_missing_counts_as_missing_and_what_may_not_restarts_nothing_when_it_goes() {
     let mut harness = at_rest(3);
-    harness.engine.config_data(&config("tls"), ReadState::Value(None));
+    harness.engine.set_config_data(&config("tls"), ReadState::Value(None));
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
     // A required one of somebody else's.
@@ -316,10 +316,10 @@ fn what_may_be_missing_counts_as_missing_and_what_may_not_restarts_nothing_when_
     strict.needs = [config("env"), config("tls")].into();
     harness.read(reading("r1", &both(env(1), Arc::new(strict))));
     tell(&mut harness, 1);
-    harness.engine.config_key(key(&[1; 16]));
+    harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     harness.world.log.clear();
-    harness.engine.config_data(&config("tls"), ReadState::Value(None));
+    harness.engine.set_config_data(&config("tls"), ReadState::Value(None));
     harness.settle();
     assert_eq!(harness.world.log, []);
     tell(&mut harness, 1);
@@ -335,14 +335,14 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
     let mut harness = Harness::new(3);
     let plain = || {
         let mut plain = (*web(1, &["tls"])).clone();
-        (plain.config, plain.hash) = (None, ContentHash::of_bytes(b"plain"));
+        (plain.config, plain.hash) = (None, ContentHash::hash_bytes(b"plain"));
         Arc::new(plain)
     };
     harness.read(reading("r1", &both(env(1), plain())));
     harness.settle();
     assert!(!harness.engine.needs_key());
     harness.world.log.clear();
-    let rolled = |harness: &Harness| harness.engine.in_flight().len();
+    let rolled = |harness: &Harness| harness.engine.workloads_in_flight().len();
     let asking = || {
         let mut asking = (*web(1, &["tls"])).clone();
         asking.template = plain().template;
@@ -350,7 +350,7 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
     };
     harness.read(reading("r2", &[("web", asking())]));
     tell(&mut harness, 1);
-    harness.engine.config_key(key(&[1; 16]));
+    harness.engine.set_config_key(key(&[1; 16]));
     assert!(harness.engine.needs_key());
     harness.settle();
     assert_eq!((carried(&harness), rolled(&harness)), (None, 0));
@@ -368,14 +368,16 @@ fn a_pause_and_a_hold_on_the_configuration_keep_pods_as_they_are() {
     let mut harness = at_rest(3);
     harness.world.paused = Some(PauseIntent { token: "t".into(), reason: "fair".into() });
     let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
-    harness.engine.inventory(FIRST, Inventory { paused: harness.world.paused.clone(), ..inventory.clone() });
+    harness
+        .engine
+        .set_inventory(FIRST, Inventory { paused: harness.world.paused.clone(), ..inventory.clone() });
     tell(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, []);
     assert_eq!(reason(&mut harness, &workload("web")), "source test is paused: fair");
     harness.world.paused = None;
     let resumed = harness.engine.source(FIRST).inventory.clone().unwrap();
-    harness.engine.inventory(FIRST, Inventory { paused: None, ..resumed });
+    harness.engine.set_inventory(FIRST, Inventory { paused: None, ..resumed });
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
 }
@@ -407,7 +409,7 @@ fn steps_hold_a_restart_as_any_rollout() {
     assert!(stepped.steps.is_some());
     harness.read(reading("r1", &both(env(1), Arc::new(stepped))));
     tell(&mut harness, 1);
-    harness.engine.config_key(key(&[1; 16]));
+    harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     tell(&mut harness, 2);
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
@@ -440,7 +442,7 @@ fn a_configuration_of_an_earlier_wave_does_not_wait_for_a_workload_that_waits_fo
         let mut harness = Harness::new(3);
         harness.read(reading("r1", &both(env(1), later(1))));
         tell(&mut harness, 1);
-        harness.engine.config_key(key(&[1; 16]));
+        harness.engine.set_config_key(key(&[1; 16]));
         harness.settle();
         harness.world.log.clear();
         harness.read(reading("r2", &both(env(2), later(content))));

@@ -26,7 +26,7 @@ fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
         assert_eq!(harness.world.log, wrote(&there_and_back), "after {turns} turns");
         assert_eq!(carried(&harness), None, "after {turns} turns");
         assert!(harness.world.is_free(), "after {turns} turns");
-        assert!(harness.engine.in_flight().is_empty());
+        assert!(harness.engine.workloads_in_flight().is_empty());
     }
 }
 
@@ -47,14 +47,14 @@ fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
     let mut harness = Harness::new(1);
     harness.read(reading("r1", &three(1)));
     tell(&mut harness, 1);
-    harness.engine.config_key(key(&[1; 16]));
+    harness.engine.set_config_key(key(&[1; 16]));
     harness.settle();
     harness.world.log.clear();
     let mut most = 0;
     harness.read(reading("r2", &three(2)));
     for _ in 0..100 {
         harness.turn();
-        most = most.max(harness.engine.in_flight().len());
+        most = most.max(harness.engine.workloads_in_flight().len());
     }
     harness.settle();
     let all = [config("env"), workload("a"), workload("b"), workload("web")];
@@ -107,14 +107,14 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
     (thing.started, thing.rv) = (None, rv);
     let mut live = World::live(&workload("web"), thing);
     live.ours = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
-    harness.engine.object_seen(&workload("web"), live);
+    harness.engine.observe_object(&workload("web"), live);
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
         panic!("it is to be repaired")
     };
     assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
-    assert_eq!(apply.form.started.unwrap().template(), hashed);
+    assert_eq!(apply.form.started.unwrap().template_hash(), hashed);
     // Nobody knows what it should be.
-    harness.engine.config_forgotten(&config("tls"));
+    harness.engine.forget_config(&config("tls"));
     let waits = harness.decide(&workload("web"));
     assert_eq!(waits.action, Action::Nothing, "{waits:?}");
 }
@@ -127,11 +127,11 @@ fn what_no_way_back_mends_holds_no_token() {
     let mut harness = at_rest(1);
     let bad = foreseen(&harness, &[], 2);
     spoil(&mut harness, &web(1, &["tls"]), bad);
-    harness.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
+    harness.engine.set_config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
     harness.read(reading("r2", &[("env", Some(Arc::new(labelled)))]));
     harness.settle();
     assert_eq!(harness.world.ledger.claims.len(), 0, "{:?}", harness.world.log);
-    assert!(harness.engine.in_flight().is_empty());
+    assert!(harness.engine.workloads_in_flight().is_empty());
     let told = |harness: &mut Harness, id| {
         harness.decide(&id).reason.map(|reason| reason.to_string()).unwrap_or_default()
     };
@@ -161,7 +161,7 @@ fn data_of_somebody_else_are_blamed_where_a_commit_restarts_nothing() {
     let mut harness = at_rest(1);
     let bad = foreseen(&harness, &[("web", Some(labelled.clone()))], 2);
     spoil(&mut harness, &labelled, bad);
-    harness.engine.config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
+    harness.engine.set_config_data(&config("tls"), ReadState::Value(Some(data(&config("tls"), 2))));
     harness.read(reading("r2", &[("web", Some(labelled))]));
     harness.settle();
     let told =

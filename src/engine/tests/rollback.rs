@@ -38,11 +38,11 @@ fn a_cluster_that_went_back_to_an_older_state_is_seen_as_it_is() {
     harness.world.things.insert(a.clone(), old.clone());
     harness.world.log.clear();
     // Outside of a list such a view is only late.
-    harness.engine.object_seen(&a, World::live(&a, &old));
+    harness.engine.observe_object(&a, World::live(&a, &old));
     harness.settle();
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
     harness.engine.list_started(&maps());
-    harness.engine.object_seen(&a, World::live(&a, &old));
+    harness.engine.observe_object(&a, World::live(&a, &old));
     harness.engine.list_complete(&maps());
     harness.settle();
     assert_eq!(harness.world.log.len(), 1, "{:?}", harness.world.log);
@@ -83,7 +83,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         harness.engine.outcome(id, &action, ActionResult::Failed(why), harness.now);
     }
     harness.settle();
-    assert_eq!((harness.world.log.len(), harness.engine.denied()), (0, 3));
+    assert_eq!((harness.world.log.len(), harness.engine.count_denied()), (0, 3));
     // The role was granted, and the first of them is tried again.
     harness.pass_time(Duration::from_mins(4));
     let why = WriteFailure::Refused("no".into(), RefusalRule::Rights, Some(Duration::ZERO));
@@ -104,7 +104,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
     harness.settle();
     assert!(harness.world.things.contains_key(&a) && harness.world.things.contains_key(&b));
     assert!(!harness.world.things.contains_key(&web), "another kind is another right");
-    assert_eq!(harness.engine.denied(), 1);
+    assert_eq!(harness.engine.count_denied(), 1);
 }
 
 #[test]
@@ -117,23 +117,23 @@ fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
     harness.read(reading("r2", &[("a", None)]));
     // The watch tells of the deletion before its answer does.
     let action = loop {
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         match harness.decide(&a).action {
             action @ Action::Delete(..) => break action,
             _ => drop(harness.step(&a)),
         }
     };
     harness.world.things.remove(&a);
-    harness.engine.object_gone(&a);
+    harness.engine.observe_absence(&a);
     harness.engine.outcome(&a, &action, ActionResult::Deleted, harness.now);
     harness.world.things.insert(a.clone(), old.clone());
     harness.engine.list_started(&maps());
     for (id, thing) in harness.world.things.clone() {
-        harness.engine.object_seen(&id, World::live(&id, &thing));
+        harness.engine.observe_object(&id, World::live(&id, &thing));
     }
     harness.engine.list_complete(&maps());
     harness.settle();
-    harness.pass_time(ECHO);
+    harness.pass_time(WRITE_ECHO_TIMEOUT);
     harness.engine.mark_all();
     harness.settle();
     assert!(!harness.world.things.contains_key(&a), "{:?}", harness.world.log);

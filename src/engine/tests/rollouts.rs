@@ -68,7 +68,7 @@ fn a_configuration_never_lands_before_its_workload_may_roll() {
     assert_eq!(harness.world.log, [changed(workload("a"))]);
     assert_eq!(
         reason(&mut harness, &config("env")),
-        "it is released together with Deployment shop/web, which has not begun to roll"
+        "it is released together with Deployment shop/web, which has not started to roll out"
     );
     harness.settle();
     assert_eq!(harness.world.log[1..], [changed(config("env")), changed(workload("web"))]);
@@ -145,7 +145,7 @@ fn a_way_back_that_fails_too_ends_in_a_hold() {
     let why = reason(&mut harness, &workload("web"));
     assert!(why.contains("going back failed too"), "{why}");
     assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
-    assert!(harness.engine.in_flight().is_empty(), "it holds no token for ever");
+    assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no token for ever");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
         left: false,
     };
     harness.world.ledger.claims.insert(other.clone(), claim);
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &both(2)));
     harness.settle();
     (harness, other)
@@ -274,13 +274,17 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
 fn claims_of_another_daemon_count_until_their_workload_has_rested() {
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
-    let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
+    let told = "1 of 1 workloads are rolling out: Deployment elsewhere/api; Deployment elsewhere/api is claimed by another \
                 source";
     assert_eq!(reason(&mut harness, &workload("web")), told);
     assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&other));
-    for rest in [0, SPENT.as_secs() - 1, SPENT.as_secs()] {
+    for rest in [0, ABANDONED_CLAIM_AGE.as_secs() - 1, ABANDONED_CLAIM_AGE.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");
-        harness.engine.other_seen(&other, None, harness.now + std::time::Duration::from_secs(rest));
+        harness.engine.observe_foreign_workload(
+            &other,
+            None,
+            harness.now + std::time::Duration::from_secs(rest),
+        );
         harness.settle();
     }
     assert_eq!(shown(&harness, &workload("web")), release(&web(2), "r2"));
@@ -292,12 +296,12 @@ fn claims_of_another_daemon_count_until_their_workload_has_rested() {
 #[test]
 fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_deadline_after_that() {
     let (mut harness, other) = claimed_elsewhere();
-    let mut live = harness.engine.shown(&workload("web")).cloned().unwrap();
+    let mut live = harness.engine.live_object(&workload("web")).cloned().unwrap();
     let deadline = Budget::default().deadline.as_secs();
     // The number of updated pods, and the second.
     for (updated, second) in [
         (1, 0),
-        (1, SPENT.as_secs()),
+        (1, ABANDONED_CLAIM_AGE.as_secs()),
         (1, deadline - 1),
         (2, deadline),
         (2, 2 * deadline - 1),
@@ -306,7 +310,11 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
         assert!(harness.world.log.is_empty(), "it has not failed after {second} s");
         let phase = RolloutPhase::Replacing;
         live.rolling = Some(RolloutNumbers { replicas: 3, updated, phase, ..RolloutNumbers::default() });
-        harness.engine.other_seen(&other, Some(&live), harness.now + std::time::Duration::from_secs(second));
+        harness.engine.observe_foreign_workload(
+            &other,
+            Some(&live),
+            harness.now + std::time::Duration::from_secs(second),
+        );
         harness.settle();
     }
     assert_eq!(shown(&harness, &workload("web")), release(&web(2), "r2"));
@@ -315,18 +323,22 @@ fn claims_of_another_daemon_count_while_their_workload_gets_farther_and_for_the_
 #[test]
 fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told() {
     let (mut harness, other) = claimed_elsewhere();
-    assert!(harness.engine.other_hidden(&other, "you cannot list it".into()));
-    assert!(!harness.engine.other_hidden(&other, "you cannot list it".into()), "it is told once");
-    harness.engine.settle();
+    assert!(harness.engine.note_hidden_workload(&other, "you cannot list it".into()));
+    assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is told once");
+    harness.engine.reevaluate_prunes();
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
     harness.engine.mark(&workload("web"));
     harness.settle();
-    let told = "1 of 1 workloads are rolling: Deployment elsewhere/api; whether Deployment elsewhere/api still rolls is \
-                not known: you cannot list it; Deployment elsewhere/api is claimed by another source";
+    let told = "1 of 1 workloads are rolling out: Deployment elsewhere/api; it is not known whether Deployment \
+                elsewhere/api is still rolling out: you cannot list it; Deployment elsewhere/api is claimed by another source";
     assert_eq!(reason(&mut harness, &workload("web")), told);
-    for rest in [0, SPENT.as_secs()] {
+    for rest in [0, ABANDONED_CLAIM_AGE.as_secs()] {
         assert!(harness.world.log.is_empty(), "it rests for less than {rest} s");
-        harness.engine.other_seen(&other, None, harness.now + std::time::Duration::from_secs(rest));
+        harness.engine.observe_foreign_workload(
+            &other,
+            None,
+            harness.now + std::time::Duration::from_secs(rest),
+        );
         harness.settle();
     }
     assert_eq!(shown(&harness, &workload("web")), release(&web(2), "r2"));
@@ -345,14 +357,14 @@ fn on_the_way_back_too_the_configuration_goes_first() {
 #[test]
 fn a_configuration_waits_until_the_workloads_are_listed() {
     let mut harness = at_rest(1);
-    harness.engine.informer(&workload("web").group_kind(), KindState::Syncing);
-    harness.engine.object_gone(&workload("web"));
+    harness.engine.set_informer_state(&workload("web").group_kind(), KindState::Syncing);
+    harness.engine.observe_absence(&workload("web"));
     harness.read(reading("r2", &both(2)));
     harness.step(&config("env"));
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
     harness.world.announce(&workload("web"));
     harness.deliver(1);
-    harness.engine.informer(&workload("web").group_kind(), KindState::Synced);
+    harness.engine.set_informer_state(&workload("web").group_kind(), KindState::Synced);
     harness.settle();
     assert_eq!(harness.world.log, [changed(config("env")), changed(workload("web"))]);
 }
@@ -395,16 +407,20 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
     };
     harness.world.ledger.claims.insert(gone.clone(), claim("gone-v1"));
     harness.world.ledger.claims.insert(workload("other"), claim("applyset-theirs-v1"));
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     harness.engine.retire("gone-v1".into());
     harness.settle();
     assert_eq!(harness.engine.foreign_workloads(), std::slice::from_ref(&gone));
-    for rest in [0, SPENT.as_secs() - 1] {
-        harness.engine.other_seen(&gone, None, harness.now + std::time::Duration::from_secs(rest));
+    for rest in [0, ABANDONED_CLAIM_AGE.as_secs() - 1] {
+        harness.engine.observe_foreign_workload(
+            &gone,
+            None,
+            harness.now + std::time::Duration::from_secs(rest),
+        );
         harness.settle();
         assert!(harness.world.ledger.claims.contains_key(&gone), "{rest}");
     }
-    harness.engine.other_seen(&gone, None, harness.now + SPENT);
+    harness.engine.observe_foreign_workload(&gone, None, harness.now + ABANDONED_CLAIM_AGE);
     harness.settle();
     assert_eq!(harness.world.ledger.claims.keys().collect::<Vec<_>>(), [&workload("other")]);
 }
@@ -418,7 +434,7 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
     harness.read(reading("r1", &files(1)));
     harness.settle();
     harness.world.log.clear();
-    harness.engine.claim_as("one");
+    harness.engine.set_holder("one");
     let claim = RolloutClaim {
         applyset: super::world::SET.into(),
         holder: "two".into(),
@@ -427,16 +443,16 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
         left: false,
     };
     harness.world.ledger.claims.insert(workload("web"), claim);
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &[("a", Some(other(2)))]));
     harness.settle();
     assert!(harness.world.log.is_empty(), "{:?}", harness.world.log);
     assert!(harness.world.ledger.claims.contains_key(&workload("web")));
     // The other one is gone for good: nothing came of its claim.
-    let live = harness.engine.live(&workload("web")).cloned();
-    for rest in [0, SPENT.as_secs()] {
+    let live = harness.engine.informer_object(&workload("web")).cloned();
+    for rest in [0, ABANDONED_CLAIM_AGE.as_secs()] {
         let now = harness.now + std::time::Duration::from_secs(rest);
-        harness.engine.other_seen(&workload("web"), live.as_ref(), now);
+        harness.engine.observe_foreign_workload(&workload("web"), live.as_ref(), now);
     }
     harness.settle();
     assert_eq!(harness.world.log, [changed(workload("a"))]);

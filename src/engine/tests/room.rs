@@ -72,11 +72,11 @@ fn id(name: &str) -> ObjectId {
 }
 
 fn unit(name: &str, count: usize) -> Unit {
-    let release = Release { hash: ContentHash::of_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
-    let hash = ContentHash::of_bytes(b"data");
+    let release = Release { hash: ContentHash::hash_bytes(b"old"), revision: Revision::new(&"a".repeat(40)) };
+    let hash = ContentHash::hash_bytes(b"data");
     let restarted = Some(ConfigRestart { data: hash, foreign: hash, before: Some(hash) });
     let member = |number: usize| UnitMember {
-        content: Some(ContentHash::of_bytes(b"new")),
+        content: Some(ContentHash::hash_bytes(b"new")),
         good: if number.is_multiple_of(2) { LastGood::Release(release.clone()) } else { LastGood::Absent },
         restarted: restarted.filter(|_| number.is_multiple_of(3)),
     };
@@ -93,7 +93,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
         let claim = RolloutClaim {
             applyset: SET.into(),
             holder: "1-2-3".into(),
-            content: ContentHash::of_bytes(b"new"),
+            content: ContentHash::hash_bytes(b"new"),
             pods: u32::MAX,
             left: true,
         };
@@ -140,12 +140,12 @@ fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
             ..RolloutLedger::default()
         };
         let text = ledger.bounded_text(&HashSeals::default()).unwrap();
-        assert!(text.len() <= FULL, "{}", text.len());
+        assert!(text.len() <= MAX_RECORD_BYTES, "{}", text.len());
         let read = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
         assert_eq!(read.units, ledger.units);
         assert_eq!((read.queue.len(), read.past.len()), expected);
     };
     check(10, 10, (1, 1));
-    check(FULL, 10, (0, 1));
-    check(FULL, 6000, (0, 0));
+    check(MAX_RECORD_BYTES, 10, (0, 1));
+    check(MAX_RECORD_BYTES, 6000, (0, 0));
 }

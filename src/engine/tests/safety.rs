@@ -24,24 +24,28 @@ fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) ->
 /// Returns an engine that watches these kinds and shows nothing yet.
 pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     let mut engine = Engine::new(super::world::budget(3));
-    engine.release_key(ReadState::Value(super::harness::release_key()));
+    engine.set_release_key(ReadState::Value(super::harness::release_key()));
     for set in sets {
         let radius = BlastRadius { count: 100, percent: 100 };
         let number =
             engine.add_source(SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius));
         let kinds = kinds.iter().cloned().collect();
-        engine.inventory(number, Inventory { kinds, ..Inventory::default() });
+        engine.set_inventory(number, Inventory { kinds, ..Inventory::default() });
     }
     for kind in kinds {
-        engine.served(crate::object::Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
+        engine.set_kind_availability(
+            crate::object::Gvk::new(&kind.group, "v1", &kind.kind),
+            KindAvailability::Yes,
+        );
         engine.list_complete(kind);
     }
     engine
 }
 
 pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
-    engine.settle();
-    let found = engine.judgements(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
+    engine.reevaluate_prunes();
+    let found =
+        engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {
         None => "wanted".to_owned(),
         Some(PruneDecision::Delete) => "delete".to_owned(),
@@ -60,8 +64,8 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     engine.read(SECOND, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.checked(SECOND, engine.dropped());
-    engine.object_seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
+    engine.record_check(SECOND, engine.last_drop());
+    engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     engine.read(FIRST, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
@@ -69,9 +73,9 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     // The other one has a look that began before: it says nothing.
     engine.read(SECOND, reading("r1b", &[]));
     assert_eq!(judged(&mut engine, FIRST, &a), why);
-    let dropped = engine.dropped();
+    let dropped = engine.last_drop();
     let mut takes_over =
-        reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = ContentHash::of_bytes(b"o"))))]);
+        reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = ContentHash::hash_bytes(b"o"))))]);
     for (_, facts) in &mut takes_over.files {
         let facts = facts.as_mut().unwrap();
         let mut wanted = (*facts.objects[0]).clone();
@@ -79,7 +83,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
         facts.objects = vec![wanted.into()];
     }
     engine.read(SECOND, takes_over);
-    engine.checked(SECOND, dropped);
+    engine.record_check(SECOND, dropped);
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     let action = engine.decide(&a, Instant::now()).action;
     assert!(
@@ -93,9 +97,9 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.object_seen(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
+    engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert!(judged(&mut engine, FIRST, &a).contains("looked at again"), "the other one was never read");
-    engine.checked(SECOND, engine.dropped());
+    engine.record_check(SECOND, engine.last_drop());
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
 }
 
@@ -107,11 +111,12 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
     let mut before = reading("r1", &[("w", Some(desired(&widget(""), 1, "w")))]);
     before.files[0].1.as_mut().unwrap().unscoped = BTreeSet::from([kind]);
     engine.read(FIRST, before);
-    engine.object_seen(
+    engine.observe_object(
         &widget("shop"),
         World::live(&widget("shop"), &WorldObject::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
     );
-    let why = "nothing is pruned before w is read again: where Widget.example.com lives is not known";
+    let why =
+        "nothing is pruned until w is readable: it is not known whether Widget.example.com is namespaced";
     assert_eq!(judged(&mut engine, FIRST, &widget("shop")), why);
     engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
     assert_eq!(judged(&mut engine, FIRST, &widget("shop")), "wanted");
@@ -127,9 +132,9 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         let mut engine = engine(&[SET], &kinds);
         let uids = [Uid("1".into()), Uid("2".into()), Uid("3".into())];
         let kinds = kinds.iter().cloned().collect();
-        engine.inventory(FIRST, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
+        engine.set_inventory(FIRST, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
         for (n, id) in (1..).zip([&namespace, &crd, &widget]) {
-            engine.object_seen(
+            engine.observe_object(
                 id,
                 World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "r1", n)),
             );
@@ -139,7 +144,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         assert_eq!(judged(&mut engine, FIRST, kept), why, "a wanted object would go along");
         engine.read(FIRST, reading("r2", &[("w", None)]));
         assert_eq!(judged(&mut engine, FIRST, kept), why, "first the one, then the other");
-        engine.object_gone(&widget);
+        engine.observe_absence(&widget);
         assert_eq!(judged(&mut engine, FIRST, kept), "delete");
     }
 }
@@ -178,7 +183,9 @@ fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
                 let Some(thing) = thing else { continue };
                 let health = Health::new(HealthStatus::InProgress, "rolls");
                 let live = World::live(&id, &thing);
-                harness.engine.object_seen(&id, if id == web { LiveObject { health, ..live } } else { live });
+                harness
+                    .engine
+                    .observe_object(&id, if id == web { LiveObject { health, ..live } } else { live });
             }
         }
         let expected = [AuditEntry::Created(config("new")), AuditEntry::Changed(web.clone())];
@@ -198,17 +205,17 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     let wanted = with(&job, 1, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
     engine.read(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
-    engine.object_seen(
+    engine.observe_object(
         &job,
         LiveObject { finished: true, ..World::live(&job, &WorldObject::settled(wanted.hash, "r1", 1)) },
     );
     // Its time is over before anybody wrote down that it has ended.
-    engine.object_gone(&job);
-    engine.looked_up(&job, LiveLookup::Absent);
+    engine.observe_absence(&job);
+    engine.record_lookup(&job, LiveLookup::Absent);
     let now = Instant::now();
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
     let kinds = [job.group_kind()].into();
-    engine.inventory(FIRST, Inventory { kinds, ..Inventory::default() });
+    engine.set_inventory(FIRST, Inventory { kinds, ..Inventory::default() });
     assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older parent does not count");
     let other = with(&job, 2, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
     engine.read(FIRST, reading("r2", &[("migrate", Some(other))]));
@@ -249,19 +256,19 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
     engine.sources[0].life = SourceLifecycle::Ends;
     engine.read(FIRST, reading("r2", &[]));
-    engine.object_seen(
+    engine.observe_object(
         &config_map,
         World::live(&config_map, &WorldObject::settled(desired(&config_map, 1, "used").hash, "r1", 1)),
     );
-    engine.object_seen(&user, World::live(&user, &WorldObject::settled(with_need.hash, "r1", 2)));
+    engine.observe_object(&user, World::live(&user, &WorldObject::settled(with_need.hash, "r1", 2)));
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread), "{}", judged(&mut engine, FIRST, &user));
     let named = |wanted: &SharedDesired| Release { hash: wanted.hash, revision: Revision::new("r1") };
-    engine.resolved(&user, &named(&with_need), Some(with_need.clone()));
+    engine.record_past_content(&user, &named(&with_need), Some(with_need.clone()));
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.
-    engine.resolved(&config_map, &named(&desired(&config_map, 1, "used")), None);
+    engine.record_past_content(&config_map, &named(&desired(&config_map, 1, "used")), None);
     assert_eq!(judged(&mut engine, FIRST, &user), "delete");
     assert_eq!(judged(&mut engine, FIRST, &config_map), "pruned after Deployment shop/web, which uses it");
 }
@@ -283,10 +290,10 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         let mut engine = engine(&[SET], &[gone.group_kind()]);
         engine.sources[0].life = life;
         let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
-        engine.inventory(FIRST, Inventory { kinds, rejections, ..Inventory::default() });
+        engine.set_inventory(FIRST, Inventory { kinds, rejections, ..Inventory::default() });
         engine.read(FIRST, reading("r3", &[]));
-        engine.object_seen(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
-        engine.resolved(&gone, &release, Some(good.clone()));
+        engine.observe_object(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
+        engine.record_past_content(&gone, &release, Some(good.clone()));
         let expected = if life == SourceLifecycle::Lives { "wanted" } else { "delete" };
         assert_eq!(judged(&mut engine, FIRST, &gone), expected);
     }

@@ -248,7 +248,7 @@ fn held(list: &str) -> Harness {
 fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     for _ in 0..20 {
         harness.engine.advance(harness.now);
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         harness.step(&workload("web"));
         harness.keep_ledger();
         if is_done(harness) {
@@ -278,7 +278,7 @@ fn told(harness: &mut Harness, old: u32, new: u32) {
         ReplicaSetFacts { rv: ResourceVersion(u64::from(new)), ..set("new-set", new, 0) },
     ];
     let pods = WorkloadPods {
-        rv: harness.engine.live(&id).unwrap().rv,
+        rv: harness.engine.informer_object(&id).unwrap().rv,
         newest: Some("new".into()),
         current: None,
         pods: [numbered("old", old), numbered("new", new)].concat().into(),
@@ -291,7 +291,7 @@ fn told(harness: &mut Harness, old: u32, new: u32) {
 }
 
 fn due(harness: &mut Harness) -> Vec<String> {
-    let due = harness.engine.to_rescale(harness.now);
+    let due = harness.engine.scale_requests(harness.now);
     due.iter().map(|one| format!("{} {} to {} at {}", one.name, one.from, one.to, one.rv)).collect()
 }
 
@@ -300,7 +300,7 @@ fn answer(harness: &mut Harness, answer: &ScaleResult) {
     let (name, aim) = ("old-set".into(), ScalePurpose::Give);
     let (uid, rv) = (Uid("old-set".into()), ResourceVersion(1));
     let due = ScaleRequest { of: id, name, uid, rv, from: 0, to: 0, step: 1, aim };
-    harness.engine.rescaled(&due, answer, harness.now);
+    harness.engine.record_scale(&due, answer, harness.now);
 }
 
 const HUNDRED: RolloutNumbers =
@@ -319,7 +319,7 @@ const EMPTY: RolloutNumbers = RolloutNumbers {
 };
 
 fn reason(harness: &mut Harness) -> String {
-    harness.engine.to_rescale(harness.now);
+    harness.engine.scale_requests(harness.now);
     harness.decide(&workload("web")).reason.map(|reason| reason.to_string()).unwrap_or_default()
 }
 
@@ -337,10 +337,10 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
     answer(&mut harness, &ScaleResult::Done);
     told(&mut harness, 100, 9);
     assert_eq!(due(&mut harness), [""; 0], "one after another");
-    harness.now = harness.engine.due(harness.now).unwrap();
+    harness.now = harness.engine.next_due(harness.now).unwrap();
     assert_eq!(due(&mut harness), ["new-set 9 to 1 at 9"]);
-    let words = "a scale gave the new template pods beyond its step: they are taken back as pods of the old \
-                 template are available instead";
+    let words = "scaling gave the new template more pods than its step allows: they are removed as old pods \
+                 become available";
     assert_eq!(reason(&mut harness), words);
     answer(&mut harness, &ScaleResult::Done);
     told(&mut harness, 100, 1);
@@ -348,7 +348,7 @@ fn what_a_scale_gave_is_taken_back_by_one_write_at_a_time_and_told() {
     assert_eq!(due(&mut harness), [""; 0]);
     assert_eq!(reason(&mut harness), "");
     assert!(
-        harness.engine.due(harness.now).is_none_or(|due| due > harness.now),
+        harness.engine.next_due(harness.now).is_none_or(|due| due > harness.now),
         "it does not turn in circles"
     );
 }
@@ -367,8 +367,7 @@ fn a_right_that_is_missing_is_told_and_tried_again_at_ever_longer_intervals() {
         harness.pass_time(Duration::from_millis(500));
     }
     assert!((8..16).contains(&tries), "{tries}");
-    let words =
-        "a scale gave the new template pods beyond its step: they cannot be taken back: the user may not";
+    let words = "scaling gave the new template more pods than its step allows: they cannot be removed: the user may not";
     assert_eq!(reason(&mut harness), words);
 }
 
@@ -379,7 +378,7 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     told(&mut harness, 92, 9);
     let paused = harness.world.things[&workload("web")].clone();
     let asked = ObjectIntents::parse(None, Some("now"), None);
-    harness.engine.object_seen(
+    harness.engine.observe_object(
         &workload("web"),
         LiveObject { asked, ..super::world::World::live(&workload("web"), &paused) },
     );

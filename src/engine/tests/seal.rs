@@ -63,8 +63,8 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
     }
     assert_eq!(RolloutLedger::parse(&texts[0], &seals).unwrap(), ledger());
     assert_eq!(parse_rejections(&texts[1], &seals), rejections());
-    assert_eq!(RolloutLedger::sealing(&texts[0], &seals).unwrap(), SealStatus::Fine);
-    assert_eq!(rejections_sealing(&texts[1], &seals), SealStatus::Fine);
+    assert_eq!(RolloutLedger::seal_status(&texts[0], &seals).unwrap(), SealStatus::Fine);
+    assert_eq!(rejections_seal_status(&texts[1], &seals), SealStatus::Fine);
     // Without a key it is not written at all.
     assert_eq!(ledger().text(&HashSeals::default()), None);
     assert_eq!(rejections_text(&rejections(), &HashSeals::default()), None);
@@ -112,11 +112,11 @@ fn what_an_older_version_wrote_is_read_and_sealed() {
     let older = plain(ledger().text(&seals(&[1])).unwrap());
     for seals in [HashSeals::default(), seals(&[2])] {
         assert_eq!(RolloutLedger::parse(&older, &seals).unwrap(), ledger());
-        assert_eq!(RolloutLedger::sealing(&older, &seals).unwrap(), SealStatus::Stale);
+        assert_eq!(RolloutLedger::seal_status(&older, &seals).unwrap(), SealStatus::Stale);
     }
     let older = plain(rejections_text(&rejections(), &seals(&[1])).unwrap());
     assert_eq!(parse_rejections(&older, &HashSeals::default()), rejections());
-    assert_eq!(rejections_sealing(&older, &HashSeals::default()), SealStatus::Stale);
+    assert_eq!(rejections_seal_status(&older, &HashSeals::default()), SealStatus::Stale);
 }
 
 #[test]
@@ -137,17 +137,17 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         assert!(member.is_unreadable());
         assert_eq!(member.good, LastGood::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
-        let held = read.held_where_unreadable();
+        let held = read.hold_if_unreadable();
         let cause =
             "it failed; what is recorded of Secret shop/password is sealed by a key that is not known here";
         assert_eq!((held.way, &*held.cause), (RejectionAction::Hold, cause));
-        assert_eq!(held.clone().held_where_unreadable(), held);
+        assert_eq!(held.clone().hold_if_unreadable(), held);
         // It can be written by whoever cannot read it.
         let again = rejections_text(std::slice::from_ref(&held), &other).unwrap();
         assert_eq!(parse_rejections(&again, &other), [held]);
     }
     let whole = parse_rejections(&text, &seals(&[1])).remove(0);
-    assert_eq!(whole.clone().held_where_unreadable(), whole);
+    assert_eq!(whole.clone().hold_if_unreadable(), whole);
 }
 
 fn web(content: u32) -> SharedDesired {
@@ -189,12 +189,12 @@ fn what_is_released_with_a_secret_waits_for_the_key() {
     assert!(harness.engine.needs_key() && harness.engine.is_reading_data());
     let reasons = |harness: &mut Harness| [secret(), workload("web")].map(|id| harness.decide(&id).reason);
     assert!(matches!(reasons(&mut harness), [Some(Reason::Reading(_)), Some(Reason::Reading(_))]));
-    harness.engine.config_key(ReadState::Unreadable("forbidden".into()));
+    harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     harness.settle();
     let why = Some(Reason::Sealed("forbidden".into()));
     assert_eq!(reasons(&mut harness), [why.clone(), why]);
     assert!(!harness.engine.is_reading_data());
-    harness.engine.config_key(ReadState::Value(key(1)));
+    harness.engine.set_config_key(ReadState::Value(key(1)));
     harness.settle();
     assert_shows(&harness, [2, 2, 2]);
 }
@@ -204,13 +204,13 @@ fn nothing_begins_while_the_budget_object_is_locked() {
     let mut harness = at_rest();
     harness.engine = harness.fresh(3);
     harness.engine.lock_ledger();
-    harness.engine.config_key(ReadState::Unreadable("forbidden".into()));
+    harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     harness.read(reading("r2", &files(2)));
     harness.settle();
     assert_shows(&harness, [1, 1, 1]);
     assert_eq!(harness.decide(&workload("alone")).reason, Some(Reason::Sealed("forbidden".into())));
-    harness.engine.config_key(ReadState::Value(key(1)));
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_config_key(ReadState::Value(key(1)));
+    harness.engine.set_ledger(harness.world.ledger.clone());
     harness.settle();
     assert_shows(&harness, [2, 2, 2]);
 }
@@ -220,7 +220,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     let mut harness = at_rest();
     let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     let mut engine = Engine::new(budget(3));
-    engine.release_key(ReadState::Value(super::harness::release_key()));
+    engine.set_release_key(ReadState::Value(super::harness::release_key()));
     engine.add_source(SourceState::new(
         "test",
         super::world::SET,
@@ -230,14 +230,14 @@ fn an_inventory_that_is_locked_is_not_read() {
     ));
     engine.lock_inventory(FIRST);
     assert!(engine.needs_key());
-    engine.config_key(ReadState::Unreadable("forbidden".into()));
+    engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     let desired = desired(&secret(), 1, "secret");
-    engine.served(desired.gvk.clone(), KindAvailability::Yes);
+    engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Yes);
     engine.list_complete(&secret().group_kind());
     engine.read(FIRST, reading("r1", &[("secret", Some(desired))]));
-    engine.looked_up(&secret(), LiveLookup::Absent);
+    engine.record_lookup(&secret(), LiveLookup::Absent);
     assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
-    engine.inventory(FIRST, inventory);
+    engine.set_inventory(FIRST, inventory);
     assert!(matches!(engine.decide(&secret(), harness.now).action, Action::Apply(_)));
     harness.settle();
 }
@@ -246,7 +246,7 @@ fn an_inventory_that_is_locked_is_not_read() {
 fn an_inventory_that_is_locked_later_counts_no_more() {
     let mut harness = at_rest();
     let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
-    harness.engine.config_key(ReadState::Unreadable("forbidden".into()));
+    harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     harness.engine.lock_inventory(FIRST);
     harness.read(reading("r2", &files(2)));
     harness.settle();
@@ -255,8 +255,8 @@ fn an_inventory_that_is_locked_later_counts_no_more() {
     harness.read(reading("r3", &[("alone", None)]));
     harness.settle();
     assert_shows(&harness, [1, 1, 1]);
-    harness.engine.config_key(ReadState::Value(key(1)));
-    harness.engine.inventory(FIRST, inventory);
+    harness.engine.set_config_key(ReadState::Value(key(1)));
+    harness.engine.set_inventory(FIRST, inventory);
     harness.read(reading("r4", &files(4)));
     harness.settle();
     assert_shows(&harness, [4, 4, 4]);
@@ -266,7 +266,7 @@ fn an_inventory_that_is_locked_later_counts_no_more() {
 /// under another key.
 fn another_key(point: usize) -> Harness {
     let mut harness = at_rest();
-    harness.engine.config_key(ReadState::Value(key(1)));
+    harness.engine.set_config_key(ReadState::Value(key(1)));
     harness.world.bad.insert(web(2).hash);
     harness.read(reading("r2", &files(2)));
     for _ in 0..point {
@@ -275,9 +275,9 @@ fn another_key(point: usize) -> Harness {
     let (old, new) = (seals(&[1]), seals(&[2]));
     harness.world.ledger = RolloutLedger::parse(&harness.world.ledger.text(&old).unwrap(), &new).unwrap();
     let rejected = parse_rejections(&rejections_text(&harness.world.rejections, &old).unwrap(), &new);
-    harness.world.rejections = rejected.into_iter().map(Rejection::held_where_unreadable).collect();
+    harness.world.rejections = rejected.into_iter().map(Rejection::hold_if_unreadable).collect();
     harness.engine = harness.fresh(3);
-    harness.engine.config_key(ReadState::Value(key(2)));
+    harness.engine.set_config_key(ReadState::Value(key(2)));
     harness.read(reading("r2", &files(2)));
     harness.settle();
     harness

@@ -71,7 +71,7 @@ pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> BudgetTally {
 pub(super) fn tell(harness: &mut Harness, tally: BudgetTally) {
     harness.world.ledger.tallies.retain(|known| known.applyset != tally.applyset);
     harness.world.ledger.tallies.push(tally);
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
 }
 
 pub(super) fn reason(harness: &mut Harness, name: &str) -> String {
@@ -97,7 +97,7 @@ fn pods_that_are_unavailable_count_whoever_serves_them() {
         assert!(!harness.world.log.is_empty(), "it waits for nobody");
     };
     let short = |away: u32, most: u32| {
-        format!("{away} of {most} pods that may be unavailable are, and it takes down 1 more")
+        format!("{away} of at most {most} pods are unavailable, and this one takes down 1 more")
     };
     let sick =
         |pods: u32| format!("{pods} pods of Deployment elsewhere/api of source theirs are unavailable");
@@ -125,16 +125,16 @@ fn what_a_claim_stands_for_is_not_counted_twice() {
 fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     let mut harness = at_rest(&["web", "api"], &budget("100%", 100));
     harness.world.ledger = RolloutLedger { begun: harness.world.ledger.begun, ..RolloutLedger::default() };
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     let mut telling = QueuePublication::default();
     let told = |ledger: &RolloutLedger| {
         let ours = ledger.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
         (ours.pods, ours.away.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>())
     };
-    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None);
-    harness.pass_time(EVERY);
+    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
+    harness.pass_time(PUBLICATION_INTERVAL);
     assert_eq!(
-        telling.ledger(&mut harness.engine, harness.now),
+        telling.next_ledger(&mut harness.engine, harness.now),
         None,
         "how many there are is no reason for a first write"
     );
@@ -151,17 +151,17 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
         });
         harness.world.announce(&workload("api"));
         harness.deliver(usize::MAX);
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
     };
     sick(&mut harness, 1);
-    harness.pass_time(EVERY);
-    let ledger = telling.ledger(&mut harness.engine, harness.now).expect("what is unavailable is told");
+    harness.pass_time(PUBLICATION_INTERVAL);
+    let ledger = telling.next_ledger(&mut harness.engine, harness.now).expect("what is unavailable is told");
     assert_eq!(told(&ledger), (6, vec![("api".to_owned(), 2)]));
     harness.world.ledger = ledger.clone();
-    harness.engine.ledger(ledger);
-    harness.engine.settle();
-    harness.pass_time(EVERY);
-    assert_eq!(telling.ledger(&mut harness.engine, harness.now), None, "it is told already");
+    harness.engine.set_ledger(ledger);
+    harness.engine.reevaluate_prunes();
+    harness.pass_time(PUBLICATION_INTERVAL);
+    assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it is told already");
     // The claim and these numbers are one write.
     sick(&mut harness, 2);
     harness.read(reading("r2", &files(&["web", "api"], 2)));
@@ -183,12 +183,12 @@ fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
     };
     harness.world.ledger.tallies = vec![told];
     for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
-        harness.engine.informer(&kind, KindState::Syncing);
+        harness.engine.set_informer_state(&kind, KindState::Syncing);
     }
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     assert_eq!(harness.engine.usage().unavailable, (2, 2));
     for kind in ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse) {
-        harness.engine.informer(&kind, KindState::Synced);
+        harness.engine.set_informer_state(&kind, KindState::Synced);
     }
     assert_eq!(harness.engine.usage().unavailable, (0, 2), "they are seen now, and this one is gone");
 }
@@ -203,7 +203,7 @@ fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
     harness.settle();
     assert_eq!(harness.engine.foreign_workloads(), [elsewhere("api")]);
     assert!(harness.engine.waits_for_others());
-    let mut live = harness.engine.shown(&workload("web")).cloned().unwrap();
+    let mut live = harness.engine.live_object(&workload("web")).cloned().unwrap();
     let mut seen = |harness: &mut Harness, available: u32, expected: u32| {
         live.rolling = Some(RolloutNumbers {
             replicas: 9,
@@ -211,7 +211,7 @@ fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
             phase: RolloutPhase::Recovering,
             ..RolloutNumbers::default()
         });
-        harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
+        harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
         assert_eq!(harness.engine.usage().unavailable.0, expected, "{available}");
     };
     seen(&mut harness, 0, 2);
@@ -219,7 +219,7 @@ fn a_look_can_only_lower_what_others_have_told_and_soon_counts_no_more() {
     harness.pass_time(Duration::from_secs(10));
     harness.engine.advance(harness.now);
     assert_eq!(harness.engine.usage().unavailable.0, 2, "it was seen too long ago");
-    harness.engine.other_seen(&elsewhere("api"), None, harness.now);
+    harness.engine.observe_foreign_workload(&elsewhere("api"), None, harness.now);
     harness.settle();
     assert_eq!(harness.world.log.len(), 1);
 }
@@ -238,7 +238,7 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole
         let looks = harness.engine.foreign_workloads();
         assert!(looks.iter().any(|id| !seen.contains(id)), "each comes in its turn");
         for id in looks {
-            harness.engine.other_seen(&id, None, harness.now);
+            harness.engine.observe_foreign_workload(&id, None, harness.now);
             seen.insert(id);
         }
         harness.pass_time(Duration::from_secs(3));
@@ -278,10 +278,10 @@ fn starts_of_other_processes_count_and_are_kept() {
         at: jiff::Timestamp::UNIX_EPOCH + harness.now.duration_since(harness.epoch),
     };
     harness.world.ledger.starts = vec![start("a"), start("b")];
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.settle();
-    assert_eq!(reason(&mut harness, "web"), "2 rollouts have begun in this minute");
+    assert_eq!(reason(&mut harness, "web"), "2 rollouts have started in the last minute");
     harness.pass_time(Duration::from_mins(1));
     harness.settle();
     assert_eq!(harness.world.log.len(), 1);
@@ -291,7 +291,7 @@ fn starts_of_other_processes_count_and_are_kept() {
 #[test]
 fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
     let mut harness = at_rest(&["a", "b"], &Budget { soak: Duration::from_mins(1), ..budget("100%", 100) });
-    harness.engine.claim_as("one");
+    harness.engine.set_holder("one");
     harness.read(reading("r2", &files(&["a", "b"], 2)));
     for name in ["a", "b"] {
         harness.step(&workload(name));
@@ -318,20 +318,20 @@ fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
 #[test]
 fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
     // The time for which its workload must rest: left in good order, or not.
-    for (left, rest) in [(true, Duration::from_secs(10)), (false, SPENT)] {
+    for (left, rest) in [(true, Duration::from_secs(10)), (false, ABANDONED_CLAIM_AGE)] {
         let mut harness = at_rest(
             &["web"],
             &Budget { soak: Duration::from_secs(10), max_workloads: 1, ..budget("100%", 100) },
         );
         let claim = RolloutClaim { left, ..theirs(1) };
         harness.world.ledger.claims.insert(elsewhere("api"), claim);
-        harness.engine.ledger(harness.world.ledger.clone());
+        harness.engine.set_ledger(harness.world.ledger.clone());
         harness.read(reading("r2", &files(&["web"], 2)));
         harness.settle();
         for (passed, expected) in
             [(Duration::ZERO, 0), (rest.saturating_sub(Duration::from_secs(1)), 0), (rest, 1)]
         {
-            harness.engine.other_seen(&elsewhere("api"), None, harness.now + passed);
+            harness.engine.observe_foreign_workload(&elsewhere("api"), None, harness.now + passed);
             harness.settle();
             assert_eq!(harness.world.log.len(), expected, "{left} after {passed:?}");
         }
@@ -344,7 +344,7 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
 fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     let mut harness = at_rest(&["web"], &budget("2", 100));
     harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
-    harness.engine.ledger(harness.world.ledger.clone());
+    harness.engine.set_ledger(harness.world.ledger.clone());
     harness.read(reading("r2", &files(&["web"], 2)));
     let stuck = RolloutNumbers {
         phase: RolloutPhase::Replacing,
@@ -354,22 +354,22 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
         available: 1,
         ..RolloutNumbers::default()
     };
-    let mut live = harness.engine.live(&workload("web")).unwrap().clone();
+    let mut live = harness.engine.informer_object(&workload("web")).unwrap().clone();
     live.rolling = Some(stuck);
-    harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
+    harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
     harness.pass_time(Duration::from_hours(1));
     harness.engine.advance(harness.now);
-    harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
+    harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
     assert_eq!((harness.engine.usage().workloads.0, harness.engine.usage().unavailable), (0, (2, 2)));
     harness.settle();
     assert_eq!(harness.world.log, []);
     // Somebody mends it: it goes on, and comes to rest.
     let phase = RolloutPhase::Settled;
     live.rolling = Some(RolloutNumbers { phase, updated: 3, ready: 3, available: 3, ..stuck });
-    for rest in [Duration::ZERO, SPENT] {
+    for rest in [Duration::ZERO, ABANDONED_CLAIM_AGE] {
         harness.pass_time(rest);
         harness.engine.advance(harness.now);
-        harness.engine.other_seen(&elsewhere("api"), Some(&live), harness.now);
+        harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
     }
     harness.settle();
     assert_ne!(harness.world.log, []);

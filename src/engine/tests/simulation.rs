@@ -16,9 +16,9 @@ use crate::object::ObjectId;
 enum SimulationEvent {
     /// A commit gives an object this content, or takes it away.
     Commit(usize, Option<u32>),
-    /// The newest state cannot be read whole.
+    /// The newest state cannot be read completely.
     Incomplete,
-    /// The newest state was read whole again.
+    /// The newest state was read completely again.
     Complete,
     /// Somebody changes an object.
     Drift(usize),
@@ -72,12 +72,12 @@ struct Simulation {
     defended: BTreeSet<ObjectId>,
 }
 
-const MOST: u32 = 2;
+const MAX_WORKLOADS: u32 = 2;
 
 impl Simulation {
     fn new() -> Self {
         Self {
-            harness: Harness::new(MOST),
+            harness: Harness::new(MAX_WORKLOADS),
             wanted: BTreeMap::new(),
             revision: 0,
             complete: true,
@@ -136,7 +136,7 @@ impl Simulation {
             SimulationEvent::Step(object) => self.step(&all[*object]),
             SimulationEvent::Crash => {
                 self.harness.world.events.clear();
-                self.harness.engine = self.harness.fresh(MOST);
+                self.harness.engine = self.harness.fresh(MAX_WORKLOADS);
                 self.read_all();
             }
             SimulationEvent::Lose => self.harness.world.events.clear(),
@@ -161,7 +161,7 @@ impl Simulation {
             self.harness.engine.list_started(&kind);
             for (id, thing) in &self.harness.world.things {
                 if id.group_kind() == kind && thing.labelled {
-                    self.harness.engine.object_seen(id, super::world::World::live(id, thing));
+                    self.harness.engine.observe_object(id, super::world::World::live(id, thing));
                 }
             }
             self.harness.engine.list_complete(&kind);
@@ -183,7 +183,10 @@ impl Simulation {
                 Action::Apply(apply) => {
                     assert!(self.complete || self.defended.contains(id) || existed, "{id} was made on doubt");
                     let begins = wrote.contains(&AuditEntry::Changed(id.clone())) && self.rolling() > rolling;
-                    assert!(!begins || self.rolling() <= MOST as usize, "{apply:?} exceeds the budget");
+                    assert!(
+                        !begins || self.rolling() <= MAX_WORKLOADS as usize,
+                        "{apply:?} exceeds the budget"
+                    );
                 }
                 _ => {}
             }

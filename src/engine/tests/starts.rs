@@ -11,7 +11,7 @@ use crate::object::{GroupKind, ObjectId};
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// As many as are kept.
-const MOST: usize = 600;
+const MAX_KEPT_STARTS: usize = 600;
 
 fn web(name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), name)
@@ -113,7 +113,7 @@ fn what_is_written_is_of_now_and_bounded() {
     let told: Vec<_> = one.starts.iter().map(|start| (start.id.name(), start.at.as_millisecond())).collect();
     let expected = [("kept", 881_000), ("new", 1_000_000), ("web", 5_000_000), ("web", 5_000_001)];
     assert_eq!(told, expected);
-    let mut many = ledger(&vec![start("web", 1000); MOST]);
+    let mut many = ledger(&vec![start("web", 1000); MAX_KEPT_STARTS]);
     starts.write(&mut many, vec![(web("new"), "a-v1".into())]);
-    assert_eq!(many.starts.len(), MOST);
+    assert_eq!(many.starts.len(), MAX_KEPT_STARTS);
 }

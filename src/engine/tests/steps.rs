@@ -4,8 +4,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::engine::{
-    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps, misused,
-    misused_steps, next,
+    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, StepRequirement, Steps,
+    check_annotations, check_steps, next,
 };
 use crate::object::{GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
 
@@ -31,7 +31,7 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
         body: Arc::new(body),
         origin: ManifestOrigin { file: "a.yaml".into(), line: 3, column: 1 },
     };
-    let found = misused_steps(&object);
+    let found = check_steps(&object);
     let told: Vec<String> =
         found.iter().map(|found| format!("{}: {}", found.severity, found.message)).collect();
     assert_eq!(told, expected, "{kind} {annotations} {spec}");
@@ -39,7 +39,7 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
     let asked = annotations.get("rhumb.dev/steps").is_some();
     assert_eq!(works, asked && !expected.iter().any(|text| !text.contains("stands still")), "{annotations}");
     // Through the one function that everything calls, and known to it.
-    let mut all = misused(&object);
+    let mut all = check_annotations(&object);
     // Findings about words that have no effect yet are another matter.
     all.retain(|found| found.code == "steps");
     assert_eq!(all, found);

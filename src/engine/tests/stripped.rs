@@ -14,13 +14,13 @@ fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
             harness.step(&id);
         }
         let action = harness.decide(&id).action;
-        harness.engine.dispatched(&id, &action);
+        harness.engine.note_dispatch(&id, &action);
         assert!(matches!(harness.world.perform(&id, &action), ActionResult::Applied(_)));
         let live = LiveObject { owner, ..World::live(&id, &harness.world.things[&id]) };
         harness.engine.outcome(&id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
         // No watch by label shows it.
         harness.world.events.clear();
-        harness.pass_time(ECHO);
+        harness.pass_time(WRITE_ECHO_TIMEOUT);
         for _ in 0..3 {
             let decision = harness.decide(&id);
             let reason = decision.reason.clone().expect("it is told");

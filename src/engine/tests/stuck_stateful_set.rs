@@ -21,8 +21,8 @@ fn at_rest() -> Harness {
     let kind = db().group_kind();
     let mut inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     inventory.kinds.insert(kind.clone());
-    harness.engine.inventory(FIRST, inventory);
-    harness.engine.served(gvk(&db()), KindAvailability::Yes);
+    harness.engine.set_inventory(FIRST, inventory);
+    harness.engine.set_kind_availability(gvk(&db()), KindAvailability::Yes);
     harness.engine.list_started(&kind);
     harness.engine.list_complete(&kind);
     commit(&mut harness, 1);
@@ -43,7 +43,7 @@ fn begin(harness: &mut Harness, content: u32) {
         if shows(harness) == Some(wanted) {
             break;
         }
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         harness.step(&db());
         harness.keep_ledger();
     }
@@ -58,7 +58,7 @@ fn told(harness: &mut Harness, revision: &str, newest: &str) {
         ready: if ordinal == 2 { Readiness::NotReady } else { Readiness::Ready },
         ..pod(&format!("db-{ordinal}"), if ordinal == 2 { revision } else { "r1" })
     };
-    let rv = harness.engine.live(&db()).unwrap().rv;
+    let rv = harness.engine.informer_object(&db()).unwrap().rv;
     let pods = WorkloadPods {
         rv,
         current: None,
@@ -73,7 +73,7 @@ fn told(harness: &mut Harness, revision: &str, newest: &str) {
 }
 
 fn freed(harness: &mut Harness) -> Vec<String> {
-    harness.engine.to_free(harness.now).iter().map(|pod| pod.name.to_string()).collect()
+    harness.engine.stuck_pods(harness.now).iter().map(|pod| pod.name.to_string()).collect()
 }
 
 #[test]
@@ -112,15 +112,15 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
         let mut harness = at_rest();
         begin(&mut harness, 2);
         begin(&mut harness, 3);
-        let mut live = harness.engine.live(&db()).unwrap().clone();
+        let mut live = harness.engine.informer_object(&db()).unwrap().clone();
         live.rv = ResourceVersion(live.rv.0 + 1);
         live.rolling.as_mut().unwrap().partition = partition;
         let rv = live.rv;
-        harness.engine.object_seen(&db(), live);
+        harness.engine.observe_object(&db(), live);
         let pod = |ordinal: u32| PodFacts {
             uid: Uid(format!("{ordinal}").into()),
             ready: if ordinal == 1 { Readiness::NotReady } else { Readiness::Ready },
-            new_restarts: if ordinal == 1 { RESTARTS } else { 0 },
+            new_restarts: if ordinal == 1 { MAX_CONTAINER_RESTARTS } else { 0 },
             ..pod(&format!("db-{ordinal}"), if ordinal == 1 { revision } else { "r1" })
         };
         let pods = WorkloadPods {

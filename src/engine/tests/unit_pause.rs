@@ -27,13 +27,13 @@ fn pause(harness: &mut Harness, paused: Option<&ObjectId>, token: Option<&str>) 
         let known = harness.engine.source(FIRST).inventory.clone().unwrap();
         let paused = token.and_then(PauseIntent::parse);
         harness.world.paused.clone_from(&paused);
-        return harness.engine.inventory(FIRST, Inventory { paused, ..known });
+        return harness.engine.set_inventory(FIRST, Inventory { paused, ..known });
     };
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();
     (thing.rv, thing.asked) = (rv, ObjectIntents::parse(None, token, None));
     let live = World::live(id, thing);
-    harness.engine.object_seen(id, live);
+    harness.engine.observe_object(id, live);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn whenever_somebody_pauses_a_unit_is_released_whole_or_not_at_all() {
             harness.settle();
             let [first, second] = contents(&harness);
             assert_eq!(first, second, "{paused:?}, {point}: {:#?}", harness.world.log);
-            assert!(harness.engine.in_flight().is_empty(), "{paused:?}, {point}");
+            assert!(harness.engine.workloads_in_flight().is_empty(), "{paused:?}, {point}");
             seen[usize::from(first)] = true;
             pause(&mut harness, paused, None);
             harness.settle();

@@ -68,7 +68,7 @@ fn where_nobody_knows_what_one_of_a_unit_was_before_all_of_it_stays() {
             harness.read(reading("r2", &files(2)));
             harness.engine.rollouts.window = 4;
             harness.settle();
-            let why = format!("; it cannot go back, as nobody knows what {unknown} was before");
+            let why = format!("; it cannot go back, as the earlier content of {unknown} is not known");
             assert_held(&mut harness, &ids(), files, ["revision r2 failed: Deployment shop/zone: ", &why]);
         }
     }
@@ -133,7 +133,7 @@ fn what_is_being_written_is_waited_for() {
         } else {
             match harness.decide(&zone) {
                 Decision { action: action @ Action::Apply(_), .. } => {
-                    harness.engine.dispatched(&zone, &action);
+                    harness.engine.note_dispatch(&zone, &action);
                     sent = Some(action);
                 }
                 other => drop(harness.act(&zone, other)),
@@ -141,7 +141,7 @@ fn what_is_being_written_is_waited_for() {
         }
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.reevaluate_prunes();
         for id in harness.engine.take_dirty().into_iter().filter(|id| *id != zone) {
             harness.step(&id);
         }

@@ -45,7 +45,7 @@ fn unhealthy(id: &ObjectId, thing: &super::world::WorldObject) -> LiveObject {
 fn apply_unhealthily(harness: &mut Harness, id: &ObjectId) {
     let action = harness.decide(id).action;
     assert!(matches!(action, Action::Apply(_)), "{action:?}");
-    harness.engine.dispatched(id, &action);
+    harness.engine.note_dispatch(id, &action);
     assert!(matches!(harness.world.perform(id, &action), ActionResult::Applied(_)));
     let live = unhealthy(id, &harness.world.things[id]);
     harness.engine.outcome(id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
@@ -77,7 +77,7 @@ fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_be
             rv: ResourceVersion(harness.world.things[&first].rv - 1),
             ..World::live(&first, &harness.world.things[&first])
         };
-        harness.engine.object_seen(&first, old);
+        harness.engine.observe_object(&first, old);
         drain(&mut harness);
         assert_eq!(harness.world.log, [], "{order}");
         let rv = harness.world.tick();
@@ -115,7 +115,7 @@ fn a_wave_goes_on_when_its_last_open_object_is_taken_out_or_a_newer_revision_lea
     harness.read(reading("r1", &[("first", Some(wave(&first, 0))), ("second", Some(wave(&second, 1)))]));
     harness.step(&first);
     apply_unhealthily(&mut harness, &first);
-    harness.engine.object_seen(&first, unhealthy(&first, &harness.world.things[&first]));
+    harness.engine.observe_object(&first, unhealthy(&first, &harness.world.things[&first]));
     harness.world.events.clear();
     drain(&mut harness);
     assert!(reason(&mut harness, &second).contains("wave 0 is not finished"));
@@ -152,8 +152,8 @@ fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
         harness.now,
     );
     drain(&mut harness);
-    assert_eq!(reason(&mut harness, &a), "our own last write has not come back yet");
-    harness.pass_time(ECHO);
+    assert_eq!(reason(&mut harness, &a), "waiting for the watch to show rhumb's last write");
+    harness.pass_time(WRITE_ECHO_TIMEOUT);
     harness.engine.mark(&a);
     harness.settle();
     assert_eq!(harness.world.log.len(), 2, "{:?}", harness.world.log);
@@ -177,11 +177,11 @@ fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone
         reason(&mut harness, &a)
     );
     harness.world.events.clear();
-    harness.pass_time(ECHO);
+    harness.pass_time(WRITE_ECHO_TIMEOUT);
     harness.engine.mark(&a);
     harness.settle();
     assert!(harness.world.things.contains_key(&a));
-    assert_eq!(harness.engine.in_flight(), [].into());
+    assert_eq!(harness.engine.workloads_in_flight(), [].into());
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     harness.world.log.clear();
     harness.read(reading("r2", &files(2)));
     let action = harness.decide(&a).action;
-    harness.engine.dispatched(&a, &action);
+    harness.engine.note_dispatch(&a, &action);
     harness.world.perform(&a, &action);
     let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
     harness.engine.outcome(&a, &action, ActionResult::Failed(lost), harness.now);
@@ -216,7 +216,7 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
     harness.world.log.clear();
     harness.read(reading("r2", &files(2)));
     let action = harness.decide(&a).action;
-    harness.engine.dispatched(&a, &action);
+    harness.engine.note_dispatch(&a, &action);
     let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
     harness.engine.outcome(&a, &action, ActionResult::Failed(lost), harness.now);
     harness.pass_time(Duration::from_secs(1));
@@ -228,18 +228,19 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
 #[test]
 fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_known() {
     let a = workload("a");
-    let wanted = with(&a, 1, |wanted| wanted.ceded = Some(crate::object::ContentHash::of_bytes(b"without")));
+    let wanted =
+        with(&a, 1, |wanted| wanted.ceded = Some(crate::object::ContentHash::hash_bytes(b"without")));
     let mut harness = Harness::new(3);
     let thing = WorldObject::settled(wanted.ceded.unwrap(), "r1", 1);
     harness.read(reading("r1", &[("a", Some(wanted))]));
-    harness.engine.object_seen(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
+    harness.engine.observe_object(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
     (harness.world.clock, _) = (1, harness.world.things.insert(a.clone(), thing));
     drain(&mut harness);
     assert_eq!(harness.world.log, []);
-    harness.engine.autoscaled(HashSet::from([a.clone()]));
+    harness.engine.set_autoscaled(HashSet::from([a.clone()]));
     drain(&mut harness);
     assert_eq!(harness.world.log, []);
-    harness.engine.autoscaled(HashSet::new());
+    harness.engine.set_autoscaled(HashSet::new());
     drain(&mut harness);
     assert_eq!(harness.world.log, [AuditEntry::Changed(a)], "no autoscaler: the manifest's count");
 }
@@ -257,7 +258,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
         owner: ObjectOwner::Ours(super::world::SET.into()),
         ..World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", rv))
     };
-    harness.engine.object_seen(&a, stripped(5));
+    harness.engine.observe_object(&a, stripped(5));
     let mut sent = 0;
     for _ in 0..20 {
         for id in harness.engine.take_dirty() {
@@ -287,12 +288,12 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         let web = workload("web");
         let mut harness = Harness::new(3);
         let kind = claim.group_kind();
-        harness.engine.served(super::world::gvk(&claim), KindAvailability::Yes);
+        harness.engine.set_kind_availability(super::world::gvk(&claim), KindAvailability::Yes);
         harness.engine.list_complete(&kind);
         let kinds = [kind, web.group_kind()].into();
         harness
             .engine
-            .inventory(FIRST, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
+            .set_inventory(FIRST, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
         let web_wanted = with(&web, 1, |wanted| match order {
             "wave" => wanted.wave = 1,
             _ => wanted.after = [claim.clone()].into(),
@@ -300,7 +301,7 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         harness.read(reading("r1", &[("disk", Some(desired(&claim, 1, "disk"))), ("web", Some(web_wanted))]));
         drain(&mut harness);
         let live = LiveObject { health: waits.clone(), ..World::live(&claim, &harness.world.things[&claim]) };
-        harness.engine.object_seen(&claim, LiveObject { rv: ResourceVersion(live.rv.0 + 1), ..live });
+        harness.engine.observe_object(&claim, LiveObject { rv: ResourceVersion(live.rv.0 + 1), ..live });
         drain(&mut harness);
         assert!(harness.world.things.contains_key(&web), "{order}: {}", reason(&mut harness, &web));
     }

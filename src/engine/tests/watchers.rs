@@ -21,32 +21,32 @@ struct TwoWatchers {
 impl TwoWatchers {
     fn new() -> Self {
         let (mut engine, now) = (Engine::new(super::world::budget(3)), Instant::now());
-        engine.release_key(ReadState::Value(release_key()));
-        engine.ledger(RolloutLedger::default());
-        let watchers = [OWN, engine.add_watcher(None)];
+        engine.set_release_key(ReadState::Value(release_key()));
+        engine.set_ledger(RolloutLedger::default());
+        let watchers = [OWN_WATCHER, engine.add_watcher(None)];
         for (watcher, set) in watchers.into_iter().zip([SET, OTHER]) {
             let radius = BlastRadius { count: 100, percent: 100 };
             let mut source = SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
             source.watcher = watcher;
             let source = engine.add_source(source);
-            engine.inventory(source, Inventory { kinds: [maps()].into(), ..Inventory::default() });
+            engine.set_inventory(source, Inventory { kinds: [maps()].into(), ..Inventory::default() });
         }
-        engine.served(crate::object::Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
+        engine.set_kind_availability(crate::object::Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
         Self { engine, watchers, now }
     }
 
     fn list(&mut self, source: SourceId, shown: &[(&ObjectId, LiveObject)]) {
-        let listing = WatchScope::whole(self.watchers[source.position()], &maps());
+        let listing = WatchScope::whole_cluster(self.watchers[source.position()], &maps());
         self.engine.list_started(&listing);
         for (id, live) in shown {
-            self.engine.seen_by(listing.watcher, id, live.clone());
+            self.engine.observe_object_by(listing.watcher, id, live.clone());
         }
         self.engine.list_complete(&listing);
     }
 
     fn blind(&mut self, source: SourceId) {
-        let listing = WatchScope::whole(self.watchers[source.position()], &maps());
-        self.engine.informer(&listing, KindState::Blind("denied".into(), ErrorClass::Forbidden));
+        let listing = WatchScope::whole_cluster(self.watchers[source.position()], &maps());
+        self.engine.set_informer_state(&listing, KindState::Blind("denied".into(), ErrorClass::Forbidden));
     }
 
     fn read(&mut self, source: SourceId, revision: &str, names: &[(&str, Option<u32>)]) {
@@ -89,17 +89,17 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
     // Nor does it hold up what the others no longer want.
     two.read(FIRST, "r2", &[("a", Some(1)), ("old", None)]);
-    two.engine.checked(SECOND, two.engine.dropped());
+    two.engine.record_check(SECOND, two.engine.last_drop());
     assert!(matches!(two.decide("old").action, Action::Delete(..)), "{:?}", two.decide("old"));
-    assert_eq!(two.engine.unlisted(FIRST), None);
-    assert!(two.engine.unlisted(SECOND).unwrap().contains("denied"));
+    assert_eq!(two.engine.unlisted_reason(FIRST), None);
+    assert!(two.engine.unlisted_reason(SECOND).unwrap().contains("denied"));
 }
 
 #[test]
 fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
     let mut two = TwoWatchers::new();
     two.list(SECOND, &[]);
-    two.engine.list_started(WatchScope::whole(two.watchers[0], &maps()));
+    two.engine.list_started(WatchScope::whole_cluster(two.watchers[0], &maps()));
     two.read(FIRST, "r1", &[("a", Some(1))]);
     two.read(SECOND, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").reason, Some(Reason::Syncing(maps())));
@@ -113,9 +113,9 @@ fn what_one_list_does_not_show_another_one_may() {
     two.list(FIRST, &[(&a, shown("a", SET, 1))]);
     two.list(SECOND, &[(&b, shown("b", OTHER, 1))]);
     two.list(FIRST, &[(&a, shown("a", SET, 1))]);
-    assert!(two.engine.live(&a).is_some() && two.engine.live(&b).is_some());
+    assert!(two.engine.informer_object(&a).is_some() && two.engine.informer_object(&b).is_some());
     two.list(FIRST, &[]);
-    assert!(two.engine.live(&a).is_none() && two.engine.live(&b).is_some());
+    assert!(two.engine.informer_object(&a).is_none() && two.engine.informer_object(&b).is_some());
 }
 
 /// Our write changes its label. One watch tells that it is gone, another one that it is there, in
@@ -128,26 +128,26 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
         two.list(FIRST, &[(&a, shown("a", SET, 1))]);
         two.list(SECOND, &[]);
         let [first, second] = two.watchers;
-        two.engine.list_started(WatchScope::whole(first, &maps()));
+        two.engine.list_started(WatchScope::whole_cluster(first, &maps()));
         if late {
-            two.engine.seen_by(second, &a, shown("a", OTHER, moved));
-            two.engine.gone_by(first, &a);
+            two.engine.observe_object_by(second, &a, shown("a", OTHER, moved));
+            two.engine.observe_absence_by(first, &a);
         } else {
-            two.engine.gone_by(first, &a);
-            two.engine.seen_by(second, &a, shown("a", OTHER, moved));
+            two.engine.observe_absence_by(first, &a);
+            two.engine.observe_object_by(second, &a, shown("a", OTHER, moved));
         }
         // A list that began before shows it as it was, or not at all.
-        two.engine.seen_by(first, &a, shown("a", SET, 1));
-        two.engine.list_complete(WatchScope::whole(first, &maps()));
-        let live = two.engine.live(&a).unwrap();
+        two.engine.observe_object_by(first, &a, shown("a", SET, 1));
+        two.engine.list_complete(WatchScope::whole_cluster(first, &maps()));
+        let live = two.engine.informer_object(&a).unwrap();
         assert_eq!(
             (&live.owner, live.rv),
             (&ObjectOwner::Ours(OTHER.into()), ResourceVersion(moved)),
             "{late}"
         );
         // The watcher that shows it now is the one that reports its deletion.
-        two.engine.gone_by(second, &a);
-        assert!(two.engine.live(&a).is_none());
+        two.engine.observe_absence_by(second, &a);
+        assert!(two.engine.informer_object(&a).is_none());
     }
 }
 
@@ -158,7 +158,7 @@ fn whose_rights_count_follows_from_who_wants_it_and_else_from_who_has_it() {
     two.list(SECOND, &[(&config("b"), shown("b", OTHER, 1))]);
     two.read(SECOND, "r1", &[("a", Some(2)), ("c", Some(1))]);
     for (name, expected) in [("a", Some(SECOND)), ("b", Some(SECOND)), ("c", Some(SECOND)), ("d", None)] {
-        assert_eq!(two.engine.acting_for(&config(name)), expected, "{name}");
+        assert_eq!(two.engine.acting_source(&config(name)), expected, "{name}");
     }
 }
 
@@ -178,25 +178,25 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
         )
     };
     // A kind that discovery does not list has no namespaces.
-    engine.informer(
-        WatchScope::whole(watcher, &maps()),
+    engine.set_informer_state(
+        WatchScope::whole_cluster(watcher, &maps()),
         KindState::Blind("unlisted".into(), ErrorClass::Source),
     );
     assert_eq!(states(&engine), (false, false, false, false, false));
     for (listing, expected) in
         [("one", (true, false, true, false, false)), ("two", (false, true, true, true, false))]
     {
-        engine.informer(of(listing), KindState::Syncing);
+        engine.set_informer_state(of(listing), KindState::Syncing);
         engine.list_started(of(listing));
         assert!(engine.is_syncing(FIRST, &maps()));
         engine.list_complete(of(listing));
         assert_eq!(states(&engine), expected, "{listing}");
     }
-    engine.informer(of("two"), KindState::Blind("denied".into(), ErrorClass::Forbidden));
+    engine.set_informer_state(of("two"), KindState::Blind("denied".into(), ErrorClass::Forbidden));
     assert_eq!(states(&engine), (false, false, true, false, false));
     // The cluster as a whole is another question, and of kinds without a namespace the only one.
     let nodes = GroupKind::new("", "Node");
-    engine.informer(WatchScope::whole(watcher, &nodes), KindState::Synced);
+    engine.set_informer_state(WatchScope::whole_cluster(watcher, &nodes), KindState::Synced);
     assert!(engine.is_synced(FIRST, &nodes));
 }
 
@@ -216,8 +216,8 @@ fn looking_into_two() -> (Engine, impl Fn(&str) -> WatchScope) {
 fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed() {
     let (mut engine, of) = looking_into_two();
     for (first, second) in [("one", "two"), ("two", "one")] {
-        engine.informer(of(first), KindState::Blind("denied".into(), ErrorClass::Forbidden));
-        engine.informer(of(second), KindState::Syncing);
+        engine.set_informer_state(of(first), KindState::Blind("denied".into(), ErrorClass::Forbidden));
+        engine.set_informer_state(of(second), KindState::Syncing);
         assert!(engine.is_syncing(FIRST, &maps()) && !engine.is_synced(FIRST, &maps()), "{second}");
         engine.list_complete(of(second));
         assert!(!engine.is_syncing(FIRST, &maps()) && !engine.is_synced(FIRST, &maps()), "{first}");
@@ -227,9 +227,9 @@ fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed(
 #[test]
 fn a_kind_that_the_server_does_not_have_is_absent_for_all_who_watch() {
     let (mut engine, _) = looking_into_two();
-    engine.absent(&maps());
+    engine.set_kind_absent(&maps());
     assert!(engine.is_synced(FIRST, &maps()));
-    assert!(engine.is_listed(&WatchScope::whole(OWN, &maps())));
+    assert!(engine.is_listed(&WatchScope::whole_cluster(OWN_WATCHER, &maps())));
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_told() {
         [(0..0, None), (0..1, None), (0..2, Some("namespace three")), (0..4, Some("namespaces four, three"))]
     {
         let namespaces = namespaces[named].iter().cloned().collect();
-        engine.inventory(FIRST, Inventory { namespaces, kinds: [maps()].into(), ..Inventory::default() });
-        let told = engine.unwatched(FIRST);
+        engine.set_inventory(FIRST, Inventory { namespaces, kinds: [maps()].into(), ..Inventory::default() });
+        let told = engine.unwatched_namespaces(FIRST);
         assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
         assert_eq!(engine.has_unwatched(FIRST), expected.is_some());
         assert!(expected.is_none_or(|words| told.unwrap().contains(&format!("{words} is neither"))));

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{PEER_WORDS, WordEffect, misused, waiting_for_themselves};
+use crate::engine::{PEER_WORDS, WordEffect, check_annotations, find_self_waits};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId};
 
 fn object(id: ObjectId, annotations: &Value) -> Object {
@@ -22,7 +22,7 @@ fn told(found: &[Diagnostic]) -> Vec<String> {
 #[test]
 fn words_that_cannot_be_read_hold_their_object_back() {
     fn check(annotations: Value, expected: &[&str]) {
-        assert_eq!(told(&misused(&object(config("a"), &annotations))), expected, "{annotations}");
+        assert_eq!(told(&check_annotations(&object(config("a"), &annotations))), expected, "{annotations}");
     }
     check(json!({"rhumb.dev/wave": "-1", "rhumb.dev/prune": "first", "rhumb.dev/recreate": "true"}), &[]);
     check(
@@ -62,14 +62,14 @@ fn words_that_cannot_be_read_hold_their_object_back() {
     );
 }
 
-const MOMENT: &str = "which asks to run it at one moment of a sync or release, and rhumb has no such moments";
+const MOMENT: &str = "which asks to run it as a hook, and rhumb runs no hooks";
 
 #[test]
 fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
     fn check(map: &str, key: &str, value: &str, expected: &[&str]) {
         let mut object = object(config("a"), &json!({}));
         object.body = Arc::new(json!({"metadata": {map: {key: value}}}));
-        assert_eq!(told(&misused(&object)), expected, "{map} {key} {value}");
+        assert_eq!(told(&check_annotations(&object)), expected, "{map} {key} {value}");
     }
     let says = |key: &str, value: &str, expected: &[&str]| check("annotations", key, value, expected);
     for hook in ["PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete", "Skip, PreSync"] {
@@ -125,7 +125,7 @@ fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
         ..object(config("a"), &json!({}))
     };
     let expected = ["error: spec.host contains the variable ${DOMAIN}, which nobody has filled in"];
-    assert_eq!(told(&misused(&object)), expected);
+    assert_eq!(told(&check_annotations(&object)), expected);
 }
 
 #[test]
@@ -153,13 +153,13 @@ fn the_reference_names_each_word_of_another_tool() {
 fn objects_that_wait_for_each_other_are_told_before_anything_is_applied() {
     let on = |what: &str| json!({"rhumb.dev/depends-on": what});
     let circle = [object(config("a"), &on("ConfigMap/b")), object(config("b"), &on("ConfigMap/a"))];
-    let cycle = "it waits for itself: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
+    let cycle = "dependency cycle: ConfigMap shop/a → ConfigMap shop/b → ConfigMap shop/a";
     let expected = [format!("error: ConfigMap shop/a: {cycle}"), format!("error: ConfigMap shop/b: {cycle}")];
-    assert_eq!(told(&waiting_for_themselves(&circle)), expected);
+    assert_eq!(told(&find_self_waits(&circle)), expected);
     let long: Vec<Object> = (10..60)
         .map(|n| object(config(&format!("c{n}")), &on(&format!("ConfigMap/c{}", 10 + (n - 9) % 50))))
         .collect();
-    let told_of_long = told(&waiting_for_themselves(&long));
+    let told_of_long = told(&find_self_waits(&long));
     assert_eq!(told_of_long.len(), 50);
     for one in told_of_long {
         // In full each would be as long as the cycle, and all of them as its square.
@@ -168,6 +168,6 @@ fn objects_that_wait_for_each_other_are_told_before_anything_is_applied() {
     let late =
         [object(config("a"), &on("ConfigMap/b")), object(config("b"), &json!({"rhumb.dev/wave": "2"}))];
     let expected = "error: ConfigMap shop/a: it depends on ConfigMap shop/b, which is in the later wave 2 (its own is 0)";
-    assert_eq!(told(&waiting_for_themselves(&late)), [expected]);
-    assert_eq!(told(&waiting_for_themselves(&late[1..])), Vec::<String>::new());
+    assert_eq!(told(&find_self_waits(&late)), [expected]);
+    assert_eq!(told(&find_self_waits(&late[1..])), Vec::<String>::new());
 }

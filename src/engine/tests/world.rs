@@ -47,7 +47,7 @@ pub(super) fn gvk(id: &ObjectId) -> Gvk {
 
 /// Returns a wanted object whose content is this number.
 pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired {
-    let hash = ContentHash::of_bytes(format!("{id} {content}").as_bytes());
+    let hash = ContentHash::hash_bytes(format!("{id} {content}").as_bytes());
     Arc::new(DesiredObject {
         id: id.clone(),
         gvk: gvk(id),
@@ -85,14 +85,14 @@ pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesired>)]) -
 pub(super) fn following(of: &[(&str, &str, RepositoryIdentity)], adopt: AdoptPolicy) -> Engine {
     let maps = GroupKind::new("", "ConfigMap");
     let mut engine = Engine::new(budget(3));
-    engine.release_key(ReadState::Value(super::harness::release_key()));
-    engine.served(Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
+    engine.set_release_key(ReadState::Value(super::harness::release_key()));
+    engine.set_kind_availability(Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
     engine.list_complete(&maps);
     for (name, set, repository) in of {
         let radius = BlastRadius { count: 100, percent: 100 };
         let source = engine.add_source(SourceState::new(name, set, adopt, PrunePolicy::On, radius));
-        engine.inventory(source, Inventory { kinds: [maps.clone()].into(), ..Inventory::default() });
-        engine.follows(source, repository.clone());
+        engine.set_inventory(source, Inventory { kinds: [maps.clone()].into(), ..Inventory::default() });
+        engine.set_repository(source, repository.clone());
     }
     engine
 }
@@ -146,7 +146,7 @@ impl WorldObject {
     }
 
     fn restarted_by(&self, content: ContentHash, started: Option<ConfigStamp>) -> bool {
-        let hashed = |started: Option<ConfigStamp>| started.and_then(ConfigStamp::template);
+        let hashed = |started: Option<ConfigStamp>| started.and_then(ConfigStamp::template_hash);
         let released = self.release.as_ref().map(|release| release.hash);
         released != Some(content) || self.drifted || hashed(self.started) != hashed(started)
     }
@@ -155,7 +155,7 @@ impl WorldObject {
     pub(super) fn runs(&self) -> Option<ContentHash> {
         let data = self.started.map(|started| started.data);
         let content = self.release.as_ref().map(|release| release.hash)?;
-        Some(data.map_or(content, |data| ContentHash::of_bytes(format!("{content} {data}").as_bytes())))
+        Some(data.map_or(content, |data| ContentHash::hash_bytes(format!("{content} {data}").as_bytes())))
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) struct World {
     pub(super) events: Vec<(ObjectId, Option<WorldObject>)>,
     pub(super) log: Vec<AuditEntry>,
     pub(super) clock: u64,
-    /// The budget object.
+    /// The rollout ledger.
     pub(super) ledger: RolloutLedger,
     /// The rejections in the inventory.
     pub(super) rejections: Vec<Rejection>,
@@ -213,8 +213,10 @@ impl World {
             release: thing.release.clone(),
             claim: None,
             ours: thing.release.as_ref().map(|_| {
-                let hashed =
-                    thing.started.and_then(ConfigStamp::template).map_or("", |_| annotations::CONFIG_HASH);
+                let hashed = thing
+                    .started
+                    .and_then(ConfigStamp::template_hash)
+                    .map_or("", |_| annotations::CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()
             }),
             values: None,

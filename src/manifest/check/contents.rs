@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use super::ObjectCheck;
 use crate::manifest::names;
-use crate::object::at;
+use crate::object::value_at;
 
 /// The parents of the pod metadata and pod spec, in the kinds that make pods.
-const TEMPLATES: [&[&str]; 3] =
+const POD_TEMPLATE_PATHS: [&[&str]; 3] =
     [&["spec", "template"], &["spec", "jobTemplate"], &["spec", "jobTemplate", "spec", "template"]];
 
 impl<'s> ObjectCheck<'_, 's, '_> {
@@ -69,7 +69,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         if !matches!(&*gvk.group, "" | "apps" | "batch") {
             return;
         }
-        for template in TEMPLATES {
+        for template in POD_TEMPLATE_PATHS {
             let metadata = [template, &["metadata"]].concat();
             if self.get(&metadata).is_some_and(Value::is_object) {
                 self.labels(&metadata);
@@ -114,7 +114,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
             _ => return,
         };
         for field in fields {
-            let Some(map) = self.texts(&[field], at(self.subject.body, &[field])) else { continue };
+            let Some(map) = self.texts(&[field], value_at(self.subject.body, &[field])) else { continue };
             for key in map.keys() {
                 // The key is not repeated: `{password:hunter2}` is one.
                 if let Some(fault) = names::data_key_fault(key) {

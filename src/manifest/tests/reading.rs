@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{read, read_text};
-use crate::manifest::{MAX_FILE, cleaned, read_item, too_large};
+use crate::manifest::{MAX_FILE, clean, read_item, too_large};
 use crate::object::Severity;
 
 fn object(name: &str) -> String {
@@ -55,7 +55,7 @@ fn what_is_sent_lacks_what_the_server_writes() {
         data: {status: x, uid: z}
         ",
     );
-    let sent = cleaned(reading.items[0].body.clone());
+    let sent = clean(reading.items[0].body.clone());
     let expected = serde_json::json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

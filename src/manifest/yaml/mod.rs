@@ -25,7 +25,7 @@ pub(super) fn read(text: &str, line: u32) -> Result<(DocumentTree<'_>, Option<Te
 }
 
 /// Bytes that are looked at together.
-const CHUNK: usize = 16;
+const CHUNK_BYTES: usize = 16;
 
 /// Returns whether a control character may begin with this byte.
 const fn is_suspect(byte: u8) -> bool {
@@ -37,7 +37,7 @@ const fn is_suspect(byte: u8) -> bool {
 }
 
 /// Returns whether any of these bytes needs a closer look.
-const fn has_suspects(chunk: &[u8; CHUNK]) -> bool {
+const fn has_suspects(chunk: &[u8; CHUNK_BYTES]) -> bool {
     const LOW: u128 = u128::MAX / 0xFF;
     const HIGH: u128 = LOW * 0x80;
     // Some byte of the difference borrows where one is below; bytes above 0x7F are left out by
@@ -58,9 +58,9 @@ const fn zero_bytes(all: u128) -> u128 {
 
 fn control_character(text: &str, line: u32) -> Option<DocumentFault> {
     let (chunks, rest) = text.as_bytes().as_chunks();
-    let rest = (chunks.len() * CHUNK, rest);
+    let rest = (chunks.len() * CHUNK_BYTES, rest);
     let chunks = chunks.iter().enumerate().filter(|(_, chunk)| has_suspects(chunk));
-    let parts = chunks.map(|(number, chunk)| (number * CHUNK, chunk.as_slice())).chain([rest]);
+    let parts = chunks.map(|(number, chunk)| (number * CHUNK_BYTES, chunk.as_slice())).chain([rest]);
     let suspects = parts.flat_map(|(start, part)| {
         part.iter().enumerate().filter(|(_, byte)| is_suspect(**byte)).map(move |(at, _)| start + at)
     });

@@ -61,10 +61,10 @@ fn a_source_of_another_replica_is_no_error_and_one_of_nobody_is() {
         assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{told:?}");
     };
     check(Some(FetchResult::NoSource), UnservedSources::Nobody, None);
-    check(Some(FetchResult::NoSource), UnservedSources::Replicas, Some("in its interval"));
+    check(Some(FetchResult::NoSource), UnservedSources::Replicas, Some("at its interval"));
     for others in [UnservedSources::Nobody, UnservedSources::Replicas] {
-        check(Some(FetchResult::Begun), others, Some("is looked at"));
-        check(None, others, Some("is looked at"));
+        check(Some(FetchResult::Begun), others, Some("is fetched"));
+        check(None, others, Some("is fetched"));
     }
 }
 
@@ -204,8 +204,8 @@ async fn without_a_secret_there_are_no_hooks() {
 async fn bodies_are_bounded() {
     let token = [("X-Gitlab-Token", SECRET)];
     let (_dir, router) = served(&[("webhook-secret", SECRET)]);
-    assert_eq!(post(&router, "/hook/shop", &token, vec![0; LARGEST].into()).await.0, 202);
-    assert_eq!(post(&router, "/hook/shop", &token, vec![0; LARGEST + 1].into()).await.0, 413);
+    assert_eq!(post(&router, "/hook/shop", &token, vec![0; MAX_WEBHOOK_BYTES].into()).await.0, 202);
+    assert_eq!(post(&router, "/hook/shop", &token, vec![0; MAX_WEBHOOK_BYTES + 1].into()).await.0, 413);
     let parts = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![0_u8; 1 << 16]));
     assert_eq!(post(&router, "/hook/shop", &token, Body::from_stream(parts)).await.0, 413);
     // A body that announces too much is not even read.

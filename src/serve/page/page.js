@@ -10,18 +10,18 @@ const NEWS = 20;       // and so many notices.
 // Each phase: how it looks, and what it means.
 const PHASES = {
   Failed: ['bad', 'its controller gave up'],
-  Refused: ['bad', 'until a person changes something'],
-  Quarantined: ['bad', 'it failed, and is held as it is'],
-  RolledBack: ['bad', 'it failed, and is back at what was good'],
+  Refused: ['bad', 'cannot be applied until somebody changes something'],
+  Quarantined: ['bad', 'it failed, and stays as it is'],
+  RolledBack: ['bad', 'it failed, and is back at its last good content'],
   RollingOut: ['move', 'its pods are being replaced'],
-  Progressing: ['move', 'its controller works on it'],
-  Waiting: ['wait', 'something is to be done, which waits'],
-  PruneWaiting: ['wait', 'its deletion waits'],
-  Paused: ['held', 'a person paused it'],
-  Held: ['held', 'a person holds it'],
+  Progressing: ['move', 'its controller is still working on it'],
+  Waiting: ['wait', 'a change is pending'],
+  PruneWaiting: ['wait', 'its deletion is pending'],
+  Paused: ['held', 'somebody paused it'],
+  Held: ['held', 'somebody holds it'],
   Settled: ['good', 'as wanted and healthy'],
-  OptedOut: ['held', 'an annotation on it keeps rhumb away'],
-  LeftAlone: ['rest', 'as its manifest asks'],
+  OptedOut: ['held', 'an annotation on the live object keeps rhumb away'],
+  LeftAlone: ['rest', 'left alone, as its manifest asks'],
 };
 const WELL = ['Settled', 'LeftAlone'];
 const ATTENTION = Object.keys(PHASES).filter((phase) => !WELL.includes(phase) && phase !== 'PruneWaiting');
@@ -132,7 +132,7 @@ function sourceCard(source, at) {
       source.driftRepaired ? el('span', {}, el('b', {}, String(source.driftRepaired)), ' repaired') : null,
       source.findings ? el('span', {}, el('b', {}, String(source.findings)), source.findings === 1 ? ' finding' : ' findings') : null),
     source.paused !== undefined ? el('p', { class: 'says held' }, `paused${source.paused ? `: ${source.paused}` : ''}`) : null,
-    source.incomplete ? el('p', { class: 'says bad' }, `not read whole: ${source.incomplete}`) : null,
+    source.incomplete ? el('p', { class: 'says bad' }, `incomplete: ${source.incomplete}`) : null,
     (source.firstFindings || []).map((finding) => el('p', { class: 'says wait' }, finding)),
     source.unlisted ? el('p', { class: 'says wait' }, source.unlisted) : null,
     source.unwatched ? el('p', { class: 'says wait' }, source.unwatched) : null);
@@ -161,12 +161,12 @@ function rollout(rollout) {
   return section('Rollout', undefined, el('div', { class: 'card' },
     rollout.unreadable ? el('p', { class: 'says bad' }, rollout.unreadable) : null,
     el('dl', { class: 'gauges' },
-      gauge('Workloads that roll', rollout.workloads.used, rollout.workloads.of),
+      gauge('Workloads rolling out', rollout.workloads.used, rollout.workloads.of),
       gauge('Pods unavailable', rollout.unavailable.used, rollout.unavailable.of),
-      gauge('Starts in a minute', rollout.starts.used, rollout.starts.of),
-      gauge('At once, just now', rollout.window, rollout.workloads.of)),
+      gauge('Starts per minute', rollout.starts.used, rollout.starts.of),
+      gauge('Allowed now', rollout.window, rollout.workloads.of)),
     rollout.rolling.length + queue.length === 0
-      ? el('p', { class: 'empty' }, rollout.known ? 'Nothing rolls, and nothing waits for it.' : 'The budget has not been read yet.')
+      ? el('p', { class: 'empty' }, rollout.known ? 'No rollouts, and none are queued.' : 'The budget has not been read yet.')
       : el('ul', { class: 'rows' }, rollout.rolling.map(rolling), queue.map((queued) =>
         el('li', { class: 'queued' }, el('span', { class: 'place' }, queued.place ? `${queued.place}.` : '–'),
           named(queued, 'queue'), el('p', { class: 'why' }, queued.reason)))),
@@ -183,8 +183,8 @@ function attention(objects) {
   const open = objects.filter((object) => object.phase !== 'PruneWaiting');
   open.sort((a, b) => ATTENTION.indexOf(a.phase) - ATTENTION.indexOf(b.phase));
   const shown = open.slice(0, SHOWN);
-  return section('Not as it should be', open.length, el('div', { class: 'card' },
-    open.length ? el('ul', { class: 'rows' }, shown.map(objectRow)) : el('p', { class: 'empty' }, 'Everything is as it should be.'),
+  return section('Needs attention', open.length, el('div', { class: 'card' },
+    open.length ? el('ul', { class: 'rows' }, shown.map(objectRow)) : el('p', { class: 'empty' }, 'Nothing needs attention.'),
     open.length > shown.length ? el('p', { class: 'more soft' }, `and ${open.length - shown.length} more`) : null));
 }
 
@@ -203,12 +203,12 @@ function typed(command) {
 function prunes(sources, objects) {
   const waiting = sources.filter((source) => source.pruneWaiting > 0);
   if (!waiting.length) return null;
-  return section('Deletions that wait for a person', waiting.reduce((sum, source) => sum + source.pruneWaiting, 0),
+  return section('Pending deletions', waiting.reduce((sum, source) => sum + source.pruneWaiting, 0),
     el('div', { class: 'card' }, waiting.map((source) => {
       const own = objects.filter((object) => object.phase === 'PruneWaiting' && object.source === source.name);
       const few = own.length > 0 && own.length <= 5;
       return el('div', { class: 'prune' },
-        el('p', {}, el('b', {}, source.name), el('span', { class: 'soft' }, own.length ? `: ${own[0].reason || 'not wanted any more'}` : '')),
+        el('p', {}, el('b', {}, source.name), el('span', { class: 'soft' }, own.length ? `: ${own[0].reason || 'no longer wanted'}` : '')),
         own.length && !few ? el('p', { class: 'soft' }, own.slice(0, 5).map(nameOf).join(', ') + ` and ${own.length - 5} more`) : null,
         few ? typed(`rhumb prune confirm --name ${source.name} ${own.map(typedName).join(' ')}`)
           : typed(`rhumb prune list --name ${source.name}`));
@@ -218,12 +218,12 @@ function prunes(sources, objects) {
 function changes(sources) {
   const all = sources.flatMap((source) => (source.changes || []).map((change) => ({ ...change, source: source.name })));
   const many = sources.length > 1;
-  return section('Last changes', undefined, el('div', { class: 'card' }, all.length
+  return section('Recent commits', undefined, el('div', { class: 'card' }, all.length
     ? el('ul', { class: 'rows' }, all.slice(0, 10).map((change) => el('li', { class: 'change' },
       el('span', { class: 'name ellipsis', title: change.subject }, change.subject),
       el('span', { class: 'hash', title: change.revision }, short(change.revision)),
       el('p', { class: 'why' }, many ? `${change.author}, in ${change.source}` : change.author))))
-    : el('p', { class: 'empty' }, 'No commit is known yet.')));
+    : el('p', { class: 'empty' }, 'No commits yet.')));
 }
 
 const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RecordUnreadable: 'bad', RolledBack: 'bad', OptedOut: 'held', PruneWaiting: 'wait',
@@ -238,13 +238,13 @@ function told(notice) {
 }
 
 function happenings(news, at) {
-  return section('What happened', undefined, el('div', { class: 'card' }, news.length
+  return section('Events', undefined, el('div', { class: 'card' }, news.length
     ? el('ul', { class: 'rows' }, news.slice(0, NEWS).map((notice) => el('li', { class: 'news' },
       el('time', { datetime: notice.at, title: notice.at }, age(notice.at, at)),
       el('span', {}, el('span', { class: `chip ${NEWS_TONE[notice.reason] || 'rest'}` }, spaced(notice.reason)), ' ',
         notice.object ? named(notice.object, `news ${notice.number}`) : el('b', {}, notice.source)),
       el('p', { class: 'why' }, told(notice)))))
-    : el('p', { class: 'empty' }, 'Nothing yet.')));
+    : el('p', { class: 'empty' }, 'No events yet.')));
 }
 
 function overview() {
@@ -285,7 +285,7 @@ function list(view) {
   const all = (view.items || []).filter((object) => `${kindOf(object)} ${nameOf(object)}`.toLowerCase().includes(words));
   const shown = all.slice(0, 500);
   fill(parts.rows, [view.items ? shown : null, all.length], () => el('div', { class: 'card' },
-    shown.length ? el('ul', { class: 'rows' }, shown.map(objectRow)) : el('p', { class: 'empty' }, view.items ? 'None.' : 'Asking …'),
+    shown.length ? el('ul', { class: 'rows' }, shown.map(objectRow)) : el('p', { class: 'empty' }, view.items ? 'None.' : 'Loading …'),
     all.length > shown.length ? el('p', { class: 'more soft' }, `and ${all.length - shown.length} more`) : null));
 }
 
@@ -300,8 +300,8 @@ function single(view) {
   fill(parts.title, [object && object.phase, view.failed], () => [el('a', { class: 'back', href: '#/' }, '← Overview'),
     el('div', { class: 'title' }, el('h1', {}, `${view.kind} ${view.name}`), object ? chip(object.phase) : null)]);
   fill(parts.facts, [object, view.failed], () => {
-    if (!object) return el('p', { class: 'card empty' }, view.failed || 'Asking …');
-    const facts = [['Why', object.reason], ['Source', object.source], ['Manifest', object.origin], ['Brought by', object.revision],
+    if (!object) return el('p', { class: 'card empty' }, view.failed || 'Loading …');
+    const facts = [['Why', object.reason], ['Source', object.source], ['Manifest', object.origin], ['Revision', object.revision],
       ['Wave', object.wave ? String(object.wave) : null], ['Note', object.note]];
     return [view.failed ? el('p', { class: 'says bad', role: 'alert' }, view.failed) : null, el('dl', { class: 'card facts' }, facts.filter(([, value]) => value).map(([what, value]) => [el('dt', {}, what), el('dd', {}, value)]))];
   });
@@ -323,7 +323,7 @@ function single(view) {
 function verdict() {
   const { status, trouble } = state;
   if (trouble) return ['bad', trouble];
-  if (!status) return ['', 'Asking …'];
+  if (!status) return ['', 'Loading …'];
   const count = (wanted) => status.sources.reduce((sum, source) => sum
     + Object.entries(source.objects).filter(([phase]) => look(phase) === wanted).reduce((all, [, number]) => all + number, 0), 0);
   const unread = status.sources.filter((source) => !source.complete);
@@ -336,16 +336,16 @@ function verdict() {
   const silent = status.process.serverSilentSince;
   if (silent) words.push(`the API server has not answered for ${age(silent, status.at)}`);
   const stuck = status.rollout.unreadable;
-  if (stuck) words.push('no rollout begins, as the budget object cannot be read');
-  if (unread.length) words.push(`${plural(unread.length, 'source')} not read whole`);
-  if (needy) words.push(`${needy} ${needy === 1 ? 'needs' : 'need'} a person`);
+  if (stuck) words.push('no rollout starts, as the rollout ledger cannot be read');
+  if (unread.length) words.push(`${plural(unread.length, 'source')} incomplete`);
+  if (needy) words.push(`${needy} ${needy === 1 ? 'needs' : 'need'} attention`);
   if (back) words.push(`${back} rolled back`);
-  if (move) words.push(`${move} on the way`);
-  if (wait) words.push(`${wait} ${wait === 1 ? 'waits' : 'wait'}`);
-  if (held - alone) words.push(`${held - alone} held by hand`);
+  if (move) words.push(`${move} in progress`);
+  if (wait) words.push(`${wait} waiting`);
+  if (held - alone) words.push(`${held - alone} held or paused`);
   if (alone) words.push(`${alone} left alone by annotation`);
   const how = bad || silent || stuck || unread.length ? 'bad' : wait ? 'wait' : move ? 'move' : 'good';
-  return [how, words.length ? words.join(', ') : 'All is as it should be'];
+  return [how, words.length ? words.join(', ') : 'Everything is healthy'];
 }
 
 function draw() {
@@ -356,11 +356,11 @@ function draw() {
   document.title = how === 'good' ? 'rhumb' : `${words} – rhumb`;
   const link = document.getElementById('link');
   link.className = `link ${state.trouble ? 'lost' : state.live ? 'live' : ''}`;
-  link.textContent = state.trouble ? 'no answer' : state.live ? 'live' : 'asking now and then';
+  link.textContent = state.trouble ? 'no answer' : state.live ? 'live' : 'polling';
   if (!state.status) return;
   const { process, at } = state.status;
   fill(document.getElementById('foot'), [process.version, Math.floor(Date.parse(at) / 10000)], () =>
-    `rhumb ${process.version}, running for ${age(process.since, at)}; everything is looked at again in ${age(at, process.nextResync)}`);
+    `rhumb ${process.version}, running for ${age(process.since, at)}; next resync in ${age(at, process.nextResync)}`);
   if (state.view.what === 'object') single(state.view);
   else if (state.view.what === 'list') list(state.view);
   else overview();

@@ -30,7 +30,7 @@ impl AwaitedFixture {
             path: inside.map(str::to_owned),
             ..GitLocation::new(self.path().to_str().unwrap())
         };
-        open(&ResolvedLocation::Git(git).awaited(), self.state.path())
+        open(&ResolvedLocation::Git(git).as_awaited(), self.state.path())
     }
 
     /// Puts a repository there.
@@ -57,7 +57,7 @@ async fn what_comes_is_taken_for_what_it_is() {
     assert!(matches!(source.observe().await, Err(SourceError::Missing { .. })));
     fs::create_dir(fixture.path()).unwrap();
     assert!(matches!(source.observe().await, Err(SourceError::Empty { .. })), "nothing is mounted yet");
-    assert_eq!(source.current(), None);
+    assert_eq!(source.current_revision(), None);
     let reader = source.reader();
     fixture.clone_of(&repo);
     put(&fixture.path(), &[("deploy/b.yaml", "not committed")]);
@@ -106,7 +106,7 @@ async fn what_comes_is_a_hint_and_is_watched_then() {
     let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
     let fixture = AwaitedFixture::new();
     let mut source = fixture.open(None);
-    let hints = source.hints();
+    let hints = source.change_hints();
     let look = async |source: &mut Source, expected: &crate::object::Revision| {
         let seen = tokio::time::timeout(Duration::from_secs(20), async {
             loop {
@@ -149,7 +149,7 @@ async fn what_was_accepted_is_readable_while_its_source_is_gone() {
     let first = fixture.open(Some("deploy")).observe().await.unwrap().revision;
     fs::remove_dir_all(fixture.path()).unwrap();
     let mut source = fixture.open(Some("deploy"));
-    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.current_revision(), Some(&first));
     assert!(source.observe().await.is_err());
     assert_eq!(source.pin(&BTreeSet::new()).await.unwrap(), []);
     assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);

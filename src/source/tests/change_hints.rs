@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::fixture::{TestRepository, folder, put};
 use crate::source::{ChangeHints, GitLocation, ResolvedLocation, Source, SourceSettings};
 
-const LONG: Duration = Duration::from_secs(20);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts watching, and takes the hint that comes when the watch is set.
 async fn watch(location: ResolvedLocation) -> ChangeHints {
@@ -18,13 +18,15 @@ async fn watch(location: ResolvedLocation) -> ChangeHints {
         quiet_most: Duration::from_millis(200),
         ..SourceSettings::default()
     };
-    let hints = Source::open_with("test", &location, state.path(), settings).unwrap().hints();
-    tokio::time::timeout(LONG, hints.next_hint()).await.expect("a first hint");
+    let hints = Source::open_with("test", &location, state.path(), settings).unwrap().change_hints();
+    tokio::time::timeout(EVENT_TIMEOUT, hints.next_hint()).await.expect("a first hint");
     hints
 }
 
 async fn wakes(hints: &ChangeHints, what: &str) {
-    tokio::time::timeout(LONG, hints.next_hint()).await.unwrap_or_else(|_| panic!("no hint: {what}"));
+    tokio::time::timeout(EVENT_TIMEOUT, hints.next_hint())
+        .await
+        .unwrap_or_else(|_| panic!("no hint: {what}"));
     quiet(hints).await;
 }
 
@@ -97,12 +99,12 @@ async fn every_way_that_a_host_treats_repositories_wakes() {
     let in_bare = |args: &[&str]| drop(super::fixture::git(&bare, args));
     let state = tempfile::tempdir().unwrap();
     let mut source = Source::open("test", &at(&bare), state.path()).unwrap();
-    let hints = source.hints();
-    tokio::time::timeout(LONG, hints.next_hint()).await.expect("a first hint");
+    let hints = source.change_hints();
+    tokio::time::timeout(EVENT_TIMEOUT, hints.next_hint()).await.expect("a first hint");
     assert!(source.observe().await.is_err());
     // Waits for the hint after which the revision is there.
     let arrives = async |source: &mut Source, revision: &crate::object::Revision, what: &str| {
-        let arrived = tokio::time::timeout(LONG, async {
+        let arrived = tokio::time::timeout(EVENT_TIMEOUT, async {
             while !source.observe().await.is_ok_and(|seen| seen.revision == *revision) {
                 hints.next_hint().await;
             }

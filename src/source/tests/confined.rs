@@ -116,5 +116,5 @@ async fn large_files_that_are_alike_are_not_put_together_beyond_the_limit() {
     fixture.repo.git(&["-c", "core.compression=1", "repack", "-adfq", "--window=2", "--depth=1"]);
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Memory { .. }), "{error}");
-    assert_eq!(source.current(), Some(&first), "what was in force still is");
+    assert_eq!(source.current_revision(), Some(&first), "what was in force still is");
 }

@@ -126,7 +126,7 @@ async fn a_root_that_is_gone_or_empty_leaves_the_last_revision_in_force() {
         fixture.wait(3600);
         let error = source.observe().await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(source.current(), Some(&first));
+        assert_eq!(source.current_revision(), Some(&first));
         assert_eq!(text(source, &first, "a.yaml"), "1");
     };
     fixture.put(&[("a.yaml", "")]);
@@ -134,7 +134,7 @@ async fn a_root_that_is_gone_or_empty_leaves_the_last_revision_in_force() {
     fs::remove_dir(fixture.root()).unwrap();
     refuses(&mut source, "no such file or folder").await;
     let mut restarted = fixture.open();
-    assert_eq!(restarted.current(), Some(&first));
+    assert_eq!(restarted.current_revision(), Some(&first));
     refuses(&mut restarted, "no such file or folder").await;
     fs::write(fixture.root(), "a file").unwrap();
     refuses(&mut source, "cannot be read").await;
@@ -190,7 +190,7 @@ async fn a_kubernetes_volume_is_swapped_as_a_whole() {
     swap("..one");
     let mut source = fixture.open();
     let first = seen(&mut source).await;
-    assert!(source.snapshot(&first).unwrap().complete());
+    assert!(source.snapshot(&first).unwrap().is_complete());
     swap("..two");
     let second = seen(&mut source).await;
     assert_eq!(marks(&source.changes(&first, &second).unwrap()), ["~a.yaml", "-b.yaml"]);
@@ -219,7 +219,7 @@ async fn what_is_refused_makes_the_revision_incomplete() {
 
     fixture.put(&[(".rhumbignore", "/overlay\n*.json\n/link.yaml\n/big.yaml\n")]);
     let second = seen(&mut source).await;
-    assert!(source.snapshot(&second).unwrap().complete());
+    assert!(source.snapshot(&second).unwrap().is_complete());
     assert_ne!(first, second, "complete is another revision than incomplete, though the files are the same");
     assert_eq!(source.changes(&first, &second).unwrap(), []);
 }
@@ -247,7 +247,7 @@ async fn a_folder_that_never_rests_is_not_taken() {
     busy.store(10, std::sync::atomic::Ordering::SeqCst);
     fixture.put(&[("a.yaml", "2")]);
     match source.observe().await {
-        Err(SourceError::Moving { .. }) => assert_eq!(source.current(), Some(&first)),
+        Err(SourceError::Moving { .. }) => assert_eq!(source.current_revision(), Some(&first)),
         other => panic!("two passes were equal: {other:?}"),
     }
     busy.store(0, std::sync::atomic::Ordering::SeqCst);
@@ -295,7 +295,7 @@ async fn another_folder_under_the_same_name_starts_anew() {
         Source::open("test", &ResolvedLocation::Directory(path.to_owned()), fixture.state.path()).unwrap()
     };
     let mut source = open(other.path());
-    assert_eq!(source.current(), None);
+    assert_eq!(source.current_revision(), None);
     let revision = seen(&mut source).await;
     assert_eq!(paths(&source.snapshot(&revision).unwrap()), ["a.yaml"], "nothing lingers of the first one's");
 }

@@ -98,5 +98,5 @@ fn a_kubernetes_volume_is_read_through_its_data_link() {
     }
     let disk = read_disk(dir.path()).unwrap();
     assert_eq!(paths(&disk.snapshot), ["a.yaml", "b.yaml"]);
-    assert!(disk.snapshot.complete());
+    assert!(disk.snapshot.is_complete());
 }

@@ -179,7 +179,7 @@ async fn a_repository_is_never_written_to() {
     for path in [repo.path(), &bare, &beside.path().join("tree")] {
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &ResolvedLocation::Git(at(path)), state.path()).unwrap();
-        let hints = source.hints();
+        let hints = source.change_hints();
         hints.next_hint().await;
         assert_eq!(source.observe().await.unwrap().revision, second);
         assert_eq!(source.changes(&first, &second).unwrap().len(), 1);
@@ -189,7 +189,7 @@ async fn a_repository_is_never_written_to() {
         assert_eq!(source.pin(&BTreeSet::from([first.clone(), second.clone()])).await.unwrap(), []);
         source.observe().await.unwrap();
         crate::source::read_disk(path).map_or_else(|_| assert_eq!(path, bare), drop);
-        ResolvedLocation::Git(at(path)).identity();
+        ResolvedLocation::Git(at(path)).location_identity();
     }
     assert_eq!(print(), before);
 }
@@ -212,7 +212,7 @@ async fn the_configuration_of_a_repository_names_no_other_files() {
             std::os::unix::fs::chown(entry, Some(12345), Some(12345)).unwrap();
         }
         refuses(repo.git_location(), "whose configuration includes other files").await;
-        assert!(!repo.location().identity().contains("hunter2"));
+        assert!(!repo.location().location_identity().contains("hunter2"));
         // A comment names nothing.
         fs::write(&file, format!("{text}# {section}\n")).unwrap();
         assert_eq!(look(repo.git_location()).await.unwrap(), revision, "{section}");
@@ -245,7 +245,7 @@ async fn a_repository_of_another_user_is_read_and_copied() {
         assert_eq!(source.observe().await.unwrap().revision, revision, "{path}");
         assert_eq!(paths(&source.snapshot(&revision).unwrap()), ["a.yaml"], "{path}");
         assert_eq!(source.pin(&BTreeSet::from([revision.clone()])).await.unwrap(), [], "{path}");
-        let hints = source.hints();
+        let hints = source.change_hints();
         hints.next_hint().await;
     }
     // An unsupported form is named all the same.

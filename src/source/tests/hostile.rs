@@ -164,7 +164,7 @@ fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
     );
     let revision = commit(&repository, root);
     let snapshot = source.snapshot(&revision).unwrap();
-    assert!(!snapshot.complete());
+    assert!(!snapshot.is_complete());
     assert_eq!(paths(&snapshot), ["odd-mode.yaml"]);
     let codes: Vec<_> = snapshot.refused.iter().map(|found| found.code).collect();
     assert_eq!(

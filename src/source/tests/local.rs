@@ -31,7 +31,7 @@ async fn lists_reads_and_compares_commits() {
 
     let snapshot = source.snapshot(&first).unwrap();
     assert_eq!(paths(&snapshot), ["a.yaml", "b/c.json", "b/d.yml"]);
-    assert!(snapshot.complete());
+    assert!(snapshot.is_complete());
     assert_eq!(snapshot.files.iter().map(|file| file.size).collect::<Vec<_>>(), [1, 2, 1]);
     assert_eq!(source.read(snapshot.files[1].blob).unwrap(), b"{}");
     let commit = source.commit(&first).unwrap().unwrap();
@@ -114,7 +114,7 @@ async fn refuses_by_name_and_says_what() {
     assert_eq!(source.observe().await.unwrap().revision, revision);
     let snapshot = source.snapshot(&revision).unwrap();
     assert_eq!(paths(&snapshot), ["ok.yaml"]);
-    assert!(!snapshot.complete());
+    assert!(!snapshot.is_complete());
     let expected = [
         "file-name back\\slash.yaml",
         "kustomization base/Kustomization",
@@ -228,7 +228,7 @@ async fn what_is_missing_is_an_error_and_the_last_revision_stays() {
     let refuses = async |source: &mut Source, expected: &str| {
         let error = source.observe().await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(source.current(), Some(&first));
+        assert_eq!(source.current_revision(), Some(&first));
         assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
     };
     repo.git(&["branch", "--delete", "--force", "feature"]);
@@ -331,7 +331,7 @@ fn plant(repository: &git2::Repository, files: &[(String, String)]) -> Revision 
         .collect();
     let plain: Vec<(&str, git2::Oid)> = ids.iter().map(|(path, id)| (path.as_str(), *id)).collect();
     let mut odb = odb;
-    Revision::new(&crate::source::tree_builder::snapshot(&mut odb, &plain, &[]).unwrap().to_string())
+    Revision::new(&crate::source::tree_builder::write_commit(&mut odb, &plain, &[]).unwrap().to_string())
 }
 
 #[test]

@@ -187,12 +187,12 @@ fn complaints_are_told_apart() {
     let store = crate::source::store::RevisionStore::new(Path::new("/state"), SourceSettings::default());
     for (text, kind, class, detail) in COMPLAINTS {
         assert_eq!(git_messages::kind(text), kind, "{text}");
-        let detailed = git_messages::detail(text, &["s3cret".to_owned()]);
+        let detailed = git_messages::error_detail(text, &["s3cret".to_owned()]);
         assert_eq!(detailed, detail);
-        let error = git_messages::error(kind, "place", detailed, &store);
+        let error = git_messages::exchange_error(kind, "place", detailed, &store);
         assert_eq!(error.class(), class, "{text}");
     }
-    assert_eq!(git_messages::detail("", &[]), "it ended without a word");
+    assert_eq!(git_messages::error_detail("", &[]), "it ended without a word");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn where_a_server_sends_on_to_is_told_without_secrets() {
     fn check(line: &str, expected: Option<&str>) {
         let trace =
             format!("20:00:00 http.c:1 <= Recv header: HTTP/1.1 302\n20:00:00 http.c:1 <= Recv {line}\n");
-        assert_eq!(git_messages::target(&trace, &["s3cret".to_owned()]).as_deref(), expected);
+        assert_eq!(git_messages::redirect_target(&trace, &["s3cret".to_owned()]).as_deref(), expected);
     }
     let path = "a.git/info/refs?service=git-upload-pack";
     check(&format!("header: Location: https://b/{path}\r"), Some("https://b/a.git"));

@@ -12,7 +12,7 @@ use super::server::{ScriptedGitServer, ServerManner};
 use crate::object::Revision;
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, SourceSettings, TransportPolicy};
 
-const LONG: Duration = Duration::from_secs(20);
+const OUTAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Returns the command lines of the processes that name one of these texts in theirs or in their
 /// environment.
@@ -65,7 +65,7 @@ impl ProcessWitness {
             if left.is_empty() {
                 break;
             }
-            assert!(start.elapsed() < LONG, "left behind: {left:?}");
+            assert!(start.elapsed() < OUTAGE_TIMEOUT, "left behind: {left:?}");
             std::thread::yield_now();
         }
         self.stop.store(true, Ordering::SeqCst);
@@ -89,7 +89,7 @@ async fn no_process_outlives_the_deadline() {
         let (witness, start) = (ProcessWitness::new(vec![folder, url, option]), Instant::now());
         let error = source.observe().await.unwrap_err();
         assert!(matches!(error, SourceError::Silent { .. }), "{scheme}: {error}");
-        assert!(start.elapsed() < LONG, "{scheme}");
+        assert!(start.elapsed() < OUTAGE_TIMEOUT, "{scheme}");
         server.wait_idle();
         let seen = witness.all_gone();
         for name in expected {
@@ -115,7 +115,7 @@ async fn no_process_outlives_a_fetch_that_stalls() {
     let witness = ProcessWitness::new(vec![fixture.state.path().to_str().unwrap().to_owned()]);
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Silent { .. }), "{error}");
-    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.current_revision(), Some(&first));
     let seen = witness.all_gone();
     assert!(seen.iter().any(|line| line.contains("index-pack")), "{seen:?}");
     fixture.server.set(ServerManner::git());
@@ -124,7 +124,7 @@ async fn no_process_outlives_a_fetch_that_stalls() {
 
 /// All that a look may not change.
 fn in_force(source: &Source, revision: &Revision) {
-    assert_eq!(source.current(), Some(revision));
+    assert_eq!(source.current_revision(), Some(revision));
     let snapshot = source.snapshot(revision).unwrap();
     assert_eq!(paths(&snapshot), ["a.yaml"]);
     assert_eq!(source.read(snapshot.files[0].blob).unwrap(), b"1");
@@ -164,7 +164,7 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         ServerManner::Say(String::new()),
         ServerManner::Say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n00".to_owned()),
     ] {
-        let before = source.reached();
+        let before = source.last_reached();
         fixture.server.set(manner.clone());
         let error = source.observe().await.expect_err(&format!("{manner:?}"));
         assert!(
@@ -174,10 +174,10 @@ async fn over_http_the_last_revision_stays_in_force_with_its_age_and_recovers() 
         let text = format!("{error} {error:?} {source:?}");
         assert!(!text.contains("hunter2") && !text.contains("dXNlcjpodW50ZXIy"), "{text}");
         in_force(&source, &first);
-        assert!(before.is_some() && source.reached() == before, "its age is known");
+        assert!(before.is_some() && source.last_reached() == before, "its age is known");
         fixture.server.set(ServerManner::Http);
         assert!(!source.observe().await.unwrap().changed, "{manner:?}: recovers by itself");
-        assert!(source.reached() > before);
+        assert!(source.last_reached() > before);
     }
     let second = fixture.repo.commit(&[("a.yaml", "2")]);
     assert_eq!(source.observe().await.unwrap().revision, second);

@@ -84,14 +84,14 @@ async fn a_second_process_goes_on_where_the_first_ended() {
     fixture.server.ended();
     fixture.server.set(ServerManner::Silent);
     let mut source = fixture.open_with(|_, settings| settings.answer = Duration::from_millis(100));
-    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.current_revision(), Some(&first));
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     assert!(source.observe().await.is_err());
     fixture.server.set(ServerManner::git());
     let mut source = fixture.open();
     assert!(source.observe().await.unwrap().changed, "the first look of a process is always news");
     let other = fixture.open_with(|location, _| location.reference = Some("other".to_owned()));
-    assert_eq!(other.current(), None, "not mistaken for another branch's");
+    assert_eq!(other.current_revision(), None, "not mistaken for another branch's");
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn nothing_but_a_proof_is_called_a_deletion() {
     let refuses = async |source: &mut Source, expected: &str| {
         let error = source.observe().await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        assert_eq!(source.current(), Some(&first));
+        assert_eq!(source.current_revision(), Some(&first));
         assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
     };
     fixture.repo.git(&["branch", "--delete", "feature"]);
@@ -160,7 +160,7 @@ async fn nothing_but_a_proof_is_called_a_deletion() {
                 location.reference = Some("feature".to_owned());
                 location.path = Some("deploy".to_owned());
             })
-            .current(),
+            .current_revision(),
         Some(&first),
         "a restart does not make it the revision in force"
     );
@@ -180,9 +180,9 @@ async fn after(manner: ServerManner, answer: Duration) -> (SourceError, Duration
     let start = Instant::now();
     let error = source.observe().await.unwrap_err();
     let took = start.elapsed();
-    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.current_revision(), Some(&first));
     assert_eq!(paths(&source.snapshot(&first).unwrap()), ["a.yaml"]);
-    assert_eq!(source.reached(), None);
+    assert_eq!(source.last_reached(), None);
     (error, took, fixture)
 }
 
@@ -308,7 +308,7 @@ async fn a_server_that_is_down_is_unreachable() {
         }
     };
     assert!(error.to_string().contains("not reachable"), "{error}");
-    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.current_revision(), Some(&first));
     let wait = |source: &Source| source.next_poll(0.5);
     let (first_wait, before) = (Duration::from_mins(1), wait(&source));
     assert!(before >= first_wait, "{before:?}");
@@ -456,9 +456,9 @@ async fn an_older_revision_is_taken_from_the_history_of_what_is_followed_and_fro
     let mut source = fixture.open();
     assert_eq!(source.observe().await.unwrap().revision, newest);
     assert!(matches!(source.snapshot(&first), Err(SourceError::Unknown { .. })), "only the newest is here");
-    source.bring(&first).await.unwrap();
+    source.fetch_revision(&first).await.unwrap();
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
-    source.bring(&stranger).await.unwrap();
+    source.fetch_revision(&stranger).await.unwrap();
     assert!(matches!(source.snapshot(&stranger), Err(SourceError::Unknown { .. })));
     assert_eq!(source.pin(&set(&[&first, &stranger])).await.unwrap(), [stranger]);
     // The followed reference goes on.
@@ -478,6 +478,6 @@ async fn all_fetches_for_an_older_revision_together_have_one_deadline() {
     source.observe().await.unwrap();
     fixture.server.set(ServerManner::Late(Duration::from_millis(600)));
     let start = Instant::now();
-    let given_up = source.bring(&nobody).await;
+    let given_up = source.fetch_revision(&nobody).await;
     assert!(matches!(given_up, Err(SourceError::Silent { .. })), "{given_up:?} after {:?}", start.elapsed());
 }

@@ -308,7 +308,7 @@ async fn paths_of_every_kind_are_copied_from() {
         let mut source = Source::open("test", &ResolvedLocation::Git(location), state.path()).unwrap();
         source.observe().await.unwrap();
         assert_eq!(source.pin(&BTreeSet::from([first.clone()])).await.unwrap(), [], "{name}");
-        assert!(source.store.holds(&first), "{name}");
+        assert!(source.store.has_revision(&first), "{name}");
     }
 }
 
@@ -335,7 +335,7 @@ async fn a_state_directory_that_cannot_be_written_is_a_clear_error() {
     fs::write(&heads, "").unwrap();
     fixture.repo.commit(&[("a.yaml", "2")]);
     let error = source.observe().await.unwrap_err();
-    assert_eq!(source.current(), Some(&first), "{error}");
+    assert_eq!(source.current_revision(), Some(&first), "{error}");
     assert!(error.to_string().starts_with("state directory"), "{error}");
 }
 
@@ -349,7 +349,7 @@ async fn a_full_store_is_a_clear_error_and_what_is_there_stays_readable() {
     let error = source.observe().await.unwrap_err();
     assert!(matches!(error, SourceError::Full { .. }), "{error}");
     assert_eq!(error.class(), ErrorClass::Transient);
-    assert_eq!(source.current(), Some(&first));
+    assert_eq!(source.current_revision(), Some(&first));
     assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
     let error = quota(10).observe().await.unwrap_err();
     assert!(error.to_string().contains("bytes are used of a quota of 10"), "{error}");

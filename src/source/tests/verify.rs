@@ -125,7 +125,7 @@ impl VerifyFixture {
     /// Returns a source that knows what was accepted.
     fn anchored(&self, extent: VerifyExtent, accepted: Option<&Revision>) -> Source {
         let mut source = self.open(extent);
-        source.anchor(VerificationAnchor { accepted: accepted.cloned(), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted: accepted.cloned(), ..recorded() });
         source
     }
 }
@@ -137,13 +137,13 @@ fn recorded() -> VerificationAnchor {
 
 /// Looks, and expects a revision or words of an error that leaves what was in force as it was.
 async fn check(source: &mut Source, expected: Result<&Revision, &str>) {
-    let before = source.current().cloned();
+    let before = source.current_revision().cloned();
     match (source.observe().await, expected) {
         (Ok(seen), Ok(expected)) => assert_eq!(seen.revision, *expected),
         (Err(error), Err(expected)) => {
             assert!(error.to_string().contains(expected), "{error}, not {expected}");
             if before.is_some() {
-                assert_eq!(source.current(), before.as_ref(), "{error}");
+                assert_eq!(source.current_revision(), before.as_ref(), "{error}");
             }
         }
         (found, expected) => panic!("{found:?}, not {expected:?}"),
@@ -265,9 +265,9 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
             confirmed: Some(confirmed.clone()),
             ..recorded()
         };
-        assert!(source.anchor(told(&first)));
+        assert!(source.set_anchor(told(&first)));
         check(&mut source, Err("does not come after")).await;
-        assert!(source.anchor(told(&sideways)));
+        assert!(source.set_anchor(told(&sideways)));
         check(&mut source, Ok(&sideways)).await;
         // Once.
         fixture.reset(&second);
@@ -275,7 +275,7 @@ async fn a_range_never_goes_back_or_sideways_unless_a_person_confirms_it() {
         // A confirmed revision must be signed all the same.
         fixture.reset(&first);
         let unsigned = fixture.unsigned("4");
-        source.anchor(told(&unsigned));
+        source.set_anchor(told(&unsigned));
         check(&mut source, Err("it has no SSH signature")).await;
     }
 }
@@ -293,10 +293,10 @@ async fn a_new_host_goes_on_from_what_is_recorded() {
         let mut source = fixture.open(VerifyExtent::Range);
         assert!(!source.is_anchored());
         assert_eq!(source.observe().await.unwrap_err().class(), ErrorClass::Internal);
-        source.anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
         check(&mut source, Err("in it: it has no SSH signature")).await;
         // The last accepted revision is in force, so that it is defended.
-        assert_eq!(source.current(), Some(&first));
+        assert_eq!(source.current_revision(), Some(&first));
         assert_eq!(source.snapshot(&first).unwrap().files.len(), 1);
         check(&mut fixture.anchored(VerifyExtent::Range, Some(&fourth)), Ok(&fourth)).await;
         fixture.reset(&second);
@@ -326,7 +326,7 @@ async fn where_a_history_is_cut_is_not_where_it_began() {
         let location = ResolvedLocation::Git(GitLocation { verify, ..GitLocation::new(url) });
         let state = tempfile::tempdir().unwrap();
         let mut source = Source::open("test", &location, state.path()).unwrap();
-        source.anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
+        source.set_anchor(VerificationAnchor { accepted: Some(first.clone()), ..recorded() });
         check(&mut source, Err("not all of the history back to")).await;
     }
 }
@@ -343,7 +343,7 @@ async fn a_revision_that_was_never_accepted_is_gone_back_to_only_when_it_is_sign
         let mut source = fixture.anchored(VerifyExtent::Head, None);
         check(&mut source, Ok(&third)).await;
         for revision in [&first, &unsigned] {
-            source.bring(revision).await.unwrap();
+            source.fetch_revision(revision).await.unwrap();
         }
         source.vouch(&first).await.unwrap();
         source.vouch(&third).await.unwrap();
@@ -407,11 +407,11 @@ async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
     let state = tempfile::tempdir().unwrap();
     let verify = Some(SignatureVerification { keys: "keys".into(), extent: VerifyExtent::Head });
     let location = GitLocation { verify, ..GitLocation::new(folder.path().to_str().unwrap()) };
-    for location in [ResolvedLocation::Git(location.clone()), ResolvedLocation::Git(location).awaited()] {
+    for location in [ResolvedLocation::Git(location.clone()), ResolvedLocation::Git(location).as_awaited()] {
         let opened = Source::open("test", &location, state.path());
         let seen = match opened {
             Ok(mut source) => {
-                source.anchor(VerificationAnchor::default());
+                source.set_anchor(VerificationAnchor::default());
                 source.observe().await.map(drop)
             }
             Err(error) => Err(error),

@@ -110,9 +110,9 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The texts of all places that people and programs can look at.
 #[derive(Default)]
-pub(crate) struct Places(Vec<(String, String)>);
+pub(crate) struct SearchedTexts(Vec<(String, String)>);
 
-impl Places {
+impl SearchedTexts {
     /// Adds one.
     pub(crate) fn add(&mut self, place: impl Into<String>, text: impl Into<String>) {
         self.0.push((place.into(), text.into()));
@@ -179,12 +179,12 @@ fn the_search_finds_each_form() {
     shown.extend(encoded(&|text| STANDARD.encode(text)));
     shown.extend(encoded(&|text| URL_SAFE_NO_PAD.encode(text)));
     for text in shown {
-        let mut places = Places::default();
+        let mut places = SearchedTexts::default();
         places.add("a place", format!("{{\"message\": \"{text}\"}}\n"));
         let leaks = places.leaks(&[other.clone(), canary.clone()]);
         assert!(leaks.len() == 1 && leaks[0].starts_with("a place shows itself "), "{text}: {leaks:?}");
     }
-    let mut clean = Places::default();
+    let mut clean = SearchedTexts::default();
     clean.add("a place", format!("<masked> {} canary", other.text()));
     assert_eq!(clean.leaks(&[canary]), [""; 0]);
 }
@@ -192,7 +192,7 @@ fn the_search_finds_each_form() {
 /// Texts in any order are searched as a whole.
 #[test]
 fn a_place_is_all_texts_of_its_name() {
-    let mut places = Places::default();
+    let mut places = SearchedTexts::default();
     for (place, text) in [("a letter", "one"), ("another place", "two"), ("a letter", "three")] {
         places.add(place, text);
     }

@@ -7,21 +7,26 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::search::{Canary, Places};
-use crate::support::{Daemon, Manners, Remote, Repo, Site, run, yaml};
+use super::search::{Canary, SearchedTexts};
+use crate::support::{Daemon, Remote, Repo, ServerBehavior, TestNamespace, run, yaml};
 
 /// Runs commands that end with a complaint, and gathers those.
-struct Wrong {
-    site: Site<'static>,
+struct CommandFailures {
+    site: TestNamespace<'static>,
     dir: tempfile::TempDir,
-    places: Places,
+    places: SearchedTexts,
     canaries: Vec<Canary>,
 }
 
-impl Wrong {
+impl CommandFailures {
     fn new(name: &str) -> Self {
-        let site = Site::new(name);
-        Self { site, dir: tempfile::tempdir().unwrap(), places: Places::default(), canaries: Vec::new() }
+        let site = TestNamespace::new(name);
+        Self {
+            site,
+            dir: tempfile::tempdir().unwrap(),
+            places: SearchedTexts::default(),
+            canaries: Vec::new(),
+        }
     }
 
     fn canary(&mut self, name: &'static str) -> Canary {
@@ -69,7 +74,7 @@ const HEAD: &str = "apiVersion: rhumb.dev/v1alpha1\nkind: ";
 
 #[test]
 fn a_wrong_configuration_is_not_repeated() {
-    let mut wrong = Wrong::new("canary-configuration");
+    let mut wrong = CommandFailures::new("canary-configuration");
     for (name, before, behind) in [
         ("text for a duration", "resync: '", "'"),
         ("a bare word for a duration", "resync: ", ""),
@@ -111,7 +116,7 @@ fn a_wrong_configuration_is_not_repeated() {
 }
 
 /// A kubeconfig with a secret in one place.
-fn kubeconfig(site: &Site<'_>, pointer: &str, value: Value) -> String {
+fn kubeconfig(site: &TestNamespace<'_>, pointer: &str, value: Value) -> String {
     let text = fs::read_to_string(site.kubeconfig()).unwrap();
     let mut kubeconfig: Value = serde_json::from_str(&text).unwrap();
     *kubeconfig.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
@@ -120,7 +125,7 @@ fn kubeconfig(site: &Site<'_>, pointer: &str, value: Value) -> String {
 
 #[test]
 fn a_wrong_kubeconfig_is_not_repeated() {
-    let mut wrong = Wrong::new("canary-kubeconfig");
+    let mut wrong = CommandFailures::new("canary-kubeconfig");
     let user = "/users/0/user";
     for (name, pointer, value) in [
         ("a user that is text", user, "\"%\""),
@@ -175,7 +180,7 @@ fn a_wrong_kubeconfig_is_not_repeated() {
 
 #[test]
 fn a_credential_plugin_is_not_repeated() {
-    let mut wrong = Wrong::new("canary-plugin");
+    let mut wrong = CommandFailures::new("canary-plugin");
     for (name, script) in [
         ("words before a failure", "echo 'the password is %' >&2; exit 1"),
         ("words with a header", "echo 'Authorization: Bearer %' >&2; exit 1"),
@@ -207,15 +212,15 @@ fn a_credential_plugin_is_not_repeated() {
 
 #[test]
 fn what_git_needs_is_not_repeated() {
-    let mut wrong = Wrong::new("canary-git");
+    let mut wrong = CommandFailures::new("canary-git");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let remote = Remote::of(&repo);
-    let diff = |site: &Site<'_>, url: &str| {
+    let diff = |site: &TestNamespace<'_>, url: &str| {
         let mut command = site.command(&["diff", url]);
         remote.trusted(&mut command);
         command
     };
-    remote.set(Manners::Repeating);
+    remote.set(ServerBehavior::Repeating);
     let url = remote.url();
     for (name, scheme, before, behind) in [
         ("a password that is repeated", &*url, "user:", "@"),
@@ -232,7 +237,7 @@ fn what_git_needs_is_not_repeated() {
         wrong.complains(name, command);
     }
     let canary = wrong.canary("a password in a redirect");
-    remote.set(Manners::Elsewhere(format!("user:{}", canary.plain()).leak()));
+    remote.set(ServerBehavior::Elsewhere(format!("user:{}", canary.plain()).leak()));
     let command = diff(&wrong.site, &url);
     wrong.complains("a password in a redirect", command);
     // git goes through the proxy for hosts that are not this one alone.
@@ -264,7 +269,7 @@ fn what_git_needs_is_not_repeated() {
 
 #[test]
 fn whoever_writes_a_secret_instead_of_its_file_does_not_read_it_in_the_log() {
-    let mut wrong = Wrong::new("canary-inline");
+    let mut wrong = CommandFailures::new("canary-inline");
     let canary = wrong.canary("a token in place of its file");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let settings = format!(

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use controlplane::{AuditEvent, Cluster};
 
 /// All that one user sent since a mark.
-pub(crate) struct Window<'a> {
+pub(crate) struct AuditWindow<'a> {
     cluster: &'a Cluster,
     user: String,
     from: usize,
 }
 
-impl<'a> Window<'a> {
+impl<'a> AuditWindow<'a> {
     /// Begins now.
     pub(crate) fn new(cluster: &'a Cluster, user: &str) -> Self {
         Self { cluster, user: user.to_owned(), from: cluster.audit().unwrap().len() }
@@ -34,7 +34,7 @@ impl<'a> Window<'a> {
         self.all_writes().into_iter().filter(|event| !inventory(event)).collect()
     }
 
-    /// As [`Window::writes`], the inventory's too: nothing at all was sent if there are none.
+    /// As [`AuditWindow::writes`], the inventory's too: nothing at all was sent if there are none.
     pub(crate) fn all_writes(&self) -> Vec<AuditEvent> {
         self.calls().into_iter().filter(is_counted).collect()
     }
@@ -86,13 +86,13 @@ impl<'a> Window<'a> {
 
 /// The writes for sources, by user, and the holders of their Leases meanwhile.
 #[allow(dead_code, reason = "only some tests have replicas")]
-pub(crate) struct Held<'a> {
+pub(crate) struct WritesByHolder<'a> {
     cluster: &'a Cluster,
     users: [String; 2],
 }
 
 #[allow(dead_code, reason = "only some tests have replicas")]
-impl<'a> Held<'a> {
+impl<'a> WritesByHolder<'a> {
     /// Looks at the writes of two users.
     pub(crate) fn by(cluster: &'a Cluster, users: [&str; 2]) -> Self {
         Self { cluster, users: users.map(str::to_owned) }

@@ -12,13 +12,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::wait::{SOON, eventually};
+use super::wait::{DEFAULT_TIMEOUT, eventually};
 
 /// Under which of these names it is installed depends on who packages it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// Its answers take no longer, also on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const BROWSER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// One page in a browser of its own.
 pub(crate) struct Browser {
@@ -89,8 +89,10 @@ impl Browser {
         text.push(0);
         self.orders.write_all(&text).unwrap();
         loop {
-            let answer =
-                self.answers.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{method}: {error}"));
+            let answer = self
+                .answers
+                .recv_timeout(BROWSER_TIMEOUT)
+                .unwrap_or_else(|error| panic!("{method}: {error}"));
             if answer["id"] == self.number {
                 assert!(answer["error"].is_null(), "{method}: {answer}");
                 return answer["result"].clone();
@@ -130,7 +132,7 @@ impl Browser {
     /// Waits until the page shows all these texts.
     #[track_caller]
     pub(crate) fn shows(&mut self, texts: &[&str]) -> String {
-        eventually(&format!("the page shows {texts:?}"), SOON, || {
+        eventually(&format!("the page shows {texts:?}"), DEFAULT_TIMEOUT, || {
             let shown = self.value("document.body ? document.body.innerText : ''");
             let shown = shown.as_str().unwrap_or_default().to_owned();
             // Headings are shown in capital letters.
@@ -165,7 +167,7 @@ impl Browser {
     /// Forgets what the browser complained of on purpose.
     #[track_caller]
     pub(crate) fn complained_of(&mut self, text: &str) {
-        eventually("the browser complains", SOON, || {
+        eventually("the browser complains", DEFAULT_TIMEOUT, || {
             self.value("1");
             let before = self.complaints.len();
             self.complaints.retain(|complaint| !complaint.contains(text));

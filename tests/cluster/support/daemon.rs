@@ -7,12 +7,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::wait::{SOON, eventually};
+use super::wait::{DEFAULT_TIMEOUT, eventually};
 
 /// A running daemon. Dropped, it is killed; what it logged is shown when the test fails.
 pub(crate) struct Daemon {
     child: Child,
-    said: Arc<Said>,
+    said: Arc<OutputLines>,
     /// Kills the daemon if the test's process is killed itself: the other end of this pipe waits
     /// for that.
     watchdog: Child,
@@ -20,7 +20,7 @@ pub(crate) struct Daemon {
 }
 
 #[derive(Default)]
-struct Said {
+struct OutputLines {
     lines: Mutex<Vec<String>>,
     more: Condvar,
     /// Set once there is nothing more to read.
@@ -32,7 +32,7 @@ impl Daemon {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let said = Arc::new(Said::default());
+        let said = Arc::new(OutputLines::default());
         let (lines, stderr) = (Arc::clone(&said), BufReader::new(child.stderr.take().unwrap()));
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
@@ -68,7 +68,7 @@ impl Daemon {
     #[track_caller]
     pub(crate) fn whole_log(&self) -> String {
         let all = || self.said.is_all.load(Ordering::SeqCst).then_some(()).ok_or("there may be more");
-        eventually("the log is read to its end", SOON, all);
+        eventually("the log is read to its end", DEFAULT_TIMEOUT, all);
         self.log()
     }
 
@@ -86,7 +86,7 @@ impl Daemon {
     /// Waits for a line with all these texts in it, among those after a mark.
     #[track_caller]
     pub(crate) fn says_since(&self, mark: usize, texts: &[&str]) -> String {
-        let deadline = Instant::now() + SOON;
+        let deadline = Instant::now() + DEFAULT_TIMEOUT;
         let mut lines = self.said.lines.lock().unwrap();
         loop {
             let found = lines.iter().skip(mark).find(|line| texts.iter().all(|text| line.contains(text)));

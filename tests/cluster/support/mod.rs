@@ -20,17 +20,17 @@ use std::sync::OnceLock;
 use controlplane::Cluster;
 
 pub(crate) use api::{Api, at};
-pub(crate) use audit::{Held, Window};
+pub(crate) use audit::{AuditWindow, WritesByHolder};
 pub(crate) use browser::Browser;
 pub(crate) use daemon::Daemon;
 pub(crate) use nodes::Nodes;
-pub(crate) use own::Own;
-pub(crate) use remote::{Manners, Remote};
+pub(crate) use own::DedicatedCluster;
+pub(crate) use remote::{Remote, ServerBehavior};
 pub(crate) use repo::{Folder, Repo};
 pub(crate) use schema::Schema;
 pub(crate) use shares::{MOVED, SHARED, await_shares, shared_name};
-pub(crate) use site::{Run, Site, run, source};
-pub(crate) use wait::{SOON, eventually, in_time, receive, until};
+pub(crate) use site::{ProgramOutput, TestNamespace, run, source};
+pub(crate) use wait::{DEFAULT_TIMEOUT, eventually, in_time, receive, until};
 
 /// The control plane that all tests share that stop none of its parts.
 pub(crate) fn shared() -> &'static Cluster {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Api, Site, at, until, yaml};
+use super::{Api, TestNamespace, at, until, yaml};
 
 /// Nodes that run nothing but the pods of one test.
 pub(crate) struct Nodes {
@@ -12,7 +12,7 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// Returns so many nodes, each Ready; their names end in their numbers.
-    pub(crate) fn new(site: &Site<'_>, count: usize) -> Self {
+    pub(crate) fn new(site: &TestNamespace<'_>, count: usize) -> Self {
         let names: Vec<String> = (1..=count).map(|number| format!("{}-{number}", site.name)).collect();
         for name in &names {
             let taint = json!({"key": "site", "value": site.name, "effect": "NoSchedule"});
@@ -61,7 +61,13 @@ impl Nodes {
     }
 
     /// A DaemonSet on these nodes alone, with annotations of its own and of its pods.
-    pub(crate) fn daemon_set(site: &Site<'_>, name: &str, image: &str, words: &str, pods: &str) -> String {
+    pub(crate) fn daemon_set(
+        site: &TestNamespace<'_>,
+        name: &str,
+        image: &str,
+        words: &str,
+        pods: &str,
+    ) -> String {
         let place = &site.name;
         let place = format!(
             "    spec:\n      nodeSelector: {{site: {place}}}\n      tolerations: [{{key: site, operator: Exists}}]\n"

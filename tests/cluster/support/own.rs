@@ -7,21 +7,21 @@ use controlplane::{Builder, Cluster};
 
 /// The number of control planes beside the shared one at a time: each takes half a GiB and a core
 /// while it starts.
-const MOST: usize = 2;
+const MAX_CONTROL_PLANES: usize = 2;
 
 static RUNNING: Mutex<usize> = Mutex::new(0);
 static ENDED: Condvar = Condvar::new();
 
 /// A control plane of one test.
-pub(crate) struct Own {
+pub(crate) struct DedicatedCluster {
     cluster: Cluster,
     // After the cluster: fields are dropped in their order.
-    _place: Place,
+    _place: ClusterSlot,
 }
 
-struct Place;
+struct ClusterSlot;
 
-impl Own {
+impl DedicatedCluster {
     /// Only etcd and the API server, with an audit log: no controllers, no nodes.
     pub(crate) fn bare() -> Self {
         Self::of(Cluster::builder().bare())
@@ -34,13 +34,13 @@ impl Own {
     }
 
     fn of(builder: Builder) -> Self {
-        let place = Place::take();
+        let place = ClusterSlot::take();
         let cluster = builder.audit().start().unwrap_or_else(|error| panic!("{error}"));
         Self { cluster, _place: place }
     }
 }
 
-impl Deref for Own {
+impl Deref for DedicatedCluster {
     type Target = Cluster;
 
     fn deref(&self) -> &Cluster {
@@ -48,10 +48,10 @@ impl Deref for Own {
     }
 }
 
-impl Place {
+impl ClusterSlot {
     fn take() -> Self {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        while *running >= MOST {
+        while *running >= MAX_CONTROL_PLANES {
             running = ENDED.wait(running).unwrap_or_else(PoisonError::into_inner);
         }
         *running += 1;
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ClusterSlot {
     fn drop(&mut self) {
         *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         ENDED.notify_one();

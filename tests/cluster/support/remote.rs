@@ -19,7 +19,7 @@ use super::Repo;
 
 /// The way in which the server treats the connections that begin now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manners {
+pub(crate) enum ServerBehavior {
     /// It speaks git.
     Good,
     /// It takes connections and closes them.
@@ -50,7 +50,7 @@ pub(crate) struct Remote {
 }
 
 struct State {
-    manners: Mutex<Manners>,
+    manners: Mutex<ServerBehavior>,
     requests: AtomicUsize,
     open: AtomicUsize,
     over: AtomicBool,
@@ -76,7 +76,7 @@ impl Remote {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State {
-            manners: Mutex::new(Manners::Good),
+            manners: Mutex::new(ServerBehavior::Good),
             requests: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             over: AtomicBool::new(false),
@@ -116,7 +116,7 @@ impl Remote {
     }
 
     /// Treats the connections that begin from now on so.
-    pub(crate) fn set(&self, manners: Manners) {
+    pub(crate) fn set(&self, manners: ServerBehavior) {
         *self.state.manners.lock().unwrap() = manners;
     }
 
@@ -143,8 +143,8 @@ impl State {
         self.requests.fetch_add(1, Ordering::SeqCst);
         let manners = *self.manners.lock().unwrap();
         match manners {
-            Manners::Down => return drop(stream.shutdown(Shutdown::Both)),
-            Manners::Silent => return drop(stream.read_to_end(&mut Vec::new())),
+            ServerBehavior::Down => return drop(stream.shutdown(Shutdown::Both)),
+            ServerBehavior::Silent => return drop(stream.read_to_end(&mut Vec::new())),
             _ => {}
         }
         let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&self.tls)).unwrap(), stream);
@@ -152,17 +152,17 @@ impl State {
         let page =
             |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}").into_bytes();
         let answer = match manners {
-            Manners::SilentAfterHandshake => return drop(stream.read_to_end(&mut Vec::new())),
-            Manners::Page => page("<html><body>Please log in</body></html>"),
-            Manners::Empty => page(""),
-            Manners::Repeating => request.repeated(),
-            Manners::Elsewhere(user) => {
+            ServerBehavior::SilentAfterHandshake => return drop(stream.read_to_end(&mut Vec::new())),
+            ServerBehavior::Page => page("<html><body>Please log in</body></html>"),
+            ServerBehavior::Empty => page(""),
+            ServerBehavior::Repeating => request.repeated(),
+            ServerBehavior::Elsewhere(user) => {
                 let to = format!("https://{user}@127.0.0.1:1{}", request.target);
                 format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nConnection: close\r\n\r\n").into_bytes()
             }
             _ => request.answer(&self.root),
         };
-        if manners == Manners::Slow {
+        if manners == ServerBehavior::Slow {
             for byte in answer {
                 if stream.write_all(&[byte]).and_then(|()| stream.flush()).is_err() {
                     return;

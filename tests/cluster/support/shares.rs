@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::api::at;
-use super::site::Site;
+use super::site::TestNamespace;
 use super::wait::eventually;
 
 /// The time for which sources may stay without a holder, after a replica was killed.
@@ -20,7 +20,7 @@ pub(crate) fn shared_name(number: usize) -> String {
 }
 
 /// Returns the sources of each holder, beside those that nobody holds.
-pub(crate) fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn holders(site: &TestNamespace<'_>) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for lease in site.api.list(&at("Lease", &site.system(), "")) {
         let text = |pointer: &str| lease.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -35,7 +35,7 @@ pub(crate) fn holders(site: &Site<'_>) -> BTreeMap<String, Vec<String>> {
 
 /// Waits until so many replicas have these numbers of sources, the fewest first.
 #[track_caller]
-pub(crate) fn await_shares(site: &Site<'_>, within: Duration, expected: &[usize]) {
+pub(crate) fn await_shares(site: &TestNamespace<'_>, within: Duration, expected: &[usize]) {
     eventually(&format!("shares of {expected:?}"), within, || {
         let holders = holders(site);
         let mut shares: Vec<usize> = holders.values().map(Vec::len).collect();

@@ -9,10 +9,10 @@ use controlplane::{Cluster, FaultProxy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Api, Daemon, SOON, Window, at, eventually, shared};
+use super::{Api, AuditWindow, DEFAULT_TIMEOUT, Daemon, at, eventually, shared};
 
 /// One test's place on a cluster. The namespace and the source have the same name.
-pub(crate) struct Site<'a> {
+pub(crate) struct TestNamespace<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) name: String,
     /// Somebody who is not rhumb and may do everything.
@@ -25,13 +25,13 @@ pub(crate) struct Site<'a> {
 
 /// The result of running the program.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct ProgramOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Run {
+impl ProgramOutput {
     /// The output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
@@ -59,14 +59,14 @@ impl Run {
     }
 }
 
-impl Site<'static> {
+impl TestNamespace<'static> {
     /// A place on the shared cluster, with its namespace.
     pub(crate) fn new(name: &str) -> Self {
-        Site::on(shared(), name)
+        TestNamespace::on(shared(), name)
     }
 }
 
-impl<'a> Site<'a> {
+impl<'a> TestNamespace<'a> {
     /// A place on a cluster, with its namespace.
     pub(crate) fn on(cluster: &'a Cluster, name: &str) -> Self {
         let site = Self::without_namespace(cluster, name);
@@ -145,17 +145,17 @@ impl<'a> Site<'a> {
     }
 
     /// Runs the program for this source to its end.
-    pub(crate) fn rhumb<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Run {
+    pub(crate) fn rhumb<S: AsRef<OsStr>>(&self, arguments: &[S]) -> ProgramOutput {
         run(self.command(arguments))
     }
 
     /// `rhumb apply`.
-    pub(crate) fn apply(&self, source: &Path, flags: &[&str]) -> Run {
+    pub(crate) fn apply(&self, source: &Path, flags: &[&str]) -> ProgramOutput {
         self.rhumb(&[&["apply", source.to_str().unwrap()], flags].concat())
     }
 
     /// `rhumb diff`.
-    pub(crate) fn diff(&self, source: &Path, flags: &[&str]) -> Run {
+    pub(crate) fn diff(&self, source: &Path, flags: &[&str]) -> ProgramOutput {
         self.rhumb(&[&["diff", source.to_str().unwrap()], flags].concat())
     }
 
@@ -176,7 +176,7 @@ impl<'a> Site<'a> {
 
     /// Runs a command with this configuration to its end.
     #[allow(dead_code, reason = "the tests of rollouts start daemons alone")]
-    pub(crate) fn with_config(&self, arguments: &[&str], text: &str) -> Run {
+    pub(crate) fn with_config(&self, arguments: &[&str], text: &str) -> ProgramOutput {
         run(self.command_with_config(arguments, text))
     }
 
@@ -199,8 +199,8 @@ impl<'a> Site<'a> {
     }
 
     /// Begins to look at what rhumb sends.
-    pub(crate) fn window(&self) -> Window<'a> {
-        Window::new(self.cluster, &self.user)
+    pub(crate) fn window(&self) -> AuditWindow<'a> {
+        AuditWindow::new(self.cluster, &self.user)
     }
 
     /// The namespace of the parents: each test has its own, and with it a rollout budget of its
@@ -241,7 +241,7 @@ impl<'a> Site<'a> {
     /// Waits until a ConfigMap's data has a text.
     #[track_caller]
     pub(crate) fn await_data(&self, name: &str, key: &str, expected: &str) {
-        self.await_data_within(SOON, name, key, expected);
+        self.await_data_within(DEFAULT_TIMEOUT, name, key, expected);
     }
 
     /// Waits until a ConfigMap's data has a text.
@@ -257,20 +257,22 @@ impl<'a> Site<'a> {
     /// Waits until an object is there.
     #[track_caller]
     pub(crate) fn await_object(&self, kind: &str, name: &str) -> Value {
-        eventually(&format!("{kind} {name} is there"), SOON, || self.get(kind, name).ok_or("it is not"))
+        eventually(&format!("{kind} {name} is there"), DEFAULT_TIMEOUT, || {
+            self.get(kind, name).ok_or("it is not")
+        })
     }
 
     /// Waits until an object is not there.
     #[track_caller]
     pub(crate) fn await_absence(&self, kind: &str, name: &str) {
         let look = || if self.has(kind, name) { Err("it is there") } else { Ok(()) };
-        eventually(&format!("{kind} {name} is gone"), SOON, look);
+        eventually(&format!("{kind} {name} is gone"), DEFAULT_TIMEOUT, look);
     }
 
     /// Waits until a Deployment's rollout is over.
     #[track_caller]
     pub(crate) fn await_rollout(&self, name: &str) {
-        eventually(&format!("Deployment {name} is rolled out"), SOON, || {
+        eventually(&format!("Deployment {name} is rolled out"), DEFAULT_TIMEOUT, || {
             let shown = self.get("Deployment", name).ok_or_else(|| "it is not there".to_owned())?;
             let number = |pointer: &str| shown.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
             let wanted = number("/spec/replicas");
@@ -286,7 +288,7 @@ impl<'a> Site<'a> {
     #[track_caller]
     pub(crate) fn await_free_budget(&self) {
         let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
-        eventually("nobody claims anything", SOON, || {
+        eventually("nobody claims anything", DEFAULT_TIMEOUT, || {
             let told = self.api.value(&budget, "/data/claims");
             let free = |text: &str| text.starts_with(r#"{"claims":[],"units":[]"#);
             if told.as_str().is_none_or(free) { Ok(()) } else { Err(told.to_string()) }
@@ -297,7 +299,7 @@ impl<'a> Site<'a> {
     #[track_caller]
     pub(crate) fn await_empty_queue(&self) {
         let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
-        eventually("nobody waits", SOON, || {
+        eventually("nobody waits", DEFAULT_TIMEOUT, || {
             let told = self.api.value(&budget, "/data/claims");
             let is_empty = told.as_str().is_some_and(|told| !told.contains("\"queue\""));
             if is_empty { Ok(()) } else { Err(told.to_string()) }
@@ -341,9 +343,9 @@ pub(crate) fn source(name: &str, namespace: &str, repository: &Path, spec: &str)
 }
 
 /// Runs a command to its end.
-pub(crate) fn run(mut command: Command) -> Run {
+pub(crate) fn run(mut command: Command) -> ProgramOutput {
     let output = command.output().unwrap();
-    Run {
+    ProgramOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

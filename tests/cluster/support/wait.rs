@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The time limit of anything that happens at once: generous, because the machine may be busy.
 /// Speed is measured, not waited for.
-pub(crate) const SOON: Duration = Duration::from_mins(1);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -43,7 +43,7 @@ pub(crate) fn eventually<T, E: Display>(
 /// Looks until something is true.
 #[track_caller]
 pub(crate) fn until(what: &str, mut look: impl FnMut() -> bool) {
-    eventually(what, SOON, || if look() { Ok(()) } else { Err("it is not so") });
+    eventually(what, DEFAULT_TIMEOUT, || if look() { Ok(()) } else { Err("it is not so") });
 }
 
 /// The next message on a socket; none where it came to the end of its patience. A signal is no end:

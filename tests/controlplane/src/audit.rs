@@ -123,7 +123,7 @@ impl AuditEvent {
 /// An event as the log has it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct AuditLine {
     #[serde(rename = "auditID")]
     id: String,
     stage: Stage,
@@ -167,8 +167,8 @@ struct ResponseStatus {
     message: String,
 }
 
-impl From<Line> for AuditEvent {
-    fn from(line: Line) -> Self {
+impl From<AuditLine> for AuditEvent {
+    fn from(line: AuditLine) -> Self {
         let query = line.uri.split_once('?').map_or("", |(_, query)| query);
         Self {
             dry_run: query.split('&').any(|pair| pair.starts_with("dryRun=") && pair != "dryRun="),
@@ -198,9 +198,9 @@ impl From<Line> for AuditEvent {
 
 /// The state of a request that came in.
 #[derive(Debug)]
-enum Open {
+enum OpenRequest {
     /// It is in the works.
-    Working { order: u64, line: Box<Line> },
+    Working { order: u64, line: Box<AuditLine> },
     /// It is a watch, already reported, that goes on.
     Streaming,
 }
@@ -212,7 +212,7 @@ pub(crate) struct Reader {
     offset: u64,
     /// Counts the requests that came in.
     order: u64,
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenRequest>,
     /// The order of each marked request, by its path and query.
     marks: BTreeMap<String, u64>,
     marked: u64,
@@ -246,7 +246,7 @@ impl Reader {
             return Ok(Err("the log does not show the newest request".to_owned()));
         };
         let pending = self.open.values().find_map(|open| match open {
-            Open::Working { order, line } if order < limit => {
+            OpenRequest::Working { order, line } if order < limit => {
                 Some(format!("{} {} is not done", line.verb, line.uri))
             }
             _ => None,
@@ -265,8 +265,8 @@ impl Reader {
         let mut cut_off: Vec<_> = std::mem::take(&mut self.open)
             .into_values()
             .filter_map(|open| match open {
-                Open::Working { order, line } => Some((order, line)),
-                Open::Streaming => None,
+                OpenRequest::Working { order, line } => Some((order, line)),
+                OpenRequest::Streaming => None,
             })
             .collect();
         cut_off.sort_by_key(|(order, _)| *order);
@@ -316,7 +316,7 @@ impl Reader {
         Ok(())
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: AuditLine) {
         match line.stage {
             Stage::Received => {
                 self.order += 1;
@@ -324,29 +324,29 @@ impl Reader {
                     self.marks.insert(line.uri.clone(), self.order);
                 }
                 let id = line.id.clone();
-                self.open.insert(id, Open::Working { order: self.order, line: Box::new(line) });
+                self.open.insert(id, OpenRequest::Working { order: self.order, line: Box::new(line) });
             }
             Stage::Started => {
-                self.open.insert(line.id.clone(), Open::Streaming);
+                self.open.insert(line.id.clone(), OpenRequest::Streaming);
                 self.report(line);
             }
             Stage::Complete | Stage::Panic => {
                 // The end of a watch is no request of its own.
-                if !matches!(self.open.remove(&line.id), Some(Open::Streaming)) {
+                if !matches!(self.open.remove(&line.id), Some(OpenRequest::Streaming)) {
                     self.report(line);
                 }
             }
         }
     }
 
-    fn report(&mut self, line: Line) {
+    fn report(&mut self, line: AuditLine) {
         if !is_own(&line) {
             self.events.push(line.into());
         }
     }
 }
 
-fn is_own(line: &Line) -> bool {
+fn is_own(line: &AuditLine) -> bool {
     line.user.username == OWN_USER
 }
 

@@ -18,7 +18,7 @@ use crate::part::{Part, Program};
 use crate::pki::{MASTERS, Pki};
 use crate::programs::Programs;
 use crate::ready::{self, Probes};
-use crate::supervisor::{Afterwards, Process, Supervisor};
+use crate::supervisor::{DirectoryFate, Process, Supervisor};
 
 /// Keeps the cluster's directory (logs, certificates, data) after its end.
 const KEEP: &str = "RHUMB_CONTROLPLANE_KEEP";
@@ -436,7 +436,7 @@ impl Drop for Cluster {
 
 /// Makes the cluster's directory: in memory if there is room, since etcd and the logs are thrown
 /// away anyway.
-fn new_directory() -> Result<(PathBuf, Option<TempDir>, Afterwards), Error> {
+fn new_directory() -> Result<(PathBuf, Option<TempDir>, DirectoryFate), Error> {
     let base = base_directory();
     let directory = tempfile::Builder::new()
         .prefix("controlplane-")
@@ -445,9 +445,9 @@ fn new_directory() -> Result<(PathBuf, Option<TempDir>, Afterwards), Error> {
     if std::env::var_os(KEEP).is_some_and(|value| value == "1") {
         let path = directory.keep();
         crate::programs::progress(&format!("{KEEP}=1: {} is kept", path.display()));
-        return Ok((path, None, Afterwards::Keep));
+        return Ok((path, None, DirectoryFate::Keep));
     }
-    Ok((directory.path().to_owned(), Some(directory), Afterwards::Remove))
+    Ok((directory.path().to_owned(), Some(directory), DirectoryFate::Remove))
 }
 
 fn base_directory() -> PathBuf {

@@ -27,7 +27,7 @@ pub use crate::builder::Builder;
 pub use crate::cluster::Cluster;
 pub use crate::error::Error;
 pub use crate::part::Part;
-pub use crate::proxy::{Answer, Ending, Fault, FaultProxy, Hits, Requests, Rule, RuleId};
+pub use crate::proxy::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId, RuleUsage};
 
 /// Builds the programs unless they are there, and returns the directory that has them.
 pub fn programs() -> Result<std::path::PathBuf, Error> {

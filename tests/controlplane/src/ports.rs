@@ -13,7 +13,7 @@ use crate::error::{Context as _, Error};
 /// taken by the very client that tries to reach the part: on loopback such a connection succeeds,
 /// with itself.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
-const TRIES: u32 = 500;
+const MAX_PORT_TRIES: u32 = 500;
 
 /// A port with the lock that keeps other clusters of this user from it.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Port {
     pub(crate) fn reserve() -> Result<Self, Error> {
         let directory = lock_directory()?;
         let random = RandomState::new();
-        for attempt in 0..TRIES {
+        for attempt in 0..MAX_PORT_TRIES {
             let width = u64::from(RANGE.end - RANGE.start);
             let offset = random.hash_one(attempt) % width;
             let number = RANGE.start + u16::try_from(offset).unwrap_or_default();

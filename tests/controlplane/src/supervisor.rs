@@ -18,7 +18,7 @@ const SCRIPT: &str = include_str!("supervisor.sh");
 
 /// The fate of the cluster's directory at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Afterwards {
+pub(crate) enum DirectoryFate {
     Remove,
     Keep,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Process {
 
 impl Supervisor {
     /// Starts the script over a cluster's directory.
-    pub(crate) fn start(directory: &Path, afterwards: Afterwards) -> Result<Self, Error> {
+    pub(crate) fn start(directory: &Path, afterwards: DirectoryFate) -> Result<Self, Error> {
         for folder in ["run", "log"] {
             let folder = directory.join(folder);
             fs::create_dir_all(&folder).context(|| format!("create {}", folder.display()))?;
@@ -59,7 +59,7 @@ impl Supervisor {
             .arg(SCRIPT)
             .arg("controlplane-supervisor")
             .arg(directory)
-            .arg(if afterwards == Afterwards::Keep { "keep" } else { "remove" })
+            .arg(if afterwards == DirectoryFate::Keep { "keep" } else { "remove" })
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
             .env("HOME", directory.join("home"))

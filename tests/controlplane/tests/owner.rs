@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{SOON, apply, config_map, eventually};
+use common::{DEFAULT_TIMEOUT, apply, config_map, eventually};
 use controlplane::{Cluster, Error};
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ impl Owner {
     }
 
     fn nothing_is_left(&self) {
-        eventually(SOON, Vec::<String>::new(), || self.processes());
+        eventually(DEFAULT_TIMEOUT, Vec::<String>::new(), || self.processes());
     }
 }
 
@@ -86,7 +86,7 @@ fn a_killed_owner_leaves_nothing() {
     assert_eq!(owner.processes(), expected);
     owner.child.kill().unwrap();
     owner.nothing_is_left();
-    eventually(SOON, false, || directory.exists());
+    eventually(DEFAULT_TIMEOUT, false, || directory.exists());
     owner.child.wait().unwrap();
 }
 
@@ -135,7 +135,7 @@ fn a_killed_supervisor_takes_the_parts_with_it() {
     let supervisor = child_of(owner.child.id()).unwrap();
     assert!(Command::new("kill").args(["-KILL", &supervisor]).status().unwrap().success());
     if can_guard.is_ok_and(|status| status.success()) {
-        eventually(SOON, vec!["controlplane".to_owned()], || owner.processes());
+        eventually(DEFAULT_TIMEOUT, vec!["controlplane".to_owned()], || owner.processes());
     }
     drop(owner.stdin.take());
     owner.child.wait().unwrap();

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use common::{SOON, apply, config_map, eventually, field};
+use common::{DEFAULT_TIMEOUT, apply, config_map, eventually, field};
 use controlplane::{Cluster, Error, Part, Stage};
 
 /// Makes a pod and waits until it runs: for that, every part has to do its work.
@@ -17,8 +17,9 @@ fn a_pod_runs(cluster: &Cluster, name: &str) {
         "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{containers: [{{name: a, image: 'a:1'}}]}}}}"
     );
     apply(cluster, &pod);
-    let took =
-        eventually(SOON, "Running".to_owned(), || field(cluster, &format!("pod/{name}"), "{.status.phase}"));
+    let took = eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || {
+        field(cluster, &format!("pod/{name}"), "{.status.phase}")
+    });
     assert!(took < Duration::from_secs(15), "{name}: {took:?}");
 }
 
@@ -57,7 +58,8 @@ fn parts_come_back() {
     let pod =
         "{apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {containers: [{name: a, image: 'a:1'}]}}";
     apply(&cluster, pod);
-    let took = eventually(SOON, "Running".to_owned(), || field(&cluster, "pod/late", "{.status.phase}"));
+    let took =
+        eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || field(&cluster, "pod/late", "{.status.phase}"));
     assert!(took < Duration::from_secs(10), "{took:?}");
 
     // etcd's data is kept, too.

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
-use common::{SOON, apply, eventually, field};
+use common::{DEFAULT_TIMEOUT, apply, eventually, field};
 use controlplane::Cluster;
 
 /// One cluster for the tests of this file that run at the same time.
@@ -47,10 +47,16 @@ fn workloads_get_ready() {
         &cluster,
         "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, ports: [{port: 80}]}}",
     );
-    eventually(SOON, "4".to_owned(), || field(&cluster, "deployment/web", "{.status.availableReplicas}"));
-    eventually(SOON, "2".to_owned(), || field(&cluster, "statefulset/db", "{.status.readyReplicas}"));
-    eventually(SOON, "3".to_owned(), || field(&cluster, "daemonset/agent", "{.status.numberReady}"));
-    eventually(SOON, true, || {
+    eventually(DEFAULT_TIMEOUT, "4".to_owned(), || {
+        field(&cluster, "deployment/web", "{.status.availableReplicas}")
+    });
+    eventually(DEFAULT_TIMEOUT, "2".to_owned(), || {
+        field(&cluster, "statefulset/db", "{.status.readyReplicas}")
+    });
+    eventually(DEFAULT_TIMEOUT, "3".to_owned(), || {
+        field(&cluster, "daemonset/agent", "{.status.numberReady}")
+    });
+    eventually(DEFAULT_TIMEOUT, true, || {
         field(&cluster, "service/web", "{.status.loadBalancer.ingress[0].ip}").starts_with("10.97.")
     });
     assert_eq!(field(&cluster, "pvc/data-db-1", "{.status.phase} {.status.capacity.storage}"), "Bound 1Gi");
@@ -58,17 +64,19 @@ fn workloads_get_ready() {
     // A claim grows, and its volume goes with it.
     let larger = r#"{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}"#;
     cluster.kubectl(&["patch", "pvc", "data-db-1", "-p", larger]).unwrap();
-    eventually(SOON, "2Gi".to_owned(), || field(&cluster, "pvc/data-db-1", "{.status.capacity.storage}"));
+    eventually(DEFAULT_TIMEOUT, "2Gi".to_owned(), || {
+        field(&cluster, "pvc/data-db-1", "{.status.capacity.storage}")
+    });
     cluster.kubectl(&["delete", "statefulset", "db", "--cascade=foreground"]).unwrap();
     let volume = field(&cluster, "pvc/data-db-1", "{.spec.volumeName}");
     cluster.kubectl(&["delete", "pvc", "data-db-1"]).unwrap();
-    eventually(SOON, true, || {
+    eventually(DEFAULT_TIMEOUT, true, || {
         field(&cluster, &format!("pv/{volume}"), "{.metadata.name}").contains("NotFound")
     });
 
     // A new image rolls out.
     apply(&cluster, &workload("Deployment", "web", "replicas: 4", "", "web:2"));
-    eventually(SOON, "4 4".to_owned(), || {
+    eventually(DEFAULT_TIMEOUT, "4 4".to_owned(), || {
         field(&cluster, "deployment/web", "{.status.updatedReplicas} {.status.availableReplicas}")
     });
 }
@@ -95,7 +103,7 @@ spec:
 "
             ),
         );
-        eventually(SOON, true, || {
+        eventually(DEFAULT_TIMEOUT, true, || {
             field(&cluster, &format!("job/{name}"), "{.status.conditions[*].type}")
                 .split(' ')
                 .any(|it| it == expected)
@@ -114,14 +122,14 @@ fn pods_fail_as_they_are_asked_to() {
         ("broken", "", "a:broken", "Pending False ImagePullBackOff"),
     ] {
         apply(&cluster, &workload("Deployment", name, "replicas: 1", annotations, image));
-        eventually(SOON, expected.to_owned(), || {
+        eventually(DEFAULT_TIMEOUT, expected.to_owned(), || {
             let path = "{.items[0].status.phase} {.items[0].status.conditions[?(@.type==\"Ready\")].status} \
                         {.items[0].status.containerStatuses[0].state.waiting.reason}";
             let arguments = ["get", "pods", "-l", &format!("app={name}"), "-o", &format!("jsonpath={path}")];
             cluster.kubectl(&arguments).unwrap().trim().to_owned()
         });
     }
-    eventually(SOON, true, || {
+    eventually(DEFAULT_TIMEOUT, true, || {
         let path = "jsonpath={.items[0].status.containerStatuses[0].restartCount}";
         let count = cluster.kubectl(&["get", "pods", "-l", "app=crashing", "-o", path]).unwrap();
         count.parse::<u32>().unwrap() >= 2
@@ -138,7 +146,7 @@ fn nodes_do_nothing_to_a_pod_that_was_made_since() {
         )
     };
     apply(&cluster, &pod("since"));
-    eventually(SOON, "Running".to_owned(), || field(&cluster, "pod/since", "{.status.phase}"));
+    eventually(DEFAULT_TIMEOUT, "Running".to_owned(), || field(&cluster, "pod/since", "{.status.phase}"));
     let node = cluster.dir().join("run/kwok.kubeconfig");
     // The server's refusal; empty where it obeys.
     let refused = |arguments: &[&str]| {
@@ -153,7 +161,7 @@ fn nodes_do_nothing_to_a_pod_that_was_made_since() {
         ["delete", "pod", "since", "--force", "--grace-period=0", "--wait=false", "--dry-run=server"];
     let why = "this pod is not the one that was deleted";
     // The server takes a moment until it knows the policy.
-    eventually(SOON, true, || refused(&delete).contains(why));
+    eventually(DEFAULT_TIMEOUT, true, || refused(&delete).contains(why));
     let found = refused(&delete[..6]);
     assert!(found.contains(why), "{found}");
     let other = r#"{"metadata": {"uid": "another"}, "status": {"phase": "Failed"}}"#;

@@ -114,7 +114,7 @@ pub(super) fn rolling() -> Refresh {
         ),
     ]);
     let because =
-        "2 of 2 workloads are rolling: Deployment shop/web, Deployment shop/search-with-a-long-name";
+        "2 of 2 workloads are rolling out: Deployment shop/web, Deployment shop/search-with-a-long-name";
     let queue = json!([
         workload("api", json!({"place": 1, "reason": because})),
         workload("\u{65e5}\u{672c}\u{8a9e}", json!({"place": 2, "reason": because})),

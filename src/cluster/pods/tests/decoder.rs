@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::super::wire::WireDecoder as _;
-use super::super::decoder::{PodRecord, RecordDecoder, spoken};
+use super::super::decoder::{PodRecord, RecordDecoder, bounded_text};
 use super::super::pod_selector;
 use super::super::warnings::WarningDecoder;
 use crate::engine::{Readiness, Uid};
@@ -96,13 +96,13 @@ fn how_a_pod_ended_is_read() {
 
 #[test]
 fn words_of_the_cluster_are_one_short_line() {
-    let check = |text: &str, expected: &str| assert_eq!(&*spoken(text), expected);
+    let check = |text: &str, expected: &str| assert_eq!(&*bounded_text(text), expected);
     check("", "");
     check(" a \t\n b ", "a b");
     check("red \u{1b}[31m, \u{202e}back", "red [31m, back");
     check(&"x".repeat(400), &"x".repeat(400));
     check(&"é".repeat(400), &format!("{}…", "é".repeat(200)));
-    assert!(spoken(&"word ".repeat(1000)).len() < 410);
+    assert!(bounded_text(&"word ".repeat(1000)).len() < 410);
 }
 
 #[test]

@@ -62,8 +62,8 @@ fn workload(generation: i64, observed: bool) -> WorkloadRecord {
 /// Returns a store of which everything is known, with these pods from the first list.
 fn store(controller: PodController, pods: &[(&str, PodRecord)], now: Instant) -> WorkloadStore {
     let mut store = WorkloadStore::new(controller, uid("own"));
-    store.workload(InformerChange::Apply(id("web"), workload(1, true)));
-    store.workload(InformerChange::InitDone);
+    store.apply_workload(InformerChange::Apply(id("web"), workload(1, true)));
+    store.apply_workload(InformerChange::InitDone);
     store.set(InformerChange::InitDone);
     store.pod(InformerChange::Init, now);
     for (name, pod) in pods {
@@ -84,14 +84,14 @@ fn set(store: &mut WorkloadStore, pods: &[(&str, PodRecord)], now: Instant) -> W
 fn nothing_is_told_before_everything_is_known() {
     let now = Instant::now();
     let mut store = WorkloadStore::new(PodController::Deployment, uid("own"));
-    store.workload(InformerChange::Apply(id("web"), workload(1, true)));
+    store.apply_workload(InformerChange::Apply(id("web"), workload(1, true)));
     assert_eq!(store.view(now), None);
-    store.workload(InformerChange::InitDone);
+    store.apply_workload(InformerChange::InitDone);
     store.pod(InformerChange::InitDone, now);
     assert_eq!(store.view(now), None);
     store.set(InformerChange::InitDone);
     assert!(store.view(now).is_some());
-    store.workload(InformerChange::Delete(id("web"), ResourceVersion(11)));
+    store.apply_workload(InformerChange::Delete(id("web"), ResourceVersion(11)));
     assert_eq!(store.view(now), None);
 }
 
@@ -174,7 +174,7 @@ fn a_pod_that_ended_is_remembered_when_it_is_gone() {
     // It was not of the next revision, nor is it when that one is taken back.
     for revision in ["newer", "new"] {
         let workload = WorkloadRecord { update_revision: Some(revision.into()), ..workload(2, true) };
-        store.workload(InformerChange::Apply(id("web"), workload));
+        store.apply_workload(InformerChange::Apply(id("web"), workload));
         assert_eq!(ended(&store.view(t).unwrap()), (None, None));
     }
 }
@@ -184,7 +184,7 @@ fn the_newest_revision_is_unknown_until_its_controller_has_seen_it() {
     let t = Instant::now();
     let mut store = store(PodController::StatefulSet, &[], t);
     let mut check = |record: WorkloadRecord, newest: Option<&str>, current: Option<&str>| {
-        store.workload(InformerChange::Apply(id("web"), record));
+        store.apply_workload(InformerChange::Apply(id("web"), record));
         let view = store.view(t).unwrap();
         assert_eq!((view.newest.as_deref(), view.current.as_deref()), (newest, current));
     };
@@ -213,14 +213,14 @@ fn a_daemon_set_rolls_to_what_a_list_after_its_generation_shows() {
     let mut store = store(PodController::DaemonSet, &[], t);
     assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(1), None));
     let all = || vec![revision("a", "own", 3, 0), revision("b", "own", 2, 0), revision("c", "other", 9, 0)];
-    store.listed(1, all());
+    store.set_revisions(1, all());
     assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest.as_deref()), (None, Some("a")));
-    store.workload(InformerChange::Apply(id("web"), workload(2, false)));
+    store.apply_workload(InformerChange::Apply(id("web"), workload(2, false)));
     assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (None, None));
-    store.workload(InformerChange::Apply(id("web"), workload(2, true)));
+    store.apply_workload(InformerChange::Apply(id("web"), workload(2, true)));
     assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(2), None));
     // An answer that comes too late is about an older generation.
-    store.listed(1, all());
+    store.set_revisions(1, all());
     assert_eq!((store.wanted_lookup(), store.view(t).unwrap().newest), (Some(2), None));
 }
 
@@ -240,22 +240,22 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
     let before =
         [revision("good", "own", 1, 2), revision("bad", "own", 2, 1), revision("foreign", "x", 7, 1)];
     assert_eq!(see(&mut store, &before), None);
-    store.workload(InformerChange::Apply(id("web"), updated(1, 1)));
-    store.listed(1, before.to_vec());
+    store.apply_workload(InformerChange::Apply(id("web"), updated(1, 1)));
+    store.set_revisions(1, before.to_vec());
     assert_eq!(see(&mut store, &[]).as_deref(), Some("bad"));
     // Only its own pods, whatever their labels say.
     let pods = store.view(t).unwrap();
-    assert_eq!((pods.pods.len(), &*pods.pods[0].name, pods.updated()), (1, "web-1", 1));
+    assert_eq!((pods.pods.len(), &*pods.pods[0].name, pods.count_updated()), (1, "web-1", 1));
     // Once it is known, the two counts may differ for a moment.
     assert_eq!(see(&mut store, &[revision("bad", "own", 2, 2)]).as_deref(), Some("bad"));
     // The way back renumbers the good one: the list shows it, the watch is late.
-    store.workload(InformerChange::Apply(id("web"), updated(2, 2)));
-    store.listed(2, vec![revision("good", "own", 3, 2), revision("bad", "own", 2, 2)]);
+    store.apply_workload(InformerChange::Apply(id("web"), updated(2, 2)));
+    store.set_revisions(2, vec![revision("good", "own", 3, 2), revision("bad", "own", 2, 2)]);
     assert_eq!(see(&mut store, &[]), None);
     assert_eq!(see(&mut store, &[revision("good", "own", 3, 2)]).as_deref(), Some("good"));
     // A change that also scales: the generation is observed, and its set is not made yet.
-    store.workload(InformerChange::Apply(id("web"), updated(3, 0)));
-    store.listed(3, vec![revision("good", "own", 3, 2)]);
+    store.apply_workload(InformerChange::Apply(id("web"), updated(3, 0)));
+    store.set_revisions(3, vec![revision("good", "own", 3, 2)]);
     assert_eq!(see(&mut store, &[]), None);
     assert_eq!(see(&mut store, &[revision("next", "own", 4, 0)]).as_deref(), Some("next"));
 }
@@ -264,7 +264,7 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
 fn what_a_set_is_refused_is_told_of_the_newest_only() {
     let t = Instant::now();
     let mut store = store(PodController::Deployment, &[], t);
-    store.listed(1, vec![revision("good", "own", 1, 0)]);
+    store.set_revisions(1, vec![revision("good", "own", 1, 0)]);
     let refused = |name: &str, number: u64| RevisionRecord {
         refused: Some("exceeded quota".into()),
         ..revision(name, "own", number, 0)
@@ -295,9 +295,9 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     let check = |pods: &[(&str, PodRecord)], warnings: &[WarningEvent], expected: Option<&str>| {
         let mut store = store(PodController::StatefulSet, pods, t);
         let missing = WorkloadRecord { desired: 2, ..workload(1, true) };
-        store.workload(InformerChange::Apply(id("web"), missing));
+        store.apply_workload(InformerChange::Apply(id("web"), missing));
         for (number, warning) in warnings.iter().enumerate() {
-            store.warning(InformerChange::Apply(id(&number.to_string()), warning.clone()), t + SECOND);
+            store.apply_warning(InformerChange::Apply(id(&number.to_string()), warning.clone()), t + SECOND);
         }
         let told = store.view(t).unwrap().refused.map(|refused| refused.message.to_string());
         assert_eq!(told.as_deref(), expected);
@@ -319,8 +319,9 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     check(&foreign, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
     // In the second in which it was said, but after it.
     let mut store = store(PodController::StatefulSet, &[], t);
-    store.workload(InformerChange::Apply(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
-    store.warning(InformerChange::Apply(id("w"), warning("own", "FailedCreate", 100)), t);
+    store
+        .apply_workload(InformerChange::Apply(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
+    store.apply_warning(InformerChange::Apply(id("w"), warning("own", "FailedCreate", 100)), t);
     assert!(store.view(t).unwrap().refused.is_some());
     assert_eq!(set(&mut store, &one, t + SECOND).refused, None);
 }

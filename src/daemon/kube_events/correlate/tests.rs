@@ -97,7 +97,7 @@ fn one_that_has_expired_is_made_anew() {
     fixture.happens(EventReason::Refused, Some("web"), "no");
     let write = fixture.correlator.next(fixture.now).unwrap();
     assert_eq!(words(&write), "web Refused again 2: no");
-    fixture.correlator.expired(write);
+    fixture.correlator.forget_event(write);
     assert_eq!(fixture.written(), ["web Refused 1: no"]);
     fixture.happens(EventReason::Refused, Some("web"), "no");
     assert_eq!(fixture.written(), ["web Refused again 2: no"]);
@@ -106,13 +106,13 @@ fn one_that_has_expired_is_made_anew() {
 #[test]
 fn many_different_messages_about_the_same_become_one() {
     let mut fixture = CorrelatorFixture::new();
-    for number in 0..SIMILAR + 3 {
+    for number in 0..MAX_SIMILAR + 3 {
         fixture.happens(EventReason::RolloutStarted, Some("web"), &format!("revision {number}"));
     }
     let written = fixture.written();
-    assert_eq!(written.len(), SIMILAR + 1);
+    assert_eq!(written.len(), MAX_SIMILAR + 1);
     assert_eq!(
-        written[SIMILAR], "web RolloutStarted 3: (combined from similar events) revision 12",
+        written[MAX_SIMILAR], "web RolloutStarted 3: (combined from similar events) revision 12",
         "the newest words"
     );
     fixture.now += SIMILAR_WITHIN;
@@ -129,13 +129,13 @@ fn a_source_writes_a_burst_and_then_one_a_second_and_warnings_first() {
     fixture.happens(EventReason::RolloutFailed, Some("web"), "bad");
     let first = fixture.written();
     assert_eq!((first.len(), &*first[0]), (25, "web RolloutFailed 1: bad"));
-    assert_eq!(fixture.correlator.due(), Some(fixture.now + EVERY));
+    assert_eq!(fixture.correlator.next_due(), Some(fixture.now + EVENT_INTERVAL));
     for number in 24..30 {
-        fixture.now += EVERY;
+        fixture.now += EVENT_INTERVAL;
         assert_eq!(fixture.written(), [format!("o{number} DriftRepaired 1: changed")]);
     }
-    assert_eq!(fixture.correlator.due(), None);
-    fixture.now += EVERY * 3;
+    assert_eq!(fixture.correlator.next_due(), None);
+    fixture.now += EVENT_INTERVAL * 3;
     for number in 0..5 {
         fixture.happens(EventReason::DriftRepaired, Some(&format!("p{number}")), "changed");
     }
@@ -146,10 +146,10 @@ fn a_source_writes_a_burst_and_then_one_a_second_and_warnings_first() {
 fn too_many_are_not_written_and_no_warning_is_among_them() {
     let mut fixture = CorrelatorFixture::new();
     fixture.happens(EventReason::Conflict, Some("web"), "somebody else's");
-    for number in 0..2 * WAITING {
+    for number in 0..2 * MAX_PENDING_EVENTS {
         fixture.happens(EventReason::DriftRepaired, Some(&format!("o{number}")), "changed");
     }
-    assert_eq!(fixture.correlator.waiting.len(), WAITING);
+    assert_eq!(fixture.correlator.waiting.len(), MAX_PENDING_EVENTS);
     assert_eq!(fixture.written()[0], "web Conflict 1: somebody else's");
 }
 
@@ -190,7 +190,7 @@ fn long_words_leave_room_for_the_commit() {
     let message = write.occurrence.message;
     let expected = format!(" ({}: {})", "é".repeat(100), "😀".repeat(100));
     assert!(message.starts_with("no no ") && message.ends_with(&expected), "{message}");
-    assert!(message.len() <= LONGEST_MESSAGE, "{}", message.len());
+    assert!(message.len() <= MAX_EVENT_MESSAGE_BYTES, "{}", message.len());
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
     let fails = |fixture: &mut CorrelatorFixture, expected: &str| {
         let write = fixture.correlator.next(fixture.now).unwrap();
         assert_eq!(words(&write), expected);
-        fixture.correlator.failed(write)
+        fixture.correlator.note_failure(write)
     };
     fixture.happens(EventReason::Refused, Some("web"), "no");
     assert!(fails(&mut fixture, "web Refused 1: no"));
@@ -213,9 +213,9 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
         (vec!["web Refused again 3: no".to_owned()], 0)
     );
     // Not for ever.
-    fixture.now += EVERY * TRIES;
+    fixture.now += EVENT_INTERVAL * MAX_EVENT_TRIES;
     fixture.happens(EventReason::Refused, Some("api"), "no");
-    for _ in 1..TRIES {
+    for _ in 1..MAX_EVENT_TRIES {
         assert!(fails(&mut fixture, "api Refused 1: no"));
     }
     assert!(!fails(&mut fixture, "api Refused 1: no"));
@@ -230,7 +230,7 @@ fn what_could_not_be_written_is_tried_again_and_counted_once() {
 #[test]
 fn no_count_is_lost() {
     let mut fixture = CorrelatorFixture::new();
-    let all: usize = 4 * WAITING;
+    let all: usize = 4 * MAX_PENDING_EVENTS;
     for number in 0..all {
         let gvk = Gvk::new("apps", "v1", "Deployment");
         let id = ObjectId::new(&gvk.group_kind(), Some("shop"), &format!("o{number}"));
@@ -238,15 +238,15 @@ fn no_count_is_lost() {
         fixture.records(EventReason::DriftRepaired, None, &format!("changed {number}"), both);
     }
     let mut written: Vec<EventWrite> = Vec::new();
-    while fixture.correlator.due().is_some() || written.is_empty() {
+    while fixture.correlator.next_due().is_some() || written.is_empty() {
         written.extend(std::iter::from_fn(|| fixture.correlator.next(fixture.now)));
-        fixture.now += EVERY;
+        fixture.now += EVENT_INTERVAL;
     }
     let of_source = written.iter().filter(|write| write.occurrence.id.name() == "shop");
     let told: u32 = of_source.map(|write| write.occurrence.count).sum();
     assert_eq!(usize::try_from(told).unwrap(), all);
     let lost = usize::try_from(fixture.correlator.take_lost()).unwrap();
-    assert_eq!(lost + written.len() - SIMILAR - 1, all);
+    assert_eq!(lost + written.len() - MAX_SIMILAR - 1, all);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_name_is_one_that_the_server_takes() {
     check("web", "web.1f");
     check("system:foo.Bar", "system-foo--ar.1f");
     check(".-:", "rhumb.1f");
-    check(&"a".repeat(253), &format!("{}.1f", "a".repeat(LONGEST_NAME)));
+    check(&"a".repeat(253), &format!("{}.1f", "a".repeat(MAX_EVENT_NAME_BYTES)));
 }
 
 /// A thousand objects may be refused within ten minutes, and looking through all of them for each
@@ -266,10 +266,14 @@ fn a_name_is_one_that_the_server_takes() {
 fn of_so_many_objects_is_remembered_what_was_said() {
     let mut fixture = CorrelatorFixture::new();
     for round in 0..2 {
-        for number in 0..2 * REMEMBERED {
+        for number in 0..2 * MAX_REMEMBERED_EVENTS {
             fixture.happens(EventReason::Refused, Some(&format!("o{number}")), &format!("no {round}"));
             fixture.happens(EventReason::Refused, None, &format!("o{number}: no {round}"));
-            assert!(fixture.correlator.similar.len() <= REMEMBERED, "{}", fixture.correlator.similar.len());
+            assert!(
+                fixture.correlator.similar.len() <= MAX_REMEMBERED_EVENTS,
+                "{}",
+                fixture.correlator.similar.len()
+            );
         }
     }
     // Events about the source are not forgotten for them: it stays one Event.
@@ -280,17 +284,17 @@ fn of_so_many_objects_is_remembered_what_was_said() {
         .filter(|one| one.of_source)
         .map(|one| one.key.message.clone())
         .collect();
-    assert!(keys.len() <= SIMILAR + 1, "{}", keys.len());
+    assert!(keys.len() <= MAX_SIMILAR + 1, "{}", keys.len());
 }
 
-/// The budget object has it, which people may write.
+/// The rollout ledger has it, which people may write.
 #[test]
 fn whoever_made_the_commit_a_message_is_one_that_the_server_takes() {
     let mut fixture = CorrelatorFixture::new();
-    fixture.made = Some(("é".repeat(LONGEST_MESSAGE), "subject".to_owned()));
+    fixture.made = Some(("é".repeat(MAX_EVENT_MESSAGE_BYTES), "subject".to_owned()));
     fixture.happens(EventReason::Refused, None, "no");
     let write = fixture.correlator.next(fixture.now).unwrap();
-    assert!(write.occurrence.message.len() <= LONGEST_MESSAGE, "{}", write.occurrence.message.len());
+    assert!(write.occurrence.message.len() <= MAX_EVENT_MESSAGE_BYTES, "{}", write.occurrence.message.len());
 }
 
 #[test]

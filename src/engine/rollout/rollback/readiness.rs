@@ -7,9 +7,7 @@
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::ledger::UnitMember;
-use crate::engine::rollout::rollback::rejection::{
-    Rejection, RejectionAction, RollbackContent, bounded_cause,
-};
+use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, RollbackContent, bound_cause};
 use crate::engine::state::{Engine, Prerequisites};
 use crate::engine::{LiveObject, Release, SharedDesired};
 use crate::object::ObjectId;
@@ -26,14 +24,14 @@ enum RollbackReadiness {
 
 impl Engine {
     /// The content that an object goes back to was read, or cannot be.
-    pub(in crate::engine) fn rollback_content_read(
+    pub(in crate::engine) fn record_rollback_content(
         &mut self,
         id: &ObjectId,
         release: &Release,
         content: Option<&SharedDesired>,
     ) {
         let is_back = self
-            .shown(id)
+            .live_object(id)
             .and_then(LiveObject::shown_release)
             .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
@@ -48,7 +46,7 @@ impl Engine {
             // said.
             None if self.foresight == Prerequisites::AllDone => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
-                let revision = release.revision.short();
+                let revision = release.revision.short_name();
                 instead.cause =
                     format!("{}; {goes} revision {revision}, which a dry run does not read", instead.cause)
                         .into();
@@ -58,14 +56,14 @@ impl Engine {
         };
         instead.content =
             if read == RollbackContent::Stay { read } else { RollbackContent::Later(Box::new(read)) };
-        if let Some(source) = self.returns_in(id) {
-            self.rollback_target_changed(source, id);
+        if let Some(source) = self.rollback_source(id) {
+            self.mark_rollback_target(source, id);
         }
     }
 
     /// Returns the source whose parent says that something else stands in for what it wants of an
     /// object.
-    pub fn returns_in(&self, id: &ObjectId) -> Option<SourceId> {
+    pub fn rollback_source(&self, id: &ObjectId) -> Option<SourceId> {
         self.source_ids().find(|source| self.sources[*source].instead.contains(id))
     }
 
@@ -83,7 +81,7 @@ impl Engine {
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
             for rejection in found {
-                match self.known_of(&rejection) {
+                match self.readiness_of(&rejection) {
                     RollbackReadiness::Little => {}
                     RollbackReadiness::All => self.begin_return(source, &rejection),
                     RollbackReadiness::Never(why) => self.give_up(source, rejection, &why),
@@ -92,7 +90,7 @@ impl Engine {
         }
     }
 
-    fn known_of(&self, rejection: &Rejection) -> RollbackReadiness {
+    fn readiness_of(&self, rejection: &Rejection) -> RollbackReadiness {
         let substitute = |id: &ObjectId| Some(&self.entry(id)?.instead.as_ref()?.content);
         let mut lost = None;
         for (id, member) in &rejection.unit.members {
@@ -101,7 +99,7 @@ impl Engine {
                 RollbackContent::Named(_) => return RollbackReadiness::Little,
                 RollbackContent::Later(later) => {
                     if matches!(**later, RollbackContent::Stay | RollbackContent::Lost(_))
-                        && (!self.would_be_shown(id) || self.is_being_written(id))
+                        && (!self.is_observable(id) || self.is_being_written(id))
                     {
                         return RollbackReadiness::Little;
                     }
@@ -121,16 +119,16 @@ impl Engine {
     fn obstacle(&self, id: &ObjectId, member: &UnitMember, to: &RollbackContent) -> Option<String> {
         match to {
             RollbackContent::Lost(release) => {
-                let shown = self.shown(id).and_then(LiveObject::shown_release);
+                let shown = self.live_object(id).and_then(LiveObject::shown_release);
                 // An object that never left its good content, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
-                let revision = release.revision.short();
+                let revision = release.revision.short_name();
                 (!is_there).then(|| {
                     format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
                 })
             }
             RollbackContent::Stay if self.has_left(id, member) => {
-                Some(format!("it cannot go back, as nobody knows what {id} was before"))
+                Some(format!("it cannot go back, as the earlier content of {id} is not known"))
             }
             _ => None,
         }
@@ -139,7 +137,7 @@ impl Engine {
     /// Returns whether an object without a known last good content has got the unit's content, or
     /// may have. An object that was never written stays as it is, and nothing is torn by that.
     pub(in crate::engine) fn has_left(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let Some(live) = self.shown(id) else { return member.content.is_none() };
+        let Some(live) = self.live_object(id) else { return member.content.is_none() };
         let Some(content) = member.content else { return false };
         let accepted = self.entry(id).and_then(|entry| entry.accepted.content());
         let ours = self.source_of(live).is_some();
@@ -148,7 +146,7 @@ impl Engine {
         let anything = ours && live.shown_release().is_none() && accepted.is_none();
         anything
             || member.is_unreadable()
-            || self.shows(id, content)
+            || self.is_showing(id, content)
             || accepted.is_some_and(|accepted| accepted.hash == content)
     }
 
@@ -159,7 +157,7 @@ impl Engine {
             };
             if let RollbackContent::Later(later) = &instead.content {
                 instead.content = (**later).clone();
-                self.rollback_target_changed(source, id);
+                self.mark_rollback_target(source, id);
             }
         }
     }
@@ -178,7 +176,7 @@ impl Engine {
         rejection: Rejection,
         cause: String,
     ) {
-        let held = Rejection { way: RejectionAction::Hold, cause: bounded_cause(cause), ..rejection };
+        let held = Rejection { way: RejectionAction::Hold, cause: bound_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
             if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.failed.is_some())
                 && rollout.token == TokenState::Held

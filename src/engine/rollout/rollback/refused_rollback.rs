@@ -13,15 +13,17 @@ use crate::object::ObjectId;
 
 /// The number of refusals in a row that end a way back: the API server's parts learn of rights and
 /// quotas one after another.
-const REFUSALS: u32 = 5;
+const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
 impl Engine {
     /// Ends the way back of a workload that is there and whose good content is refused for good.
     pub(in crate::engine) fn end_refused_return(&mut self, id: &ObjectId) {
-        let Some(source) = self.returns_in(id).filter(|_| is_workload(id) && self.shown(id).is_some()) else {
+        let Some(source) =
+            self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
+        else {
             return;
         };
-        let Some(why) = self.refusal_of_return(id) else { return };
+        let Some(why) = self.rollback_refusal(id) else { return };
         let inventory = self.sources[source].inventory.iter();
         let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {
             let member = rejection.unit.members.get(id);
@@ -33,14 +35,14 @@ impl Engine {
         self.hold_failed_unit(source, rejection, cause);
     }
 
-    fn refusal_of_return(&self, id: &ObjectId) -> Option<String> {
+    fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
         let entry = self.entry(id)?;
         let RollbackContent::Known(good, _) = &entry.instead.as_ref()?.content else { return None };
         let refusal = entry.refused.as_ref().filter(|refusal| refusal.content == good.hash)?;
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,
             RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,
-            _ => refusal.retry.is_none() || refusal.times >= REFUSALS,
+            _ => refusal.retry.is_none() || refusal.times >= MAX_ROLLBACK_REFUSALS,
         };
         final_now.then(|| refusal.text.to_string())
     }

@@ -41,12 +41,12 @@ pub enum RejectionAction {
 
 /// The number of bytes kept of a cause: pods, webhooks and the API server write it, and it stands
 /// in a ConfigMap.
-const CAUSE: usize = 2000;
+const MAX_CAUSE_BYTES: usize = 2000;
 
 /// As much of a cause as is kept.
-pub(in crate::engine) fn bounded_cause(mut cause: String) -> Arc<str> {
-    if cause.len() > CAUSE {
-        cause.truncate(cause.floor_char_boundary(CAUSE));
+pub(in crate::engine) fn bound_cause(mut cause: String) -> Arc<str> {
+    if cause.len() > MAX_CAUSE_BYTES {
+        cause.truncate(cause.floor_char_boundary(MAX_CAUSE_BYTES));
         cause.push('…');
     }
     cause.into()
@@ -82,18 +82,18 @@ pub fn unreadable_rejections(text: &str) -> usize {
 pub fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
-        Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: bounded_cause(read.cause) })
+        Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: bound_cause(read.cause) })
     };
     text.lines().filter_map(read).collect()
 }
 
 /// Returns how the hashes of Secrets stand in a text that [`rejections_text`] has written.
-pub fn rejections_sealing(text: &str, seals: &HashSeals) -> SealStatus {
+pub fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatus {
     let read = |line| serde_json::from_str::<RejectionText>(line).ok();
     text.lines()
-        .filter(|line| HashSeals::may_be_in(line))
+        .filter(|line| HashSeals::can_be_in(line))
         .filter_map(read)
-        .map(|read| read.unit.sealing(seals))
+        .map(|read| read.unit.seal_status(seals))
         .max()
         .unwrap_or_default()
 }
@@ -180,11 +180,11 @@ impl RollbackTarget {
         match &self.content {
             RollbackContent::Stay => Some(Reason::Rejected(self.cause.clone())),
             RollbackContent::Named(_) | RollbackContent::Later(_) => {
-                let revision = self.content.release().map(|release| release.revision.short());
+                let revision = self.content.release().map(|release| release.revision.short_name());
                 Some(Reason::Resolving(revision.unwrap_or_default().into()))
             }
             RollbackContent::Lost(release) => {
-                let (cause, revision) = (&self.cause, release.revision.short());
+                let (cause, revision) = (&self.cause, release.revision.short_name());
                 let why =
                     format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
@@ -198,7 +198,7 @@ impl RollbackTarget {
         match &self.content {
             RollbackContent::Known(_, release) => {
                 let stays = if self.kept { "its content stays that of" } else { "it is back at" };
-                let why = format!("{}; {stays} revision {}", self.cause, release.revision.short());
+                let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
                 Some(Reason::Rejected(why.into()))
             }
             _ => self.gate(),
@@ -237,7 +237,7 @@ impl Engine {
         }
         let foreign = |(id, member): (&ObjectId, &UnitMember)| {
             let (Some(WantedObject::Object(newest)), Some(restarted)) =
-                (state.catalog.want(id), member.restarted)
+                (state.catalog.wanted_object(id), member.restarted)
             else {
                 return false;
             };
@@ -247,15 +247,17 @@ impl Engine {
         if rejection.way == RejectionAction::Hold && rejection.unit.members.iter().any(foreign) {
             return true;
         }
-        rejection.unit.members.iter().any(|(id, member)| match (state.catalog.want(id), member.content) {
-            // Where nobody can read what was rejected, it is taken to be what is asked for: nothing
-            // is tried again.
-            (Some(WantedObject::Object(desired)), Some(content)) => {
-                !member.is_unreadable() && !desired.is_release(content)
+        rejection.unit.members.iter().any(|(id, member)| {
+            match (state.catalog.wanted_object(id), member.content) {
+                // Where nobody can read what was rejected, it is taken to be what is asked for:
+                // nothing is tried again.
+                (Some(WantedObject::Object(desired)), Some(content)) => {
+                    !member.is_unreadable() && !desired.is_release(content)
+                }
+                (Some(WantedObject::Object(_)), None) => true,
+                (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
+                (None, Some(_)) => state.is_whole(),
             }
-            (Some(WantedObject::Object(_)), None) => true,
-            (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
-            (None, Some(_)) => state.is_whole(),
         })
     }
 
@@ -284,13 +286,13 @@ impl Engine {
             };
             if !same {
                 entry.instead = now.map(Box::new);
-                self.rollback_target_changed(source, &id);
+                self.mark_rollback_target(source, &id);
             }
         }
         self.wake_waves(source);
     }
 
-    pub(in crate::engine) fn rollback_target_changed(&mut self, source: SourceId, id: &ObjectId) {
+    pub(in crate::engine) fn mark_rollback_target(&mut self, source: SourceId, id: &ObjectId) {
         let named = self.entry(id).and_then(|entry| entry.instead.as_ref());
         let content = named.map(|instead| &instead.content);
         let (named, later) = (
@@ -306,18 +308,18 @@ impl Engine {
         }
         self.restarting.remove(&source);
         self.follow_again();
-        self.rewant(source, id);
+        self.recompute_wanted(source, id);
         self.dirty.push(id.clone());
         // Added objects go again, and no other event has that judged.
         self.judge_again();
     }
 
     /// Returns the wish of one source for an object, with rejected content replaced.
-    pub(in crate::engine) fn wants_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
-        if self.refusal(source, id).is_some() {
+    pub(in crate::engine) fn wanted_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
+        if self.allow_violation(source, id).is_some() {
             return None;
         }
-        let want = self.sources[source].catalog.want(id);
+        let want = self.sources[source].catalog.wanted_object(id);
         if !self.sources[source].instead.contains(id) {
             return want;
         }
@@ -329,7 +331,7 @@ impl Engine {
     }
 
     /// Returns whether what is wanted of an object is what it was before.
-    pub(in crate::engine) fn goes_back(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn is_rolled_back(&self, id: &ObjectId) -> bool {
         let instead = self.entry(id).and_then(|entry| entry.instead.as_ref());
         instead.is_some_and(|instead| matches!(instead.content, RollbackContent::Known(..)))
     }
@@ -345,11 +347,11 @@ impl Engine {
         let rejection = if let Some(rejection) = failed_again {
             let member = rejection.unit.members.get(id);
             if rejection.way == RejectionAction::Hold
-                || member.is_some_and(|member| self.shows_member(id, member))
+                || member.is_some_and(|member| self.is_member_shown(id, member))
             {
                 return;
             }
-            let cause = bounded_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
+            let cause = bound_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
             Rejection { way: RejectionAction::Hold, cause, ..rejection }
         } else {
             let ledger = self.rollouts.ledger.as_ref();
@@ -357,14 +359,14 @@ impl Engine {
                 return;
             };
             let member = unit.members.get(id).filter(|member| member.content.is_some());
-            if member.is_some_and(|member| !self.shows_member(id, member)) {
+            if member.is_some_and(|member| !self.is_member_shown(id, member)) {
                 // The failed content has been replaced by something newer, which is claimed
                 // already.
                 return;
             }
             // A newer revision may have changed only what needed no rollout.
-            let unit = self.as_wanted(source, unit).unwrap_or_else(|| unit.clone());
-            let cause = bounded_cause(self.cause(id, &unit, why));
+            let unit = self.wanted_unit(source, unit).unwrap_or_else(|| unit.clone());
+            let cause = bound_cause(self.failure_cause(id, &unit, why));
             Rejection { way: self.action_for_unit(&unit, id), cause, unit }
         };
         let rejecting = &mut self.sources[source].rejecting;
@@ -390,7 +392,7 @@ impl Engine {
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
             (unit.map_or(RejectionAction::Hold, |unit| self.action_for_unit(unit, id)), member)
         };
-        let bad = self.shows_member(id, member);
+        let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
         replaced || (way == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
     }
@@ -409,7 +411,7 @@ impl Engine {
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.
     pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
-        let waves = state.instead.iter().filter_map(|id| match state.catalog.want(id) {
+        let waves = state.instead.iter().filter_map(|id| match state.catalog.wanted_object(id) {
             Some(WantedObject::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
             _ => None,
         });

@@ -31,8 +31,8 @@ impl Engine {
         };
         // The write in flight may take the record away.
         let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
-        let recorded = ledger.is_some_and(|ledger| records(ledger, &known.unit));
-        let words = format!("retried: {}, of which was said: {}", objects(&known.unit), known.cause);
+        let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
+        let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
         let keeps = !recorded && self.has_not_left(source, &known);
         let retrying = if keeps { &mut self.orders.restored } else { &mut self.orders.dropped };
         if !retrying.contains(&(source, known.clone())) {
@@ -44,12 +44,13 @@ impl Engine {
     /// Returns whether something of a unit is not as it was good.
     pub(in crate::engine) fn has_not_left(&self, source: SourceId, rejection: &Rejection) -> bool {
         let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
-            LastGood::Release(release) => live.deleting || self.shows(id, release.hash),
+            LastGood::Release(release) => live.deleting || self.is_showing(id, release.hash),
             LastGood::Absent | LastGood::Unknown => false,
         };
         rejection.unit.members.iter().any(|(id, member)| {
-            let wanted = matches!(self.sources[source].catalog.want(id), Some(WantedObject::Object(_)));
-            wanted && self.shown(id).is_some_and(|live| !was_good(id, &member.good, live))
+            let wanted =
+                matches!(self.sources[source].catalog.wanted_object(id), Some(WantedObject::Object(_)));
+            wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.good, live))
         })
     }
 
@@ -61,13 +62,13 @@ impl Engine {
     /// Returns whether a unit is kept until the parent has forgotten its rejection.
     pub(in crate::engine) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
         let retried = self.orders.restored.iter().chain(&self.orders.dropped);
-        retried.into_iter().any(|(_, rejection)| shares(unit, &rejection.unit))
+        retried.into_iter().any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
     }
 
     /// Records the units that are to be tried again.
     pub(in crate::engine) fn restore(&self, ledger: &mut RolloutLedger) {
         for (_, rejection) in &self.orders.restored {
-            if !ledger.units.iter().any(|unit| shares(unit, &rejection.unit)) {
+            if !ledger.units.iter().any(|unit| is_overlapping(unit, &rejection.unit)) {
                 ledger.units.push(rejection.unit.clone());
             }
         }
@@ -80,13 +81,14 @@ impl Engine {
         for unit in &mut ledger.units {
             let source = self.source_of_applyset(&unit.applyset);
             let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
-            let rejecting = self.sources[source].rejecting.iter().any(|one| shares(&one.unit, unit));
-            if let Some(renewed) = self.as_wanted(source, unit).filter(|_| !rejecting) {
+            let rejecting = self.sources[source].rejecting.iter().any(|one| is_overlapping(&one.unit, unit));
+            if let Some(renewed) = self.wanted_unit(source, unit).filter(|_| !rejecting) {
                 *unit = renewed;
             }
         }
-        let failed =
-            |(id, rollout): (&ObjectId, &Rollout)| rollout.failed.is_some().then_some(self.wanting(id)?);
+        let failed = |(id, rollout): (&ObjectId, &Rollout)| {
+            rollout.failed.is_some().then_some(self.wanting_source(id)?)
+        };
         let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
         for source in sources {
             let inventory = self.sources[source].inventory.iter();
@@ -94,8 +96,8 @@ impl Engine {
                 if !self.is_void(source, rejection) || !self.is_needed(source, rejection) {
                     continue;
                 }
-                let Some(unit) = self.as_wanted(source, &rejection.unit) else { continue };
-                if self.has_failed(&unit) && !ledger.units.iter().any(|known| shares(known, &unit)) {
+                let Some(unit) = self.wanted_unit(source, &rejection.unit) else { continue };
+                if self.has_failed(&unit) && !ledger.units.iter().any(|known| is_overlapping(known, &unit)) {
                     ledger.units.push(unit);
                 }
             }
@@ -106,16 +108,16 @@ impl Engine {
     fn has_failed(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let failed = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some());
-            failed && self.shows_member(id, member)
+            failed && self.is_member_shown(id, member)
         })
     }
 
     /// Returns a unit with the contents that the newest revision asks for, where all of them are
     /// there: unchanged content is a part of it, too. None where something is still to come.
-    pub(in crate::engine) fn as_wanted(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
+    pub(in crate::engine) fn wanted_unit(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.candidate().is_some() || entry.instead.is_some())
-                || self.reconfigured(id).is_some()
+                || self.restart_stamp(id).is_some()
         };
         let head = self.sources[source].head.clone().filter(|_| !unit.members.keys().any(comes))?;
         let mut unit = unit.clone();
@@ -130,7 +132,7 @@ impl Engine {
     }
 
     /// The parent has been read: what it has forgotten is tried again from here on.
-    pub(in crate::engine) fn rejections_forgotten(&mut self, source: SourceId) {
+    pub(in crate::engine) fn retry_forgotten_rejections(&mut self, source: SourceId) {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;
         let gone = |(of, rejection): &mut (SourceId, Rejection)| *of == source && !known.contains(rejection);
@@ -145,7 +147,7 @@ impl Engine {
     /// newer revision.
     pub(in crate::engine) fn judge_recorded(&mut self, ids: &[ObjectId]) {
         for id in ids {
-            let Some(source) = self.wanting(id) else { continue };
+            let Some(source) = self.wanting_source(id) else { continue };
             let mut rejecting = self.sources[source].rejecting.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
                 || self.entry(id).is_some_and(|entry| entry.instead.is_some());
@@ -158,7 +160,7 @@ impl Engine {
     /// Puts failed content that is still there under way again, also where this process has never
     /// seen it roll out. Its controller's old failure does not count: its deadline begins now.
     fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
-        let Some(live) = self.shown(id) else { return };
+        let Some(live) = self.live_object(id) else { return };
         let (Some(rolling), Some(shown)) = (live.rolling, live.shown_release().map(|release| release.hash))
         else {
             return;
@@ -177,22 +179,22 @@ impl Engine {
         self.show_rollout(id);
         let pods = self.rollouts.rolls.get(id).map_or(rolling.may_lose, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
-        let claim = self.claim(source, shown, pods);
+        let claim = self.make_claim(source, shown, pods);
         let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
         let rollout = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
         (rollout.blamed, rollout.after) = (told, RolloutPredecessor::Failure);
         self.rollouts.stale = true;
-        self.object_changed(id);
+        self.note_object_change(id);
     }
 }
 
-/// Returns whether the budget object has the record of a unit, or of a newer one that has taken
+/// Returns whether the rollout ledger has the record of a unit, or of a newer one that has taken
 /// over from it.
-fn records(ledger: &RolloutLedger, unit: &Unit) -> bool {
-    ledger.units.iter().any(|known| shares(known, unit))
+fn has_record(ledger: &RolloutLedger, unit: &Unit) -> bool {
+    ledger.units.iter().any(|known| is_overlapping(known, unit))
 }
 
-fn shares(one: &Unit, other: &Unit) -> bool {
+fn is_overlapping(one: &Unit, other: &Unit) -> bool {
     one.applyset == other.applyset && one.members.keys().any(|id| other.members.contains_key(id))
 }

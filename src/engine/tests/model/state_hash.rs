@@ -16,7 +16,7 @@ impl ExhaustiveModel<'_> {
         let mut print = self.print_world();
         let engine = &self.harness.engine;
         for (id, thing) in &self.harness.world.things {
-            let live = engine.live(id);
+            let live = engine.informer_object(id);
             let _ = write!(
                 print,
                 "{:?}{}{:?}",

@@ -14,8 +14,8 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
-use super::ledger::Entry;
-use super::rule::Ending;
+use super::ledger::AnswerGuard;
+use super::rule::ResponseCut;
 
 /// Indicates that the connection is to end with a reset.
 pub(super) type Reset = Arc<AtomicBool>;
@@ -69,7 +69,7 @@ pub(super) enum Stop {
     /// After so many bytes, and it looks complete.
     Early(usize),
     /// After so many bytes, and the connection ends so.
-    Broken(usize, Ending),
+    Broken(usize, ResponseCut),
 }
 
 /// Time for the bytes before a break to go out; the break itself drops whatever is still buffered.
@@ -82,15 +82,15 @@ pub(super) struct Streaming {
     left: usize,
     stop: Stop,
     /// On the ledger as long as the body is there.
-    _entry: Entry,
+    _entry: AnswerGuard,
     /// Wakes when somebody ends the answer.
-    ended: Pin<Box<dyn Future<Output = Ending> + Send>>,
-    breaking: Option<(Ending, Pin<Box<Sleep>>)>,
+    ended: Pin<Box<dyn Future<Output = ResponseCut> + Send>>,
+    breaking: Option<(ResponseCut, Pin<Box<Sleep>>)>,
     reset: Reset,
 }
 
 impl Streaming {
-    pub(super) fn new(inner: Incoming, stop: Stop, entry: Entry, reset: Reset) -> Self {
+    pub(super) fn new(inner: Incoming, stop: Stop, entry: AnswerGuard, reset: Reset) -> Self {
         let left = match stop {
             Stop::AtEnd => usize::MAX,
             Stop::Early(count) | Stop::Broken(count, _) => count,
@@ -111,10 +111,10 @@ impl Streaming {
 
     fn poll_break(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match &mut self.breaking {
-            None | Some((Ending::Silence, _)) => Poll::Pending,
+            None | Some((ResponseCut::Silence, _)) => Poll::Pending,
             Some((ending, flushed)) => {
                 std::task::ready!(flushed.as_mut().poll(cx));
-                self.reset.store(*ending == Ending::Reset, Ordering::Relaxed);
+                self.reset.store(*ending == ResponseCut::Reset, Ordering::Relaxed);
                 Poll::Ready(Some(Err(io::Error::other("a fault cut the answer"))))
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::rule::{Ending, Fault, Requests, Rule, Shape};
+use super::rule::{Fault, RequestShape, Requests, ResponseCut, Rule};
 
 /// Names a rule of one proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ pub struct RuleId(u64);
 
 /// The use of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hits {
+pub struct RuleUsage {
     /// The number of requests that it matches, also those that it spared.
     pub matched: u64,
     /// The number of requests that got its fault.
@@ -23,28 +23,28 @@ pub struct Hits {
 
 /// The state shared by the proxy's handle and its connections.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct ProxyState {
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    rules: BTreeMap<RuleId, (Rule, Hits)>,
-    open: BTreeMap<u64, (Shape, watch::Sender<Option<Ending>>)>,
+    rules: BTreeMap<RuleId, (Rule, RuleUsage)>,
+    open: BTreeMap<u64, (RequestShape, watch::Sender<Option<ResponseCut>>)>,
     next: u64,
     random: Random,
 }
 
 /// An answer under way; dropping it takes it off the ledger.
 #[derive(Debug)]
-pub(super) struct Entry {
-    ledger: Arc<Ledger>,
+pub(super) struct AnswerGuard {
+    ledger: Arc<ProxyState>,
     number: u64,
     /// Changes once somebody wants the answer to end.
-    pub(super) ending: watch::Receiver<Option<Ending>>,
+    pub(super) ending: watch::Receiver<Option<ResponseCut>>,
 }
 
-impl Ledger {
+impl ProxyState {
     pub(super) fn new(seed: u64) -> Self {
         let (rules, open) = (BTreeMap::new(), BTreeMap::new());
         Self { inner: Mutex::new(Inner { rules, open, next: 0, random: Random(seed) }) }
@@ -58,25 +58,25 @@ impl Ledger {
         let mut inner = self.lock();
         inner.next += 1;
         let id = RuleId(inner.next);
-        inner.rules.insert(id, (rule, Hits::default()));
+        inner.rules.insert(id, (rule, RuleUsage::default()));
         id
     }
 
     /// Ends a rule and returns how often it was used.
-    pub(super) fn remove(&self, id: RuleId) -> Hits {
-        self.lock().rules.remove(&id).map_or_else(Hits::default, |(_, hits)| hits)
+    pub(super) fn remove(&self, id: RuleId) -> RuleUsage {
+        self.lock().rules.remove(&id).map_or_else(RuleUsage::default, |(_, hits)| hits)
     }
 
     pub(super) fn clear(&self) {
         self.lock().rules.clear();
     }
 
-    pub(super) fn hits(&self, id: RuleId) -> Hits {
-        self.lock().rules.get(&id).map_or_else(Hits::default, |(_, hits)| *hits)
+    pub(super) fn hits(&self, id: RuleId) -> RuleUsage {
+        self.lock().rules.get(&id).map_or_else(RuleUsage::default, |(_, hits)| *hits)
     }
 
     /// Finds what happens to a request: the first rule that wants it decides.
-    pub(super) fn decide(&self, shape: &Shape) -> Fault {
+    pub(super) fn decide(&self, shape: &RequestShape) -> Fault {
         let mut guard = self.lock();
         let Inner { rules, random, .. } = &mut *guard;
         for (rule, hits) in rules.values_mut() {
@@ -99,13 +99,13 @@ impl Ledger {
     }
 
     /// Notes an answer that gets under way.
-    pub(super) fn open(self: &Arc<Self>, shape: Shape) -> Entry {
+    pub(super) fn open(self: &Arc<Self>, shape: RequestShape) -> AnswerGuard {
         let (sender, ending) = watch::channel(None);
         let mut inner = self.lock();
         inner.next += 1;
         let number = inner.next;
         inner.open.insert(number, (shape, sender));
-        Entry { ledger: Arc::clone(self), number, ending }
+        AnswerGuard { ledger: Arc::clone(self), number, ending }
     }
 
     /// Counts the answers under way.
@@ -114,14 +114,14 @@ impl Ledger {
     }
 
     /// Ends answers under way, and returns how many.
-    pub(super) fn end_open(&self, requests: &Requests, ending: Ending) -> usize {
+    pub(super) fn end_open(&self, requests: &Requests, ending: ResponseCut) -> usize {
         let inner = self.lock();
         let hit = inner.open.values().filter(|(shape, _)| requests.holds(shape));
         hit.map(|(_, sender)| sender.send_replace(Some(ending))).filter(Option::is_none).count()
     }
 }
 
-impl Drop for Entry {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         self.ledger.lock().open.remove(&self.number);
     }
@@ -151,28 +151,28 @@ impl Random {
 mod tests {
     use super::*;
 
-    fn shape(path: &str) -> Shape {
-        Shape { method: "GET".into(), path: path.into(), query: String::new(), user: "u".into() }
+    fn shape(path: &str) -> RequestShape {
+        RequestShape { method: "GET".into(), path: path.into(), query: String::new(), user: "u".into() }
     }
 
-    fn faults(ledger: &Ledger, count: usize) -> String {
+    fn faults(ledger: &ProxyState, count: usize) -> String {
         let mark = |fault| if matches!(fault, Fault::Pass) { '.' } else { 'x' };
         (0..count).map(|_| mark(ledger.decide(&shape("/a")))).collect()
     }
 
     #[test]
     fn rules_count() {
-        let ledger = Ledger::new(1);
+        let ledger = ProxyState::new(1);
         let id = ledger.add(Rule::new(Requests::any(), Fault::Duplicate).skip(1).times(2));
         assert_eq!(faults(&ledger, 5), ".xx..");
-        assert_eq!(ledger.hits(id), Hits { matched: 3, fired: 2 });
+        assert_eq!(ledger.hits(id), RuleUsage { matched: 3, fired: 2 });
         ledger.clear();
-        assert_eq!(ledger.hits(id), Hits::default());
+        assert_eq!(ledger.hits(id), RuleUsage::default());
     }
 
     #[test]
     fn the_first_rule_decides() {
-        let ledger = Ledger::new(1);
+        let ledger = ProxyState::new(1);
         ledger.add(Rule::new(Requests::any().path_contains("/spared"), Fault::Pass));
         ledger.add(Rule::new(Requests::any(), Fault::Duplicate));
         assert!(matches!(ledger.decide(&shape("/spared")), Fault::Pass));
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_same_seed_draws_the_same_lots() {
         let drawn = |seed| {
-            let ledger = Ledger::new(seed);
+            let ledger = ProxyState::new(seed);
             ledger.add(Rule::new(Requests::any(), Fault::Duplicate).chance(0.5));
             faults(&ledger, 64)
         };

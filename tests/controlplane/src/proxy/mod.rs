@@ -17,12 +17,12 @@ use rustls::ServerConfig;
 use tokio::sync::oneshot;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-pub use self::ledger::{Hits, RuleId};
-pub use self::rule::{Answer, Ending, Fault, Requests, Rule};
+pub use self::ledger::{RuleId, RuleUsage};
+pub use self::rule::{Answer, Fault, Requests, ResponseCut, Rule};
 
-use self::ledger::Ledger;
+use self::ledger::ProxyState;
 use self::serve::Gate;
-use self::token::{Identity, Rank};
+use self::token::{ProxyUser, UserRights};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error};
 use crate::flags::Layout;
@@ -37,7 +37,7 @@ pub struct FaultProxy {
     url: String,
     ca: String,
     layout: Layout,
-    ledger: Arc<Ledger>,
+    ledger: Arc<ProxyState>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -55,7 +55,7 @@ impl FaultProxy {
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context(|| "listen on loopback".to_owned())?;
         let port = listener.local_addr().context(|| "find the proxy's port".to_owned())?.port();
         listener.set_nonblocking(true).context(|| "set up the proxy's socket".to_owned())?;
-        let ledger = Arc::new(Ledger::new(seed));
+        let ledger = Arc::new(ProxyState::new(seed));
         let gate = gate(cluster, Arc::clone(&ledger))?;
         // A thread of its own: a runtime must not be dropped inside of another, and tests may well
         // be async.
@@ -94,17 +94,17 @@ impl FaultProxy {
 
     /// Returns a kubeconfig through the proxy for a user who may do everything.
     pub fn kubeconfig(&self, user: &str) -> Result<PathBuf, Error> {
-        self.write(user, Rank::Master)
+        self.write(user, UserRights::Master)
     }
 
     /// Returns a kubeconfig through the proxy for a user who may do only what RBAC objects grant to
     /// this name.
     pub fn kubeconfig_limited(&self, user: &str) -> Result<PathBuf, Error> {
-        self.write(user, Rank::Limited)
+        self.write(user, UserRights::Limited)
     }
 
-    fn write(&self, user: &str, rank: Rank) -> Result<PathBuf, Error> {
-        let token = Identity { user: user.to_owned(), rank }.token();
+    fn write(&self, user: &str, rank: UserRights) -> Result<PathBuf, Error> {
+        let token = ProxyUser { user: user.to_owned(), rank }.token();
         let port = self.url.rsplit(':').next().unwrap_or_default();
         let name = format!("users/proxy-{port}-{token}.kubeconfig");
         self.layout.write(&name, &kubeconfig::text(&self.url, &self.ca, user, &Credential::Token(&token)))
@@ -116,7 +116,7 @@ impl FaultProxy {
     }
 
     /// Ends a rule and returns how often it was used.
-    pub fn remove(&self, rule: RuleId) -> Hits {
+    pub fn remove(&self, rule: RuleId) -> RuleUsage {
         self.ledger.remove(rule)
     }
 
@@ -126,7 +126,7 @@ impl FaultProxy {
     }
 
     /// Tells how often a rule was used.
-    pub fn hits(&self, rule: RuleId) -> Hits {
+    pub fn hits(&self, rule: RuleId) -> RuleUsage {
         self.ledger.hits(rule)
     }
 
@@ -136,7 +136,7 @@ impl FaultProxy {
     }
 
     /// Ends answers that are under way, such as running watches, and returns how many.
-    pub fn end_open(&self, requests: &Requests, ending: Ending) -> usize {
+    pub fn end_open(&self, requests: &Requests, ending: ResponseCut) -> usize {
         self.ledger.end_open(requests, ending)
     }
 }
@@ -151,7 +151,7 @@ impl Drop for FaultProxy {
     }
 }
 
-fn gate(cluster: &Cluster, ledger: Arc<Ledger>) -> Result<Gate, Error> {
+fn gate(cluster: &Cluster, ledger: Arc<ProxyState>) -> Result<Gate, Error> {
     let (certificates, key) = identity(&cluster.pki.server()?)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut server = ServerConfig::builder_with_provider(provider)

@@ -26,14 +26,14 @@ enum Kind {
 
 /// The part of a request that rules match.
 #[derive(Debug, Clone)]
-pub(super) struct Shape {
+pub(super) struct RequestShape {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) query: String,
     pub(super) user: String,
 }
 
-impl Shape {
+impl RequestShape {
     fn kind(&self) -> Kind {
         let is_watch = self.query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1");
         if is_watch { Kind::Watch } else { Kind::Other }
@@ -117,7 +117,7 @@ impl Requests {
         self
     }
 
-    pub(super) fn holds(&self, shape: &Shape) -> bool {
+    pub(super) fn holds(&self, shape: &RequestShape) -> bool {
         (self.methods.is_empty() || self.methods.contains(&shape.method))
             && self.contains.iter().all(|text| shape.path.contains(text))
             && !self.path_lacks.iter().any(|text| shape.path.contains(text))
@@ -132,7 +132,7 @@ impl Requests {
 
 /// The way in which an answer stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ResponseCut {
     /// The connection closes without a word (FIN).
     Close,
     /// The connection is reset (RST).
@@ -147,13 +147,13 @@ pub enum Fault {
     /// Nothing; as an early rule it spares requests from later ones, and counts them.
     Pass,
     /// The connection ends before the request reaches the server.
-    Refuse(Ending),
+    Refuse(ResponseCut),
     /// The request reaches the server after a time between these two.
     Delay(Duration, Duration),
     /// The request takes effect, and its answer is lost.
-    DropAnswer(Ending),
+    DropAnswer(ResponseCut),
     /// The answer stops after so many bytes of its body.
-    Cut(usize, Ending),
+    Cut(usize, ResponseCut),
     /// The answer's body has only so many bytes, and looks complete.
     Truncate(usize),
     /// The request reaches the server twice, and the second answer is the one that comes back.
@@ -269,7 +269,7 @@ mod tests {
             (Requests::any().user("other"), apply, false),
         ] {
             let [method, path, query, user] = [method, path, query, "rhumb"].map(str::to_owned);
-            let shape = Shape { method, path, query, user };
+            let shape = RequestShape { method, path, query, user };
             assert_eq!(requests.holds(&shape), expected, "{requests:?} {shape:?}");
         }
     }

@@ -23,9 +23,9 @@ use tokio::sync::Mutex;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::connection::{Connection, Reset, Stop, Streaming};
-use super::ledger::Ledger;
-use super::rule::{Answer, Ending, Fault, Shape};
-use super::token::Identity;
+use super::ledger::ProxyState;
+use super::rule::{Answer, Fault, RequestShape, ResponseCut};
+use super::token::ProxyUser;
 
 /// Everything that a connection needs.
 pub(super) struct Gate {
@@ -33,7 +33,7 @@ pub(super) struct Gate {
     pub(super) connector: TlsConnector,
     /// The API server's port.
     pub(super) port: u16,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) ledger: Arc<ProxyState>,
 }
 
 type Reply = Response<UnsyncBoxBody<Bytes, io::Error>>;
@@ -154,12 +154,12 @@ impl Upstream {
 }
 
 /// Reads a whole request and puts the user's name where a front proxy puts it.
-async fn read(request: Request<Incoming>) -> io::Result<(Shape, Message)> {
+async fn read(request: Request<Incoming>) -> io::Result<(RequestShape, Message)> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let mut headers = head.headers;
     let identity =
-        headers.get(header::AUTHORIZATION).and_then(|value| Identity::from_header(value.as_bytes()));
+        headers.get(header::AUTHORIZATION).and_then(|value| ProxyUser::from_header(value.as_bytes()));
     let forged: Vec<HeaderName> =
         headers.keys().filter(|name| name.as_str().starts_with("x-remote-")).cloned().collect();
     for name in forged {
@@ -173,7 +173,7 @@ async fn read(request: Request<Incoming>) -> io::Result<(Shape, Message)> {
         identity.assert(&mut headers).map_err(io::Error::other)?;
         user = identity.user;
     }
-    let shape = Shape {
+    let shape = RequestShape {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
         query: head.uri.query().unwrap_or_default().to_owned(),
@@ -192,12 +192,12 @@ fn strip_hops(headers: &mut HeaderMap) {
 }
 
 /// Ends the connection instead of answering: an error makes hyper drop it.
-async fn end(ending: Ending, reset: &Reset) -> Result<Reply, io::Error> {
-    if ending == Ending::Silence {
+async fn end(ending: ResponseCut, reset: &Reset) -> Result<Reply, io::Error> {
+    if ending == ResponseCut::Silence {
         // Until the client gives up, which ends this future.
         std::future::pending::<Infallible>().await;
     }
-    reset.store(ending == Ending::Reset, Ordering::Relaxed);
+    reset.store(ending == ResponseCut::Reset, Ordering::Relaxed);
     Err(io::Error::other("a fault ended the connection"))
 }
 

@@ -11,23 +11,23 @@ use crate::programs::hex;
 
 /// The rights of a user: everything, or only as RBAC grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rank {
+pub(super) enum UserRights {
     Master,
     Limited,
 }
 
 /// A user as the proxy knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct ProxyUser {
     pub(super) user: String,
-    pub(super) rank: Rank,
+    pub(super) rank: UserRights,
 }
 
-impl Identity {
+impl ProxyUser {
     /// Writes the bearer token, with the name in hexadecimal since it may have any character.
     pub(super) fn token(&self) -> String {
         let hex = hex(self.user.as_bytes());
-        let rank = if self.rank == Rank::Master { "master" } else { "limited" };
+        let rank = if self.rank == UserRights::Master { "master" } else { "limited" };
         format!("proxy.{rank}.{hex}")
     }
 
@@ -37,8 +37,8 @@ impl Identity {
         let text = std::str::from_utf8(value).ok()?.strip_prefix("Bearer proxy.")?;
         let (rank, hex) = text.split_once('.')?;
         let rank = match rank {
-            "master" => Rank::Master,
-            "limited" => Rank::Limited,
+            "master" => UserRights::Master,
+            "limited" => UserRights::Limited,
             _ => return None,
         };
         let byte = |at: usize| hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -49,7 +49,7 @@ impl Identity {
     /// Adds the headers by which the API server believes a front proxy.
     pub(super) fn assert(&self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
         headers.insert("x-remote-user", HeaderValue::from_str(&self.user)?);
-        if self.rank == Rank::Master {
+        if self.rank == UserRights::Master {
             headers.insert("x-remote-group", HeaderValue::from_static(MASTERS));
         }
         Ok(())
@@ -63,12 +63,12 @@ mod tests {
     #[test]
     fn tokens_carry_names() {
         for user in ["rhumb", "system:serviceaccount:a:b", ""] {
-            let identity = Identity { user: user.to_owned(), rank: Rank::Limited };
+            let identity = ProxyUser { user: user.to_owned(), rank: UserRights::Limited };
             let header = format!("Bearer {}", identity.token());
-            assert_eq!(Identity::from_header(header.as_bytes()), Some(identity));
+            assert_eq!(ProxyUser::from_header(header.as_bytes()), Some(identity));
         }
         for foreign in ["Bearer eyJ.a.b", "Bearer proxy.master.6", "Basic x"] {
-            assert_eq!(Identity::from_header(foreign.as_bytes()), None, "{foreign}");
+            assert_eq!(ProxyUser::from_header(foreign.as_bytes()), None, "{foreign}");
         }
     }
 }

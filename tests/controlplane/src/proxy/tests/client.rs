@@ -9,7 +9,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use crate::http::client_tls;
 use crate::proxy::FaultProxy;
-use crate::proxy::token::Identity;
+use crate::proxy::token::ProxyUser;
 
 /// One connection, HTTP/1.1 with keep-alive.
 pub(super) struct Client {
@@ -28,7 +28,7 @@ pub(super) enum End {
 }
 
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ReceivedResponse {
     /// 0 if not even the head came.
     pub(super) status: u16,
     pub(super) head: String,
@@ -37,7 +37,7 @@ pub(super) struct Seen {
 }
 
 impl Client {
-    pub(super) fn connect(proxy: &FaultProxy, identity: &Identity) -> Self {
+    pub(super) fn connect(proxy: &FaultProxy, identity: &ProxyUser) -> Self {
         let port: u16 = proxy.url.rsplit(':').next().unwrap().parse().unwrap();
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         stream.set_nodelay(true).unwrap();
@@ -62,14 +62,15 @@ impl Client {
         self.stream.write_all(request.as_bytes()).unwrap();
     }
 
-    pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Seen {
+    pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> ReceivedResponse {
         self.send(method, path, body);
         self.receive()
     }
 
     /// Reads one answer to whatever end it has.
-    pub(super) fn receive(&mut self) -> Seen {
-        let mut seen = Seen { status: 0, head: String::new(), body: String::new(), end: End::Complete };
+    pub(super) fn receive(&mut self) -> ReceivedResponse {
+        let mut seen =
+            ReceivedResponse { status: 0, head: String::new(), body: String::new(), end: End::Complete };
         if let Err(error) = self.receive_into(&mut seen) {
             seen.end = match error.kind() {
                 io::ErrorKind::UnexpectedEof => End::Closed,
@@ -81,7 +82,7 @@ impl Client {
         seen
     }
 
-    fn receive_into(&mut self, seen: &mut Seen) -> io::Result<()> {
+    fn receive_into(&mut self, seen: &mut ReceivedResponse) -> io::Result<()> {
         seen.head = self.until("\r\n\r\n")?;
         seen.status = seen.head.split(' ').nth(1).unwrap().parse().unwrap();
         let head = seen.head.to_lowercase();

@@ -5,17 +5,17 @@ mod client;
 use std::time::{Duration, Instant};
 
 use self::client::{Client, End};
-use super::token::{Identity, Rank};
-use super::{Answer, Ending, Fault, FaultProxy, Hits, Requests, Rule};
+use super::token::{ProxyUser, UserRights};
+use super::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleUsage};
 use crate::{Cluster, Part};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Silence of this length is taken for good.
 const SILENCE: Duration = Duration::from_millis(1_500);
-const LONG: Duration = Duration::from_secs(20);
+const LONG_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn rhumb() -> Identity {
-    Identity { user: "rhumb".to_owned(), rank: Rank::Master }
+fn rhumb() -> ProxyUser {
+    ProxyUser { user: "rhumb".to_owned(), rank: UserRights::Master }
 }
 
 fn object(name: &str) -> String {
@@ -27,7 +27,7 @@ fn exists(cluster: &Cluster, name: &str) -> bool {
 }
 
 fn wait_until(mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + LONG_TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "it did not come true in time");
         std::thread::sleep(Duration::from_millis(10));
@@ -51,17 +51,17 @@ fn faults_of_writes(cluster: &Cluster, proxy: &FaultProxy) {
     let busy = Answer::error(429, "TooManyRequests").header("Retry-After", "7");
     for (name, fault, (status, end, body), made) in [
         ("pass", Fault::Pass, (201, End::Complete, None), true),
-        ("refuse-close", Fault::Refuse(Ending::Close), (0, End::Closed, None), false),
-        ("refuse-reset", Fault::Refuse(Ending::Reset), (0, End::Reset, None), false),
-        ("blackhole", Fault::Refuse(Ending::Silence), (0, End::Silent, None), false),
+        ("refuse-close", Fault::Refuse(ResponseCut::Close), (0, End::Closed, None), false),
+        ("refuse-reset", Fault::Refuse(ResponseCut::Reset), (0, End::Reset, None), false),
+        ("blackhole", Fault::Refuse(ResponseCut::Silence), (0, End::Silent, None), false),
         ("delay", Fault::Delay(pause, pause * 2), (201, End::Complete, None), true),
-        ("drop-close", Fault::DropAnswer(Ending::Close), (0, End::Closed, None), true),
-        ("drop-reset", Fault::DropAnswer(Ending::Reset), (0, End::Reset, None), true),
-        ("drop-silence", Fault::DropAnswer(Ending::Silence), (0, End::Silent, None), true),
-        ("cut-head", Fault::Cut(0, Ending::Close), (201, End::Closed, Some(0)), true),
-        ("cut-close", Fault::Cut(10, Ending::Close), (201, End::Closed, Some(10)), true),
-        ("cut-reset", Fault::Cut(10, Ending::Reset), (201, End::Reset, Some(10)), true),
-        ("cut-silence", Fault::Cut(10, Ending::Silence), (201, End::Silent, Some(10)), true),
+        ("drop-close", Fault::DropAnswer(ResponseCut::Close), (0, End::Closed, None), true),
+        ("drop-reset", Fault::DropAnswer(ResponseCut::Reset), (0, End::Reset, None), true),
+        ("drop-silence", Fault::DropAnswer(ResponseCut::Silence), (0, End::Silent, None), true),
+        ("cut-head", Fault::Cut(0, ResponseCut::Close), (201, End::Closed, Some(0)), true),
+        ("cut-close", Fault::Cut(10, ResponseCut::Close), (201, End::Closed, Some(10)), true),
+        ("cut-reset", Fault::Cut(10, ResponseCut::Reset), (201, End::Reset, Some(10)), true),
+        ("cut-silence", Fault::Cut(10, ResponseCut::Silence), (201, End::Silent, Some(10)), true),
         ("truncate", Fault::Truncate(10), (201, End::Complete, Some(10)), true),
         ("duplicate", Fault::Duplicate, (409, End::Complete, None), true),
         ("replace", Fault::Replace(busy.clone()), (429, End::Complete, None), false),
@@ -84,7 +84,7 @@ fn faults_of_writes(cluster: &Cluster, proxy: &FaultProxy) {
             wait_until(|| exists(cluster, name));
         }
         assert_eq!(exists(cluster, name), made, "{name}");
-        assert_eq!(proxy.remove(rule), Hits { matched: 1, fired: 1 }, "{name}");
+        assert_eq!(proxy.remove(rule), RuleUsage { matched: 1, fired: 1 }, "{name}");
         if end == End::Complete {
             // The connection goes on.
             let next = client.ask("GET", MAPS, "");
@@ -95,7 +95,7 @@ fn faults_of_writes(cluster: &Cluster, proxy: &FaultProxy) {
 
 /// The API server sees the users, whoever they claim to be in other headers.
 fn users(cluster: &Cluster, proxy: &FaultProxy) {
-    let limited = Identity { user: "nobody".to_owned(), rank: Rank::Limited };
+    let limited = ProxyUser { user: "nobody".to_owned(), rank: UserRights::Limited };
     assert_eq!(Client::connect(proxy, &limited).ask("GET", MAPS, "").status, 403);
     let name = proxy.kubeconfig("kubectl-user").unwrap();
     let output =
@@ -119,9 +119,9 @@ fn users(cluster: &Cluster, proxy: &FaultProxy) {
 fn watches(cluster: &Cluster, proxy: &FaultProxy) {
     let all = Requests::any().watches();
     for (ending, expected) in [
-        (Ending::Close, Some(End::Closed)),
-        (Ending::Reset, Some(End::Reset)),
-        (Ending::Silence, Some(End::Silent)),
+        (ResponseCut::Close, Some(End::Closed)),
+        (ResponseCut::Reset, Some(End::Reset)),
+        (ResponseCut::Silence, Some(End::Silent)),
     ] {
         let name = format!("watched-{ending:?}").to_lowercase();
         let mut client = Client::connect(proxy, &rhumb());
@@ -171,7 +171,7 @@ fn counting(cluster: &Cluster, proxy: &FaultProxy) {
         (0..5).map(|number| client.ask("POST", MAPS, &object(&format!("counted-{number}"))).status).collect();
     assert_eq!(codes, [201, 503, 503, 201, 201]);
     assert_eq!(client.ask("GET", MAPS, "").status, 200);
-    assert_eq!(proxy.hits(rule), Hits { matched: 3, fired: 2 });
+    assert_eq!(proxy.hits(rule), RuleUsage { matched: 3, fired: 2 });
     assert!(!exists(cluster, "counted-1"));
     proxy.clear();
 }

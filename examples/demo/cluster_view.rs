@@ -26,7 +26,7 @@ const OURS: &str = "applyset.kubernetes.io/part-of";
 
 /// A view of the cluster.
 #[derive(Clone)]
-pub(crate) struct Eyes {
+pub(crate) struct ClusterView {
     /// The client.
     pub(crate) client: Client,
 }
@@ -38,7 +38,7 @@ pub(crate) trait Kind:
 }
 impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static> Kind for K {}
 
-impl Eyes {
+impl ClusterView {
     /// Opens the eyes of a user.
     pub(crate) async fn open(kubeconfig: &Path) -> Outcome<Self> {
         let what = "to reach the control plane";
@@ -143,7 +143,7 @@ impl<K: Kind> Watch<K> {
                 if is_it(state.as_ref()) {
                     return Ok(seen);
                 }
-                last = shown(state.as_ref());
+                last = state_text(state.as_ref());
             }
             Err(Failure::new(expected, "the watch ended"))
         };
@@ -154,7 +154,7 @@ impl<K: Kind> Watch<K> {
     }
 }
 
-fn shown<K: Debug>(state: Option<&K>) -> String {
+fn state_text<K: Debug>(state: Option<&K>) -> String {
     state.map_or_else(
         || "it is deleted".to_owned(),
         |object| format!("{object:?}").chars().take(600).collect(),

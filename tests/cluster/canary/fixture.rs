@@ -14,18 +14,18 @@ use controlplane::{Cluster, FaultProxy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::letters::Letters;
+use super::notifications::NotificationReceiver;
 use super::plants;
 use super::search::Canary;
-use crate::support::{Daemon, Remote, Repo, Run, Site, at, receive, run};
+use crate::support::{Daemon, ProgramOutput, Remote, Repo, TestNamespace, at, receive, run};
 
 /// All of it.
-pub(super) struct Estate<'a> {
-    pub(super) site: Site<'a>,
+pub(super) struct CanaryFixture<'a> {
+    pub(super) site: TestNamespace<'a>,
     pub(super) proxy: FaultProxy,
     pub(super) repo: Repo,
     pub(super) remote: Remote,
-    pub(super) letters: Letters,
+    pub(super) letters: NotificationReceiver,
     /// All that the service manager heard.
     pub(super) heard: Arc<Mutex<String>>,
     /// The token by which the API server knows rhumb.
@@ -34,14 +34,14 @@ pub(super) struct Estate<'a> {
     pub(super) dir: TempDir,
 }
 
-impl<'a> Estate<'a> {
+impl<'a> CanaryFixture<'a> {
     pub(super) fn on(cluster: &'a Cluster) -> Self {
         let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/in-cluster/crd.yaml");
         cluster.kubectl(&["apply", "--server-side", "-f", definition.to_str().unwrap()]).unwrap();
         cluster
             .kubectl(&["wait", "--for=condition=Established", "crd/sources.rhumb.dev", "--timeout=30s"])
             .unwrap();
-        let site = Site::on(cluster, "canary");
+        let site = TestNamespace::on(cluster, "canary");
         let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": site.system()}});
         site.api.create("/api/v1/namespaces", "setup", &system);
         let repo = Repo::new(&plants::first());
@@ -50,7 +50,7 @@ impl<'a> Estate<'a> {
         let mut estate = Self {
             token: String::new(),
             proxy: cluster.fault_proxy(7).unwrap(),
-            letters: Letters::new(),
+            letters: NotificationReceiver::new(),
             heard: Arc::default(),
             site,
             repo,
@@ -192,7 +192,7 @@ impl<'a> Estate<'a> {
     }
 
     /// A command of the program, to its end.
-    pub(super) fn rhumb(&self, arguments: &[&str]) -> Run {
+    pub(super) fn rhumb(&self, arguments: &[&str]) -> ProgramOutput {
         let mut command = self.prepared(self.site.command(arguments));
         command.env_remove("NOTIFY_SOCKET");
         run(command)

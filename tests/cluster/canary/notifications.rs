@@ -7,25 +7,25 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// A server that takes each request, and refuses it for good.
-pub(super) struct Letters {
+pub(super) struct NotificationReceiver {
     address: SocketAddr,
     state: Arc<State>,
 }
 
 #[derive(Default)]
 struct State {
-    heard: Mutex<Vec<Letter>>,
+    heard: Mutex<Vec<ReceivedNotification>>,
     over: AtomicBool,
 }
 
 /// One request that it received.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct ReceivedNotification {
     pub(super) path: String,
     pub(super) body: String,
 }
 
-impl Letters {
+impl NotificationReceiver {
     pub(super) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, state) = (listener.local_addr().unwrap(), Arc::new(State::default()));
@@ -47,7 +47,7 @@ impl Letters {
     }
 
     /// All that it was told.
-    pub(super) fn heard(&self) -> Vec<Letter> {
+    pub(super) fn heard(&self) -> Vec<ReceivedNotification> {
         self.state.heard.lock().unwrap().clone()
     }
 }
@@ -70,12 +70,12 @@ impl State {
             head.len()
         );
         let body = String::from_utf8_lossy(&body).into_owned();
-        self.heard.lock().unwrap().push(Letter { path, body });
+        self.heard.lock().unwrap().push(ReceivedNotification { path, body });
         (&stream).write_all(answer.as_bytes()).ok()
     }
 }
 
-impl Drop for Letters {
+impl Drop for NotificationReceiver {
     fn drop(&mut self) {
         self.state.over.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(self.address);

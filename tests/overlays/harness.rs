@@ -9,18 +9,18 @@ use futures::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rhumb::cluster::{ApplyForce, Cluster, Connection, KindLookup, ServedKind};
-use rhumb::engine::{Overlay, Precondition, overlaid};
-use rhumb::object::{Gvk, ObjectId, at, text_at};
+use rhumb::engine::{Overlay, Precondition, apply_overlay};
+use rhumb::object::{Gvk, ObjectId, text_at, value_at};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-pub(crate) const OLD: &str = "web:1";
-pub(crate) const NEW: &str = "web:2";
-pub(crate) const BROKEN: &str = "web:broken";
+pub(crate) const OLD_IMAGE: &str = "web:1";
+pub(crate) const NEW_IMAGE: &str = "web:2";
+pub(crate) const BROKEN_IMAGE: &str = "web:broken";
 
 /// The controllers answer within milliseconds; one that has more to do does it in this time.
-const QUIET: Duration = Duration::from_millis(600);
-const DEADLINE: Duration = Duration::from_secs(40);
+const QUIET_TIME: Duration = Duration::from_millis(600);
+const STATE_TIMEOUT: Duration = Duration::from_secs(40);
 
 pub(crate) fn plane() -> &'static controlplane::Cluster {
     static PLANE: OnceLock<controlplane::Cluster> = OnceLock::new();
@@ -53,7 +53,7 @@ impl Pod {
     }
 
     pub(crate) fn is_terminating(&self) -> bool {
-        at(&self.0, &["metadata", "deletionTimestamp"]).is_some()
+        value_at(&self.0, &["metadata", "deletionTimestamp"]).is_some()
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -63,9 +63,9 @@ impl Pod {
     }
 }
 
-/// The worst that was seen since the last [`Stand::forget`].
+/// The worst that was seen since the last [`Harness::forget`].
 #[derive(Debug, Default)]
-pub(crate) struct Worst {
+pub(crate) struct WorstSeen {
     /// The fewest Ready pods.
     pub(crate) ready: usize,
     /// The fewest Ready pods of the old image.
@@ -77,7 +77,7 @@ pub(crate) struct Worst {
     gone: BTreeSet<(String, String)>,
 }
 
-impl Worst {
+impl WorstSeen {
     /// The pods of an image that went away.
     pub(crate) fn gone(&self, image: &str) -> Vec<&str> {
         self.gone.iter().filter(|(of, _)| of == image).map(|(_, name)| &**name).collect()
@@ -85,7 +85,7 @@ impl Worst {
 }
 
 /// One workload.
-pub(crate) struct Stand {
+pub(crate) struct Harness {
     cluster: Cluster,
     kind: Arc<ServedKind>,
     id: ObjectId,
@@ -93,10 +93,10 @@ pub(crate) struct Stand {
     events: mpsc::UnboundedReceiver<(bool, Value)>,
     pub(crate) live: Value,
     pub(crate) pods: BTreeMap<String, Pod>,
-    pub(crate) worst: Worst,
+    pub(crate) worst: WorstSeen,
 }
 
-impl Stand {
+impl Harness {
     /// Makes a workload of the old image, and waits until all its pods are there.
     pub(crate) async fn new(kind: &str, name: &str, spec: Value) -> Self {
         let kubeconfig = plane().kubeconfig_for("rhumb").unwrap();
@@ -141,12 +141,12 @@ impl Stand {
             tokio::spawn(watch(api, params, sink.clone()));
         }
         let id = ObjectId::new(&kind.gvk.group_kind(), Some("default"), name);
-        let (live, pods, worst) = (Value::Null, BTreeMap::new(), Worst::default());
-        let mut stand = Self { cluster, kind, id, body, events, live, pods, worst };
-        stand.plain(OLD).await;
-        stand.until("all pods are there", |stand| stand.is_all(OLD)).await;
-        stand.forget();
-        stand
+        let (live, pods, worst) = (Value::Null, BTreeMap::new(), WorstSeen::default());
+        let mut harness = Self { cluster, kind, id, body, events, live, pods, worst };
+        harness.plain(OLD_IMAGE).await;
+        harness.until("all pods are there", |harness| harness.is_all(OLD_IMAGE)).await;
+        harness.forget();
+        harness
     }
 
     /// Applies an image under an overlay.
@@ -161,7 +161,7 @@ impl Stand {
 
     async fn send(&mut self, image: &str, overlay: Option<Overlay>) {
         self.body["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
-        let body = overlaid(self.body.clone(), overlay);
+        let body = apply_overlay(self.body.clone(), overlay);
         let applied = self
             .cluster
             .apply(&self.kind, &self.id, &body, &Precondition::Absent, ApplyForce::Yes)
@@ -177,9 +177,9 @@ impl Stand {
     pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> impl Future<Output = ()> {
         let at = std::panic::Location::caller();
         async move {
-            let deadline = Instant::now() + DEADLINE;
+            let deadline = Instant::now() + STATE_TIMEOUT;
             loop {
-                match tokio::time::timeout(QUIET, self.events.recv()).await {
+                match tokio::time::timeout(QUIET_TIME, self.events.recv()).await {
                     Ok(Some((gone, object))) => self.see(gone, object),
                     Ok(None) => panic!("{at}: the watches ended"),
                     Err(_) if self.is_observed() && holds(self) => return,
@@ -192,7 +192,7 @@ impl Stand {
 
     /// Waits for the next event.
     pub(crate) async fn event(&mut self) {
-        let (gone, object) = tokio::time::timeout(DEADLINE, self.events.recv()).await.unwrap().unwrap();
+        let (gone, object) = tokio::time::timeout(STATE_TIMEOUT, self.events.recv()).await.unwrap().unwrap();
         self.see(gone, object);
     }
 
@@ -210,19 +210,20 @@ impl Stand {
             self.live = object;
         }
         self.worst.ready = self.worst.ready.min(self.ready(""));
-        self.worst.old = self.worst.old.min(self.ready(OLD));
-        self.worst.new = self.worst.new.max(self.pods.len() - self.count(OLD));
+        self.worst.old = self.worst.old.min(self.ready(OLD_IMAGE));
+        self.worst.new = self.worst.new.max(self.pods.len() - self.count(OLD_IMAGE));
     }
 
     fn is_observed(&self) -> bool {
-        let generation = at(&self.live, &["metadata", "generation"]).and_then(Value::as_u64);
+        let generation = value_at(&self.live, &["metadata", "generation"]).and_then(Value::as_u64);
         Some(self.status("observedGeneration")) >= generation
     }
 
     /// Begins to look for the worst anew.
     pub(crate) fn forget(&mut self) {
-        let (ready, old) = (self.ready(""), self.ready(OLD));
-        self.worst = Worst { ready, old, new: self.pods.len() - self.count(OLD), gone: BTreeSet::new() };
+        let (ready, old) = (self.ready(""), self.ready(OLD_IMAGE));
+        self.worst =
+            WorstSeen { ready, old, new: self.pods.len() - self.count(OLD_IMAGE), gone: BTreeSet::new() };
     }
 
     /// Pods of an image; all, of none.
@@ -237,14 +238,14 @@ impl Stand {
 
     /// A count of the status.
     pub(crate) fn status(&self, key: &str) -> u64 {
-        at(&self.live, &["status", key]).and_then(Value::as_u64).unwrap_or(0)
+        value_at(&self.live, &["status", key]).and_then(Value::as_u64).unwrap_or(0)
     }
 
     /// Returns whether there are as many pods as there should be, all of one image, and available.
     pub(crate) fn is_all(&self, image: &str) -> bool {
         let wanted = match self.live["kind"].as_str() {
             Some("DaemonSet") => 4,
-            _ => at(&self.live, &["spec", "replicas"]).and_then(Value::as_u64).unwrap_or(1),
+            _ => value_at(&self.live, &["spec", "replicas"]).and_then(Value::as_u64).unwrap_or(1),
         };
         let available = self.status("availableReplicas") + self.status("numberAvailable");
         self.pods.len() as u64 == wanted && self.ready(image) as u64 == wanted && available == wanted
@@ -252,7 +253,7 @@ impl Stand {
 
     /// Returns whether it has so many Ready pods of the old and of the new image, and no other pod.
     pub(crate) fn is_held(&self, old: usize, new: usize) -> bool {
-        self.ready(OLD) == old && self.ready(NEW) == new && self.pods.len() == old + new
+        self.ready(OLD_IMAGE) == old && self.ready(NEW_IMAGE) == new && self.pods.len() == old + new
     }
 
     /// The uids of its pods, by their names.

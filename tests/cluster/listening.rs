@@ -9,21 +9,21 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::support::{Daemon, Remote, Repo, Site, eventually, until, yaml};
+use crate::support::{Daemon, Remote, Repo, TestNamespace, eventually, until, yaml};
 
 const TOKEN: &str = "canary-token-0123456789abcdef";
 const SECRET: &str = "canary-webhook-0123456789abcdef";
 
 /// A daemon that follows one repository with these keys below `serve`.
-struct Open {
-    site: Site<'static>,
+struct ServingDaemon {
+    site: TestNamespace<'static>,
     daemon: Daemon,
     _repo: Repo,
 }
 
-impl Open {
+impl ServingDaemon {
     fn start(name: &str, serve: &str) -> Self {
-        let site = Site::new(name);
+        let site = TestNamespace::new(name);
         let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
         let text = site.configuration(repo.path(), &format!("serve:\n  {}", serve.replace('\n', "\n  ")));
         let daemon = site.configured(&text);
@@ -60,8 +60,10 @@ fn code(answer: &str) -> u16 {
 
 #[test]
 fn on_loopback_only_this_host_asks() {
-    let open =
-        Open::start("doors-loopback", "listen: 127.0.0.1:0\nprobes: 127.0.0.1:0\nhosts: [rhumb.example.org]");
+    let open = ServingDaemon::start(
+        "doors-loopback",
+        "listen: 127.0.0.1:0\nprobes: 127.0.0.1:0\nhosts: [rhumb.example.org]",
+    );
     let port = open.port("answering on http://127.0.0.1:");
     let probes = open.port("answering probes on http://127.0.0.1:");
     let here = "Host: localhost\r\n";
@@ -127,7 +129,7 @@ fn elsewhere_it_takes_encryption_and_the_token() {
         path("key.pem").display(),
         path("token").display()
     );
-    let open = Open::start("doors-tls", &keys);
+    let open = ServingDaemon::start("doors-tls", &keys);
     let port = open.port("answering on https://0.0.0.0:");
     let with = |token: &str| format!("Authorization: Bearer {token}\r\n");
     until("it is ready", || code(&secretly(port, &first, "/readyz", &with(TOKEN)).unwrap()) == 200);
@@ -188,7 +190,7 @@ fn secretly(port: u16, certificate: &str, path: &str, head: &str) -> io::Result<
 
 #[test]
 fn what_anybody_could_ask_is_no_configuration() {
-    let site = Site::new("doors-open");
+    let site = TestNamespace::new("doors-open");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let mut daemon = site.configured(&site.configuration(repo.path(), "serve: {listen: '0.0.0.0:9090'}"));
     assert_eq!(daemon.ended(Duration::from_secs(30)).code(), Some(78));
@@ -200,8 +202,8 @@ fn what_anybody_could_ask_is_no_configuration() {
 fn an_address_that_is_taken_is_tried_again() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let open = Open::start("doors-taken", &format!("listen: 127.0.0.1:{port}"));
-    open.daemon.says(&["nothing is answered about the status", &port.to_string()]);
+    let open = ServingDaemon::start("doors-taken", &format!("listen: 127.0.0.1:{port}"));
+    open.daemon.says(&["the HTTP API is not available", &port.to_string()]);
     open.site.await_data("env", "a", "one");
     drop(taken);
     open.daemon.says(&["answering on http://127.0.0.1:"]);
@@ -210,7 +212,7 @@ fn an_address_that_is_taken_is_tried_again() {
 
 #[test]
 fn who_says_nothing_keeps_nobody_from_asking() {
-    let open = Open::start("doors-silent", "listen: 127.0.0.1:0");
+    let open = ServingDaemon::start("doors-silent", "listen: 127.0.0.1:0");
     let port = open.port("answering on http://127.0.0.1:");
     // As many as are answered at a time: some say nothing, some a part, some wait after an answer.
     let mut silent: Vec<TcpStream> =
@@ -224,7 +226,7 @@ fn who_says_nothing_keeps_nobody_from_asking() {
 
 #[test]
 fn a_webhook_has_its_source_looked_at() {
-    let site = Site::new("doors-hook");
+    let site = TestNamespace::new("doors-hook");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let remote = Remote::of(&repo);
     let secret = site.state.path().join("secret");
@@ -261,7 +263,7 @@ fn a_webhook_has_its_source_looked_at() {
     assert_eq!((code(&wrong), code(&nowhere)), (403, 403), "{wrong}");
     assert_eq!(body(wrong), body(nowhere));
     assert_eq!(remote.connections(), asked);
-    eventually("the webhook is heard", crate::support::SOON, || match knock(&own, SECRET) {
+    eventually("the webhook is heard", crate::support::DEFAULT_TIMEOUT, || match knock(&own, SECRET) {
         answer if code(&answer) == 202 => Ok(()),
         answer => Err(answer),
     });
@@ -283,7 +285,7 @@ fn a_webhook_has_its_source_looked_at() {
 /// The token of the service is there and cannot be read: that is no leave to ask without one.
 #[test]
 fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
-    let site = Site::new("doors-credentials");
+    let site = TestNamespace::new("doors-credentials");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let file = site.state.path().join("rhumb.yaml");
     std::fs::write(&file, site.configuration(repo.path(), "serve: {listen: '127.0.0.1:0'}")).unwrap();
@@ -301,7 +303,7 @@ fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
         let answer = ask(port, "GET /v1/status", &head);
         assert_eq!(code(&answer), 401, "{answer}");
     }
-    daemon.says(&["nobody is let in by the token", "serve-token"]);
+    daemon.says(&["no token is accepted", "serve-token"]);
     std::fs::remove_dir(&token).unwrap();
     std::fs::write(&token, TOKEN).unwrap();
     assert_eq!(code(&ask(port, "GET /livez", &with(TOKEN))), 200);
@@ -311,7 +313,7 @@ fn a_token_of_the_service_that_cannot_be_read_lets_nobody_in() {
 /// No probe ends a pod because what a credential plugin asks is away.
 #[test]
 fn it_answers_while_a_credential_plugin_is_waited_for() {
-    let site = Site::new("doors-plugin");
+    let site = TestNamespace::new("doors-plugin");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let mut kubeconfig: serde_json::Value =
         serde_yaml::from_str(&std::fs::read_to_string(site.kubeconfig()).unwrap()).unwrap();
@@ -324,14 +326,14 @@ fn it_answers_while_a_credential_plugin_is_waited_for() {
     std::fs::write(&config, site.configuration(repo.path(), serve)).unwrap();
     let mut command = site.bare_command();
     command.arg("run").arg("--config").arg(config).arg("--kubeconfig").arg(file);
-    let mut open = Open { daemon: Daemon::start(command), site, _repo: repo };
+    let mut open = ServingDaemon { daemon: Daemon::start(command), site, _repo: repo };
     let port = open.port("answering on http://127.0.0.1:");
     let probes = open.port("answering probes on http://127.0.0.1:");
     let here = "Host: localhost\r\n";
     assert_eq!(code(&ask(probes, "GET /livez", here)), 200);
     assert_eq!(code(&ask(probes, "GET /readyz", here)), 503);
     let status = ask(port, "GET /v1/status", here);
-    assert!(code(&status) == 503 && status.contains("the loop has not begun yet"), "{status}");
+    assert!(code(&status) == 503 && status.contains("the loop has not started yet"), "{status}");
     let counted = ask(port, "GET /metrics", here);
     assert!(counted.contains("the credential plugin of the kubeconfig"), "{counted}");
     assert_eq!(open.daemon.stop().code(), Some(0));

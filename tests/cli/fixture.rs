@@ -8,11 +8,11 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A folder of its own, in which the program runs with nothing else around it.
-pub(crate) struct Bed {
+pub(crate) struct Fixture {
     folder: TempDir,
 }
 
-impl Bed {
+impl Fixture {
     /// Writes the files, each by its path and text.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().unwrap();

@@ -11,14 +11,16 @@ use rhumb::cluster::{
     ApplyForce, Cluster, Connection, KindLookup, KindTable, PodFollower, PodsChange, PodsEvent, ServedKind,
     pod_selector,
 };
-use rhumb::engine::{Precondition, ResourceVersion, RolloutFailure, Uid, WorkloadPods, failing, ripens};
+use rhumb::engine::{
+    Precondition, ResourceVersion, RolloutFailure, Uid, WorkloadPods, find_failure, next_failure_check,
+};
 use rhumb::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Long enough for two slow cores.
-pub(crate) const LONG: Duration = Duration::from_mins(1);
+pub(crate) const SLOW_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) const KINDS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
@@ -28,12 +30,12 @@ pub(crate) fn plane() -> &'static controlplane::Cluster {
 }
 
 /// The API's view of pods by kubectl, in words, with the time of each first appearance.
-pub(crate) struct Witness {
+pub(crate) struct KubectlView {
     kubectl: Mutex<Child>,
     seen: Arc<watch::Sender<BTreeMap<String, Instant>>>,
 }
 
-impl Witness {
+impl KubectlView {
     /// Watches a resource; the words are made of each object as soon as it is shown.
     pub(crate) fn of(resource: &str, words: fn(&Value) -> Vec<String>) -> Arc<Self> {
         let mut command = plane().kubectl_command();
@@ -59,7 +61,7 @@ impl Witness {
     /// When something was shown first, which the witness may be slower to see than others.
     pub(crate) async fn first(&self, words: &str) -> Instant {
         let mut seen = self.seen.subscribe();
-        match tokio::time::timeout(LONG, seen.wait_for(|seen| seen.contains_key(words))).await {
+        match tokio::time::timeout(SLOW_TIMEOUT, seen.wait_for(|seen| seen.contains_key(words))).await {
             Ok(Ok(seen)) => seen[words],
             _ => panic!("nobody saw {words:?}"),
         }
@@ -76,7 +78,7 @@ pub(crate) async fn all_at_once<F: Future<Output = ()> + Send + 'static>(
     }
 }
 
-impl Drop for Witness {
+impl Drop for KubectlView {
     fn drop(&mut self) {
         let kubectl = self.kubectl.get_mut().unwrap();
         let _ = kubectl.kill();
@@ -86,12 +88,12 @@ impl Drop for Witness {
 
 /// The cluster as the program sees it.
 #[derive(Clone)]
-pub(crate) struct Stand {
+pub(crate) struct Harness {
     pub(crate) cluster: Cluster,
     kinds: Arc<KindTable>,
 }
 
-impl Stand {
+impl Harness {
     pub(crate) async fn new() -> Self {
         let kubeconfig = plane().kubeconfig_for("rhumb").unwrap();
         let connection = Connection { kubeconfig: Some(kubeconfig), ..Connection::default() };
@@ -131,13 +133,13 @@ impl Stand {
         });
         let kind = self.kind("apps/v1", kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), name);
-        Workload { stand: self.clone(), kind, id, body }
+        Workload { harness: self.clone(), kind, id, body }
     }
 }
 
 /// A workload that may be applied.
 pub(crate) struct Workload {
-    pub(crate) stand: Stand,
+    pub(crate) harness: Harness,
     pub(crate) kind: Arc<ServedKind>,
     pub(crate) id: ObjectId,
     pub(crate) body: Value,
@@ -159,7 +161,7 @@ impl Workload {
 
     /// Applies it, and returns its incarnation and version.
     pub(crate) async fn apply(&self) -> (Uid, ResourceVersion) {
-        let Stand { cluster, .. } = &self.stand;
+        let Harness { cluster, .. } = &self.harness;
         let applied =
             cluster.apply(&self.kind, &self.id, &self.body, &Precondition::Absent, ApplyForce::Yes).await;
         let live = applied.unwrap_or_else(|error| panic!("{error}")).live;
@@ -167,18 +169,18 @@ impl Workload {
     }
 
     /// Applies it for the first time and follows its pods.
-    pub(crate) async fn start(self) -> Followed {
+    pub(crate) async fn start(self) -> FollowedWorkload {
         let (uid, applied) = self.apply().await;
         let (sink, told) = mpsc::channel(1);
         let selector = pod_selector(&self.body).unwrap();
-        let Stand { cluster, .. } = &self.stand;
+        let Harness { cluster, .. } = &self.harness;
         let follower = cluster.follow_pods(&self.kind, &self.id, &uid, &selector, sink).unwrap();
-        Followed { workload: self, uid, applied, told, _follower: follower, pods: None }
+        FollowedWorkload { workload: self, uid, applied, told, _follower: follower, pods: None }
     }
 }
 
 /// A workload whose pods are followed.
-pub(crate) struct Followed {
+pub(crate) struct FollowedWorkload {
     pub(crate) workload: Workload,
     pub(crate) uid: Uid,
     applied: ResourceVersion,
@@ -188,7 +190,7 @@ pub(crate) struct Followed {
     pub(crate) pods: Option<WorkloadPods>,
 }
 
-impl Followed {
+impl FollowedWorkload {
     pub(crate) fn name(&self) -> String {
         self.workload.id.to_string()
     }
@@ -222,7 +224,7 @@ impl Followed {
 
     /// Waits until the pods of what was applied last are as described.
     pub(crate) async fn until(&mut self, is: impl Fn(&WorkloadPods) -> bool) -> WorkloadPods {
-        let deadline = Instant::now() + LONG;
+        let deadline = Instant::now() + SLOW_TIMEOUT;
         loop {
             if let Some(pods) = self.current().filter(|pods| is(pods)) {
                 return pods.clone();
@@ -237,24 +239,24 @@ impl Followed {
     pub(crate) async fn settles(&mut self) -> WorkloadPods {
         let name = self.name();
         self.until(|pods| {
-            let failing = failing(pods, Instant::now());
+            let failing = find_failure(pods, Instant::now());
             assert!(failing.is_none(), "{name}: {failing:?} in {pods:#?}");
-            pods.ready_of_newest() == 2 && pods.ready_of_all() == 2 && pods.updated() == 2
+            pods.count_ready_newest() == 2 && pods.count_ready() == 2 && pods.count_updated() == 2
         })
         .await
     }
 
     /// Waits until the newest revision fails, and tells when.
     pub(crate) async fn fails(&mut self) -> (RolloutFailure, Instant) {
-        let deadline = Instant::now() + LONG;
+        let deadline = Instant::now() + SLOW_TIMEOUT;
         loop {
             let now = Instant::now();
             let mut wake = deadline;
             if let Some(pods) = self.current() {
-                if let Some(failing) = failing(pods, now) {
+                if let Some(failing) = find_failure(pods, now) {
                     return (failing, now);
                 }
-                wake = ripens(pods, now).unwrap_or(deadline).min(deadline);
+                wake = next_failure_check(pods, now).unwrap_or(deadline).min(deadline);
             }
             assert!(now < deadline, "{}: {:#?}", self.name(), self.pods);
             self.next(wake).await;
