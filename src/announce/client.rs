@@ -1,4 +1,4 @@
-//! Bringing a letter to where it goes.
+//! Delivers a notification to its recipient.
 
 use std::error::Error;
 use std::io;

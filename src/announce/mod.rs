@@ -78,7 +78,7 @@ struct NotificationWorker {
     _task: AbortOnDropHandle<()>,
 }
 
-/// Returns a carrier for each: the one that it has, where it has one.
+/// Returns a worker for each recipient: the one that it has, where it has one.
 fn assign_workers(
     recipients: Vec<NotifyConfig>,
     mut known: Vec<NotificationWorker>,

@@ -78,7 +78,7 @@ pub(super) fn name(to: &Recipient) -> String {
     }
 }
 
-/// Returns a letter to it in which nothing stands yet.
+/// Returns an empty notification for it.
 pub(super) fn addressed(to: &Recipient) -> Notification {
     let (url, token) = match to {
         Recipient::Webhook { url, token } => {

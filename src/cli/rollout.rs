@@ -22,7 +22,7 @@ use crate::object::{GroupKind, ObjectId, PART_OF, text_at};
 /// The polling interval of watched objects.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Opens the desk that the flags mean.
+/// Opens the session that the flags mean.
 pub(super) async fn open_session(global: &GlobalArgs) -> Result<ClusterSession, CommandError> {
     let named = global.name.as_ref().map(DnsLabel::to_string);
     let session = ClusterSession::open(

@@ -74,7 +74,7 @@ impl AuthoredRevisionText {
 }
 
 impl Engine {
-    /// Writes into a book who made the revisions that were read.
+    /// Writes into a ledger who made the revisions that were read.
     pub(in crate::engine) fn record_authors(&self, ledger: &mut RolloutLedger) {
         for (source, applyset) in self.sources.iter().zip(&self.applysets) {
             for (revision, authored) in &source.authors {

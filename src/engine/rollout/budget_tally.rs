@@ -267,7 +267,7 @@ impl Engine {
         ledger.tallies.iter().any(|tally| self.applysets.contains(&tally.applyset) && is_old(tally))
     }
 
-    /// Writes into a book what the sources of this process take.
+    /// Writes into a ledger what the sources of this process take.
     pub(in crate::engine) fn with_tallies(
         &self,
         mut ledger: RolloutLedger,
@@ -282,7 +282,7 @@ impl Engine {
         ledger
     }
 
-    /// Returns what a book tells of the sources of this process.
+    /// Returns what a ledger tells of the sources of this process.
     pub(in crate::engine) fn own_tallies(&self, ledger: &RolloutLedger) -> Vec<BudgetTally> {
         ledger.tallies.iter().filter(|tally| self.is_responsible_for(&tally.applyset)).cloned().collect()
     }

@@ -268,7 +268,7 @@ impl Engine {
         self.rollouts.stale = true;
     }
 
-    /// Takes over what the rollout ledger says; `Book::default()` where there is none.
+    /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
     pub fn set_ledger(&mut self, ledger: RolloutLedger) {
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);

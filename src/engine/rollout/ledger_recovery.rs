@@ -105,8 +105,8 @@ impl RolloutLedger {
 }
 
 impl Rollouts {
-    /// Returns what counts of a book that was read: beside what it says, all that the one said that
-    /// it is not.
+    /// Returns what counts of a ledger that was read: beside what it says, all that the one said
+    /// that it is not.
     pub(in crate::engine) fn restore_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
         let Some((now, wall)) = self.starts.clock() else { return read };
         let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
@@ -157,7 +157,7 @@ impl Rollouts {
         self.anew.due.take_if(|due| *due <= now).is_some()
     }
 
-    /// Says in a book that is written where there was none, or an empty one, that it begins now.
+    /// Says in a ledger that is written where there was none, or an empty one, that it begins now.
     pub(in crate::engine) fn begin(&self, ledger: &mut RolloutLedger) {
         if let Some((_, wall)) = self.starts.clock().filter(|_| self.anew.absent) {
             ledger.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
