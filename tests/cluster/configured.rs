@@ -78,7 +78,7 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     let (one, two) = parts(&estate.rhumb(&["diff"]).ends(1));
     assert!(one.contains("= ConfigMap configured/both") && one.contains("source two wants it"), "{one}");
     assert!(two.contains("~ ConfigMap configured/both"), "{two}");
-    assert!(two.contains("it is adopted from another source"), "{two}");
+    assert!(two.contains("it exists and is adopted from source one"), "{two}");
 }
 
 #[test]

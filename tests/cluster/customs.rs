@@ -80,7 +80,7 @@ fn sources_come_change_and_go_in_the_cluster() {
     // Gone, its objects stay, and nobody defends them.
     site.api.delete(&at("Source", &system, "one"));
     let mark = daemon.mark();
-    daemon.says_since(mark.saturating_sub(3), &["2 sources stand in the cluster"]);
+    daemon.says_since(mark.saturating_sub(3), &["2 sources in the cluster"]);
     kept.change("a.yaml", &yaml::config_map("kept", "a", "2"));
     site.await_data("kept", "a", "2");
     assert!(site.has("ConfigMap", "one"));

@@ -81,11 +81,12 @@ fn another_writer_at_ten_writes_a_second_is_answered_every_ten_seconds_and_named
         scope.spawn(patch("release", release));
         scope.spawn(patch("bare", bare));
         scope.spawn(|| beat(&over, |_| site.api.delete(&site.at("ConfigMap", "gone"))));
-        daemon.says(&["ConfigMap fight/field", "rival-field", "again and again"]);
+        daemon.says(&["ConfigMap fight/field", "rival-field", "keeps changing the same fields"]);
         thread::sleep(FIGHT);
     });
     assert_calm(&window, "configmaps", &names[..6]);
-    let is_told = |line: &&str| line.contains("fight/field") && line.contains("again and again");
+    let is_told =
+        |line: &&str| line.contains("fight/field") && line.contains("keeps changing the same fields");
     let told = daemon.log().lines().filter(is_told).count();
     assert!(told <= 5, "the log repeats it {told} times");
     // A fight holds up nobody else.
@@ -114,7 +115,7 @@ fn a_fight_over_a_pod_template_is_a_fight_too() {
                 let _ = site.api.call("PATCH", &path, "application/strategic-merge-patch+json", &theirs);
             });
         });
-        daemon.says(&["Deployment fight-pods/web", "rival", "again and again"]);
+        daemon.says(&["Deployment fight-pods/web", "rival", "keeps changing the same fields"]);
         thread::sleep(FIGHT);
     });
     assert_calm(&window, "deployments", &["web"]);

@@ -176,7 +176,7 @@ fn the_examples_come_up_and_their_rights_are_enough() {
     let wrong = json!({"apiVersion": "rhumb.dev/v1alpha1", "kind": "Source", "metadata": {"name": "wrong"},
         "spec": {"git": {"url": "https://git.example.org/a.git"}, "blastRadius": "lots"}});
     let checked = run(command("check")).ends(0);
-    checked.says(&["source all stands in the cluster"]);
+    checked.says(&["source all is defined in the cluster"]);
     checked.says(&["source all: ", " objects of "]);
     api.create(&at("Source", SYSTEM, ""), "people", &wrong);
     run(command("check")).ends(1).says(&["missing", "source wrong", "cannot be followed: "]);

@@ -63,7 +63,7 @@ fn a_definition_and_its_objects_come_in_one_commit_whatever_the_order_of_files()
     ]);
     site.diff(folder.path(), &[])
         .ends(1)
-        .says(&["not checked by the server yet, as the definition of Widget is applied first"]);
+        .says(&["not checked by the API server yet, as the definition of Widget is applied first"]);
     site.apply(folder.path(), &[]).ends(0);
     assert_eq!(site.api.value(&path(&site, "widget", "one"), "/spec/size"), json!(1));
     assert_eq!(site.api.value(&path(&site, "widget", "two"), "/spec/size"), json!(2));
@@ -148,7 +148,9 @@ fn namespaces_come_first() {
     let window = site.window();
     let diff = site.diff(folder.path(), &[]).ends(1);
     diff.says(&["+ Deployment namespace-first/web", "starts 1 pod"]);
-    diff.says(&["2 objects: not checked by the server yet, as the namespace namespace-first is made first"]);
+    diff.says(&[
+        "2 objects: not checked by the API server yet, as the namespace namespace-first is created first",
+    ]);
     assert_eq!(diff.stdout.matches("made first").count(), 1, "{diff:#?}");
     site.apply(folder.path(), &[]).ends(0);
     let writes = window.writes();

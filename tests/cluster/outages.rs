@@ -99,7 +99,7 @@ fn an_api_server_that_is_away_for_a_minute() {
     assert_eq!(stopped.stop().code(), Some(0));
     assert!(told.elapsed() < Duration::from_secs(5), "it took {:?}", told.elapsed());
     let mut early = late.daemon(repo.path());
-    early.says(&["cannot be reached", "asked again"]);
+    early.says(&["cannot be reached", "retry in"]);
     thread::sleep(LONG_OUTAGE.saturating_sub(gone.elapsed()));
     assert!(daemon.is_running() && early.is_running());
     let used = processor_time(daemon.pid()) - before;

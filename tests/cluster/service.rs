@@ -208,7 +208,7 @@ fn a_credential_plugin_that_gives_nothing_yet_is_waited_for() {
     // From then on the manager waits for signs of life.
     manager.hears(&["WATCHDOG=1"]);
     // Its complaint stands in the log's own line.
-    daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "asked again in 1 s"]);
+    daemon.says(&["WARN", "the credential plugin failed", "No such file or directory", "retry in 1 s"]);
     let token =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
     std::fs::write(&answer, token).unwrap();

@@ -201,7 +201,7 @@ fn an_object_whose_label_is_gone_is_found_without_a_daemon() {
     told.says(&["configmap/env", "Waiting", "somebody took its label applyset.kubernetes.io/part-of off"]);
     assert!(!told.stdout.contains("configmap/copy"), "{told:#?}");
     let told = site.rhumb(&["why", "cm/env"]).ends(0);
-    for line in ["source   unlabelled", "phase    Waiting", "because  somebody took its label"] {
+    for line in ["source   unlabelled", "phase    Waiting", "reason   somebody took its label"] {
         told.says(&[line]);
     }
     site.rhumb(&["why", "cm/copy"]).ends(2).says(&["is in no source"]);
@@ -275,7 +275,7 @@ fn whoever_watches_an_object_goes_on_when_the_daemon_is_new_and_knows_nothing_ye
     let mut watcher = Daemon::start(into(&shown, &command));
     until("it shows where it stands", || std::fs::metadata(&shown).is_ok_and(|file| file.len() > 0));
     is_new.store(true, Ordering::SeqCst);
-    watcher.says(&["no source has configmap/env; asked again"]);
+    watcher.says(&["no source has configmap/env; retrying"]);
     is_new.store(false, Ordering::SeqCst);
     let before = std::fs::read_to_string(&shown).unwrap();
     repo.change("env.yaml", &yaml::config_map("env", "a", "two"));

@@ -44,7 +44,7 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
     uninstall(&site, &["uninstall", "--delete-objects"]).ends(4).says(&["--count 3"]);
     uninstall(&site, &["uninstall", "--delete-objects", "--count", "2"])
         .ends(2)
-        .says(&["and not 2: none is"]);
+        .says(&[", not 2: none is deleted"]);
     uninstall(&site, &["nobody"]).ends(2).says(&["there is no source nobody"]);
     let served = uninstall(&site, &["uninstall", "--delete-objects", "--count", "3"]).ends(4);
     served.says(&["a daemon serves source uninstall"]);
@@ -72,7 +72,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
     let before = site.get("ConfigMap", "env").unwrap();
     // The name of another source does not mean all.
     uninstall(&site, &["--name", "other"]).ends(2).says(&["there is no source other"]);
-    uninstall(&site, &[]).ends(0).says(&["source leaving ends", "4 objects stay"]);
+    uninstall(&site, &[]).ends(0).says(&["source leaving is removed", "its 4 objects stay"]);
     assert_eq!(site.get("ConfigMap", "env").unwrap(), before);
     eventually("nothing of rhumb is in its namespace", DEFAULT_TIMEOUT, || {
         let list = |kind| site.api.list(&at(kind, &site.system(), ""));

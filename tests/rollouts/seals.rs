@@ -181,7 +181,7 @@ fn without_the_right_to_the_key_a_secret_and_its_workload_wait_with_a_reason() {
     push(&repo, &[files(&Web::new("web", "app:2"), "two"), vec![alone("app:2")]].concat(), "Change all");
     await_image(&site, "alone", "app:2");
     daemon.says(&["Secret seals-rights-rhumb/config-key.rhumb.dev", "none is released with a Secret"]);
-    let waits = "the recorded hashes of Secrets are sealed, and the key for that cannot be had";
+    let waits = "the recorded hashes of Secrets are sealed, and the key is not available";
     eventually("it is told", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/web"]).ends(0).all();
         if why.contains(waits) { Ok(()) } else { Err(why) }
