@@ -51,7 +51,6 @@ pub(super) fn carry_out(
             RolloutCommand::Retry(args) => {
                 orders::give_order(&session, &args.object, "retry", "", terminal).await
             }
-            RolloutCommand::Retry(args) => orders::order(&session, &args.object, "retry", "", terminal).await,
             RolloutCommand::Promote(args) => promote(&session, args, terminal).await,
             RolloutCommand::Abort(args) => {
                 orders::give_order(&session, &args.object, "abort", "", terminal).await

@@ -1,6 +1,6 @@
 //! The rights that the API server asks for beside the one to write an object.
 //!
-//! Who writes a role must have the rights in it, or the one to escalate; who binds one, the right
+//! The writer of a role must have the rights in it, or the one to escalate; its binder, the right
 //! to bind. Admission policies and trust bundles have such conditions too.
 
 use std::collections::BTreeSet;

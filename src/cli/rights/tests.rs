@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::escalation::parameters;
+use super::escalation::parameter_kind;
 use super::*;
 use crate::manifest::{self, KindScopes, assemble};
 
