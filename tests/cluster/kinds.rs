@@ -151,7 +151,7 @@ fn namespaces_come_first() {
     diff.says(&[
         "2 objects: not checked by the API server yet, as the namespace namespace-first is created first",
     ]);
-    assert_eq!(diff.stdout.matches("made first").count(), 1, "{diff:#?}");
+    assert_eq!(diff.stdout.matches("created first").count(), 1, "{diff:#?}");
     site.apply(folder.path(), &[]).ends(0);
     let writes = window.writes();
     assert_eq!(writes.len(), 3, "{writes:#?}");
