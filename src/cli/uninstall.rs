@@ -16,8 +16,8 @@ use super::source_objects::{by_namespace, is_too_wide};
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
 use crate::cluster::{
-    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, ListSelector, PropagationPolicy,
-    applyset_id, orders_name,
+    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, ListSelector, applyset_id,
+    orders_name,
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{Reconciler, StopCondition};
@@ -381,9 +381,7 @@ impl Uninstallation<'_> {
         let Some(object) = self.cluster.get(&kind, &id).await? else { return Ok(()) };
         let uid = Uid(text_at(&object, &["metadata", "uid"]).into());
         let version = text_at(&object, &["metadata", "resourceVersion"]).parse().unwrap_or_default();
-        self.cluster
-            .delete(&kind, &id, &uid, ResourceVersion(version), PropagationPolicy::Background)
-            .await?;
+        self.cluster.delete(&kind, &id, &uid, ResourceVersion(version)).await?;
         self.terminal.print(&format!("{id} deleted\n"))
     }
 }

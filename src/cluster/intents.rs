@@ -19,7 +19,7 @@ pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
 
 /// The target of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnnotationTarget {
+pub(crate) enum AnnotationTarget {
     /// The object's own.
     Object,
     /// Those of a workload's pod template: its pods are replaced.
@@ -42,7 +42,7 @@ struct InventoryList {
 
 impl Cluster {
     /// Sets an annotation of an object, or takes it away, as its user.
-    pub async fn patch_annotation(
+    pub(crate) async fn patch_annotation(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -55,7 +55,7 @@ impl Cluster {
     }
 
     /// As [`Cluster::patch_annotation`], on the parent of a source.
-    pub async fn annotate_inventory(
+    pub(crate) async fn annotate_inventory(
         &self,
         namespace: &str,
         name: &str,
@@ -87,7 +87,7 @@ impl Cluster {
     }
 
     /// Returns the parents of all sources, by name.
-    pub async fn list_inventories(
+    pub(crate) async fn list_inventories(
         &self,
         namespace: &str,
     ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
@@ -105,7 +105,7 @@ impl Cluster {
 
     /// Returns the objects of a kind in one namespace, or in all, whole, that a label selector
     /// selects.
-    pub async fn objects(
+    pub(crate) async fn objects(
         &self,
         kind: &ServedKind,
         namespace: Option<&str>,

@@ -24,7 +24,7 @@ fn kind() -> GroupKind {
 
 /// An object of kind `Source` in the version in which it was read.
 #[derive(Clone, Copy, Debug)]
-pub struct CustomSourceVersion<'a> {
+pub(crate) struct CustomSourceVersion<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its incarnation.
@@ -35,7 +35,7 @@ pub struct CustomSourceVersion<'a> {
 
 impl Cluster {
     /// Returns all of them at a path.
-    pub async fn list_custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
+    pub(crate) async fn list_custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
         let on = CallSubject::Kind(kind());
         let list: CustomSourceList =
             self.call(ApiRequest::read(path.to_owned(), on.clone())).await?.decode(&on)?;
@@ -46,7 +46,7 @@ impl Cluster {
     ///
     /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster; that it is gone
     /// is no failure.
-    pub async fn patch_finalizers(
+    pub(crate) async fn patch_finalizers(
         &self,
         path: &str,
         read: CustomSourceVersion<'_>,
@@ -64,7 +64,7 @@ impl Cluster {
     }
 
     /// Applies the status of one.
-    pub async fn apply_custom_source_status(
+    pub(crate) async fn apply_custom_source_status(
         &self,
         path: &str,
         head: Value,

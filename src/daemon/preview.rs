@@ -37,7 +37,11 @@ const CONCURRENT_DRY_RUNS: usize = 8;
 /// Tells what one pass over a source would do. Writes nothing to the cluster.
 ///
 /// Fails when the API server cannot be asked at all.
-pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> Result<Plan, PreviewError> {
+pub(crate) async fn preview(
+    cluster: &Cluster,
+    namespace: &str,
+    setup: SourceSetup,
+) -> Result<Plan, PreviewError> {
     let (preview, decisions) = decide_all(cluster, namespace, setup).await?;
     Ok(preview.plan(decisions).await)
 }
@@ -47,7 +51,7 @@ pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> 
 /// # Errors
 ///
 /// As [`preview`].
-pub async fn preview_of(
+pub(crate) async fn preview_of(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
@@ -65,7 +69,7 @@ pub async fn preview_of(
 /// # Errors
 ///
 /// The API server cannot be asked at all.
-pub async fn preview_all(
+pub(crate) async fn preview_all(
     cluster: &Cluster,
     namespace: &str,
     setups: Vec<SourceSetup>,
@@ -110,7 +114,7 @@ async fn decide_all(
 
 /// The reason for a missing plan.
 #[derive(Debug, thiserror::Error)]
-pub enum PreviewError {
+pub(crate) enum PreviewError {
     /// The API server cannot be asked.
     #[error(transparent)]
     Cluster(#[from] ClusterError),

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub use self::answers::{FetchResult, Inquiries};
+pub(crate) use self::answers::{FetchResult, Inquiries};
 use self::channels::LoopChannels;
 use self::claims::RolloutLedgerStore;
 use self::configs::ConfigFollowers;
@@ -86,7 +86,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The condition that ends the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopCondition {
+pub(crate) enum StopCondition {
     /// Runs until it is stopped.
     Stopped,
     /// Runs until nothing is left that passes by itself, or the time is over.
@@ -96,7 +96,7 @@ pub enum StopCondition {
 }
 
 /// The loop over one cluster.
-pub struct Reconciler {
+pub(crate) struct Reconciler {
     pub(super) engine: Engine,
     pub(super) queue: WorkQueue<ObjectId>,
     pub(super) open: BTreeMap<ObjectId, Reason>,
@@ -173,7 +173,11 @@ impl LoopTimers {
 
 impl Reconciler {
     /// Builds the loop from its parts. The listener gets each object's events as they happen.
-    pub fn new(setup: Setup, until: StopCondition, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
+    pub(crate) fn new(
+        setup: Setup,
+        until: StopCondition,
+        listener: mpsc::UnboundedSender<ObjectEvent>,
+    ) -> Self {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
         engine.require_peer_consent();
@@ -249,7 +253,7 @@ impl Reconciler {
     /// Looks after what is left of sources that this process has served, and that nobody is to
     /// serve any more.
     #[must_use]
-    pub fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
+    pub(crate) fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
             self.engine.retire(applyset_id(&self.namespace, source).into());
         }
@@ -259,7 +263,7 @@ impl Reconciler {
 
     /// Goes on counting where another loop of this process has stopped.
     #[must_use]
-    pub fn with_metrics(self, metrics: Metrics) -> Self {
+    pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
         Self { queue: self.queue.with_metrics(metrics.queue_metrics().clone()), metrics, ..self }
     }
 
@@ -268,7 +272,7 @@ impl Reconciler {
     ///
     /// Fails when the kubeconfig names another cluster than the one it began on, and when a part of
     /// the program ended that must not.
-    pub async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
+    pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
         let cluster = self.executor.cluster.clone();
         let heartbeat = cluster.heartbeats().expect_part("the loop", MAX_TURN_DURATION);
         self.tasks.keep(

@@ -15,7 +15,7 @@ const LOOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The process behind the routes.
 #[derive(Clone, Debug)]
-pub struct ProcessHandle {
+pub(crate) struct ProcessHandle {
     /// The loop that runs now; none before the first one, and another one after each new
     /// configuration.
     pub running: watch::Receiver<Option<Inquiries>>,
@@ -33,7 +33,7 @@ pub struct ProcessHandle {
 
 impl ProcessHandle {
     /// Returns a handle whose endpoints have not answered anything yet.
-    pub fn new(
+    pub(crate) fn new(
         running: watch::Receiver<Option<Inquiries>>,
         heartbeats: &Heartbeats,
         metrics: Metrics,

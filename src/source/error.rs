@@ -12,7 +12,7 @@ use crate::object::{ErrorClass, Revision};
 ///
 /// `place` is the repository or folder as people know it, without credentials.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceError {
+pub(crate) enum SourceError {
     /// The text names no source that can be read.
     #[error("{text}: not a source: {why}")]
     Location {
@@ -386,7 +386,7 @@ impl SourceError {
     }
 
     /// Decides requeue, exit code and metric label.
-    pub fn class(&self) -> ErrorClass {
+    pub(crate) fn class(&self) -> ErrorClass {
         match self {
             Self::Location { .. }
             | Self::Credential { .. }

@@ -218,12 +218,13 @@ pub(crate) fn inline_depths(code: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The signatures of public functions: name and parameters.
+/// The signatures of functions that other modules may use: name and parameters.
 pub(crate) fn public_functions(code: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for (at, _) in code.match_indices("pub ") {
+    let visible = ["pub ", "pub(crate) "];
+    for (at, word) in visible.iter().flat_map(|word| code.match_indices(word)) {
         let words = ["const ", "async ", "fn "];
-        let mut rest = &code[at + 4..];
+        let mut rest = &code[at + word.len()..];
         let mut is_function = false;
         while let Some((word, after)) = words.iter().find_map(|word| Some((word, rest.strip_prefix(word)?))) {
             (is_function, rest) = (*word == "fn ", after);

@@ -31,7 +31,6 @@ use tokio::task::JoinHandle;
 
 pub(super) use decoder::{Condition, find_condition};
 pub use evict::EvictionResult;
-pub use warnings::ObjectWarning;
 
 use self::follow::{FollowedWorkload, PodFollowTask};
 use self::store::PodController;
@@ -81,12 +80,7 @@ pub struct PodFollower {
     task: JoinHandle<()>,
 }
 
-impl PodFollower {
-    /// Returns whether it has stopped.
-    pub fn is_finished(&self) -> bool {
-        self.task.is_finished()
-    }
-}
+impl PodFollower {}
 
 impl Drop for PodFollower {
     fn drop(&mut self) {

@@ -16,7 +16,7 @@ impl Cluster {
     /// Has exactly this incarnation of a ReplicaSet, in exactly this version, ask for so many pods.
     ///
     /// Fails with a conflict where it is another one by now.
-    pub async fn scale_replica_set(
+    pub(crate) async fn scale_replica_set(
         &self,
         namespace: &str,
         name: &str,

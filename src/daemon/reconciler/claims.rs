@@ -290,7 +290,7 @@ impl Reconciler {
 
     /// Says what ends the process: its last loop takes the queue out of the rollout ledger.
     #[must_use]
-    pub fn with_end_token(mut self, end: CancellationToken) -> Self {
+    pub(crate) fn with_end_token(mut self, end: CancellationToken) -> Self {
         self.keeper.end = end;
         self
     }

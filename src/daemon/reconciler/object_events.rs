@@ -162,7 +162,7 @@ impl EventHistory {
 impl Reconciler {
     /// Records what happens.
     #[must_use]
-    pub fn with_recorder(mut self, recorder: EventRecorder) -> Self {
+    pub(crate) fn with_recorder(mut self, recorder: EventRecorder) -> Self {
         self.history.recorder = Some(recorder);
         self
     }

@@ -51,7 +51,7 @@ pub(super) struct SummaryPublication {
 impl Reconciler {
     /// Keeps a summary current, from the first turn of the loop on.
     #[must_use]
-    pub fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
+    pub(crate) fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
         self.telling.to = Some(to);
         self
     }

@@ -46,7 +46,7 @@ impl FeedFixture {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("repo");
-        let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap())).as_awaited();
+        let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap())).into_awaited();
         Self::of(dir, &location)
     }
 

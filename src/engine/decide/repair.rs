@@ -16,14 +16,14 @@ use crate::engine::{
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
 /// KNV2005).
-pub const REPAIRS_PER_FIGHT: usize = 5;
+pub(crate) const REPAIRS_PER_FIGHT: usize = 5;
 
 /// The time over which repairs are counted.
-pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
+pub(crate) const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 
 /// The longest wait of a repair that restarts no pods in a fight. Otherwise the content of somebody
 /// who writes without end would stand for most of each minute.
-pub const FIGHT_PAUSE: Duration = Duration::from_secs(10);
+pub(crate) const FIGHT_PAUSE: Duration = Duration::from_secs(10);
 
 /// Our entry owns the annotation, and the object has none.
 const STRIPPED_ANNOTATION_REASON: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";

@@ -25,7 +25,7 @@ pub(in crate::engine) const MAX_ORDER_TOKEN_BYTES: usize = 64;
 const MAX_ORDER_BYTES: usize = 2048;
 
 /// The maximum number of deletions that one order confirms: as many as an inventory lists.
-pub const MAX_CONFIRMED_PER_ORDER: usize = 2000;
+pub(crate) const MAX_CONFIRMED_PER_ORDER: usize = 2000;
 
 /// The longest uid in bytes: those of API servers have 36.
 const MAX_UID_BYTES: usize = 64;
@@ -44,11 +44,11 @@ const CONFIRM: &str = "confirm";
 
 /// The text in place of an order that asks if anybody serves the source. Taking it out is the
 /// answer.
-pub const IS_SERVED: &str = "is-served";
+pub(crate) const IS_SERVED: &str = "is-served";
 
 /// Something that is to be done once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub(crate) struct Order {
     /// Its identity.
     pub token: Arc<str>,
     /// The verb.
@@ -61,7 +61,7 @@ pub struct Order {
 
 /// The verb of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OrderVerb {
+pub(crate) enum OrderVerb {
     /// Go back to what an older revision says, by default to that before the one that is in force.
     Undo(Option<Arc<str>>),
     /// Try what was rejected again.
@@ -80,7 +80,7 @@ pub enum OrderVerb {
 
 impl OrderVerb {
     /// Reads a word and its argument, which is empty where there is none.
-    pub fn parse(word: &str, argument: &str) -> Self {
+    pub(crate) fn parse(word: &str, argument: &str) -> Self {
         let mut words = argument.split_whitespace();
         match word {
             "undo" => Self::Undo(words.next().map(Arc::from)),
@@ -116,7 +116,7 @@ struct OrderText {
 }
 
 /// Returns the text of an order, as [`parse_orders`] reads it.
-pub fn order_text(
+pub(crate) fn order_text(
     object: &ObjectId,
     verb: &str,
     argument: &str,
@@ -139,7 +139,7 @@ pub fn order_text(
 /// # Errors
 ///
 /// The text cannot be written as JSON.
-pub fn confirmation_text<'a>(
+pub(crate) fn confirmation_text<'a>(
     object: &ObjectId,
     uids: impl IntoIterator<Item = &'a Uid>,
     by: &str,
@@ -157,7 +157,7 @@ pub fn confirmation_text<'a>(
 
 /// The orders object of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OrderList {
+pub(crate) struct OrderList {
     /// The orders, those with the smallest tokens first: a token begins with the time.
     pub orders: Vec<Order>,
     /// Keys of [`IS_SERVED`].
@@ -170,7 +170,7 @@ pub struct OrderList {
 
 /// Parses the data of an orders object. An order that cannot be read is refused, and holds up
 /// nothing else.
-pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
+pub(crate) fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
     let mut list = OrderList::default();
     for (key, text) in data {
         if text == IS_SERVED {

@@ -18,7 +18,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 /// A way back by hand: what older content is to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UndoRequest {
+pub(crate) struct UndoRequest {
     /// The order's token.
     pub token: Arc<str>,
     /// The object that it names.
@@ -40,7 +40,7 @@ pub struct UndoRequest {
 
 /// The contents of an older revision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PastRevision {
+pub(crate) struct PastRevision {
     /// The revision.
     pub revision: Revision,
     /// The contents that it has.
@@ -183,12 +183,12 @@ impl Engine {
     }
 
     /// Returns the ways back whose contents are to be looked up.
-    pub fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
+    pub(crate) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 
     /// Takes over the target of a way back, or the reason for which it cannot be had, in words.
-    pub fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
+    pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;

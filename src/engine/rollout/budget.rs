@@ -113,7 +113,7 @@ pub enum OnFailure {
 
 /// The budget of the whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// Workloads whose pods are being replaced at a time.
     pub max_workloads: u32,
     /// Pods of managed workloads that may be unavailable at a time.
@@ -146,7 +146,7 @@ impl Default for Budget {
 
 /// Bounds that hold beside those of the whole cluster: they narrow, and never widen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Narrowing {
+pub(crate) struct Narrowing {
     /// As [`Budget::max_workloads`].
     pub max_workloads: Option<u32>,
     /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
@@ -163,7 +163,7 @@ pub struct Narrowing {
 
 /// The priority of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ReleasePriority {
+pub(crate) enum ReleasePriority {
     /// Going back to what was good.
     Rollback,
     /// Restoring what the cluster must show.
@@ -174,7 +174,7 @@ pub enum ReleasePriority {
 
 /// One write that would restart the pods of a workload. The order of asks is the order of release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReleaseRequest {
+pub(crate) struct ReleaseRequest {
     /// The priority.
     pub priority: ReleasePriority,
     /// Lower waves first.
@@ -189,7 +189,7 @@ pub struct ReleaseRequest {
 
 /// Indicates whether a workload holds one of the tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenState {
+pub(crate) enum TokenState {
     /// It is in flight.
     Held,
     /// It is not, or its step is held and healthy.
@@ -198,7 +198,7 @@ pub enum TokenState {
 
 /// The share of the budget that a workload takes now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadLoad {
+pub(crate) struct WorkloadLoad {
     /// The workload.
     pub id: ObjectId,
     /// The source; none for a workload of another daemon.
@@ -211,7 +211,7 @@ pub struct WorkloadLoad {
 
 /// The scope of a bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum BudgetScope {
+pub(crate) enum BudgetScope {
     /// Everywhere.
     Cluster,
     /// The objects of one source.
@@ -243,7 +243,7 @@ impl BudgetScope {
 
 /// The bounds of one scope, in numbers of now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BudgetBound {
+pub(crate) struct BudgetBound {
     /// The scope.
     pub scope: BudgetScope,
     /// Workloads in flight.
@@ -260,7 +260,7 @@ pub struct BudgetBound {
 
 /// The reason for which a write that restarts pods has to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BudgetShortage {
+pub(crate) enum BudgetShortage {
     /// The maximum number of workloads rolls out, and these are they.
     Workloads(BudgetScope, u32, Arc<[ObjectId]>),
     /// The first ones of a rollout are to succeed before more begin; so many may roll now.
@@ -303,7 +303,7 @@ impl BudgetShortage {
     }
 
     /// Says if it passes by itself, be it because others end what they have begun.
-    pub fn is_temporary(&self) -> bool {
+    pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::TooMany(..) => false,
             Self::Hidden(short, ..) | Self::Shared(short, _) => short.is_temporary(),
@@ -374,7 +374,7 @@ fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
 /// needs no second one. One that takes down no pod beyond those that are unavailable already may
 /// start however many are, so that a fix always can. Nobody overtakes one that waits for pods, or a
 /// large one might wait for ever.
-pub fn release(
+pub(crate) fn release(
     asks: &BTreeSet<ReleaseRequest>,
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],

@@ -68,7 +68,7 @@ fn pods_still_coming(coming: u32, was: ServingPods, is: ServingPods) -> u32 {
 impl Engine {
     /// Workloads that hold a token: those that roll or were told to, and those that another daemon
     /// has claimed.
-    pub fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
+    pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
     }
 

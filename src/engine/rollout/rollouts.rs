@@ -205,7 +205,7 @@ impl Rollouts {
 
 impl Engine {
     /// Names this process in its claims. Without a name, all processes are one.
-    pub fn set_holder(&mut self, holder: &str) {
+    pub(crate) fn set_holder(&mut self, holder: &str) {
         self.rollouts.holder = holder.into();
     }
 
@@ -339,7 +339,7 @@ impl Engine {
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
-    pub fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         self.end_holds(now);
         let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
@@ -397,7 +397,7 @@ impl Engine {
     }
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
-    pub fn next_due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let stands = self.rollouts.rolls.iter().filter_map(|(id, rollout)| {
             match self.judge_rollout(id, rollout, now).verdict {
                 RolloutVerdict::Going(due) => due,
@@ -443,13 +443,13 @@ impl Engine {
 
     /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
     /// those say is to be handed to [`Engine::add_failure_events`].
-    pub fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+    pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.to_tell)
     }
 
     /// A rollout has failed, and this is what the cluster says about it beside that: its unit is
     /// rejected.
-    pub fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
+    pub(crate) fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.rolls.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
@@ -459,7 +459,7 @@ impl Engine {
 
     /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones
     /// of ours first.
-    pub fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
+    pub(crate) fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
         let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
@@ -469,7 +469,7 @@ impl Engine {
     }
 
     /// The pods of a workload, as they are now.
-    pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+    pub(crate) fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
             if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {
                 // One more new pod is progress, also where the workload's own status tells it
@@ -486,17 +486,12 @@ impl Engine {
     }
 
     /// Returns whether any rollout goes on, and will end by itself.
-    pub fn is_any_under_way(&self) -> bool {
+    pub(crate) fn is_any_under_way(&self) -> bool {
         self.rollouts.rolls.values().any(|rollout| rollout.failed.is_none())
     }
 
-    /// Returns how many rollouts go on.
-    pub fn count_rollouts(&self) -> usize {
-        self.rollouts.rolls.values().filter(|rollout| rollout.failed.is_none()).count()
-    }
-
     /// Returns whether the rollout of a workload goes on, and will end by itself.
-    pub fn is_under_way(&self, id: &ObjectId) -> bool {
+    pub(crate) fn is_under_way(&self, id: &ObjectId) -> bool {
         self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_none())
     }
 }

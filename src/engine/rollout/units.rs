@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
-    pub fn connected_parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
+    pub(crate) fn connected_parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
         let units = self.join_units(objects);
         units.unit_members().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
     }

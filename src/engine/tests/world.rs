@@ -333,3 +333,15 @@ impl World {
         }
     }
 }
+
+impl Engine {
+    /// An informer shows an object, where there is only one watcher.
+    pub(in crate::engine) fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
+        self.observe_object_by(OWN_WATCHER, id, live);
+    }
+
+    /// An informer no longer shows an object, where there is only one watcher.
+    pub(in crate::engine) fn observe_absence(&mut self, id: &ObjectId) {
+        self.observe_absence_by(OWN_WATCHER, id);
+    }
+}

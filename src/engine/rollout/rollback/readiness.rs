@@ -63,7 +63,7 @@ impl Engine {
 
     /// Returns the source whose parent says that something else stands in for what it wants of an
     /// object.
-    pub fn rollback_source(&self, id: &ObjectId) -> Option<SourceId> {
+    pub(crate) fn rollback_source(&self, id: &ObjectId) -> Option<SourceId> {
         self.source_ids().find(|source| self.sources[*source].instead.contains(id))
     }
 
