@@ -29,23 +29,97 @@
 //!
 //! The first eight are the pure core: no I/O, no clock, no randomness.
 
-pub mod announce;
-pub mod change;
+pub(crate) mod announce;
+pub(crate) mod change;
 pub mod cli;
-pub mod cluster;
-pub mod config;
-pub mod daemon;
-pub mod engine;
-pub mod fields;
-pub mod graph;
-pub mod health;
-pub mod heartbeat;
-pub mod input;
-pub mod manifest;
-pub mod object;
-pub mod queue;
-pub mod render;
-pub mod report;
-pub mod secret;
-pub mod serve;
-pub mod source;
+pub(crate) mod cluster;
+pub(crate) mod config;
+pub(crate) mod daemon;
+pub(crate) mod engine;
+pub(crate) mod fields;
+pub(crate) mod graph;
+pub(crate) mod health;
+pub(crate) mod heartbeat;
+pub(crate) mod input;
+pub(crate) mod manifest;
+pub(crate) mod object;
+pub(crate) mod queue;
+pub(crate) mod render;
+pub(crate) mod report;
+pub(crate) mod secret;
+pub(crate) mod serve;
+pub(crate) mod source;
+
+/// Re-exports what integration tests and benchmarks use of the library, and nothing else.
+///
+/// All else is visible in the crate alone, so the compiler sees what is dead.
+pub mod testing {
+    /// Field differences and their impact on pods.
+    pub mod change {
+        pub use crate::change::{Impact, ImpactKind, change_impact, diff_fields, immutable_fields};
+    }
+    /// The API server.
+    pub mod cluster {
+        pub use crate::cluster::{
+            ApplyForce, Cluster, ClusterFault, ConfigKey, Connection, DataChange, DataEvent, DeleteResult,
+            Denial, EvictionResult, Informer, InformerChange, InformerEvent, InventoryObject, KindLookup,
+            KindTable, ListSelector, LiveLookup, PodFollower, PodsChange, PodsEvent, ReclaimResult,
+            RetryAdvice, ServedKind, applyset_id, pod_selector,
+        };
+    }
+    /// The configuration.
+    pub mod config {
+        pub use crate::config::{Environment, SourceMode, read};
+    }
+    /// Decisions.
+    pub mod engine {
+        pub use crate::engine::{
+            ConfigData, IgnoredFields, NodePod, NodeState, NodeStep, ObjectOwner, OrdinalPod, Overlay,
+            OverlayState, PART_OF, PodAvailability, PodFacts, Precondition, PromotionRequest,
+            ResourceVersion, RolloutFailure, RolloutPhase, StatefulSetState, StepDecision, StepProgress,
+            Steps, TemplateVersion, UNSCHEDULABLE_GRACE, Uid, WorkloadPods, apply_overlay, count_nodes,
+            find_failure, find_stuck_pod, next, next_failure_check, remove_ignored, select_evictions,
+        };
+    }
+    /// Field paths and ownership.
+    pub mod fields {
+        pub use crate::fields::{
+            Coverage, ValueSchema, differing_values, field_coverage, lost_field_writers, uncovered_paths,
+            value_digest,
+        };
+    }
+    /// Health.
+    pub mod health {
+        pub use crate::health::{HEALTH_SPEC_KEYS, of, waits_for_consumer};
+    }
+    /// Rendered inputs.
+    pub mod input {
+        pub use crate::input::{FileTree, strip_origin};
+        /// Closures of kustomize roots.
+        pub mod kustomize {
+            pub use crate::input::kustomize::*;
+        }
+        /// Walls around programs.
+        pub mod sandbox {
+            pub use crate::input::sandbox::*;
+        }
+        /// Encrypted files.
+        pub mod sops {
+            pub use crate::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, is_encrypted, open};
+        }
+    }
+    /// Manifests.
+    pub mod manifest {
+        pub use crate::manifest::{MAX_FILE, ManifestFile, ManifestItem, read};
+    }
+    /// Objects.
+    pub mod object {
+        pub use crate::object::{
+            Diagnostic, ErrorClass, GroupKind, Gvk, ObjectId, annotations, canonical_json, text_at, value_at,
+        };
+    }
+    /// Sources.
+    pub mod source {
+        pub use crate::source::{DiskTree, SourceError};
+    }
+}

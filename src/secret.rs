@@ -24,7 +24,7 @@ const MAX_SECRET_BYTES: u64 = 4096;
 
 /// Returns whether anything has this name, usable or not. A path that cannot be looked at counts as
 /// present: nobody goes on as if nothing had been configured.
-pub fn is_there(path: &Path) -> bool {
+pub(crate) fn is_there(path: &Path) -> bool {
     let gone =
         |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     !fs::symlink_metadata(path).is_err_and(gone)
@@ -32,7 +32,7 @@ pub fn is_there(path: &Path) -> bool {
 
 /// Opens a regular file and nothing else. Reading a pipe or a terminal may wait for its writer for
 /// ever.
-pub fn open_regular(path: &Path) -> io::Result<File> {
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     // Before it is opened, which does something to some devices.
     require_regular(&fs::metadata(path)?)?;
     // It may have been replaced meanwhile, and to open a pipe is to wait already.
@@ -43,7 +43,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// Returns the first bytes of a regular file, not more than so many.
-pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -61,7 +61,7 @@ fn require_regular(found: &Metadata) -> io::Result<()> {
 
 /// A text that nobody may see.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Vec<u8>);
+pub(crate) struct Secret(Vec<u8>);
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,7 +73,7 @@ impl Secret {
     /// Reads it: what stands in the file, without the end of its line.
     ///
     /// Who wrote the secret itself in place of its file's name does not read it in the complaint.
-    pub fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = blur(&path.display().to_string());
         let failed = |error: io::Error| format!("{shown}: {error}");
         let mut bytes = read_regular(path, MAX_SECRET_BYTES + 1).map_err(failed)?;
@@ -91,7 +91,7 @@ impl Secret {
     }
 
     /// One that nobody knows, and so nothing is held against successfully.
-    pub fn new_unmatchable() -> Self {
+    pub(crate) fn new_unmatchable() -> Self {
         let mut bytes = vec![0; 32];
         let got = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty());
         if got != Ok(bytes.len()) {
@@ -101,13 +101,13 @@ impl Secret {
     }
 
     /// Returns the text itself, for where it is sent; none where it is no text.
-    pub fn expose(&self) -> Option<&str> {
+    pub(crate) fn expose(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
     /// Compares with a text from a header, in constant time. Blanks at the ends of the stored text
     /// are ignored, as headers have none.
-    pub fn is(&self, text: &[u8]) -> bool {
+    pub(crate) fn is(&self, text: &[u8]) -> bool {
         // The codes of both are compared: how long the secret is does not show either.
         let code = |text: &[u8]| Self(b"comparison".to_vec()).code().chain_update(text);
         code(self.0.trim_ascii()).verify_slice(&code(text.trim_ascii()).finalize().into_bytes()).is_ok()
@@ -118,14 +118,14 @@ impl Secret {
     /// # Panics
     ///
     /// Never: the algorithm takes keys of any length.
-    pub fn code(&self) -> Mac {
+    pub(crate) fn code(&self) -> Mac {
         #[allow(clippy::expect_used, reason = "HMAC has no wrong length of a key")]
         Mac::new_from_slice(&self.0).expect("a key of any length")
     }
 }
 
 /// HMAC-SHA-256 (RFC 2104).
-pub type Mac = Hmac<Sha256>;
+pub(crate) type Mac = Hmac<Sha256>;
 
 #[cfg(test)]
 mod tests {

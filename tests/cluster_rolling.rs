@@ -5,12 +5,12 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::{
+use rhumb::testing::cluster::{
     ApplyForce, Cluster, Connection, Informer, InformerChange, InformerEvent, KindLookup, ListSelector,
 };
-use rhumb::engine::Precondition;
-use rhumb::engine::RolloutPhase::{self, FirstStart, Recovering, Replacing, Settled};
-use rhumb::object::{Gvk, ObjectId};
+use rhumb::testing::engine::Precondition;
+use rhumb::testing::engine::RolloutPhase::{self, FirstStart, Recovering, Replacing, Settled};
+use rhumb::testing::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -22,7 +22,7 @@ fn plane() -> &'static controlplane::Cluster {
 /// One workload and the phases that its informer tells.
 struct Workload {
     cluster: Cluster,
-    kind: Arc<rhumb::cluster::ServedKind>,
+    kind: Arc<rhumb::testing::cluster::ServedKind>,
     id: ObjectId,
     body: Value,
     events: mpsc::Receiver<InformerEvent>,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rhumb::health::{self, HEALTH_SPEC_KEYS};
+use rhumb::testing::health::{self, HEALTH_SPEC_KEYS};
 use serde_json::Value;
 
 fn fixtures() -> BTreeMap<String, String> {

@@ -1,4 +1,4 @@
-//! Files that the real `sops` encrypts, opened by [`rhumb::input::sops`] and by `sops` itself.
+//! Files that the real `sops` encrypts, opened by [`rhumb::testing::input::sops`] and by `sops` itself.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use controlplane::Encrypters;
-use rhumb::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, is_encrypted, open};
+use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, is_encrypted, open};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -259,6 +259,19 @@ fn public_functions_take_no_booleans() {
 }
 
 #[test]
+fn no_parameter_is_a_tuple() {
+    let mut broken = Vec::new();
+    for file in sources(&["src", "tests/controlplane/src"]).iter().filter(|file| !file.is_test()) {
+        let code = rust::code(&file.text);
+        // A table's row is a tuple.
+        let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let found = rust::tuple_parameters(code).into_iter();
+        broken.extend(found.map(|parameter| format!("{}: {parameter}", file.path)));
+    }
+    none("what belongs together is a struct with a name, what does not stands by itself", broken);
+}
+
+#[test]
 fn each_dependency_is_one_line() {
     let mut broken = Vec::new();
     for path in ["Cargo.toml", "tests/controlplane/Cargo.toml"] {

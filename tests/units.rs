@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rhumb::config::{self, Environment};
+use rhumb::testing::config::{self, Environment};
 use tempfile::TempDir;
 
 /// The folder with the units.

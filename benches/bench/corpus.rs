@@ -119,8 +119,9 @@ impl Manifest {
     pub(crate) fn body(&self) -> Outcome<Vec<u8>> {
         let mut object: Value = serde_yaml::from_str(&self.text)?;
         let mark = "0123456789012345678901234567890123456789";
-        object["metadata"]["labels"][rhumb::engine::PART_OF] = format!("applyset-{mark}aaa-v1").into();
-        object["metadata"]["annotations"][rhumb::object::annotations::RELEASE] =
+        object["metadata"]["labels"][rhumb::testing::engine::PART_OF] =
+            format!("applyset-{mark}aaa-v1").into();
+        object["metadata"]["annotations"][rhumb::testing::object::annotations::RELEASE] =
             format!("{}@{mark}", &mark[..32]).into();
         Ok(serde_json::to_vec(&object)?)
     }

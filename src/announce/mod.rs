@@ -28,13 +28,13 @@ const RETRY_DELAYS_SECONDS: [u64; 8] = [1, 2, 5, 15, 30, 60, 120, 300];
 
 /// Sends each recorded event to these recipients from now on. A recipient that stays in the
 /// configuration keeps its outbox; the outbox of any other is dropped.
-pub async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: EventRecorder) {
+pub(crate) async fn announce(recipients: watch::Receiver<Vec<NotifyConfig>>, recorder: EventRecorder) {
     announce_with(recipients, &recorder, &RETRY_DELAYS_SECONDS.map(Duration::from_secs)).await;
 }
 
 /// Returns why nothing can be brought to it as its files are: a token or URL that cannot be read or
 /// used. Reads them.
-pub fn unusable(to: &Recipient) -> Option<String> {
+pub(crate) fn unusable(to: &Recipient) -> Option<String> {
     client::checked(&addressed(to))
         .err()
         .map(|why| format!("{} cannot be notified: {why}", notification::name(to)))

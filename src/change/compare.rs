@@ -40,7 +40,7 @@ pub(super) fn is_different(field: &str, live: Option<&Value>, wanted: &Value, li
 
 /// Returns whether an object in the cluster has another value at a path than the content asks for.
 /// Values are compared as far as their normal forms are known here.
-pub fn is_other_at(path: &FieldPath, live: &Value, content: &Value) -> bool {
+pub(crate) fn is_other_at(path: &FieldPath, live: &Value, content: &Value) -> bool {
     let field = path.elements().iter().rev().find_map(|element| match element {
         PathElement::Key(key) => Some(&**key),
         _ => None,

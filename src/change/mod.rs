@@ -17,12 +17,13 @@ mod pods;
 mod present;
 mod yaml;
 
-pub use compare::is_other_at;
+pub(crate) use compare::is_other_at;
 pub use diff::diff_fields;
-pub use immutable::{ImmutableField, immutable_fields};
-pub use pods::{can_release_pods, can_touch_template, change_impact};
-pub use present::{lay_over, present, present_pair, unified_diff};
-pub use yaml::write_yaml;
+pub use immutable::immutable_fields;
+pub use pods::change_impact;
+pub(crate) use pods::{can_release_pods, can_touch_template};
+pub(crate) use present::{lay_over, present, present_pair, unified_diff};
+pub(crate) use yaml::write_yaml;
 
 use serde_json::Value;
 

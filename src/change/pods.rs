@@ -126,7 +126,7 @@ fn deletion_impact(kind: &GroupKind, before: &Value) -> Impact {
 }
 
 /// Returns whether repairing these lost paths may restart pods; paths of the object's own content.
-pub fn can_touch_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
+pub(crate) fn can_touch_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
     let place: &[&str] = match TemplateRollout::of(kind) {
         TemplateRollout::Never if kind.is("", "Pod") => &["spec"],
         TemplateRollout::Never => return false,
@@ -139,7 +139,7 @@ pub fn can_touch_template(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
 
 /// Returns whether setting lost paths may free pods that keep an older template. A workload is
 /// paused, or holds its pods by a partition or by `OnDelete`, by taking such paths away.
-pub fn can_release_pods(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
+pub(crate) fn can_release_pods(kind: &GroupKind, uncovered: &[FieldPath]) -> bool {
     let place: &[&str] = match TemplateRollout::of(kind) {
         TemplateRollout::Never => return false,
         _ if kind.is("apps", "Deployment") => &["spec", "paused"],

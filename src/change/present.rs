@@ -13,14 +13,14 @@ const CONTEXT_LINES: usize = 3;
 
 /// Returns an object as it may be shown: masked, without status and without what only the server
 /// sets.
-pub fn present(id: &ObjectId, value: &Value) -> Value {
+pub(crate) fn present(id: &ObjectId, value: &Value) -> Value {
     let mut shown = mask_value(&id.group_kind(), value);
     drop_noise(&mut shown);
     shown
 }
 
 /// As [`present`], of both sides of a difference: each value of a Secret that differs says so.
-pub fn present_pair(
+pub(crate) fn present_pair(
     id: &ObjectId,
     before: Option<&Value>,
     after: Option<&Value>,
@@ -50,7 +50,7 @@ pub(super) fn drop_noise(object: &mut Value) {
 
 /// Returns the live object as it would be with a content laid over it. Less exact than a dry run:
 /// what leaves the content stays, and defaults are those of the live object.
-pub fn lay_over(live: &Value, content: &Value) -> Value {
+pub(crate) fn lay_over(live: &Value, content: &Value) -> Value {
     laid_over_at("", live, content)
 }
 
@@ -80,7 +80,7 @@ fn laid_over_at(field: &str, live: &Value, content: &Value) -> Value {
 
 /// Writes the difference of two trees as a unified diff of their YAML, without file names; nothing
 /// when they are equal. Null stands for what is not there.
-pub fn unified_diff(before: &Value, after: &Value) -> String {
+pub(crate) fn unified_diff(before: &Value, after: &Value) -> String {
     let (old, new) = (write_yaml(before), write_yaml(after));
     TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT_LINES).to_string()
 }

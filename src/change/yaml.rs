@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 /// Writes a tree as block YAML, texts of several lines as blocks; nothing for null.
-pub fn write_yaml(value: &Value) -> String {
+pub(crate) fn write_yaml(value: &Value) -> String {
     let mut writer = YamlWriter { out: String::new() };
     match value {
         Value::Null => {}

@@ -38,8 +38,8 @@ impl AccountRights {
     /// Adds what follows from all that sources hold.
     pub(super) fn add(&mut self, all: &[(&SourceConfig, Vec<Object>)], plural: PluralLookup<'_>) {
         for (source, held) in all {
-            let terms = (SourceAccess::of(source), &Reach::of(source));
-            self.of(source).add_source(terms, held, plural);
+            let (access, reach) = (SourceAccess::of(source), Reach::of(source));
+            self.of(source).add_source(access, &reach, held, plural);
         }
         for (acting, _) in all {
             // A policy may be of another source than its binding. Text that others write is not for

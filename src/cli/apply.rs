@@ -115,7 +115,7 @@ async fn run_one_pass(
         let next = tokio::select! {
             biased;
             next = told.recv() => next,
-            _ = pauses.tick(), if !terminal.is_error_terminal() => {
+            _ = pauses.tick(), if !Terminal::is_error_terminal() => {
                 terminal.report(&progress.line());
                 continue;
             }

@@ -34,7 +34,7 @@ pub(super) use rollout::{HoldArgs, ObjectArgs, PromoteArgs, RolloutCommand, Roll
     subcommand_required = true,
     arg_required_else_help = true
 )]
-pub struct CommandLine {
+pub(crate) struct CommandLine {
     /// The flags of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
@@ -45,7 +45,7 @@ pub struct CommandLine {
 
 /// The flags of every command.
 #[derive(Clone, Debug, Default, Args)]
-pub struct GlobalArgs {
+pub(crate) struct GlobalArgs {
     /// Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod's service account]
     #[arg(long, global = true, display_order = 91, value_name = "FILE", help_heading = "Cluster")]
     pub kubeconfig: Option<PathBuf>,
@@ -101,7 +101,7 @@ pub struct GlobalArgs {
 
 /// Form of the log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// The journal's own fields where standard error is the journal, else text
     #[default]
     Auto,
@@ -113,7 +113,7 @@ pub enum LogFormat {
 
 /// The choice of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub(crate) enum Color {
     /// On a terminal
     #[default]
     Auto,
@@ -125,7 +125,7 @@ pub enum Color {
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Follow a source, or those of a configuration, until stopped
     #[command(override_usage = help::RUN_USAGE, after_help = help::RUN)]
     Run(RunArgs),
@@ -190,7 +190,7 @@ pub enum Command {
 
 /// The input of a one-shot command: a source, or single files.
 #[derive(Clone, Debug, Args)]
-pub struct OneShotArgs {
+pub(crate) struct OneShotArgs {
     /// Directory, git repository on this host, git URL, file, or - for standard input
     #[arg(value_name = "SOURCE", required_unless_present_any = ["files", "config"])]
     pub source: Option<String>,
@@ -210,7 +210,7 @@ pub struct OneShotArgs {
 
 /// The location within a source, and the policy for it.
 #[derive(Clone, Debug, Default, Args)]
-pub struct LocationArgs {
+pub(crate) struct LocationArgs {
     /// Branch, tag or commit
     #[arg(long = "ref", value_name = "REF", value_parser = NonEmptyStringValueParser::new(), help_heading = "Source")]
     pub reference: Option<String>,
@@ -228,7 +228,7 @@ pub struct LocationArgs {
 
 /// `rhumb run`.
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Directory, git repository on this host, or git URL
     #[arg(value_name = "SOURCE", required_unless_present = "config")]
     pub source: Option<String>,
@@ -251,7 +251,7 @@ pub struct RunArgs {
 
 /// `rhumb diff`.
 #[derive(Debug, Args)]
-pub struct DiffArgs {
+pub(crate) struct DiffArgs {
     /// The input.
     #[command(flatten)]
     pub source: OneShotArgs,
@@ -262,7 +262,7 @@ pub struct DiffArgs {
 
 /// Form of a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum DiffOutput {
+pub(crate) enum DiffOutput {
     /// A line for each object and its changed fields
     #[default]
     Text,
@@ -276,7 +276,7 @@ pub enum DiffOutput {
 
 /// `rhumb apply`.
 #[derive(Debug, Args)]
-pub struct ApplyArgs {
+pub(crate) struct ApplyArgs {
     /// The input.
     #[command(flatten)]
     pub source: OneShotArgs,
@@ -299,7 +299,7 @@ pub struct ApplyArgs {
 
 /// Form of what was applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ApplyOutput {
+pub(crate) enum ApplyOutput {
     /// A line for each object, as it happens
     #[default]
     Text,
@@ -309,7 +309,7 @@ pub enum ApplyOutput {
 
 /// `rhumb validate`.
 #[derive(Debug, Args)]
-pub struct ValidateArgs {
+pub(crate) struct ValidateArgs {
     /// Directory or file, or - for standard input
     #[arg(value_name = "PATH", required_unless_present = "config")]
     pub path: Option<PathBuf>,
@@ -323,7 +323,7 @@ pub struct ValidateArgs {
 
 /// `rhumb render`.
 #[derive(Debug, Args)]
-pub struct RenderArgs {
+pub(crate) struct RenderArgs {
     /// Directory or file, or - for standard input
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
@@ -334,7 +334,7 @@ pub struct RenderArgs {
 
 /// Form of what was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum RenderOutput {
+pub(crate) enum RenderOutput {
     /// A document for each object
     #[default]
     Yaml,
@@ -344,7 +344,7 @@ pub enum RenderOutput {
 
 /// The subcommands of `rhumb prune`.
 #[derive(Debug, Subcommand)]
-pub enum PruneCommand {
+pub(crate) enum PruneCommand {
     /// List pending deletions with their reasons
     List(PruneListArgs),
     /// Confirm deletions by name
@@ -354,7 +354,7 @@ pub enum PruneCommand {
 
 /// `rhumb prune list`.
 #[derive(Debug, Args)]
-pub struct PruneListArgs {
+pub(crate) struct PruneListArgs {
     /// Name of the source, as --name [default: all sources]
     #[arg(long, value_name = "NAME")]
     pub source: Option<DnsLabel>,
@@ -365,7 +365,7 @@ pub struct PruneListArgs {
 
 /// Form of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum PruneListOutput {
+pub(crate) enum PruneListOutput {
     /// A line for each object, with its reason
     #[default]
     Text,
@@ -375,7 +375,7 @@ pub enum PruneListOutput {
 
 /// `rhumb prune confirm`.
 #[derive(Debug, Args)]
-pub struct PruneConfirmArgs {
+pub(crate) struct PruneConfirmArgs {
     /// Objects, as `prune list -o name` prints them: [NAMESPACE/]KIND[.GROUP]/NAME
     #[arg(value_name = "OBJECT", required_unless_present = "count", conflicts_with = "count")]
     pub objects: Vec<ObjectName>,
@@ -389,7 +389,7 @@ pub struct PruneConfirmArgs {
 
 /// `rhumb uninstall`.
 #[derive(Debug, Args)]
-pub struct UninstallArgs {
+pub(crate) struct UninstallArgs {
     /// Name of the source [default: all of them, and what they share]
     #[arg(value_name = "SOURCE")]
     pub source: Option<DnsLabel>,
@@ -406,7 +406,7 @@ pub struct UninstallArgs {
 
 /// `rhumb version`.
 #[derive(Debug, Args)]
-pub struct VersionArgs {}
+pub(crate) struct VersionArgs {}
 
 fn adopt(word: &str) -> Result<AdoptPolicy, String> {
     let known = || AdoptPolicy::ALL.map(AdoptPolicy::label).join(", ");

@@ -451,9 +451,10 @@ async fn check_rights(
     add(&mut actors, &all, kinds);
     let ending: Vec<SourceConfig> = report.ending.clone();
     let held = all.iter().map(|(source, held)| (*source, &held[..]));
-    for one in held.chain(ending.iter().map(|source| (source, &[][..]))) {
-        let seen = unwanted_objects::add(cluster, kinds, &config.namespace, one, actors.of(one.0)).await;
-        let name = format!("the inventory of source {}", one.0.name);
+    for (source, held) in held.chain(ending.iter().map(|source| (source, &[][..]))) {
+        let rights = actors.of(source);
+        let seen = unwanted_objects::add(cluster, kinds, &config.namespace, source, held, rights).await;
+        let name = format!("the inventory of source {}", source.name);
         for unseen in report.record(seen.map_err(CommandError::from), &name).into_iter().flatten() {
             report.add(CheckLevel::Missing, unseen);
         }

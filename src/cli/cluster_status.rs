@@ -138,8 +138,8 @@ async fn members(session: &ClusterSession, told: &mut [SourceRecord]) -> Vec<(Ob
                 }
                 Err(refused) if is_too_wide(&refused, &served) => {
                     for source in told.iter_mut().filter(|source| source.inventory.kinds.contains(&kind)) {
-                        let of = (&source.applyset, &source.inventory);
-                        match by_namespace(&session.cluster, &served, of, refused.clone()).await {
+                        let (set, inventory) = (&source.applyset, &source.inventory);
+                        match by_namespace(&session.cluster, &served, set, inventory, refused.clone()).await {
                             Ok(found) => members.extend(found),
                             Err(error) => source.unread = Some(format!("{kind} cannot be listed: {error}")),
                         }

@@ -36,14 +36,15 @@ impl SelectedSources {
     /// Reads a configuration file, and finds the source of this name in it.
     pub(super) fn read(
         global: &GlobalArgs,
-        (file, named): (&Path, Option<&DnsLabel>),
+        file: &Path,
+        named: Option<&DnsLabel>,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         if global.name.is_some() {
             return Err(CommandError::usage_error("--name cannot be used with --config")
                 .hint("--source chooses one of the sources that the file names"));
         }
-        let config = settings::from_file(global, SourceMode::Enforce, (file, FileRead::First), terminal)?;
+        let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
         let (file, named) = (file.display().to_string(), named.map(DnsLabel::to_string));
         let configured = Self { config, file, named, source_override: None };
         if configured.config.sources.is_empty() {
@@ -67,7 +68,7 @@ impl SelectedSources {
         file: &Path,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
-        let mut configured = Self::read(global, (file, args.named.as_ref()), terminal)?;
+        let mut configured = Self::read(global, file, args.named.as_ref(), terminal)?;
         configured.source_override = match &args.source {
             None if args.files.is_empty() => None,
             None => Some(SourceOverride {

@@ -80,7 +80,7 @@ impl From<ErrorClass> for ExitStatus {
 /// The error of a command: printed as `error: …`, then a line `hint: …` for each hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct CommandError {
+pub(crate) struct CommandError {
     /// The class of the error.
     pub class: ErrorClass,
     /// The failure, its subject and its reason; empty when nobody reads it.
@@ -93,30 +93,30 @@ pub struct CommandError {
 
 impl CommandError {
     /// Returns an error whose class decides the exit code.
-    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+    pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self { class, message: message.into(), hints: Vec::new(), exit: class.into() }
     }
 
     /// Returns an error of the command line itself.
-    pub fn usage_error(message: impl Into<String>) -> Self {
+    pub(crate) fn usage_error(message: impl Into<String>) -> Self {
         Self::new(ErrorClass::Config, message)
     }
 
     /// Nobody reads what is printed any more: no error, but the end.
-    pub fn closed_output() -> Self {
+    pub(crate) fn closed_output() -> Self {
         Self::new(ErrorClass::Internal, "").with_exit(ExitStatus::Done)
     }
 
     /// Adds what to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
     /// Ends with another exit code than that of its class.
     #[must_use]
-    pub fn with_exit(mut self, exit: ExitStatus) -> Self {
+    pub(crate) fn with_exit(mut self, exit: ExitStatus) -> Self {
         self.exit = exit;
         self
     }

@@ -59,10 +59,10 @@ mod why;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use args::{Command, CommandLine, GlobalArgs};
-pub use exit::{CommandError, ExitStatus};
-pub use object_name::{ObjectName, ParseObjectNameError};
-pub use terminal::{Confirmation, Terminal};
+pub(crate) use args::{Command, CommandLine};
+pub(crate) use exit::{CommandError, ExitStatus};
+pub(crate) use object_name::ObjectName;
+pub(crate) use terminal::Terminal;
 
 use args::{Color, LogFormat};
 use log::Verbosity;
@@ -105,7 +105,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
     let global = &line.global;
     let talk = match line.command {
         Command::Run(_) => Verbosity::Normal,
-        Command::Top(_) if terminal.is_error_terminal() => Verbosity::Silent,
+        Command::Top(_) if Terminal::is_error_terminal() => Verbosity::Silent,
         _ => Verbosity::Quiet,
     };
     log::start(global, talk, terminal)?;
@@ -129,7 +129,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
         Command::Events(args) => events::carry_out(args, global, terminal),
         Command::Check(args) => check::carry_out(args, global, terminal),
         Command::Uninstall(args) => {
-            uninstall::carry_out((args, global.name.as_ref()), &settings::connection_config(global), terminal)
+            uninstall::carry_out(args, global.name.as_ref(), &settings::connection_config(global), terminal)
         }
         Command::Rbac(args) => rbac::carry_out(args, global, terminal),
         Command::Generate(args) => generate::carry_out(args),

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::config::DnsLabel;
 use crate::object::ObjectId;
 
 /// An object as people name it: `shop/deployment.apps/web`, or `namespace/shop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectName {
+pub(crate) struct ObjectName {
     /// Its namespace, where one is named.
     pub namespace: Option<String>,
     /// The kind with its group, lower case: `deployment.apps`.
@@ -19,7 +18,7 @@ pub struct ObjectName {
 
 impl ObjectName {
     /// Returns the name of an object.
-    pub fn of(id: &ObjectId) -> Self {
+    pub(crate) fn of(id: &ObjectId) -> Self {
         Self {
             namespace: id.namespace().map(str::to_owned),
             kind: id.group_kind().to_string().to_ascii_lowercase(),
@@ -28,30 +27,19 @@ impl ObjectName {
     }
 
     /// Returns the name of a source where objects are named too: `source/shop`.
-    pub fn of_source(name: &str) -> Self {
+    pub(crate) fn of_source(name: &str) -> Self {
         Self { namespace: None, kind: SOURCE_KIND_WORD.to_owned(), name: name.to_owned() }
     }
 
     /// As one word, whatever is in it: a shell, `xargs` and a terminal take it for nothing else. It
     /// is read back as it is.
-    pub fn encoded_text(&self) -> String {
+    pub(crate) fn encoded_text(&self) -> String {
         Self { name: encode_name(&self.name), ..self.clone() }.to_string()
     }
 
     /// Returns the source that it names, if it names one.
-    pub fn source(&self) -> Option<&str> {
+    pub(crate) fn source(&self) -> Option<&str> {
         (self.kind == SOURCE_KIND_WORD && self.namespace.is_none()).then_some(&*self.name)
-    }
-
-    /// Returns whether it means this object; a namespace that is left out is `namespace`.
-    pub fn is_name_of(&self, id: &ObjectId, namespace: &DnsLabel) -> bool {
-        let other = Self::of(id);
-        let same_place = match (&self.namespace, &other.namespace) {
-            (_, None) => self.namespace.is_none(),
-            (None, Some(place)) => place == namespace.as_str(),
-            (Some(named), Some(place)) => named == place,
-        };
-        same_place && self.kind == other.kind && self.name == other.name
     }
 }
 
@@ -128,7 +116,7 @@ fn kind(word: &str) -> String {
 /// A text that names no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an object's name, as shop/deployment.apps/web or namespace/shop")]
-pub struct ParseObjectNameError;
+pub(crate) struct ParseObjectNameError;
 
 impl FromStr for ObjectName {
     type Err = ParseObjectNameError;
@@ -210,24 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_one_object() {
-        fn check(text: &str, id: &ObjectId, expected: bool) {
-            let name: ObjectName = text.parse().unwrap();
-            assert_eq!(name.is_name_of(id, &"default".parse().unwrap()), expected, "{text} for {id}");
-        }
-        let deployment = GroupKind::new("apps", "Deployment");
-        let web = ObjectId::new(&deployment, Some("shop"), "web");
+    fn an_object_has_one_name() {
+        let web = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
         let shop = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
         assert_eq!(ObjectName::of(&web).to_string(), "shop/deployment.apps/web");
         assert_eq!(ObjectName::of(&shop).to_string(), "namespace/shop");
-        check("shop/deployment.apps/web", &web, true);
-        check("deployment.apps/web", &web, false);
-        check("deployment.apps/web", &ObjectId::new(&deployment, Some("default"), "web"), true);
-        check("shop/deployment/web", &web, true);
-        check("deploy/shop/web", &web, true);
-        check("shop/statefulset/web", &web, false);
-        check("shop/deployment.apps/api", &web, false);
-        check("namespace/shop", &shop, true);
-        check("default/namespace/shop", &shop, false);
     }
 }

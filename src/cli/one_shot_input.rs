@@ -55,7 +55,7 @@ impl OneShotSource {
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         if let Some(file) = &args.source.config {
-            return Self::from_file(global, (file, args), terminal);
+            return Self::from_file(global, file, args, terminal);
         }
         let prune = if args.prune { PrunePolicy::On } else { PrunePolicy::Off };
         let once = Self::read(global, &args.source, prune).map_err(|error| match &args.source.source {
@@ -77,7 +77,8 @@ impl OneShotSource {
     /// would undo all else.
     fn from_file(
         global: &GlobalArgs,
-        (file, args): (&Path, &ApplyArgs),
+        file: &Path,
+        args: &ApplyArgs,
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         if args.source.source.is_some() || !args.source.files.is_empty() {
@@ -87,7 +88,7 @@ impl OneShotSource {
             .hint("`rhumb diff` takes files beside --config, and shows what they would change"));
         }
         let config =
-            SelectedSources::read(global, (file, args.source.named.as_ref()), terminal)?.into_single()?;
+            SelectedSources::read(global, file, args.source.named.as_ref(), terminal)?.into_single()?;
         let observed = config.sources.iter().find(|source| source.mode == SourceMode::Observe);
         match observed.filter(|_| !args.dry_run) {
             Some(source) => Err(CommandError::usage_error(format!(

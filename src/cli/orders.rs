@@ -124,7 +124,8 @@ pub(super) fn token() -> String {
 pub(super) async fn give_order(
     session: &ClusterSession,
     name: &ObjectName,
-    order: (&str, &str),
+    verb: &str,
+    argument: &str,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let OrderSubject::Object(target) = OrderSubject::find(session, name).await? else {
@@ -133,12 +134,12 @@ pub(super) async fn give_order(
     let token = token();
     // The name is informational; the right to write there decides.
     let by = session.cluster.user().await.unwrap_or_default();
-    let text = order_text(&target.id, order, (&by, Timestamp::now()))
+    let text = order_text(&target.id, verb, argument, &by, Timestamp::now())
         .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
     let source = target.source.clone();
-    give(&session.cluster, (&session.system, &source), (&token, &text)).await?;
+    give(&session.cluster, &session.system, &source, &token, &text).await?;
     let place = format!("in {}", object_text(&session.system, &source));
-    wait_for_acknowledgement(session, (&source, &place), (&token, StateDuration::Yes), terminal).await
+    wait_for_acknowledgement(session, &source, &place, &token, StateDuration::Yes, terminal).await
 }
 
 /// Returns the orders object of a source in words.
@@ -149,10 +150,12 @@ pub(super) fn object_text(system: &str, source: &str) -> String {
 /// Writes an order.
 pub(super) async fn give(
     cluster: &Cluster,
-    (system, source): (&str, &str),
-    order: (&str, &str),
+    system: &str,
+    source: &str,
+    token: &str,
+    text: &str,
 ) -> Result<(), CommandError> {
-    cluster.give_order(system, source, order).await.map_err(|error| {
+    cluster.give_order(system, source, token, text).await.map_err(|error| {
         let is_forbidden = error.class() == ErrorClass::Forbidden;
         let (error, object) = (CommandError::from(error), object_text(system, source));
         if is_forbidden {
@@ -167,7 +170,8 @@ pub(super) async fn give(
 /// Waits until the source's parent says what came of an order; none where it does not in time.
 pub(super) async fn answer(
     cluster: &Cluster,
-    (system, source): (&str, &str),
+    system: &str,
+    source: &str,
     token: &str,
 ) -> Result<Option<String>, CommandError> {
     let deadline = Instant::now() + ACKNOWLEDGEMENT_TIMEOUT;
@@ -198,8 +202,8 @@ pub(super) async fn set(
     let token = token();
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     subject.set_annotation(session, state.key(), Some(format!("{token} {words}").trim())).await?;
-    let place = (subject.source(), &*format!("on {subject}"));
-    wait_for_acknowledgement(session, place, (&token, StateDuration::Yes), terminal).await
+    let place = format!("on {subject}");
+    wait_for_acknowledgement(session, subject.source(), &place, &token, StateDuration::Yes, terminal).await
 }
 
 /// Ends a state.
@@ -220,8 +224,8 @@ pub(super) async fn end(
         terminal.print(&format!("ended before rhumb took note of it: {subject}\n"))?;
         return Ok(ExitStatus::Done);
     }
-    let place = (subject.source(), &*format!("on {subject}"));
-    wait_for_acknowledgement(session, place, (&token, StateDuration::No), terminal).await
+    let place = format!("on {subject}");
+    wait_for_acknowledgement(session, subject.source(), &place, &token, StateDuration::No, terminal).await
 }
 
 /// Replaces a workload's pods, as `kubectl rollout restart` does it.
@@ -274,8 +278,10 @@ pub(super) fn is_idle(outcome: &str) -> bool {
 /// Waits until the source's parent says what came of an intent, which stands at some place.
 async fn wait_for_acknowledgement(
     session: &ClusterSession,
-    (source, place): (&str, &str),
-    (token, lasts): (&str, StateDuration),
+    source: &str,
+    place: &str,
+    token: &str,
+    lasts: StateDuration,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     let deadline = Instant::now() + ACKNOWLEDGEMENT_TIMEOUT;

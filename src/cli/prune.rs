@@ -85,12 +85,12 @@ async fn confirm(
     let mut exit = ExitStatus::Done;
     for (source, deletions) in &chosen {
         for batch in deletions.chunks(MAX_CONFIRMED_PER_ORDER) {
-            let place = (config.namespace.as_str(), source.as_str());
-            let outcome = order(cluster, place, batch, &by).await?;
+            let (system, source) = (config.namespace.as_str(), source.as_str());
+            let outcome = order(cluster, system, source, batch, &by).await?;
             if outcome.as_deref().is_some_and(orders::is_idle) {
                 exit = ExitStatus::Differs;
             }
-            let words = outcome.unwrap_or_else(|| unacknowledged(place, batch.len()));
+            let words = outcome.unwrap_or_else(|| unacknowledged(system, source, batch.len()));
             terminal.print(&format!("{}\n", clean_text(&words)))?;
         }
     }
@@ -107,21 +107,22 @@ async fn confirm(
 /// Writes one order, and returns what came of it; none where nobody has taken note of it in time.
 async fn order(
     cluster: &Cluster,
-    place: (&str, &str),
+    system: &str,
+    source: &str,
     deletions: &[PendingPrune],
     by: &str,
 ) -> Result<Option<String>, CommandError> {
     let Some(first) = deletions.first() else { return Ok(None) };
     let uids = deletions.iter().map(|pending| &pending.uid);
-    let text = confirmation_text(&first.id, uids, (by, Timestamp::now()))
+    let text = confirmation_text(&first.id, uids, by, Timestamp::now())
         .map_err(|error| CommandError::new(ErrorClass::Internal, error.to_string()))?;
     let token = orders::token();
-    orders::give(cluster, place, (&token, &text)).await?;
-    orders::answer(cluster, place, &token).await
+    orders::give(cluster, system, source, &token, &text).await?;
+    orders::answer(cluster, system, source, &token).await
 }
 
 /// Returns what is said of a confirmation that nobody has taken note of yet.
-fn unacknowledged((system, source): (&str, &str), count: usize) -> String {
+fn unacknowledged(system: &str, source: &str, count: usize) -> String {
     format!(
         "{count} confirmed in {}; `rhumb run` deletes them once it follows source {source}, `rhumb apply --prune` at its next pass",
         orders::object_text(system, source)

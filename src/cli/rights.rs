@@ -1,13 +1,12 @@
 //! The rights that a reconciler needs for what its sources hold, and no others.
 
 mod breadth;
+mod escalation;
 mod namespace_scope;
 
 use crate::object::annotations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
-
-use serde_json::Value;
 
 pub(super) use self::namespace_scope::Reach;
 
@@ -19,7 +18,7 @@ use crate::engine::{
 };
 use crate::graph;
 use crate::manifest::{KindScope, KindScopes};
-use crate::object::{GroupKind, Object, ObjectId, annotation_text, text_at, value_at};
+use crate::object::{GroupKind, Object, ObjectId, annotation_text, text_at};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
@@ -194,7 +193,8 @@ impl Rights {
     /// Adds what a source needs.
     pub(super) fn add_source(
         &mut self,
-        (conduct, reach): (SourceAccess, &Reach),
+        conduct: SourceAccess,
+        reach: &Reach,
         held: &[Object],
         plural: PluralLookup<'_>,
     ) {
@@ -234,7 +234,8 @@ impl Rights {
     /// longer holds.
     pub(super) fn add_remaining_kind(
         &mut self,
-        (reach, scope): (&Reach, KindScope),
+        reach: &Reach,
+        scope: KindScope,
         kind: &GroupKind,
         resource: &str,
     ) {
@@ -276,32 +277,6 @@ impl Rights {
             [("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")]
         {
             self.add_own(RightScope::Cluster, objects(group, resource), &["list"], proof);
-        }
-    }
-
-    /// Adds what is needed to bind policies, which may be of any source.
-    pub(super) fn add_bindings(
-        &mut self,
-        holdings: &[(SourceAccess, Vec<Object>)],
-        plural: PluralLookup<'_>,
-    ) {
-        let written = holdings.iter().filter(|(conduct, _)| conduct.is_writing()).flat_map(|(_, held)| held);
-        for binding in written.filter(|object| object.id.group() == ADMISSION_GROUP) {
-            let Some(policy) = binding.id.kind().strip_suffix("Binding") else { continue };
-            let Some(place) = self.add_chosen_parameters(binding) else { continue };
-            let name = text_at(&binding.body, &["spec", "policyName"]);
-            let mut all = holdings.iter().flat_map(|(_, held)| held);
-            let Some(policy) =
-                all.find(|other| other.id.is(ADMISSION_GROUP, policy) && other.id.name() == name)
-            else {
-                self.unbound.insert(format!("{} {}", binding.id.kind(), binding.id.name()));
-                continue;
-            };
-            if let Some(kind) = parameter_kind(policy) {
-                let resource = plural(&kind).unwrap_or_else(|| guess_plural(&kind.kind));
-                let why = "a binding of the source chooses among the parameters of a policy";
-                self.add(place, objects(&kind.group, &resource), &["list"], why);
-            }
         }
     }
 
@@ -399,100 +374,6 @@ impl Rights {
         }
     }
 
-    /// Adds the rights to grant: writing roles takes the rights in them, and binding roles the
-    /// right to bind.
-    fn add_granted(&mut self, object: &Object) {
-        if object.id.group() != RBAC_GROUP {
-            return;
-        }
-        let place = self.place(object);
-        match object.id.kind() {
-            "Role" | "ClusterRole" if value_at(&object.body, &["aggregationRule"]).is_some() => {
-                let why = "a ClusterRole of the source gathers the rights of others";
-                self.add(
-                    place,
-                    named_object(RBAC_GROUP, "clusterroles", object.id.name()),
-                    &["escalate"],
-                    why,
-                );
-            }
-            "Role" | "ClusterRole" => {
-                let rules = value_at(&object.body, &["rules"]).and_then(Value::as_array);
-                for rule in rules.into_iter().flatten() {
-                    self.add_rule(&place, rule);
-                }
-            }
-            "RoleBinding" | "ClusterRoleBinding" => {
-                let text = |key| text_at(&object.body, &["roleRef", key]);
-                let resource = if text("kind") == "Role" { "roles" } else { "clusterroles" };
-                let why = "a binding of the source refers to it";
-                self.add(place, named_object(RBAC_GROUP, resource, text("name")), &["bind"], why);
-            }
-            _ => {}
-        }
-    }
-
-    /// Adds the rights that the server asks for when an object is written: to read a policy's
-    /// parameters, and to vouch for the signer of a trust bundle.
-    fn add_admission(&mut self, object: &Object, plural: &dyn Fn(&GroupKind) -> String) {
-        match (object.id.group(), object.id.kind()) {
-            (ADMISSION_GROUP, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
-                if let Some(kind) = parameter_kind(object) {
-                    let why = "a policy of the source has parameters of this kind";
-                    self.add(RightScope::Cluster, objects(&kind.group, &plural(&kind)), &["get"], why);
-                }
-            }
-            (CERTIFICATES_GROUP, "ClusterTrustBundle") => {
-                let signer = text_at(&object.body, &["spec", "signerName"]);
-                if !signer.is_empty() {
-                    let why = "a bundle of the source is of this signer";
-                    self.add(
-                        RightScope::Cluster,
-                        named_object(CERTIFICATES_GROUP, "signers", signer),
-                        &["attest"],
-                        why,
-                    );
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Returns where a binding chooses parameters by their labels. One that it names may be read as
-    /// all of its kind may.
-    fn add_chosen_parameters(&mut self, binding: &Object) -> Option<RightScope> {
-        let chosen = value_at(&binding.body, &["spec", "paramRef"])?;
-        match (text_at(chosen, &["name"]), text_at(chosen, &["namespace"])) {
-            ("", "") => Some(RightScope::Cluster),
-            ("", namespace) => {
-                self.namespaces.insert(namespace.to_owned());
-                Some(RightScope::Namespace(namespace.to_owned()))
-            }
-            _ => None,
-        }
-    }
-
-    fn add_rule(&mut self, place: &RightScope, rule: &Value) {
-        let texts = |key: &str| -> Vec<String> {
-            let all = value_at(rule, &[key]).and_then(Value::as_array).into_iter().flatten();
-            all.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let verbs = texts("verbs");
-        let verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
-        let why = "a role of the source grants it, and only who has a right may grant it";
-        let names: BTreeSet<String> = texts("resourceNames").into_iter().collect();
-        for group in texts("apiGroups") {
-            for resource in texts("resources") {
-                let names = (!names.is_empty()).then(|| names.clone());
-                let subject = RightSubject::Objects { group: group.clone(), resource, names };
-                self.add(place.clone(), subject, &verbs, why);
-            }
-        }
-        for path in texts("nonResourceURLs") {
-            self.add(RightScope::Cluster, RightSubject::Path(path), &verbs, why);
-        }
-    }
-
     /// Returns each right as a question, with what it is for.
     pub(super) fn access_questions(&self) -> Vec<(AccessRequest, &'static str)> {
         let mut questions = Vec::new();
@@ -575,14 +456,6 @@ fn objects(group: &str, resource: &str) -> RightSubject {
 fn named_object(group: &str, resource: &str, name: &str) -> RightSubject {
     let names = Some([name.to_owned()].into());
     RightSubject::Objects { group: group.to_owned(), resource: resource.to_owned(), names }
-}
-
-/// Returns the kind of the parameters of a policy for admission.
-fn parameter_kind(policy: &Object) -> Option<GroupKind> {
-    let text = |key| text_at(&policy.body, &["spec", "paramKind", key]);
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    let is_kind = |kind: &&str| is_plain(&kind.to_lowercase()) && is_group(group);
-    Some(text("kind")).filter(is_kind).map(|kind| GroupKind::new(group, kind))
 }
 
 /// Returns the names of the kinds that sources themselves define.

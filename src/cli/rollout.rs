@@ -46,14 +46,14 @@ pub(super) fn carry_out(
             RolloutCommand::History(args) => history::print(&session, &args.object, terminal).await,
             RolloutCommand::Undo(args) => {
                 let to = args.to_revision.as_deref().unwrap_or_default();
-                orders::give_order(&session, &args.object, ("undo", to), terminal).await
+                orders::give_order(&session, &args.object, "undo", to, terminal).await
             }
             RolloutCommand::Retry(args) => {
-                orders::give_order(&session, &args.object, ("retry", ""), terminal).await
+                orders::give_order(&session, &args.object, "retry", "", terminal).await
             }
             RolloutCommand::Promote(args) => promote(&session, args, terminal).await,
             RolloutCommand::Abort(args) => {
-                orders::give_order(&session, &args.object, ("abort", ""), terminal).await
+                orders::give_order(&session, &args.object, "abort", "", terminal).await
             }
             RolloutCommand::Pause(args) => {
                 orders::set(&session, &args.object, LastingState::Paused, &args.reason, terminal).await
@@ -110,7 +110,7 @@ async fn promote(
     } else {
         ("promote", format!("{} {step}", release.hash))
     };
-    orders::give_order(session, &args.object, (verb, &argument), terminal).await
+    orders::give_order(session, &args.object, verb, &argument, terminal).await
 }
 
 async fn status(

@@ -25,8 +25,8 @@ use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
 use crate::queue;
 use crate::report::{
-    self, DaemonSummary, EndpointMetrics, EventRecorder, LosslessSubscription, Metrics, ObjectEvent,
-    StatusTopic, SystemdService, WatchdogGuard,
+    self, DaemonSummary, EventRecorder, LosslessSubscription, Metrics, ObjectEvent, StatusTopic,
+    SystemdService, WatchdogGuard,
 };
 use crate::serve::{
     self, ListenEndpoint, ProcessHandle, RequestGuard, RouteSet, UnservedSources, WebhookReceiver,
@@ -116,13 +116,15 @@ async fn follow(
     let (running, seen) = watch::channel(None);
     let recorder = EventRecorder::new(jiff::Timestamp::now());
     let metrics = Metrics::new(measures.clone(), queue::QueueMetrics::default());
-    serve_endpoints(&config, &heartbeats, (seen.clone(), recorder.clone(), metrics.clone()), (service, stop));
+    let process =
+        ProcessHandle::new(seen.clone(), &heartbeats, metrics.clone(), service.clone(), recorder.clone());
+    serve_endpoints(&config, &process, stop);
     let patient = connect_when_ready(&config, &measures, &heartbeats, service);
     let Some(cluster) = stop.run_until_cancelled(patient).await else {
         return Ok(ExitStatus::Done);
     };
     let cluster = cluster.map_err(|error| typed.classify(error))?;
-    let patient = wait_for_state(typed, &mut config, &cluster, (signals, service));
+    let patient = wait_for_state(typed, &mut config, &cluster, signals, service);
     let Some(state) = stop.run_until_cancelled(Box::pin(patient)).await else {
         return Ok(ExitStatus::Done);
     };
@@ -199,22 +201,8 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSu
 }
 
 /// Serves the configured endpoints. A listener that fails to bind does not stop the daemon.
-fn serve_endpoints(
-    config: &Config,
-    heartbeats: &Heartbeats,
-    (running, recorder, metrics): (watch::Receiver<Option<Inquiries>>, EventRecorder, Metrics),
-    (service, stop): (&SystemdService, &CancellationToken),
-) {
+fn serve_endpoints(config: &Config, process: &ProcessHandle, stop: &CancellationToken) {
     let spec = &config.serve;
-    let (heartbeats, endpoints) = (heartbeats.clone(), EndpointMetrics::default());
-    let process = ProcessHandle {
-        running,
-        heartbeats,
-        metrics,
-        service: service.clone(),
-        recorder,
-        endpoints: endpoints.clone(),
-    };
     let is_of_a_pod = || session::cluster_connection(config).is_of_a_pod();
     let others =
         if is_shared(config, is_of_a_pod) { UnservedSources::Replicas } else { UnservedSources::Nobody };
@@ -231,7 +219,7 @@ fn serve_endpoints(
     let probes = spec.probes.map(|address| (ListenEndpoint::Probes(address), RouteSet::Probes));
     for (place, door) in [socket, spec.listen.map(listen), probes].into_iter().flatten() {
         let router = serve::router(process.clone(), hooks.clone(), door);
-        tokio::spawn(serve::serve_endpoint(place, router, endpoints.clone(), stop.clone()));
+        tokio::spawn(serve::serve_endpoint(place, router, process.endpoints.clone(), stop.clone()));
     }
 }
 
@@ -390,7 +378,8 @@ async fn wait_for_state(
     typed: Invocation<'_>,
     config: &mut Config,
     cluster: &Cluster,
-    (signals, service): (&Signals, &SystemdService),
+    signals: &Signals,
+    service: &SystemdService,
 ) -> Result<PathBuf, CommandError> {
     // Where the state is takes a new process.
     let first = config.clone();

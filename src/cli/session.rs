@@ -148,13 +148,13 @@ pub(super) fn followed_setup(config: &SourceConfig, state: &Path) -> Result<Sour
 
 /// As [`followed_setup`], where the command line may name what is not there yet.
 pub(super) fn awaited_setup(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    followed_setup_in(&source::ResolvedLocation::from(&config.location).as_awaited(), config, state)
+    followed_setup_in(&source::ResolvedLocation::from(&config.location).into_awaited(), config, state)
 }
 
 /// Returns a source that ends, wherever it was: of one that cannot be opened no older contents are
 /// known.
 pub(super) fn ending_setup(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
-    let nowhere = source::ResolvedLocation::from(&SourceLocation::nowhere()).as_awaited();
+    let nowhere = source::ResolvedLocation::from(&SourceLocation::nowhere()).into_awaited();
     awaited_setup(config, state).or_else(|_| followed_setup_in(&nowhere, config, state))
 }
 

@@ -164,7 +164,7 @@ pub(super) fn source_set(
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     match (&args.config, &args.source) {
-        (Some(file), _) => from_file(global, SourceMode::Enforce, (file, FileRead::First), terminal),
+        (Some(file), _) => from_file(global, SourceMode::Enforce, file, FileRead::First, terminal),
         (None, source) => {
             let source = source.clone().unwrap_or_default();
             one_shot_config(global, &source, &args.place, PrunePolicy::On)
@@ -244,7 +244,7 @@ fn run_config(
 ) -> Result<Config, CommandError> {
     if let Some(file) = &args.config {
         let mode = if args.observe { SourceMode::Observe } else { SourceMode::Enforce };
-        return from_file(global, mode, (file, reading), terminal);
+        return from_file(global, mode, file, reading, terminal);
     }
     let text = args.source.as_deref().unwrap_or_default();
     let mut spec = spec_by_place(awaited_location(text)?, text, &args.location)?;
@@ -368,7 +368,8 @@ fn read_file_text(file: &Path, reading: FileRead) -> std::io::Result<String> {
 pub(super) fn from_file(
     global: &GlobalArgs,
     mode: SourceMode,
-    (file, reading): (&Path, FileRead),
+    file: &Path,
+    reading: FileRead,
     terminal: &Terminal,
 ) -> Result<Config, CommandError> {
     for (flag, given) in [("--name", global.name.is_some()), ("--namespace", global.namespace.is_some())] {

@@ -17,7 +17,8 @@ pub(super) fn is_too_wide(error: &ClusterError, kind: &ServedKind) -> bool {
 pub(super) async fn by_namespace(
     cluster: &Cluster,
     kind: &Arc<ServedKind>,
-    (applyset, inventory): (&Arc<str>, &InventoryObject),
+    applyset: &Arc<str>,
+    inventory: &InventoryObject,
     refused: ClusterError,
 ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
     if inventory.namespaces.is_empty() {

@@ -15,7 +15,7 @@ use crate::render::{Palette, TextStyle};
 
 /// The two outputs of a command, each with its palette.
 #[derive(Debug)]
-pub struct Terminal {
+pub(crate) struct Terminal {
     out: Palette,
     error: Palette,
     progress: ProgressDisplay,
@@ -31,7 +31,7 @@ enum ProgressDisplay {
 
 /// The answer of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirmation {
+pub(crate) enum Confirmation {
     /// Go on.
     Yes,
     /// Anything else.
@@ -41,7 +41,7 @@ pub enum Confirmation {
 impl Terminal {
     /// Returns the outputs of this process; colours only on a terminal and without `NO_COLOR`
     /// (<https://no-color.org>), unless the command line says otherwise.
-    pub fn new(color: Color) -> Self {
+    pub(crate) fn new(color: Color) -> Self {
         let variable = std::env::var_os;
         let wanted = variable("NO_COLOR").is_none_or(|value| value.is_empty()) && !is_dumb();
         let palette = |terminal: bool| match color {
@@ -58,18 +58,18 @@ impl Terminal {
     }
 
     /// Returns the palette of standard output.
-    pub const fn palette(&self) -> Palette {
+    pub(crate) const fn palette(&self) -> Palette {
         self.out
     }
 
     /// Returns the palette of standard error.
-    pub const fn error_palette(&self) -> Palette {
+    pub(crate) const fn error_palette(&self) -> Palette {
         self.error
     }
 
     /// Asks a person on standard error; none when there is nobody to ask, that is when input or
     /// error is no terminal. Only `y` and `yes` are a yes.
-    pub fn ask(&self, question: &str) -> Option<Confirmation> {
+    pub(crate) fn ask(&self, question: &str) -> Option<Confirmation> {
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return None;
         }
@@ -86,7 +86,7 @@ impl Terminal {
     /// # Errors
     ///
     /// Standard output is closed or full.
-    pub fn print(&self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn print(&self, text: &str) -> Result<(), CommandError> {
         write(&self.out.sanitize(text))
     }
 
@@ -95,13 +95,13 @@ impl Terminal {
     /// # Errors
     ///
     /// As of [`Self::print`].
-    pub fn write_output(&self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn write_output(&self, text: &str) -> Result<(), CommandError> {
         if io::stdout().is_terminal() { self.print(text) } else { write(text) }
     }
 
     /// Waits until standard output is closed by its reader, as by `head`. Output that is no pipe is
     /// always read.
-    pub async fn wait_until_closed(&self) {
+    pub(crate) async fn wait_until_closed(&self) {
         let out = io::stdout().as_fd().try_clone_to_owned().and_then(Sender::from_owned_fd_unchecked);
         match out {
             // The kernel tells those who write that the last reader is gone (poll(2), POLLERR).
@@ -111,24 +111,24 @@ impl Terminal {
     }
 
     /// Returns whether standard output is a terminal that can show a screen full.
-    pub fn is_screen(&self) -> bool {
+    pub(crate) fn is_screen() -> bool {
         io::stdout().is_terminal() && !is_dumb()
     }
 
     /// Returns whether standard error comes to a terminal.
-    pub fn is_error_terminal(&self) -> bool {
+    pub(crate) fn is_error_terminal() -> bool {
         io::stderr().is_terminal()
     }
 
     /// Returns whether standard output is a terminal on which what was shown can be shown anew in
     /// its place.
-    pub fn is_redrawing(&self) -> bool {
+    pub(crate) fn is_redrawing(&self) -> bool {
         self.progress == ProgressDisplay::Shown && io::stdout().is_terminal()
     }
 
     /// Shows a text in place of all that is on the terminal. Its lines are cut where the terminal
     /// ends.
-    pub fn redraw(&self, text: &str) -> Result<(), CommandError> {
+    pub(crate) fn redraw(&self, text: &str) -> Result<(), CommandError> {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0);
         let (rows, columns) = size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()));
         write(&screen_text(&self.out.sanitize(text), rows, columns))
@@ -136,7 +136,7 @@ impl Terminal {
 
     /// Shows one line of progress in place of the last one, on a terminal only. An empty text takes
     /// it away.
-    pub fn show_progress(&self, text: &str) {
+    pub(crate) fn show_progress(&self, text: &str) {
         if self.progress == ProgressDisplay::Shown {
             // A terminal whose size nobody has set has no columns.
             let width = match rustix::termios::tcgetwinsize(io::stderr()) {
@@ -150,12 +150,12 @@ impl Terminal {
     }
 
     /// Writes to standard error, as [`Self::print`] does.
-    pub fn report(&self, text: &str) {
+    pub(crate) fn report(&self, text: &str) {
         write_error(&self.error.sanitize(text));
     }
 
     /// Writes an error and its hints to standard error.
-    pub fn complain(&self, error: &CommandError) {
+    pub(crate) fn complain(&self, error: &CommandError) {
         if error.message.is_empty() {
             return;
         }

@@ -37,7 +37,7 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    if !terminal.is_screen() {
+    if !Terminal::is_screen() {
         return Err(CommandError::usage_error(
             "`rhumb top` needs a full screen, and standard output is no terminal that has one",
         )

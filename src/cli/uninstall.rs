@@ -16,8 +16,8 @@ use super::source_objects::{by_namespace, is_too_wide};
 use super::terminal::Confirmation;
 use super::{CommandError, ExitStatus, Terminal, apply, orders, session};
 use crate::cluster::{
-    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, ListSelector, PropagationPolicy,
-    applyset_id, orders_name,
+    self, Cluster, ClusterFault, InventoryObject, KindLookup, KindTable, ListSelector, applyset_id,
+    orders_name,
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{Reconciler, StopCondition};
@@ -43,7 +43,8 @@ const LEASE_PREFIX: &str = "rhumb-";
 
 /// Carries the command out, for the source that is named, also by `--name`, or for all.
 pub(super) fn carry_out(
-    (args, name): (&UninstallArgs, Option<&DnsLabel>),
+    args: &UninstallArgs,
+    name: Option<&DnsLabel>,
     config: &Config,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
@@ -156,7 +157,7 @@ impl Uninstallation<'_> {
             let listed = match self.cluster.list(&kind, &selector).await {
                 Err(refused) if is_too_wide(&refused, &kind) => {
                     reach = Some(inventory.namespaces.iter().map(|name| name.as_str().into()).collect());
-                    by_namespace(&self.cluster, &kind, (&set, inventory), refused).await
+                    by_namespace(&self.cluster, &kind, &set, inventory, refused).await
                 }
                 listed => listed,
             };
@@ -277,7 +278,7 @@ impl Uninstallation<'_> {
     ) -> Result<Option<&'a DnsLabel>, CommandError> {
         let namespace = &self.config.namespace;
         for name in names {
-            self.cluster.give_order(namespace, name.as_str(), (token, IS_SERVED)).await?;
+            self.cluster.give_order(namespace, name.as_str(), token, IS_SERVED).await?;
         }
         let deadline = Instant::now() + SERVING_ANSWER_TIMEOUT;
         while Instant::now() < deadline && !names.is_empty() {
@@ -380,9 +381,7 @@ impl Uninstallation<'_> {
         let Some(object) = self.cluster.get(&kind, &id).await? else { return Ok(()) };
         let uid = Uid(text_at(&object, &["metadata", "uid"]).into());
         let version = text_at(&object, &["metadata", "resourceVersion"]).parse().unwrap_or_default();
-        self.cluster
-            .delete(&kind, &id, &uid, ResourceVersion(version), PropagationPolicy::Background)
-            .await?;
+        self.cluster.delete(&kind, &id, &uid, ResourceVersion(version)).await?;
         self.terminal.print(&format!("{id} deleted\n"))
     }
 }

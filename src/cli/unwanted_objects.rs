@@ -20,7 +20,8 @@ pub(super) async fn add(
     cluster: &Cluster,
     kinds: &KindTable,
     system: &str,
-    (source, held): (&SourceConfig, &[Object]),
+    source: &SourceConfig,
+    held: &[Object],
     rights: &mut Rights,
 ) -> Result<Vec<String>, ClusterError> {
     let inventory = match retry_when_throttled(|| cluster.read_inventory(system, &source.name)).await {
@@ -79,7 +80,7 @@ impl RemainsSearch<'_> {
         let reach = Reach::of(self.source);
         let scope = served.scope.into();
         if !is_held {
-            rights.add_remaining_kind((&reach, scope), kind, &served.plural);
+            rights.add_remaining_kind(&reach, scope, kind, &served.plural);
         }
         for namespace in reach.list_namespaces(scope) {
             self.list(&served, namespace.as_ref(), is_held, rights).await?;

@@ -20,7 +20,7 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     match (&args.config, &args.path) {
         (Some(file), _) => {
-            let configured = SelectedSources::read(global, (file, args.named.as_ref()), terminal)?;
+            let configured = SelectedSources::read(global, file, args.named.as_ref(), terminal)?;
             sources(args, &configured, terminal)
         }
         (None, path) => {
@@ -96,11 +96,11 @@ fn check(
     diagnostics.extend(objects.chain(held).filter_map(refused));
     diagnostics.sort();
     terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
-    report_diagnostics(&diagnostics, (documents, files), terminal);
+    report_diagnostics(&diagnostics, documents, files, terminal);
     Ok(if understood { exit_status_of(&diagnostics) } else { ExitStatus::Differs })
 }
 
-fn report_diagnostics(found: &[Diagnostic], (documents, files): (usize, usize), terminal: &Terminal) {
+fn report_diagnostics(found: &[Diagnostic], documents: usize, files: usize, terminal: &Terminal) {
     let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
     let told = told.as_deref().unwrap_or("no errors");
     terminal.report(&format!(

@@ -60,7 +60,7 @@ impl Cluster {
     /// server must be ready, and discovery, asked anew, must list the kind in no version. No
     /// definition may name it, and its group may be served by no other server. A question without
     /// an answer proves nothing either.
-    pub async fn find_absent_kinds(
+    pub(crate) async fn find_absent_kinds(
         &self,
         kinds: &BTreeSet<GroupKind>,
     ) -> Result<BTreeSet<GroupKind>, ClusterError> {

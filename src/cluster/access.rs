@@ -13,7 +13,7 @@ const SUBJECT_REVIEWS_PATH: &str = "/apis/authentication.k8s.io/v1/selfsubjectre
 
 /// Something that somebody may do, or not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AccessRequest {
+pub(crate) enum AccessRequest {
     /// With objects.
     Objects {
         /// As `patch`.
@@ -38,7 +38,7 @@ pub enum AccessRequest {
 
 /// The server's decision about an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessDecision {
+pub(crate) enum AccessDecision {
     /// It is granted.
     Allowed,
     /// Nobody grants it; with what the server says beside, which is mostly nothing.
@@ -121,7 +121,7 @@ impl AccessRequest {
 
 impl Cluster {
     /// Asks the server whether the user may do this. It writes nothing.
-    pub async fn review_access(&self, access: &AccessRequest) -> Result<AccessDecision, ClusterError> {
+    pub(crate) async fn review_access(&self, access: &AccessRequest) -> Result<AccessDecision, ClusterError> {
         let on = CallSubject::Server("what the user may do");
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
@@ -139,7 +139,7 @@ impl Cluster {
     }
 
     /// Returns the name that the server knows the user by.
-    pub async fn user(&self) -> Result<String, ClusterError> {
+    pub(crate) async fn user(&self) -> Result<String, ClusterError> {
         let on = CallSubject::Server("who the user is");
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
         let ask = ApiRequest::write(

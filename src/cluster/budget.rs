@@ -22,7 +22,7 @@ const LEDGER_KEY: &str = "claims";
 
 /// The rollout ledger as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BudgetObject {
+pub(crate) struct BudgetObject {
     /// Incarnation and version.
     pub known: (Uid, ResourceVersion),
     /// The text; its meaning is the engine's.
@@ -33,7 +33,7 @@ pub struct BudgetObject {
 const MAX_PARSE_ERROR_BYTES: usize = 200;
 
 /// Says that the rollout ledger cannot be read, what follows, and the command that mends it.
-pub fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
+pub(crate) fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
     let why = &why[..why.floor_char_boundary(MAX_PARSE_ERROR_BYTES)];
     format!(
         "ConfigMap {namespace}/{LEDGER_NAME}: {why}; no rollout begins; `kubectl -n {namespace} delete configmap {LEDGER_NAME}` \
@@ -42,7 +42,7 @@ pub fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
 }
 
 /// Says that some claims cannot be read, what follows, and the command that mends it.
-pub fn explain_unread_claims(namespace: &str, count: usize) -> String {
+pub(crate) fn explain_unread_claims(namespace: &str, count: usize) -> String {
     let claims = match count {
         1 => "1 claim cannot be read, and counts".to_owned(),
         count => format!("{count} claims cannot be read, and count"),
@@ -66,7 +66,7 @@ impl BudgetObject {
 
 impl Cluster {
     /// Reads the rollout ledger; none where there is none.
-    pub async fn read_budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
+    pub(crate) async fn read_budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
         let on = ledger_subject(namespace);
         match self.call(ApiRequest::read(url(namespace), on.clone())).await {
             Ok(answer) => Ok(Some(BudgetObject::read(answer.decode(&on)?, on)?)),
@@ -79,7 +79,7 @@ impl Cluster {
     /// none.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
-    pub async fn save_budget(
+    pub(crate) async fn save_budget(
         &self,
         namespace: &str,
         before: Option<&BudgetObject>,

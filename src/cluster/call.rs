@@ -189,13 +189,18 @@ pub(super) fn unreadable_error(on: &CallSubject, error: &serde_json::Error) -> C
 impl Cluster {
     /// Makes a client from flags, files and environment; may run a credential plugin, calls no
     /// server.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the settings name no server, or where their files or a credential plugin are of
+    /// no use.
     pub async fn connect(connection: &Connection) -> Result<Self, ClusterError> {
         Self::connect_watched(connection, CallMetrics::default(), Heartbeats::default()).await
     }
 
     /// As [`Cluster::connect`], for whoever is asked for measures and signs of life before there is
     /// a connection.
-    pub async fn connect_watched(
+    pub(crate) async fn connect_watched(
         connection: &Connection,
         measures: CallMetrics,
         heartbeats: Heartbeats,
@@ -291,6 +296,10 @@ impl Cluster {
     }
 
     /// Reads what identifies the cluster: the uid of its namespace `kube-system`. Asked once.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server does not answer, or does not show its namespace `kube-system`.
     pub async fn uid(&self) -> Result<Uid, ClusterError> {
         let own = self.with_account(None);
         let read = async {
@@ -312,6 +321,10 @@ impl Cluster {
     }
 
     /// Asks for the server's version, as `v1.36.4`.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server does not answer, or refuses it.
     pub async fn server_version(&self) -> Result<String, ClusterError> {
         let on = CallSubject::Server("the server's version");
         let answer = self.call(ApiRequest::read("/version".to_owned(), on.clone())).await?;

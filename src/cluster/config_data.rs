@@ -239,6 +239,10 @@ impl WireDecoder for DataDecoder {
 
 impl Cluster {
     /// Reads the data of one object as a hash; none where there is no such object.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses it, or does not answer.
     pub async fn read_config_data(&self, id: &ObjectId) -> Result<Option<ConfigData>, ClusterError> {
         let kind = ServedKind {
             gvk: Gvk::new("", "v1", id.kind()),

@@ -59,6 +59,10 @@ impl ConfigKey {
 
 impl Cluster {
     /// Reads the key; none where there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses it or does not answer, and where the Secret holds no key.
     pub async fn read_config_key(&self, namespace: &str) -> Result<Option<ConfigKey>, ClusterError> {
         let on = key_subject(namespace);
         let url = format!("/api/v1/namespaces/{namespace}/secrets/{KEY_SECRET}");
@@ -71,6 +75,11 @@ impl Cluster {
 
     /// Makes the Secret with this key, and its namespace, and returns the key that is in force:
     /// another process's, where that was faster.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the Secret or its namespace cannot be made, and where the one that is there
+    /// holds no key.
     pub async fn make_config_key(&self, namespace: &str, key: &ConfigKey) -> Result<ConfigKey, ClusterError> {
         let on = key_subject(namespace);
         let metadata = ObjectMeta {

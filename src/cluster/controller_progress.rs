@@ -17,7 +17,7 @@ pub(super) const SPEC_KEYS: [&str; 6] =
 /// Reads the rolling update of a Deployment, StatefulSet or DaemonSet; none for any other kind.
 ///
 /// Looks only at `metadata`, a few keys of `spec`, and `status`.
-pub fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
+pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
     if &*kind.group != "apps" {
         return None;
     }

@@ -239,14 +239,6 @@ impl ClusterError {
         &self.subject
     }
 
-    /// Returns the object that the call was about, where it was one.
-    pub fn object(&self) -> Option<&ObjectId> {
-        match &*self.subject {
-            CallSubject::Object(id) => Some(id),
-            CallSubject::Kind(_) | CallSubject::Server(_) => None,
-        }
-    }
-
     /// Returns why it failed.
     pub fn fault(&self) -> &ClusterFault {
         &self.fault

@@ -20,14 +20,14 @@ use crate::engine::Uid;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 /// The longest message that the API server takes, in bytes.
-pub const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
+pub(crate) const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// Events about what has no namespace are in this one, as client-go has it.
 const CLUSTER_EVENTS_NAMESPACE: &str = "default";
 
 /// Indicates whether a person should look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventType {
+pub(crate) enum EventType {
     /// It is as it should be.
     Normal,
     /// A person should.
@@ -36,7 +36,7 @@ pub enum EventType {
 
 /// An Event, as it is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KubernetesEvent {
+pub(crate) struct KubernetesEvent {
     /// The object that it is about.
     pub id: ObjectId,
     /// In which version of its kind.
@@ -100,7 +100,11 @@ impl KubernetesEvent {
 
 impl Cluster {
     /// Makes an Event under a name that nobody else has.
-    pub async fn make_event(&self, occurrence: &KubernetesEvent, name: &str) -> Result<(), ClusterError> {
+    pub(crate) async fn make_event(
+        &self,
+        occurrence: &KubernetesEvent,
+        name: &str,
+    ) -> Result<(), ClusterError> {
         let on = occurrence.event_subject(name);
         let body = json_body(&occurrence.event_body(name), &on)?;
         let collection = format!("/api/v1/namespaces/{}/events", occurrence.namespace());
@@ -110,7 +114,11 @@ impl Cluster {
 
     /// Says of an Event that was made that it happened again; fails with
     /// [`ClusterFault::NoObject`](super::ClusterFault::NoObject) where it has expired.
-    pub async fn repeat_event(&self, occurrence: &KubernetesEvent, name: &str) -> Result<(), ClusterError> {
+    pub(crate) async fn repeat_event(
+        &self,
+        occurrence: &KubernetesEvent,
+        name: &str,
+    ) -> Result<(), ClusterError> {
         let on = occurrence.event_subject(name);
         let patch = json!({
             "count": occurrence.count,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 /// The terms of all sources that a replica holds. Cheap to clone; all clones say the same.
 #[derive(Clone, Debug, Default)]
-pub struct LeaseTerms {
+pub(crate) struct LeaseTerms {
     inner: Arc<SharedTerms>,
 }
 
@@ -59,42 +59,42 @@ fn boot_time() -> Duration {
 
 /// A moment from which a term counts: taken before the renewal is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct TermStart(Duration);
+pub(crate) struct TermStart(Duration);
 
 impl LeaseTerms {
     /// This moment.
-    pub fn tick() -> TermStart {
+    pub(crate) fn tick() -> TermStart {
         TermStart(boot_time())
     }
 
     /// Lets writes for a source pass for so long after a moment.
-    pub fn extend(&self, source: &Arc<str>, from: TermStart, by: Duration) {
+    pub(crate) fn extend(&self, source: &Arc<str>, from: TermStart, by: Duration) {
         let mut known = self.lock();
         let end = known.ends.entry(source.clone()).or_default();
         *end = (from.0 + by).max(*end);
     }
 
     /// Lets no more writes pass for a source.
-    pub fn end(&self, source: &str) {
+    pub(crate) fn end(&self, source: &str) {
         self.lock().ends.remove(source);
     }
 
     /// Returns a fence around the writes for all of these sources: closed as soon as the term of
     /// one has ended.
-    pub fn new_fence(&self, sources: impl IntoIterator<Item = Arc<str>>) -> WriteFence {
+    pub(crate) fn new_fence(&self, sources: impl IntoIterator<Item = Arc<str>>) -> WriteFence {
         WriteFence { terms: self.clone(), sources: sources.into_iter().collect() }
     }
 
     /// Returns whether a write for a source is in flight, or went unanswered of late: the server
     /// may still carry it out.
-    pub fn is_write_unanswered(&self, source: &str, within: Duration) -> bool {
+    pub(crate) fn is_write_unanswered(&self, source: &str, within: Duration) -> bool {
         let known = self.lock();
         let recently = |at: &Duration| boot_time().saturating_sub(*at) < within;
         known.in_flight.contains_key(source) || known.unanswered.get(source).is_some_and(recently)
     }
 
     /// Waits until no write for any of these sources is on its way, or for so long.
-    pub async fn wait_until_idle(&self, sources: &[Arc<str>], patience: Duration) {
+    pub(crate) async fn wait_until_idle(&self, sources: &[Arc<str>], patience: Duration) {
         let rest = async {
             loop {
                 let ended = self.inner.ended.notified();

@@ -76,7 +76,7 @@ impl Cluster {
     /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
     /// with [`ClusterFault::VersionConflict`] when the object is not the one that the guard tells,
     /// or changes meanwhile.
-    pub async fn own_rolling_update(
+    pub(crate) async fn own_rolling_update(
         &self,
         kind: &ServedKind,
         id: &ObjectId,

@@ -26,7 +26,7 @@ use crate::object::ObjectId;
 use crate::object::annotations;
 
 /// The prefix of a watch's heartbeat name; its kind follows.
-pub const WATCH_OVER: &str = "the watch over ";
+pub(crate) const WATCH_OVER: &str = "the watch over ";
 
 /// After so many failed watches in a row the kind is listed again, whatever the failures were.
 const MAX_FAILED_WATCHES: u32 = 5;

@@ -19,7 +19,7 @@ pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
 
 /// The target of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnnotationTarget {
+pub(crate) enum AnnotationTarget {
     /// The object's own.
     Object,
     /// Those of a workload's pod template: its pods are replaced.
@@ -42,7 +42,7 @@ struct InventoryList {
 
 impl Cluster {
     /// Sets an annotation of an object, or takes it away, as its user.
-    pub async fn patch_annotation(
+    pub(crate) async fn patch_annotation(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -51,11 +51,11 @@ impl Cluster {
         value: Option<&str>,
     ) -> Result<(), ClusterError> {
         let url = path::with_query(path::object(kind, id), &[("fieldManager", CLI_FIELD_MANAGER)]);
-        self.merge(url, spot, (key, value), CallSubject::Object(id.clone())).await
+        self.merge(url, spot, key, value, CallSubject::Object(id.clone())).await
     }
 
     /// As [`Cluster::patch_annotation`], on the parent of a source.
-    pub async fn annotate_inventory(
+    pub(crate) async fn annotate_inventory(
         &self,
         namespace: &str,
         name: &str,
@@ -65,14 +65,15 @@ impl Cluster {
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(namespace), name);
         let url = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
         let url = path::with_query(url, &[("fieldManager", CLI_FIELD_MANAGER)]);
-        self.merge(url, AnnotationTarget::Object, (key, value), CallSubject::Object(id)).await
+        self.merge(url, AnnotationTarget::Object, key, value, CallSubject::Object(id)).await
     }
 
     async fn merge(
         &self,
         url: String,
         spot: AnnotationTarget,
-        (key, value): (&str, Option<&str>),
+        key: &str,
+        value: Option<&str>,
         on: CallSubject,
     ) -> Result<(), ClusterError> {
         let annotations = Map::from_iter([(key.to_owned(), value.map_or(Value::Null, Value::from))]);
@@ -86,7 +87,7 @@ impl Cluster {
     }
 
     /// Returns the parents of all sources, by name.
-    pub async fn list_inventories(
+    pub(crate) async fn list_inventories(
         &self,
         namespace: &str,
     ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
@@ -104,7 +105,7 @@ impl Cluster {
 
     /// Returns the objects of a kind in one namespace, or in all, whole, that a label selector
     /// selects.
-    pub async fn objects(
+    pub(crate) async fn objects(
         &self,
         kind: &ServedKind,
         namespace: Option<&str>,

@@ -94,7 +94,7 @@ impl Cluster {
     /// Reads all parents of a namespace that our tool keeps, each with the name of its source.
     ///
     /// By no label: one that has lost its own is a parent all the same.
-    pub async fn read_inventories(
+    pub(crate) async fn read_inventories(
         &self,
         namespace: &str,
     ) -> Result<Vec<(String, InventoryObject)>, ClusterError> {
@@ -119,8 +119,11 @@ impl Cluster {
 
     /// Reads a source's parent; none where there is none.
     ///
+    /// # Errors
+    ///
     /// Fails with [`ClusterFault::OtherTool`] where another tool keeps an ApplySet of this name,
-    /// and with [`ClusterFault::NoInventory`] where somebody keeps data of his own there.
+    /// and with [`ClusterFault::NoInventory`] where somebody keeps data of his own there. Also
+    /// fails where the server refuses it, or does not answer.
     pub async fn read_inventory(
         &self,
         namespace: &str,
@@ -149,8 +152,12 @@ impl Cluster {
     /// Writes what differs between a parent as it was read and as it should be; makes it, and its
     /// namespace, where there was none. No call where nothing differs.
     ///
-    /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
     /// Annotations outside `rhumb.dev/`, labels and finalizers that others put there stay.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
+    /// Also fails where the server refuses it, or does not answer.
     pub async fn save_inventory(
         &self,
         namespace: &str,

@@ -169,6 +169,10 @@ impl Cluster {
     ///
     /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails as a
     /// whole on one broken group, or drops the mark that says so.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server does not answer, or answers in another form.
     pub async fn discover(&self) -> Result<KindTable, ClusterError> {
         let (core, groups) = tokio::try_join!(self.fetch_discovery("/api"), self.fetch_discovery("/apis"))?;
         let mut kinds = KindTable::default();

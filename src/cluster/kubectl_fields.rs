@@ -29,9 +29,12 @@ impl Cluster {
     /// Gives the fields that client-side `kubectl apply` owns to our own entry. The next apply then
     /// removes those of them that the content does not have.
     ///
-    /// Costs a read, and a write where there is something to take. Fails with
-    /// [`ClusterFault::VersionConflict`] when the object is another incarnation or changes
-    /// meanwhile.
+    /// Costs a read, and a write where there is something to take.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`ClusterFault::VersionConflict`] when the object is another incarnation or
+    /// changes meanwhile. Also fails where the server refuses it, or does not answer.
     pub async fn reclaim(
         &self,
         kind: &ServedKind,
@@ -91,7 +94,7 @@ pub(super) fn migrate_entries(entries: &[Value]) -> Option<Vec<Value>> {
 
 /// The owners of an object's fields, as FieldsV1 texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldOwners {
+pub(crate) struct FieldOwners {
     /// Our own `ApplyRequest` entry.
     pub ours: Option<String>,
     /// Everybody else's, through whatever subresource.
@@ -100,7 +103,7 @@ pub struct FieldOwners {
 
 impl FieldOwners {
     /// Reads them off an object as the server shows it.
-    pub fn of(object: &Value) -> Self {
+    pub(crate) fn of(object: &Value) -> Self {
         let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
         let text = |entry: &Value| entry["fieldsV1"].to_string();
         let (ours, others): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(|entry| is_ours(entry));

@@ -26,7 +26,7 @@ const LEASE_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A Lease as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseRecord {
+pub(crate) struct LeaseRecord {
     /// Its name.
     pub name: String,
     /// The holder; none where it was released.
@@ -42,7 +42,7 @@ pub struct LeaseRecord {
 
 /// The kind of write to a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseWrite<'a> {
+pub(crate) enum LeaseWrite<'a> {
     /// This one holds it, for so long.
     Renew(&'a str, Duration),
     /// Nobody does.
@@ -120,7 +120,7 @@ fn lease_spec(before: Option<&LeaseRecord>, tenure: LeaseWrite<'_>) -> Value {
 
 impl Cluster {
     /// Returns all Leases of a namespace.
-    pub async fn list_leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, ClusterError> {
+    pub(crate) async fn list_leases(&self, namespace: &str) -> Result<Vec<LeaseRecord>, ClusterError> {
         let on = CallSubject::Kind(GroupKind::new("coordination.k8s.io", "Lease"));
         let answer = self
             .call(ApiRequest::read(leases_path(namespace), on.clone()).with_priority(LEASE_CALL_TIMEOUT))
@@ -132,7 +132,7 @@ impl Cluster {
     /// Writes a Lease as it was read; makes it, and its namespace, where there was none.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster.
-    pub async fn save_lease(
+    pub(crate) async fn save_lease(
         &self,
         namespace: &str,
         name: &str,
@@ -182,7 +182,11 @@ impl Cluster {
     }
 
     /// Removes a Lease in the version that was read.
-    pub async fn delete_lease(&self, namespace: &str, lease: &LeaseRecord) -> Result<(), ClusterError> {
+    pub(crate) async fn delete_lease(
+        &self,
+        namespace: &str,
+        lease: &LeaseRecord,
+    ) -> Result<(), ClusterError> {
         let on = lease_subject(namespace, &lease.name);
         let options = json!({
             "preconditions": { "uid": lease.uid.0, "resourceVersion": lease.version },

@@ -47,37 +47,47 @@ mod watch;
 mod wire;
 mod write;
 
-pub use access::{AccessDecision, AccessRequest};
-pub use budget::{BudgetObject, explain_unread_claims, explain_unreadable_budget};
+pub(crate) use access::{AccessDecision, AccessRequest};
+pub(crate) use budget::{BudgetObject, explain_unread_claims, explain_unreadable_budget};
 pub use call::Cluster;
-pub use config_data::{DataChange, DataEvent, DataFollower};
+pub(crate) use config_data::DataFollower;
+pub use config_data::{DataChange, DataEvent};
 pub use config_key::ConfigKey;
 pub use connect::Connection;
-pub use controller_progress::of as rolling;
-pub use error::{CallSubject, ClusterError, ClusterFault, Denial, FieldConflict, InvalidField, RetryAdvice};
-pub use event::{EventType, KubernetesEvent, MAX_EVENT_MESSAGE_BYTES};
-pub use fence::{LeaseTerms, TermStart, WriteFence};
-pub use impersonation::ServiceAccount;
-pub use informer::{Informer, InformerChange, InformerEvent, WATCH_OVER};
-pub use intents::AnnotationTarget;
+pub(crate) use error::ClusterError;
+#[cfg(test)]
+pub(crate) use error::{CallSubject, FieldConflict, InvalidField};
+pub use error::{ClusterFault, Denial, RetryAdvice};
+pub(crate) use event::{EventType, KubernetesEvent, MAX_EVENT_MESSAGE_BYTES};
+pub(crate) use fence::{LeaseTerms, TermStart, WriteFence};
+pub(crate) use impersonation::ServiceAccount;
+pub(crate) use informer::WATCH_OVER;
+pub use informer::{Informer, InformerChange, InformerEvent};
+pub(crate) use intents::AnnotationTarget;
 pub use inventory::{InventoryObject, applyset_id};
-pub use kinds::{KindLookup, KindTable, ServedKind, ServedScope};
-pub use kubectl_fields::{FieldOwners, ReclaimResult};
-pub use leases::{LeaseRecord, LeaseWrite};
-pub use measures::CallMetrics;
-pub use orders::{OrdersObject, orders_name, source_of_orders};
-pub use path::{ListSelector, NamespaceSelector};
-pub use pods::{EvictionResult, ObjectWarning, PodFollower, PodsChange, PodsEvent, pod_selector};
-pub use read::{LiveLookup, PartialList};
-pub use wire::{ScaleTarget, Scaler};
-pub use write::{ApplyForce, ApplyResult, DeleteResult, PropagationPolicy};
+pub(crate) use kinds::ServedScope;
+pub use kinds::{KindLookup, KindTable, ServedKind};
+pub(crate) use kubectl_fields::FieldOwners;
+pub use kubectl_fields::ReclaimResult;
+pub(crate) use leases::{LeaseRecord, LeaseWrite};
+pub(crate) use measures::CallMetrics;
+pub(crate) use orders::{OrdersObject, orders_name, source_of_orders};
+pub use path::ListSelector;
+pub(crate) use path::NamespaceSelector;
+pub use pods::{EvictionResult, PodFollower, PodsChange, PodsEvent, pod_selector};
+pub use read::LiveLookup;
+pub(crate) use source_objects::CustomSourceVersion;
+#[cfg(test)]
+pub(crate) use wire::ScaleTarget;
+pub(crate) use wire::Scaler;
+pub use write::{ApplyForce, DeleteResult};
 
 /// The field manager of every write.
-pub const FIELD_MANAGER: &str = "rhumb";
+pub(crate) const FIELD_MANAGER: &str = "rhumb";
 
 /// Log targets that must stay below `ERROR`: they write whole answers of the server, Secrets
 /// included, or one line for every watch that ends.
-pub const NOISY_TARGETS: [&str; 3] = ["kube_client::client", "hyper_util", "tower::buffer"];
+pub(crate) const NOISY_TARGETS: [&str; 3] = ["kube_client::client", "hyper_util", "tower::buffer"];
 
 #[cfg(test)]
 mod tests;

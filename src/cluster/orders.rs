@@ -27,7 +27,7 @@ const ORDERS_NAME_AFFIXES: (&str, &str) = ("orders.", ".rhumb.dev");
 
 /// The orders object of a source as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrdersObject {
+pub(crate) struct OrdersObject {
     /// Incarnation and version.
     pub known: (Uid, ResourceVersion),
     /// Indicates whether it has the label without which its watch does not show it.
@@ -37,12 +37,12 @@ pub struct OrdersObject {
 }
 
 /// Returns the name of the orders object of a source.
-pub fn orders_name(source: &str) -> String {
+pub(crate) fn orders_name(source: &str) -> String {
     format!("{}{source}{}", ORDERS_NAME_AFFIXES.0, ORDERS_NAME_AFFIXES.1)
 }
 
 /// Returns the source whose orders object has this name.
-pub fn source_of_orders(name: &str) -> Option<&str> {
+pub(crate) fn source_of_orders(name: &str) -> Option<&str> {
     name.strip_prefix(ORDERS_NAME_AFFIXES.0)?.strip_suffix(ORDERS_NAME_AFFIXES.1)
 }
 
@@ -63,7 +63,7 @@ impl OrdersObject {
 
 impl Cluster {
     /// Reads the orders object of a source; none where there is none.
-    pub async fn read_orders(
+    pub(crate) async fn read_orders(
         &self,
         namespace: &str,
         source: &str,
@@ -82,7 +82,7 @@ impl Cluster {
     /// Makes the orders object of a source, which goes away with its parent.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] where it is there already.
-    pub async fn make_orders(
+    pub(crate) async fn make_orders(
         &self,
         namespace: &str,
         source: &str,
@@ -97,7 +97,7 @@ impl Cluster {
     /// Takes keys out of the orders object, as it was read, and puts its label back.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when somebody wrote there since.
-    pub async fn strike_orders(
+    pub(crate) async fn strike_orders(
         &self,
         namespace: &str,
         source: &str,
@@ -124,11 +124,12 @@ impl Cluster {
 
     /// Writes an order in the name of its user, and makes the object where that is missing and its
     /// user may.
-    pub async fn give_order(
+    pub(crate) async fn give_order(
         &self,
         namespace: &str,
         source: &str,
-        (token, text): (&str, &str),
+        token: &str,
+        text: &str,
     ) -> Result<(), ClusterError> {
         let on = orders_subject(namespace, source);
         let data = BTreeMap::from([(token.to_owned(), text.to_owned())]);

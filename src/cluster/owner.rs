@@ -102,7 +102,8 @@ pub(super) fn opt_out(
 ) -> Option<&'static str> {
     let is_disabled = |asks: ToolRequests| asks.reconcile == ReconcilePolicy::Disabled;
     let all = is_disabled(ToolRequests::of(meta.marks()));
-    let asks = all.then(|| ToolRequests::of(meta.marks().filter(|mark| is_foreign(ours, *mark))));
+    let asks =
+        all.then(|| ToolRequests::of(meta.marks().filter(|(map, key, _)| is_foreign(ours, *map, key))));
     let word = asks.filter(|asks| is_disabled(*asks)).and_then(|asks| asks.left_by);
     // Most objects have no such mark, which is cheaper to see than what our entry owns.
     let controlled = controller_reference(meta).map(|_| CONTROLLER_FIELD);
@@ -114,7 +115,7 @@ pub(super) fn opt_out(
 }
 
 /// Returns whether somebody else put a mark there.
-fn is_foreign(ours: Option<&ManagedFieldsText<'_>>, (carrier, key, _): (MetadataMap, &str, &str)) -> bool {
+fn is_foreign(ours: Option<&ManagedFieldsText<'_>>, carrier: MetadataMap, key: &str) -> bool {
     let map = if carrier == MetadataMap::Label { "labels" } else { "annotations" };
     !ours.is_some_and(|entry| entry.is_owner_of(&["metadata", map, key]))
 }
@@ -127,7 +128,7 @@ fn foreign_mark(
 ) -> Option<(&'static str, String)> {
     let marks = |of: MetadataMap, key: &str| {
         let found = meta.marks().find(|(carrier, name, _)| *carrier == of && *name == key);
-        found.filter(|mark| is_foreign(ours, *mark)).map(|(.., value)| value)
+        found.filter(|(map, key, _)| is_foreign(ours, *map, key)).map(|(.., value)| value)
     };
     let label = |key: &str| marks(MetadataMap::Label, key);
     let annotation = |key: &str| marks(MetadataMap::Annotation, key);

@@ -34,7 +34,7 @@ const UNLABELLED_PAGES: usize = 20;
 
 /// Some objects of a kind.
 #[derive(Debug)]
-pub struct PartialList {
+pub(crate) struct PartialList {
     /// The objects, by their metadata alone.
     pub objects: Vec<(ObjectId, LiveObject)>,
     /// Indicates whether these are all.
@@ -82,6 +82,10 @@ impl ListPageMetadata {
 
 impl Cluster {
     /// Reads one whole object, or finds that it is not there.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses it, or does not answer.
     pub async fn get(&self, kind: &ServedKind, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
         let on = CallSubject::Object(id.clone());
         match self.call(ApiRequest::read(path::object(kind, id), on.clone())).await {
@@ -94,6 +98,10 @@ impl Cluster {
     /// Looks which of the named objects are there, by their metadata; the namespace is none for a
     /// cluster-scoped kind. Many names cost one list, a few cost a GET each. That a namespace is
     /// missing cannot be told from here: then all are absent.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a list or any single read does.
     pub async fn look_up(
         &self,
         kind: &Arc<ServedKind>,
@@ -152,7 +160,7 @@ impl Cluster {
 
     /// Lists the objects of a kind that carry the label of no set, and a release annotation all the
     /// same, by their metadata. The namespace is none for the whole cluster.
-    pub async fn list_unlabelled(
+    pub(crate) async fn list_unlabelled(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,
@@ -210,6 +218,10 @@ impl Cluster {
 
     /// Lists the objects of a kind once, page by page. A list that expires midway starts again,
     /// once.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses a page, does not answer, or lets the list expire twice.
     pub async fn list(
         &self,
         kind: &Arc<ServedKind>,

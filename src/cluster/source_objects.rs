@@ -22,9 +22,20 @@ fn kind() -> GroupKind {
     GroupKind::new("rhumb.dev", "Source")
 }
 
+/// An object of kind `Source` in the version in which it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CustomSourceVersion<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its incarnation.
+    pub uid: &'a str,
+    /// Its resource version.
+    pub version: &'a str,
+}
+
 impl Cluster {
     /// Returns all of them at a path.
-    pub async fn list_custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
+    pub(crate) async fn list_custom_sources(&self, path: &str) -> Result<Vec<Value>, ClusterError> {
         let on = CallSubject::Kind(kind());
         let list: CustomSourceList =
             self.call(ApiRequest::read(path.to_owned(), on.clone())).await?.decode(&on)?;
@@ -35,12 +46,13 @@ impl Cluster {
     ///
     /// Fails with [`ClusterFault::VersionConflict`] where somebody else was faster; that it is gone
     /// is no failure.
-    pub async fn patch_finalizers(
+    pub(crate) async fn patch_finalizers(
         &self,
         path: &str,
-        (name, uid, version): (&str, &str, &str),
+        read: CustomSourceVersion<'_>,
         finalizers: &[String],
     ) -> Result<(), ClusterError> {
+        let CustomSourceVersion { name, uid, version } = read;
         let on = CallSubject::Object(ObjectId::new(&kind(), None, name));
         let url = path::with_query(format!("{path}/{name}"), &[("fieldManager", FIELD_MANAGER)]);
         let metadata = json!({ "uid": uid, "resourceVersion": version, "finalizers": finalizers });
@@ -52,7 +64,7 @@ impl Cluster {
     }
 
     /// Applies the status of one.
-    pub async fn apply_custom_source_status(
+    pub(crate) async fn apply_custom_source_status(
         &self,
         path: &str,
         head: Value,

@@ -29,17 +29,6 @@ pub enum ApplyForce {
     Yes,
 }
 
-/// The policy for the objects that the deleted one owns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PropagationPolicy {
-    /// The garbage collector, afterwards.
-    Background,
-    /// The garbage collector, before.
-    Foreground,
-    /// Nobody: they stay.
-    Orphan,
-}
-
 /// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplyResult {
@@ -72,6 +61,12 @@ impl Cluster {
     /// Applies a content by server-side apply, under a guard, with strict field validation.
     ///
     /// An apply that changes nothing leaves the resourceVersion as it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses the content or does not answer in time, and with
+    /// [`ClusterFault::VersionConflict`] where the guard does not hold. Without an answer the write
+    /// may have been done.
     pub async fn apply(
         &self,
         kind: &Arc<ServedKind>,
@@ -96,6 +91,11 @@ impl Cluster {
     /// Returns the whole object as it would be after an apply. Nothing is written. The live object
     /// tells which fields the apply would have to make ours first, see
     /// [`Cluster::own_rolling_update`].
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses the content or the guard does not hold, and where it does not
+    /// answer.
     pub async fn dry_run(
         &self,
         kind: &ServedKind,
@@ -138,25 +138,25 @@ impl Cluster {
         self.call(ApiRequest::write(Method::PATCH, url, APPLY_PATCH, text, on)).await
     }
 
-    /// Deletes exactly this incarnation in exactly this version.
+    /// Deletes exactly this incarnation in exactly this version. The garbage collector deletes what
+    /// it owns, afterwards.
     ///
     /// Another incarnation under the same name means that this one is gone; it is not touched.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`ClusterFault::VersionConflict`] where the incarnation is there in another
+    /// version, and where the server refuses it or does not answer in time.
     pub async fn delete(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
         uid: &Uid,
         rv: ResourceVersion,
-        propagation: PropagationPolicy,
     ) -> Result<DeleteResult, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        let policy = match propagation {
-            PropagationPolicy::Background => "Background",
-            PropagationPolicy::Foreground => "Foreground",
-            PropagationPolicy::Orphan => "Orphan",
-        };
         let options = DeleteOptions {
-            propagation_policy: Some(policy.to_owned()),
+            propagation_policy: Some("Background".to_owned()),
             preconditions: Some(Preconditions {
                 uid: Some(uid.0.to_string()),
                 resource_version: version_text(rv),

@@ -19,7 +19,7 @@ use crate::fields::blur;
 
 /// The finalizer of an object with the policy [`DeletionPolicy::Delete`]; it stays until all of the
 /// source's objects are deleted.
-pub const SOURCE_FINALIZER: &str = "rhumb.dev/prune";
+pub(crate) const SOURCE_FINALIZER: &str = "rhumb.dev/prune";
 
 /// The objects of kind `Source` in the system namespace that are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -490,7 +490,7 @@ impl super::Config {
 }
 
 /// The path of all of them in a namespace.
-pub fn custom_path(namespace: &str) -> String {
+pub(crate) fn custom_path(namespace: &str) -> String {
     format!("/apis/{API_VERSION}/namespaces/{namespace}/sources")
 }
 

@@ -81,7 +81,7 @@ impl ConfigFileReader<'_> {
         if let Some(read) = &mut read {
             read.serve.check(self.environment, document, faults);
             for (number, spec) in std::mem::take(&mut read.notify).into_iter().enumerate() {
-                self.notify.extend(spec.checked(self.environment, (document, number), faults));
+                self.notify.extend(spec.checked(self.environment, document, number, faults));
             }
         }
         if let Some((first, _)) = &self.configuration {

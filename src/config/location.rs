@@ -80,7 +80,7 @@ impl GitUrl {
 
 /// Returns whether a SOURCE is a URL (`scheme://…`, or `user@host:path` as ssh writes it) and no
 /// path.
-pub fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     let scheme = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphabetic())
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))

@@ -21,6 +21,7 @@ mod notify;
 mod prefix;
 mod reader;
 mod reload;
+#[cfg(test)]
 mod schema;
 mod serve;
 mod spec;
@@ -31,25 +32,23 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use allow::{AllowSpec, ClusterScopedSpec};
-pub use credential::{BoundCredentials, CredentialUse};
-pub use custom::{
-    CustomSource, CustomSourcePolicy, CustomSources, DeletionPolicy, FinalizerState, SOURCE_FINALIZER,
-    custom_path,
+pub(crate) use allow::AllowSpec;
+pub(crate) use credential::{BoundCredentials, CredentialUse};
+pub(crate) use custom::{
+    CustomSource, CustomSourcePolicy, DeletionPolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
 };
-pub use duration::{DurationOrZero, ParseDurationError, PositiveDuration};
-pub use environment::{Environment, StateDirectoryError};
+pub(crate) use duration::{DurationOrZero, PositiveDuration};
+pub use environment::Environment;
 pub use file::read;
-pub use leases::LeaseMode;
-pub use location::{GitUrl, SourceLocation, TreePath, TreePathError, is_url};
-pub use name::{DnsLabel, ParseDnsLabelError, ParseServiceAccountNameError, ServiceAccountName};
-pub use notify::{DirectoryStatusError, is_sound};
-pub use prefix::{ParseUrlPrefixError, UrlPrefix};
-pub use reload::{ConfigChange, differences};
-pub use schema::definition;
-pub use serve::SOCKET_FILE;
-pub use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec, SpecError};
-pub use verify::{VerifyMode, VerifySpec};
+pub(crate) use leases::LeaseMode;
+pub(crate) use location::{GitUrl, SourceLocation, TreePath};
+pub(crate) use name::{DnsLabel, ServiceAccountName};
+pub(crate) use notify::is_sound;
+pub(crate) use prefix::UrlPrefix;
+pub(crate) use reload::{ConfigChange, differences};
+pub(crate) use serve::SOCKET_FILE;
+pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
+pub(crate) use verify::{VerifyMode, VerifySpec};
 
 use serde::Deserialize;
 

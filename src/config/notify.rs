@@ -98,7 +98,8 @@ impl NotifySpec {
     pub(super) fn checked(
         self,
         environment: &Environment,
-        (document, number): (&ConfigNode, usize),
+        document: &ConfigNode,
+        number: usize,
         faults: &mut Vec<ConfigFault>,
     ) -> Option<NotifyConfig> {
         let mark = document.get("notify").and_then(|notify| notify.at(number)).unwrap_or(document).mark;
@@ -257,7 +258,7 @@ fn is_repository(text: &str) -> bool {
 
 /// Returns whether nobody else can read a request there: it is encrypted, or stays on this machine.
 /// Nothing in it is a secret.
-pub fn is_sound(url: &str) -> bool {
+pub(crate) fn is_sound(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = match authority.strip_prefix('[') {

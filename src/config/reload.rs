@@ -6,7 +6,7 @@ use super::Config;
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfigChange {
+pub(crate) enum ConfigChange {
     /// A source is new.
     SourceAdded(String),
     /// A source is gone; its objects stay as they are.
@@ -25,12 +25,12 @@ pub enum ConfigChange {
 
 impl ConfigChange {
     /// Returns whether a new process is needed for it.
-    pub const fn needs_restart(&self) -> bool {
+    pub(crate) const fn needs_restart(&self) -> bool {
         self.key().is_some()
     }
 
     /// Returns the key that a new process is needed for.
-    pub const fn key(&self) -> Option<&'static str> {
+    pub(crate) const fn key(&self) -> Option<&'static str> {
         match self {
             Self::Restart(key) => Some(key),
             _ => None,
@@ -57,7 +57,7 @@ impl fmt::Display for ConfigChange {
 
 /// Returns all differences: the keys in the order of the file, then the sources in the order of the
 /// newer file, then removed sources.
-pub fn differences(old: &Config, new: &Config) -> Vec<ConfigChange> {
+pub(crate) fn differences(old: &Config, new: &Config) -> Vec<ConfigChange> {
     let keys = [
         (old.connection.kubeconfig == new.connection.kubeconfig, ConfigChange::Restart("kubeconfig")),
         (old.connection.context == new.connection.context, ConfigChange::Restart("context")),

@@ -14,7 +14,7 @@ const KIND_PATTERN: &str = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z]([-A-Za-z
 const ACCOUNT_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// The `CustomResourceDefinition`.
-pub fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -12,7 +12,7 @@ use super::tree::ConfigNode;
 use super::{Environment, ServeConfig, TlsFiles};
 
 /// The name of the socket in the runtime directory.
-pub const SOCKET_FILE: &str = "rhumb.sock";
+pub(crate) const SOCKET_FILE: &str = "rhumb.sock";
 
 /// The key `serve` of a `ConfigRole`.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -21,7 +21,7 @@ use crate::engine::{
 };
 
 /// The version of the documents.
-pub const API_VERSION: &str = "rhumb.dev/v1alpha1";
+pub(crate) const API_VERSION: &str = "rhumb.dev/v1alpha1";
 
 /// The text of a `Source`'s spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub const API_VERSION: &str = "rhumb.dev/v1alpha1";
     deny_unknown_fields,
     expecting = "a mapping with git or directory"
 )]
-pub struct SourceSpec {
+pub(crate) struct SourceSpec {
     /// A repository; it or `directory`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitSpec>,
@@ -94,7 +94,7 @@ impl Default for SourceSpec {
 /// A repository, as a `Source` names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping with url")]
-pub struct GitSpec {
+pub(crate) struct GitSpec {
     /// URL or path.
     pub url: GitUrl,
     /// Branch, tag or commit; none for HEAD.
@@ -113,7 +113,7 @@ pub struct GitSpec {
 
 impl GitSpec {
     /// A repository with nothing but its place given.
-    pub fn new(url: GitUrl) -> Self {
+    pub(crate) fn new(url: GitUrl) -> Self {
         Self {
             url,
             reference: None,
@@ -130,7 +130,7 @@ impl GitSpec {
 
 /// A source that names no place, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
+pub(crate) enum SpecError {
     /// Neither a repository nor a directory.
     #[error("the source has neither `git` nor `directory`")]
     NoLocation,
@@ -145,7 +145,11 @@ impl SourceSpec {
     /// # Errors
     ///
     /// Exactly one of `git` and `directory` must be given.
-    pub fn into_config(self, name: &DnsLabel, environment: &Environment) -> Result<SourceConfig, SpecError> {
+    pub(crate) fn into_config(
+        self,
+        name: &DnsLabel,
+        environment: &Environment,
+    ) -> Result<SourceConfig, SpecError> {
         let location = match (self.git, self.directory) {
             (None, None) => return Err(SpecError::NoLocation),
             (Some(_), Some(_)) => return Err(SpecError::TwoLocations),

@@ -130,7 +130,8 @@ pub(super) async fn inspect(
     let lost = lost_paths(&content, &shown, entry.as_deref());
     let lost = match entry {
         Some(entry) if lost.is_empty() => {
-            differing_values_of(cluster, contents, kind, question, (&content, &shown, &entry)).await?
+            let values = ValueComparison { content: &content, shown: &shown, entry: &entry };
+            differing_values_of(cluster, contents, kind, question, values).await?
         }
         _ => lost,
     };
@@ -155,14 +156,26 @@ fn lost_paths(content: &Value, shown: &Value, entry: Option<&str>) -> Vec<FieldP
     }
 }
 
+/// A content beside the object that has it.
+#[derive(Clone, Copy)]
+struct ValueComparison<'a> {
+    /// The values that it should have.
+    content: &'a Value,
+    /// The object, as it was just read.
+    shown: &'a Value,
+    /// The fields of it that are ours, in `FieldsV1`.
+    entry: &'a str,
+}
+
 /// Returns the paths at which the object has other values than the content asks for.
 async fn differing_values_of(
     cluster: &Cluster,
     contents: &ContentStore,
     kind: &ServedKind,
     question: &ComparisonRequest,
-    (content, shown, entry): (&Value, &Value, &str),
+    values: ValueComparison<'_>,
 ) -> Result<Vec<FieldPath>, LookupFailure> {
+    let ValueComparison { content, shown, entry } = values;
     let differing = fields::differing_values(content, shown, entry, question.value_schema());
     if differing.is_empty() {
         return Ok(differing);

@@ -14,7 +14,7 @@ use super::loop_event::{LookupFailure, LoopEvent};
 use crate::change;
 use crate::cluster::{
     ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup as Found,
-    PropagationPolicy, ReclaimResult, RetryAdvice, ServedKind,
+    ReclaimResult, RetryAdvice, ServedKind,
 };
 use crate::engine::{
     Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DryRunImpact, LiveLookup,
@@ -169,7 +169,7 @@ impl Executor {
         let Action::Delete(uid, rv, removal) = &action else {
             return LoopEvent::Looked(BTreeMap::new());
         };
-        let answer = self.cluster.delete(&kind, &id, uid, *rv, PropagationPolicy::Background).await;
+        let answer = self.cluster.delete(&kind, &id, uid, *rv).await;
         let (outcome, told) = match answer {
             Ok(DeleteResult::Gone | DeleteResult::Accepted) => {
                 let told = match removal {

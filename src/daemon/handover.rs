@@ -56,7 +56,8 @@ pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&I
 /// longer holds.
 pub(super) fn record(
     engine: &mut Engine,
-    (source, tidy): (SourceId, InventoryWriteMode),
+    source: SourceId,
+    tidy: InventoryWriteMode,
     known: Option<&InventoryObject>,
     data: &mut BTreeMap<String, String>,
 ) {

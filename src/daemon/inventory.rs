@@ -56,7 +56,7 @@ const ACKNOWLEDGED_MOST: usize = 200 << 10;
 
 /// One deletion that waits for a person's confirmation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingPrune {
+pub(crate) struct PendingPrune {
     /// The incarnation that is to go.
     pub uid: Uid,
     /// The object.
@@ -96,7 +96,7 @@ impl PendingPrune {
 }
 
 /// Returns the deletions that wait for a person, as the parent tells them.
-pub fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
+pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
     inventory
         .data
         .get(PENDING_PRUNES_KEY)
@@ -105,28 +105,28 @@ pub fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
 }
 
 /// Returns how many pending deletions the parent has no room for.
-pub fn untold_prunes(inventory: &InventoryObject) -> usize {
+pub(crate) fn untold_prunes(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the place that the inventory was made from, as the parent tells it.
-pub fn place(inventory: &InventoryObject) -> Option<&str> {
+pub(crate) fn place(inventory: &InventoryObject) -> Option<&str> {
     inventory.annotations.get(annotations::SOURCE).map(String::as_str)
 }
 
 /// Returns whether the inventory was made from this place, be it among others; none where the
 /// parent does not tell.
-pub fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
+pub(crate) fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
     place(inventory).map(|made_from| is_among(here, made_from))
 }
 
 /// Returns the acknowledgements in an inventory.
-pub fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgement> {
+pub(crate) fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgement> {
     inventory.data.get(ACKNOWLEDGED_KEY).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
 }
 
 /// Returns the contents that failed or were undone, as the parent tells them to whoever has no key.
-pub fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
+pub(crate) fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
     open_rejections(inventory, &HashSeals::default())
 }
 
@@ -137,7 +137,8 @@ fn open_rejections(inventory: &InventoryObject, seals: &HashSeals) -> Vec<Reject
 /// Returns why not all is known of what failed; none where each line of it can be read.
 pub(super) fn unreadable_reason(
     inventory: Option<&InventoryObject>,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
 ) -> Option<String> {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY))?;
     let count = unreadable_rejections(text);
@@ -168,7 +169,7 @@ fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
 }
 
 /// Returns why nothing at all is pruned, and since when, as the parent tells it.
-pub fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> {
+pub(crate) fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> {
     inventory.data.get(PRUNE_CLOSED_KEY).cloned()
 }
 

@@ -23,7 +23,7 @@ const OUTAGE_RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Writes the events that a recorder keeps and receives, as long as it is polled. It begins as soon
 /// as there are terms, and writes for each source only within its own. The inventory `ConfigMap`s
 /// are in this namespace.
-pub async fn write_events(
+pub(crate) async fn write_events(
     cluster: Cluster,
     terms: watch::Receiver<Option<LeaseTerms>>,
     namespace: String,

@@ -35,7 +35,7 @@ use crate::heartbeat::Heartbeat;
 const LOST_REASON: &str = "lost the Lease of the source: another replica holds it, or has held it";
 
 /// Names of sources.
-pub type SourceNames = BTreeSet<Arc<str>>;
+pub(crate) type SourceNames = BTreeSet<Arc<str>>;
 
 /// The Lease of a source has its name behind this.
 const OF_SOURCE: &str = "rhumb-";
@@ -53,7 +53,7 @@ const MAX_BEAT_DURATION: Duration = Duration::from_mins(1);
 
 /// The Leases that this replica holds. Dropped, they run out by themselves.
 #[derive(Debug)]
-pub struct Leases {
+pub(crate) struct Leases {
     terms: LeaseTerms,
     wish: watch::Sender<SourceNames>,
     runs: watch::Sender<SourceNames>,
@@ -65,7 +65,11 @@ pub struct Leases {
 impl Leases {
     /// Starts holding Leases in a namespace, of nothing at first. `running` gives the loop to ask:
     /// a source with a rollout is not let go.
-    pub fn keep(cluster: Cluster, namespace: &str, running: watch::Receiver<Option<Inquiries>>) -> Self {
+    pub(crate) fn keep(
+        cluster: Cluster,
+        namespace: &str,
+        running: watch::Receiver<Option<Inquiries>>,
+    ) -> Self {
         let (wish, wished) = watch::channel(SourceNames::new());
         let (runs, run) = watch::channel(SourceNames::new());
         let (told, share) = watch::channel(SourceNames::new());
@@ -94,7 +98,7 @@ impl Leases {
     }
 
     /// These are the sources that any replica should serve.
-    pub fn set_wanted_sources(&self, sources: SourceNames) {
+    pub(crate) fn set_wanted_sources(&self, sources: SourceNames) {
         self.wish.send_if_modified(|known| {
             let changed = *known != sources;
             *known = sources;
@@ -103,13 +107,13 @@ impl Leases {
     }
 
     /// Returns those of them that this one may serve now.
-    pub fn share(&self) -> SourceNames {
+    pub(crate) fn share(&self) -> SourceNames {
         self.share.borrow().intersection(&self.wish.borrow()).cloned().collect()
     }
 
     /// Waits until it may serve others than these; false where nobody looks after the Leases any
     /// more.
-    pub async fn changed(&self, serving: &SourceNames) -> bool {
+    pub(crate) async fn changed(&self, serving: &SourceNames) -> bool {
         let mut share = self.share.clone();
         let differs = |share: &SourceNames| share.intersection(&self.wish.borrow()).ne(serving.iter());
         share.wait_for(differs).await.is_ok()
@@ -117,22 +121,22 @@ impl Leases {
 
     /// Says which sources the loop serves: a Lease is released only when that no longer names its
     /// source.
-    pub fn set_served_sources(&self, sources: SourceNames) {
+    pub(crate) fn set_served_sources(&self, sources: SourceNames) {
         self.runs.send_replace(sources);
     }
 
     /// Returns the terms of all sources, as they are at any moment.
-    pub fn lease_terms(&self) -> LeaseTerms {
+    pub(crate) fn lease_terms(&self) -> LeaseTerms {
         self.terms.clone()
     }
 
     /// Returns the fence around all writes of a loop that serves these sources.
-    pub fn fence(&self, sources: &SourceNames) -> WriteFence {
+    pub(crate) fn fence(&self, sources: &SourceNames) -> WriteFence {
         self.terms.new_fence(sources.iter().cloned())
     }
 
     /// Releases all, once no loop runs any more.
-    pub async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stop.cancel();
         let _ = self.keeper.await;
     }

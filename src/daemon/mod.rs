@@ -46,19 +46,19 @@ mod source_task;
 mod tasks;
 mod watchers;
 
-pub use inventory::{
+pub(crate) use inventory::{
     PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of,
     untold_prunes,
 };
-pub use kube_events::write_events;
-pub use leases::{Leases, SourceNames};
-pub use objects::{GatheredManifests, SourceObjects, gather_manifests};
-pub use pass_result::{PassEnding, PassResult};
-pub use preview::{PreviewError, preview, preview_all, preview_of};
-pub use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
-pub use setup::{Setup, SourceFiles, SourceSetup};
-pub use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
-pub use tasks::FatalError;
+pub(crate) use kube_events::write_events;
+pub(crate) use leases::{Leases, SourceNames};
+pub(crate) use objects::{GatheredManifests, SourceObjects, gather_manifests};
+pub(crate) use pass_result::{PassEnding, PassResult};
+pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};
+pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
+pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
+pub(crate) use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};
+pub(crate) use tasks::FatalError;
 
 /// Returns a random number from 0 to 1, to spread what would otherwise happen everywhere at once.
 fn random_fraction() -> f64 {

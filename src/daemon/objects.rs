@@ -9,7 +9,7 @@ use crate::source::{self, Source};
 
 /// The objects of a source.
 #[derive(Debug)]
-pub struct SourceObjects {
+pub(crate) struct SourceObjects {
     /// Its objects, as far as it may have them.
     pub objects: Vec<Object>,
     /// The diagnostics of the others.
@@ -21,13 +21,13 @@ pub struct SourceObjects {
 
 /// The manifests of a source, before the scope of each kind is known.
 #[derive(Debug)]
-pub struct GatheredManifests {
+pub(crate) struct GatheredManifests {
     items: Vec<ManifestItem>,
     complete: bool,
 }
 
 /// Reads a source once, at its newest revision.
-pub async fn gather_manifests(files: SourceFiles) -> Result<GatheredManifests, source::SourceError> {
+pub(crate) async fn gather_manifests(files: SourceFiles) -> Result<GatheredManifests, source::SourceError> {
     let (items, complete) = match files {
         SourceFiles::Once(disk) => {
             let texts =
@@ -42,14 +42,19 @@ pub async fn gather_manifests(files: SourceFiles) -> Result<GatheredManifests, s
 
 impl GatheredManifests {
     /// Tells where the objects of those kinds live that the source defines.
-    pub fn teach(&self, scopes: &mut KindScopes) {
+    pub(crate) fn teach(&self, scopes: &mut KindScopes) {
         for item in &self.items {
             scopes.learn(item);
         }
     }
 
     /// Returns the objects. Those that name no namespace, and live in one, are in this one.
-    pub fn into_objects(self, namespace: &str, allow: &AllowList, scopes: &KindScopes) -> SourceObjects {
+    pub(crate) fn into_objects(
+        self,
+        namespace: &str,
+        allow: &AllowList,
+        scopes: &KindScopes,
+    ) -> SourceObjects {
         let assembled = assemble(self.items, scopes, namespace);
         let complete = self.complete && !assembled.diagnostics.iter().any(Diagnostic::is_error);
         let (mut objects, mut refused) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@ use crate::report::{Outcome, RemainingObjects};
 
 /// The end of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PassEnding {
+pub(crate) enum PassEnding {
     /// Nothing is left that passes by itself.
     Settled,
     /// The time was over.
@@ -24,7 +24,7 @@ pub enum PassEnding {
 
 /// The result of a pass.
 #[derive(Debug)]
-pub struct PassResult {
+pub(crate) struct PassResult {
     /// The end of the pass.
     pub ending: PassEnding,
     /// The last word on each object.
@@ -54,7 +54,7 @@ pub struct PassResult {
 impl PassResult {
     /// Returns the result in the form of a plan that was carried out. The changes of each object
     /// are taken from the plan that was made before it, where there is one.
-    pub fn plan(&self, source: &str, foreseen: Option<&Plan>) -> Plan {
+    pub(crate) fn plan(&self, source: &str, foreseen: Option<&Plan>) -> Plan {
         let foreseen: BTreeMap<&ObjectId, &PlannedObject> =
             foreseen.iter().flat_map(|plan| &plan.objects).map(|planned| (&planned.id, planned)).collect();
         let objects = self.told.iter().filter_map(|(id, told)| {

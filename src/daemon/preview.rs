@@ -37,7 +37,11 @@ const CONCURRENT_DRY_RUNS: usize = 8;
 /// Tells what one pass over a source would do. Writes nothing to the cluster.
 ///
 /// Fails when the API server cannot be asked at all.
-pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> Result<Plan, PreviewError> {
+pub(crate) async fn preview(
+    cluster: &Cluster,
+    namespace: &str,
+    setup: SourceSetup,
+) -> Result<Plan, PreviewError> {
     let (preview, decisions) = decide_all(cluster, namespace, setup).await?;
     Ok(preview.plan(decisions).await)
 }
@@ -47,7 +51,7 @@ pub async fn preview(cluster: &Cluster, namespace: &str, setup: SourceSetup) -> 
 /// # Errors
 ///
 /// As [`preview`].
-pub async fn preview_of(
+pub(crate) async fn preview_of(
     cluster: &Cluster,
     namespace: &str,
     setup: SourceSetup,
@@ -65,7 +69,7 @@ pub async fn preview_of(
 /// # Errors
 ///
 /// The API server cannot be asked at all.
-pub async fn preview_all(
+pub(crate) async fn preview_all(
     cluster: &Cluster,
     namespace: &str,
     setups: Vec<SourceSetup>,
@@ -110,7 +114,7 @@ async fn decide_all(
 
 /// The reason for a missing plan.
 #[derive(Debug, thiserror::Error)]
-pub enum PreviewError {
+pub(crate) enum PreviewError {
     /// The API server cannot be asked.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -151,7 +155,7 @@ impl PreviewRun {
         engine.set_scopes(kind_scopes(Some(&kinds)));
         let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
         let (outlooks, notes) = (Vec::new(), Vec::new());
-        Self { cluster, namespace, outlooks, source: 0, engine, contents, kinds, notes }
+        Self { cluster, namespace, outlooks, source: SourceId::new(0), engine, contents, kinds, notes }
     }
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
@@ -170,7 +174,7 @@ impl PreviewRun {
         };
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
         let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
-        let reading = self.read(self.engine.sources().len(), &applyset, setup).await?;
+        let reading = self.read(SourceId::new(self.engine.sources().len()), &applyset, setup).await?;
         if namespaces.is_some() {
             source.watcher = self.engine.add_watcher(namespaces.clone());
         }
@@ -184,7 +188,7 @@ impl PreviewRun {
     /// All sources were read a moment ago: none of them may want more than it says.
     fn note_all_read(&mut self) {
         let dropped = self.engine.last_drop();
-        (0..self.outlooks.len()).for_each(|source| self.engine.record_check(source, dropped));
+        self.engine.source_ids().for_each(|source| self.engine.record_check(source, dropped));
     }
 
     async fn read(

@@ -154,7 +154,7 @@ mod tests {
     /// Returns the allowed objects of a file, and the diagnostics of the others.
     fn read(allow: AllowList, text: &str) -> (FileReading, Vec<String>) {
         let dialect = ReadSettings {
-            source: 0,
+            source: SourceId::new(0),
             applyset: "set".into(),
             namespace: "shop".into(),
             allow: Arc::new(allow),

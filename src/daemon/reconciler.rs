@@ -9,6 +9,7 @@ mod configs;
 mod daemon_sets;
 mod deleted_sources;
 mod dispatch;
+mod event_handlers;
 mod inventories;
 mod object_events;
 mod opt_out_events;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-pub use self::answers::{FetchResult, Inquiries};
+pub(crate) use self::answers::{FetchResult, Inquiries};
 use self::channels::LoopChannels;
 use self::claims::RolloutLedgerStore;
 use self::configs::ConfigFollowers;
@@ -50,12 +51,12 @@ use super::setup::{Setup, SourceFiles};
 use super::source_task::FeedRequest;
 use super::tasks::{FatalError, TaskSet};
 use super::watchers::AccountWatchers;
-use crate::cluster::{InformerChange, InformerEvent, Scaler, applyset_id};
-use crate::engine::{Engine, LiveObject, PruneDecision, Reason, SourceId};
+use crate::cluster::applyset_id;
+use crate::engine::{Engine, PruneDecision, Reason, SourceId};
 use crate::heartbeat::Heartbeat;
 use crate::object::{ContentHash, ErrorClass, GroupKind, ObjectId};
 use crate::queue::WorkQueue;
-use crate::report::{EventReason, Metrics, ObjectEvent, Outcome};
+use crate::report::{Metrics, ObjectEvent, Outcome};
 
 /// Events wait here while the loop is busy; a full channel slows the informers down, nothing is
 /// lost.
@@ -72,11 +73,6 @@ const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// While a prune waits for a person, the parent object is read again at this interval.
 const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The longest rest after a call of unknown fate, so that all is soon tried again when the API
-/// server is back. The number of writes in flight, which falls to one, keeps that from being a
-/// storm.
-const MAX_OUTAGE_BACKOFF: Duration = Duration::from_secs(15);
-
 /// The longest time that one turn of the loop may take, or a wait last longer than it should.
 const MAX_TURN_DURATION: Duration = Duration::from_mins(1);
 
@@ -90,7 +86,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The condition that ends the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopCondition {
+pub(crate) enum StopCondition {
     /// Runs until it is stopped.
     Stopped,
     /// Runs until nothing is left that passes by itself, or the time is over.
@@ -100,7 +96,7 @@ pub enum StopCondition {
 }
 
 /// The loop over one cluster.
-pub struct Reconciler {
+pub(crate) struct Reconciler {
     pub(super) engine: Engine,
     pub(super) queue: WorkQueue<ObjectId>,
     pub(super) open: BTreeMap<ObjectId, Reason>,
@@ -177,7 +173,11 @@ impl LoopTimers {
 
 impl Reconciler {
     /// Builds the loop from its parts. The listener gets each object's events as they happen.
-    pub fn new(setup: Setup, until: StopCondition, listener: mpsc::UnboundedSender<ObjectEvent>) -> Self {
+    pub(crate) fn new(
+        setup: Setup,
+        until: StopCondition,
+        listener: mpsc::UnboundedSender<ObjectEvent>,
+    ) -> Self {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
         engine.require_peer_consent();
@@ -253,7 +253,7 @@ impl Reconciler {
     /// Looks after what is left of sources that this process has served, and that nobody is to
     /// serve any more.
     #[must_use]
-    pub fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
+    pub(crate) fn with_retired_sources(mut self, sources: &BTreeSet<Arc<str>>) -> Self {
         for source in sources {
             self.engine.retire(applyset_id(&self.namespace, source).into());
         }
@@ -263,7 +263,7 @@ impl Reconciler {
 
     /// Goes on counting where another loop of this process has stopped.
     #[must_use]
-    pub fn with_metrics(self, metrics: Metrics) -> Self {
+    pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
         Self { queue: self.queue.with_metrics(metrics.queue_metrics().clone()), metrics, ..self }
     }
 
@@ -272,7 +272,7 @@ impl Reconciler {
     ///
     /// Fails when the kubeconfig names another cluster than the one it began on, and when a part of
     /// the program ended that must not.
-    pub async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
+    pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<PassResult, FatalError> {
         let cluster = self.executor.cluster.clone();
         let heartbeat = cluster.heartbeats().expect_part("the loop", MAX_TURN_DURATION);
         self.tasks.keep(
@@ -383,7 +383,8 @@ impl Reconciler {
     /// Returns whether a kind of an inventory is still being listed: what is no longer wanted is
     /// not known yet.
     fn is_listing(&self) -> bool {
-        (0..self.engine.sources().len())
+        self.engine
+            .source_ids()
             .any(|source| self.engine.listed_kinds(source).any(|kind| self.engine.is_syncing(source, kind)))
     }
 
@@ -461,8 +462,7 @@ impl Reconciler {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
         }
-        let confirm =
-            self.engine.sources().iter().enumerate().any(|(source, _)| self.is_waiting_for_person(source));
+        let confirm = self.engine.source_ids().any(|source| self.is_waiting_for_person(source));
         match (confirm, self.timers.confirmation) {
             (true, None) => self.timers.confirmation = Some(now + CONFIRMATION_INTERVAL),
             (false, _) => self.timers.confirmation = None,
@@ -505,105 +505,6 @@ impl Reconciler {
             self.reread_inventories();
         }
         looked
-    }
-
-    fn handle_event(&mut self, event: LoopEvent) {
-        match event {
-            LoopEvent::Read(source, reading, unknown) => self.record_reading(source, reading, unknown),
-            LoopEvent::Unreadable(source, why) => {
-                let name = self.engine.source(source).name.clone();
-                let message_id = EventReason::SourceIncomplete.message_id();
-                tracing::warn!(source = %name, message_id, "{why}");
-                let head = self.engine.source(source).head.clone();
-                self.engine.set_unreadable(source, why);
-                self.notice_read(source, head.as_ref());
-                self.read.insert(source);
-            }
-            LoopEvent::Accepted(source, revision) => self.stores[source].accepted = Some(revision),
-            LoopEvent::Place(source, place) => self.is_at(source, place),
-            LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
-            LoopEvent::Peers(answer) => self.record_peers(answer),
-            LoopEvent::Checked(source, reading) => self.engine.record_check(source, reading),
-            LoopEvent::Resolved(all) => {
-                for (id, release, content) in all {
-                    self.resolving.remove(&id);
-                    self.engine.record_past_content(&id, &release, content);
-                }
-            }
-            LoopEvent::LookedBack(token, past) => self.undo_target_read(&token, past),
-            LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
-            LoopEvent::Kinds(Err(error)) => {
-                tracing::warn!("discovery failed: {error}");
-                self.watched.note_discovery_failure(error);
-            }
-            LoopEvent::Absent(Ok(kinds)) => {
-                self.watched.set_absent(kinds, &mut self.engine);
-                self.schedule_tidying();
-            }
-            LoopEvent::Absent(Err(error)) => {
-                self.watched.note_no_answer();
-                tracing::debug!("it cannot be found out whether a kind is gone: {error}");
-            }
-            LoopEvent::Parent(source, inventory) => self.record_inventory(source, inventory),
-            LoopEvent::Orders(source, object) => self.record_orders(source, object),
-            LoopEvent::Budget(answer) => self.record_budget_answer(answer),
-            LoopEvent::ConfigKey(answer) => self.record_config_key(answer),
-            LoopEvent::Other(id, looked) => self.record_foreign_workload(&id, looked),
-            LoopEvent::Selector(id, selector) => self.record_selector(&id, selector.as_deref()),
-            LoopEvent::Freed(id) => self.engine.mark(&id),
-            LoopEvent::Evicted(pod, answer) => self.record_eviction(&pod, &answer),
-            LoopEvent::Rescaled(due, answer) => self.record_scale(&due, &answer),
-            LoopEvent::Warned(id, events) => self.engine.add_failure_events(&id, &events),
-            LoopEvent::Looked(all) => {
-                for (id, looked) in all {
-                    match looked {
-                        Ok(looked) => self.engine.record_lookup(&id, looked),
-                        Err(trouble) => self.put_off(&id, &trouble.0),
-                    }
-                    self.queue.finish(&id);
-                }
-            }
-            LoopEvent::Compared(all) => {
-                for (id, verified) in all {
-                    match verified {
-                        Ok(verified) => self.engine.record_coverage(&id, verified),
-                        Err(trouble) => self.put_off(&id, &trouble.0),
-                    }
-                    self.queue.finish(&id);
-                }
-            }
-            LoopEvent::Done(id, action, outcome, told) => self.record_result(&id, &action, outcome, told),
-        }
-    }
-
-    fn handle_informer_event(&mut self, event: InformerEvent<LiveObject>) {
-        if let (InformerChange::Apply(id, live), false) =
-            (&event.change, self.until == StopCondition::Stopped)
-            && let Some(why) = self.find_rival(id, live)
-        {
-            self.fatal = Some(FatalError::Contested(why));
-        }
-        if matches!(&event.change, InformerChange::Delete(..) | InformerChange::InitDone)
-            || matches!(&event.change, InformerChange::Apply(_, live) if live.finished)
-        {
-            self.schedule_tidying();
-        }
-        if let Some(bug) = self.watched.relay_event(event, &mut self.engine) {
-            self.fatal = Some(bug.into());
-        }
-    }
-
-    fn handle_scaler_event(&mut self, event: InformerEvent<Scaler>) {
-        if let Some(bug) = self.watched.relay_scaler_event(event, &mut self.engine) {
-            self.fatal = Some(bug.into());
-        }
-    }
-
-    /// A question about an object had no answer: it is asked again later.
-    fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
-        let wait = self.queue.next_backoff(id, super::random_fraction()).min(MAX_OUTAGE_BACKOFF);
-        self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
-        self.queue.add_at(id.clone(), Instant::now() + wait);
     }
 }
 

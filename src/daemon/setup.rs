@@ -14,7 +14,7 @@ use crate::source::{DiskSnapshot, Source};
 /// The source of a source's files.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each source")]
-pub enum SourceFiles {
+pub(crate) enum SourceFiles {
     /// From a repository or directory that is followed.
     Followed(Source),
     /// As they were on disk, once.
@@ -23,7 +23,7 @@ pub enum SourceFiles {
 
 /// One source.
 #[derive(Debug)]
-pub struct SourceSetup {
+pub(crate) struct SourceSetup {
     /// Its name.
     pub name: String,
     /// The location without credentials: another location under the same name prunes nothing
@@ -86,7 +86,7 @@ impl SourceSetup {
 
 /// A reconciler's parts.
 #[derive(Debug)]
-pub struct Setup {
+pub(crate) struct Setup {
     /// The cluster.
     pub cluster: Cluster,
     /// Namespace of the inventories.

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::reconciler::Inquiries;
-use crate::cluster::{Cluster, ClusterFault};
+use crate::cluster::{Cluster, ClusterFault, CustomSourceVersion};
 use crate::config::{
     API_VERSION, CustomSource, CustomSourcePolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
 };
@@ -39,7 +39,7 @@ const FINALIZER_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 /// The kind of source that a status is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DutySubject {
+pub(crate) enum DutySubject {
     /// Its own.
     Itself,
     /// Those of a source of the file that has the same name: nothing of them is deleted for it.
@@ -48,7 +48,7 @@ pub enum DutySubject {
 
 /// The status that this process reports for one of them.
 #[derive(Clone, Debug)]
-pub struct SourceDuty {
+pub(crate) struct SourceDuty {
     /// The incarnation that it is about: another one of the same name is begun with a loop of its
     /// own.
     pub uid: String,
@@ -73,11 +73,11 @@ impl SourceDuty {
 }
 
 /// The duties, by source.
-pub type SourceDuties = BTreeMap<Arc<str>, SourceDuty>;
+pub(crate) type SourceDuties = BTreeMap<Arc<str>, SourceDuty>;
 
 /// The sources in the cluster. Dropped, they are not looked at any more.
 #[derive(Debug)]
-pub struct CustomSourceWatch {
+pub(crate) struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
     duties: watch::Sender<SourceDuties>,
     /// The time of the last list that was answered.
@@ -88,7 +88,7 @@ pub struct CustomSourceWatch {
 
 impl CustomSourceWatch {
     /// Begins to follow those of a namespace.
-    pub fn follow(
+    pub(crate) fn follow(
         cluster: Cluster,
         namespace: &str,
         allowed: CustomSourcePolicy,
@@ -116,12 +116,12 @@ impl CustomSourceWatch {
     }
 
     /// Returns the sources known now.
-    pub fn known_sources(&self) -> Vec<CustomSource> {
+    pub(crate) fn known_sources(&self) -> Vec<CustomSource> {
         self.known.borrow().clone()
     }
 
     /// Lists them now; returns whether there was an answer in time. The result is known then.
-    pub async fn list_now(&self) -> bool {
+    pub(crate) async fn list_now(&self) -> bool {
         let now = Instant::now();
         self.nudge.notify_one();
         let mut looked = self.looked.clone();
@@ -130,17 +130,17 @@ impl CustomSourceWatch {
     }
 
     /// Waits until something else is known; false where nobody looks any more.
-    pub async fn changed(&self, known: &[CustomSource]) -> bool {
+    pub(crate) async fn changed(&self, known: &[CustomSource]) -> bool {
         self.known.clone().wait_for(|newer| !is_same(newer, known)).await.is_ok()
     }
 
     /// Says what is to be told by this process.
-    pub fn set_duties(&self, duties: SourceDuties) {
+    pub(crate) fn set_duties(&self, duties: SourceDuties) {
         self.duties.send_replace(duties);
     }
 
     /// One cannot be followed after all.
-    pub fn set_unusable(&self, source: &str, why: String) {
+    pub(crate) fn set_unusable(&self, source: &str, why: String) {
         self.duties.send_modify(|duties| {
             if let Some(duty) = duties.get_mut(source) {
                 duty.unusable = Some((FAILED_REASON, why));
@@ -244,8 +244,8 @@ impl CustomSourceFollower {
         for custom in customs {
             if let Some(duty) = duties.get(&*custom.name).filter(|duty| duty.uid == custom.uid) {
                 let tie = duty.finalizer_state(custom);
-                if self.set_finalizer(custom, duty, (tie, &known)).await {
-                    self.write_status(custom, duty, (tie, &known)).await;
+                if self.set_finalizer(custom, duty, tie, &known).await {
+                    self.write_status(custom, duty, tie, &known).await;
                 }
             }
         }
@@ -256,7 +256,8 @@ impl CustomSourceFollower {
         &mut self,
         custom: &CustomSource,
         duty: &SourceDuty,
-        (tie, known): (FinalizerState, &CustomSourceState),
+        tie: FinalizerState,
+        known: &CustomSourceState,
     ) -> bool {
         if tie == FinalizerState::HeldUntilEmpty && !is_empty(custom, known) {
             return true;
@@ -266,8 +267,8 @@ impl CustomSourceFollower {
         if self.refused.get(&custom.name).is_some_and(rests) {
             return true;
         }
-        let at = (&*custom.name, &*custom.uid, &*custom.version);
-        match duty.cluster.patch_finalizers(&self.path, at, &finalizers).await {
+        let read = CustomSourceVersion { name: &custom.name, uid: &custom.uid, version: &custom.version };
+        match duty.cluster.patch_finalizers(&self.path, read, &finalizers).await {
             Ok(()) => {
                 self.refused.remove(&custom.name);
                 let does = if tie == FinalizerState::Missing { "has" } else { "no longer has" };
@@ -295,7 +296,8 @@ impl CustomSourceFollower {
         &self,
         custom: &CustomSource,
         duty: &SourceDuty,
-        (tie, known): (FinalizerState, &CustomSourceState),
+        tie: FinalizerState,
+        known: &CustomSourceState,
     ) {
         let CustomSourceState { status, endings } = known;
         let followed = status.sources.iter().find(|source| source.name == custom.name);

@@ -115,7 +115,8 @@ impl SourceFeed {
         source: Source,
         dialect: ReadSettings,
         scopes: KindScopes,
-        (events, heartbeat): (mpsc::Sender<LoopEvent>, Heartbeat),
+        events: mpsc::Sender<LoopEvent>,
+        heartbeat: Heartbeat,
     ) -> Self {
         let place = source.identity().to_owned();
         let (told, trouble, extent, pins) = (None, None, ReadExtent::Changes, RevisionPins::default());
@@ -160,22 +161,22 @@ impl SourceFeed {
             } else {
                 self.heartbeat.record(next.saturating_duration_since(Instant::now()) + HEARTBEAT_SLACK);
                 tokio::select! {
-                    biased;
-                    order = queue.orders.recv() => {
-                        let Some(order) = order else { return };
-                        queue.take(order, (self.content_reader(), self.head_revision()));
-                        continue;
-                    },
-                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
-                        if let Some(event) = queue.finish_lookup(found) && self.events.send(event).await.is_err() {
-                            return;
-                        }
-                        continue;
-                    },
-                    () = hints.next_hint() => FeedTask::Look,
-                    () = sleep_until(next) => FeedTask::Poll,
-                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
-                }
+                                    biased;
+                                    order = queue.orders.recv() => {
+                                        let Some(order) = order else { return };
+                queue.take(order, self.content_reader(), self.head_revision());
+                                        continue;
+                                    },
+                                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
+                                        if let Some(event) = queue.finish_lookup(found) && self.events.send(event).await.is_err() {
+                                            return;
+                                        }
+                                        continue;
+                                    },
+                                    () = hints.next_hint() => FeedTask::Look,
+                                    () = sleep_until(next) => FeedTask::Poll,
+                                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
+                                }
             };
             let polled = matches!(deed, FeedTask::Poll);
             let Some(told) = self.run_task(deed, &mut queue).await else { return };
@@ -194,7 +195,7 @@ impl SourceFeed {
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
     /// it, as what is in force must be defended. Returns none when nobody listens any more.
     async fn run_task(&mut self, deed: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
-        let beside = (self.content_reader(), self.head_revision());
+        let (beside, head) = (self.content_reader(), self.head_revision());
         let events = self.events.clone();
         let mut work = std::pin::pin!(self.carry_out(deed));
         loop {
@@ -206,7 +207,7 @@ impl SourceFeed {
                         events.send(event).await.ok()?;
                     }
                 }
-                order = queue.orders.recv() => queue.take(order?, beside.clone()),
+                order = queue.orders.recv() => queue.take(order?, beside.clone(), head.clone()),
             }
         }
     }
@@ -354,7 +355,7 @@ impl SourceFeed {
         let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
         let (from, extent) = (self.told.clone(), self.extent);
         let step =
-            run_blocking(move || read_newest(&reader, &dialect, scopes, (from, extent), &revision)).await?;
+            run_blocking(move || read_newest(&reader, &dialect, scopes, from, extent, &revision)).await?;
         self.told = Some(step.snapshot);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;
@@ -389,7 +390,7 @@ struct TaskQueue {
 
 impl TaskQueue {
     /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
-    fn take(&mut self, order: FeedRequest, (beside, head): (ContentReader, Option<Revision>)) {
+    fn take(&mut self, order: FeedRequest, beside: ContentReader, head: Option<Revision>) {
         let deed = match order {
             FeedRequest::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
@@ -457,7 +458,7 @@ impl ContentReader {
     async fn look_back(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
         let Self { reader, dialect, scopes } = self;
         let token = undo.token.clone();
-        let look_back = move || past_contents::look_back(&reader, &dialect, scopes, (&undo, head.as_ref()));
+        let look_back = move || past_contents::look_back(&reader, &dialect, scopes, &undo, head.as_ref());
         LoopEvent::LookedBack(token, run_blocking(look_back).await)
     }
 }
@@ -479,7 +480,8 @@ struct RevisionDiff {
 /// Compares at the cost of what changed, wherever that can be told from the changes alone.
 fn compare_revisions(
     reader: &RevisionReader,
-    (from, extent): (Option<Snapshot>, ReadExtent),
+    from: Option<Snapshot>,
+    extent: ReadExtent,
     to: &Revision,
 ) -> Result<RevisionDiff, SourceError> {
     if let Some(mut snapshot) = from {
@@ -533,10 +535,11 @@ fn read_newest(
     reader: &RevisionReader,
     dialect: &ReadSettings,
     mut scopes: KindScopes,
-    from: (Option<Snapshot>, ReadExtent),
+    from: Option<Snapshot>,
+    extent: ReadExtent,
     to: &Revision,
 ) -> Result<ReadStep, SourceError> {
-    let RevisionDiff { snapshot, changed, gone } = compare_revisions(reader, from, to)?;
+    let RevisionDiff { snapshot, changed, gone } = compare_revisions(reader, from, extent, to)?;
     let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
         gone.into_iter().map(|path| (path, None)).collect();
     let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;

@@ -8,7 +8,7 @@ use crate::object::ErrorClass;
 
 /// The reason for which the loop cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub enum FatalError {
+pub(crate) enum FatalError {
     /// The kubeconfig names another cluster now.
     #[error(transparent)]
     Astray(cluster::ClusterError),
@@ -25,7 +25,7 @@ pub enum FatalError {
 
 impl FatalError {
     /// Returns the class of the error.
-    pub fn class(&self) -> ErrorClass {
+    pub(crate) fn class(&self) -> ErrorClass {
         match self {
             Self::Astray(error) | Self::Cluster(error) => error.class(),
             Self::Contested(_) => ErrorClass::Conflict,

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A Lease that nobody has renewed for so long is free.
-pub const LEASE_DURATION: Duration = Duration::from_secs(10);
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(10);
 
 /// The interval at which a held Lease is renewed.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The time after the last renewal was sent within which writes for a source are sent. The rest of
 /// the Lease's duration is for writes that the server still has in its hands.
-pub const WRITE_TERM: Duration = Duration::from_secs(6);
+pub(crate) const WRITE_TERM: Duration = Duration::from_secs(6);
 
 /// The interval at which the Leases are listed.
-pub const LEASE_LIST_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const LEASE_LIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A replica that has been there for less is given nothing by the others yet: it may be one that
 /// ends again at once.
@@ -31,7 +31,7 @@ const STALE_LEASE_AGE: Duration = Duration::from_mins(2);
 
 /// The state of a Lease. Any change of it is a sign of life of its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseMark {
+pub(crate) struct LeaseMark {
     /// The holder; none where it was released.
     pub holder: Option<Arc<str>>,
     /// The time of the last renewal by the holder's clock: compared, never understood.
@@ -62,7 +62,7 @@ impl ObservedLease {
 
 /// One replica's view of all Leases.
 #[derive(Clone, Debug)]
-pub struct LeaseShares {
+pub(crate) struct LeaseShares {
     own: Arc<str>,
     /// The Leases of sources.
     sources: BTreeMap<Arc<str>, ObservedLease>,
@@ -83,7 +83,7 @@ pub struct LeaseShares {
 
 /// The next moves of one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeaseMoves {
+pub(crate) struct LeaseMoves {
     /// Sources that another replica holds now, or may have held since this one wrote for them last.
     pub lost: Vec<Arc<str>>,
     /// Sources whose term has ended without a renewal: nothing may be written for them, and nobody
@@ -101,7 +101,7 @@ pub struct LeaseMoves {
 
 impl LeaseShares {
     /// Returns the first view of a replica of this name.
-    pub fn new(own: &str) -> Self {
+    pub(crate) fn new(own: &str) -> Self {
         Self {
             own: own.into(),
             sources: BTreeMap::new(),
@@ -115,12 +115,12 @@ impl LeaseShares {
     }
 
     /// Returns the sources that it holds.
-    pub fn held_sources(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn held_sources(&self) -> impl Iterator<Item = &Arc<str>> {
         self.held.keys()
     }
 
     /// Returns whether it holds a source.
-    pub fn has_lease(&self, source: &str) -> bool {
+    pub(crate) fn has_lease(&self, source: &str) -> bool {
         self.held.contains_key(source)
     }
 
@@ -128,7 +128,7 @@ impl LeaseShares {
     ///
     /// A Lease that is gone without having been released counts until it would have run out:
     /// somebody may have removed it by hand, under its holder.
-    pub fn update(
+    pub(crate) fn update(
         &mut self,
         sources: BTreeMap<Arc<str>, LeaseMark>,
         replicas: BTreeMap<Arc<str>, LeaseMark>,
@@ -158,7 +158,7 @@ impl LeaseShares {
     }
 
     /// A Lease was taken or renewed, by a request that was sent at this moment.
-    pub fn note_renewal(&mut self, source: &Arc<str>, sent: Instant) {
+    pub(crate) fn note_renewal(&mut self, source: &Arc<str>, sent: Instant) {
         self.free.remove(source);
         if let Some(known) = self.held.get_mut(source) {
             *known = sent.max(*known);
@@ -172,24 +172,24 @@ impl LeaseShares {
     }
 
     /// A Lease is no longer held, or its end was asked for.
-    pub fn note_loss(&mut self, source: &str) {
+    pub(crate) fn note_loss(&mut self, source: &str) {
         self.held.remove(source);
     }
 
     /// A Lease is let go for others to take. It stays held until nothing is written for it any
     /// more.
-    pub fn note_offer(&mut self, source: &Arc<str>) {
+    pub(crate) fn note_offer(&mut self, source: &Arc<str>) {
         self.offered.insert(source.clone());
     }
 
     /// Returns the Leases that are due for renewal.
-    pub fn due_renewals(&self, now: Instant) -> Vec<Arc<str>> {
+    pub(crate) fn due_renewals(&self, now: Instant) -> Vec<Arc<str>> {
         let due = self.held.iter().filter(|(_, sent)| now.duration_since(**sent) >= RENEWAL_INTERVAL);
         due.map(|(source, _)| source.clone()).collect()
     }
 
     /// Returns the time until which nothing can change but by the writes of others.
-    pub fn next_wake(&self, now: Instant) -> Instant {
+    pub(crate) fn next_wake(&self, now: Instant) -> Instant {
         let ends = self.sources.values().chain(self.replicas.values()).map(ObservedLease::expires_at);
         let terms = self.held.values().map(|sent| *sent + WRITE_TERM);
         ends.chain(terms).filter(|end| *end > now).fold(now + LEASE_LIST_INTERVAL, Instant::min)
@@ -197,7 +197,7 @@ impl LeaseShares {
 
     /// Returns the moves of a replica that is to serve these sources. Notes the sources that are
     /// nobody's.
-    pub fn next_moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> LeaseMoves {
+    pub(crate) fn next_moves(&mut self, wanted: &BTreeSet<Arc<str>>, now: Instant) -> LeaseMoves {
         let broken = std::mem::take(&mut self.broken);
         let gone = |source: &Arc<str>| broken.contains(source) || self.is_of_another(source, now);
         let lost: Vec<Arc<str>> = self.held.keys().filter(|source| gone(source)).cloned().collect();
@@ -234,7 +234,7 @@ impl LeaseShares {
 
     /// Returns which of its sources a replica lets go of; never one that is in the middle of a
     /// rollout.
-    pub fn surplus_leases(&self, surplus: usize, busy: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
+    pub(crate) fn surplus_leases(&self, surplus: usize, busy: &BTreeSet<Arc<str>>) -> Vec<Arc<str>> {
         let settled = |source: &Arc<str>| !self.unwanted.contains(source) && !self.offered.contains(source);
         let idle = |source: &&Arc<str>| !busy.contains(*source) && settled(source);
         self.held.keys().rev().filter(idle).take(surplus).cloned().collect()
@@ -247,7 +247,7 @@ impl LeaseShares {
     }
 
     /// Returns whether another replica holds a source.
-    pub fn is_of_another(&self, source: &str, now: Instant) -> bool {
+    pub(crate) fn is_of_another(&self, source: &str, now: Instant) -> bool {
         let seen = self.sources.get(source).filter(|seen| seen.is_alive(now));
         seen.is_some_and(|seen| seen.mark.holder.as_ref() != Some(&self.own))
     }

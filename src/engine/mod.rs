@@ -5,8 +5,10 @@
 //! accepted content that must be shown *now*, the live view, the server's refusal. *Releasing* is
 //! accepted := wanted; everything else follows from when that is allowed.
 //!
-//! Owns all transitions ([`Engine`]), the decision about one object ([`decide()`]), the rollout
-//! budget ([`release`]), the prune guard ([`judge`]) and the effective content
+//! Owns all transitions ([`Engine`]), the decision about one object
+//! ([`decide`](decide::decide::decide)), the rollout budget
+//! ([`release`](rollout::budget::release)), the prune guard
+//! ([`judge`](deletion::prune_guard::judge)) and the effective content
 //! ([`effective_content()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
@@ -23,108 +25,126 @@ mod rollout;
 mod state;
 
 pub use crate::object::PART_OF;
-pub use decide::action::{
-    Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
+pub use decide::action::Precondition;
+#[cfg(test)]
+pub(crate) use decide::action::RestartRisk;
+pub(crate) use decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
+pub(crate) use decide::competing_sources::PriorSource;
+pub(crate) use decide::cycles::find_self_waits;
+pub(crate) use decide::decide::WRITE_ECHO_TIMEOUT;
+pub(crate) use decide::input::ReplicaOwner;
+pub(crate) use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
+pub(crate) use decide::reason::Reason;
+#[cfg(test)]
+pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
+pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
+pub(crate) use deletion::peer_sources::{
+    ContentClaims, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
 };
-pub use decide::competing_sources::PriorSource;
-pub use decide::cycles::find_self_waits;
-pub use decide::decide::{WRITE_ECHO_TIMEOUT, decide};
-pub use decide::input::{DecisionInput, Observation, ReplicaOwner};
-pub use decide::outcome::{ActionResult, WriteFailure, WriteResult, with_replace_hint};
-pub use decide::reason::Reason;
-pub use decide::repair::{FIGHT_PAUSE, FIGHT_WINDOW, REPAIRS_PER_FIGHT};
-pub use deletion::handover::{InventoryHolder, WithheldDeletion};
-pub use deletion::peer_sources::{
-    ContentClaims, MAX_CLAIMED_OBJECTS, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress,
-    SourceStatement, mark,
+#[cfg(test)]
+pub(crate) use deletion::peer_sources::{MAX_CLAIMED_OBJECTS, mark};
+pub(crate) use deletion::prune_guard::{KeepPolicy, PruneDecision, data_loss_reason};
+#[cfg(test)]
+pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
+pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
+pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScoped, KindPattern};
+pub(crate) use facts::annotation_words::check_annotations;
+pub(crate) use facts::authors::Authorship;
+pub(crate) use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
+pub(crate) use facts::desired::{
+    BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesired, has_replica_count,
+    is_workload, recreate_policy,
 };
-pub use deletion::prune_guard::{
-    KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, data_loss_reason, judge,
-};
-pub use deletion::unlisted_kinds::GROUP_DOWN;
-pub use facts::allow_list::{AllowList, AllowViolation, ClusterScoped, KindPattern, ParseKindPatternError};
-pub use facts::annotation_words::check_annotations;
-pub use facts::authors::{AuthoredRevision, Authorship};
-pub use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
-pub use facts::desired::{
-    BodyLocation, ConfigRole, DesiredObject, ObjectLifetime, ObjectTraits, RecreatePolicy, SharedDesired,
-    has_replica_count, is_workload, recreate_policy,
-};
-pub use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
-pub use facts::entry::{
-    AcceptedContent, ApiRefusal, FieldCoverage, LiveLookup, ObjectEntry, RefusalRule, RepairImpact, SourceId,
+#[cfg(test)]
+pub(crate) use facts::desired::{ConfigRole, ObjectTraits};
+pub(crate) use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
+pub(crate) use facts::entry::{
+    AcceptedContent, FieldCoverage, LiveLookup, ObjectEntry, RefusalRule, RepairImpact, SourceId,
     VerifiedCoverage, WaitTopic,
 };
-pub use facts::hash_seal::{HashSeals, SealStatus};
-pub use facts::ignore_fields::{
-    IgnoredFields, ReconcilePolicy, ResolvedIgnores, VersionBinding, remove_ignored, resolve_ignores,
-    tool_requests,
+pub(crate) use facts::hash_seal::{HashSeals, SealStatus};
+#[cfg(test)]
+pub(crate) use facts::ignore_fields::tool_requests;
+pub use facts::ignore_fields::{IgnoredFields, remove_ignored};
+pub(crate) use facts::ignore_fields::{ReconcilePolicy, VersionBinding, resolve_ignores};
+pub(crate) use facts::label_selector::LabelSelector;
+pub(crate) use facts::live_object::{FieldManager, LiveObject, Release, RolloutNumbers};
+pub use facts::live_object::{ObjectOwner, ResourceVersion, RolloutPhase, Uid};
+pub(crate) use facts::nodes::{NodeChange, NodeFacts};
+pub(crate) use facts::object_counts::ObjectCounts;
+pub(crate) use facts::record_size::MAX_RECORD_BYTES;
+pub(crate) use facts::release_seal::{ReleaseClaim, ReleaseKey, ReleaseSeal};
+pub(crate) use facts::source_policy::{AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
+pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
+pub(crate) use facts::tool_vocabulary::{MetadataMap, TOOL_WORDS as PEER_WORDS, ToolRequests, WordEffect};
+pub(crate) use facts::update_strategy::UpdateStrategy;
+pub(crate) use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
+#[cfg(test)]
+pub(crate) use lease_shares::LeaseMoves;
+pub(crate) use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseShares, WRITE_TERM};
+pub(crate) use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
+pub(crate) use orders::order::{
+    IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderVerb, confirmation_text, order_text, parse_orders,
 };
-pub use facts::label_selector::LabelSelector;
-pub use facts::live_object::{
-    FieldManager, LiveObject, ObjectOwner, Release, ResourceVersion, RolloutNumbers, RolloutPhase, Uid,
+pub(crate) use orders::pauses::{MAX_STATES, pause_reason};
+pub(crate) use orders::undo::{PastRevision, UndoRequest};
+pub(crate) use plan::{Plan, PlannedAction, PlannedObject, PlannedUnit, units};
+pub use restart::config_hash::ConfigData;
+#[cfg(test)]
+pub(crate) use restart::config_hash::config_hash;
+pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_config_hash};
+pub(crate) use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
+pub(crate) use restart::config_stamp::ConfigStamp;
+pub(crate) use rollout::budget::{
+    Budget, BudgetShortage, Narrowing, OnFailure, PodAmount, TokenState, WorkloadLoad,
 };
-pub use facts::nodes::{NodeChange, NodeFacts};
-pub use facts::object_counts::ObjectCounts;
-pub use facts::record_size::MAX_RECORD_BYTES;
-pub use facts::release_seal::{ReleaseClaim, ReleaseKey, ReleaseSeal};
-pub use facts::source_policy::{
-    AdoptPolicy, BlastRadius, OptOutPolicy, ParseBlastRadiusError, PrunePolicy, SourceLifecycle,
+#[cfg(test)]
+pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, release};
+#[cfg(test)]
+pub(crate) use rollout::budget_tally::BudgetTally;
+pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};
+pub(crate) use rollout::dry_run_impact::DryRunImpact;
+#[cfg(test)]
+pub(crate) use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
+#[cfg(test)]
+pub(crate) use rollout::ledger::{ConfigRestart, RolloutClaim};
+pub(crate) use rollout::ledger::{
+    LastGood, ParseLedgerError, RolloutLedger, Unit, UnitMember, object_word, parse_object_word,
 };
-pub use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
-pub use facts::tool_vocabulary::{MetadataMap, TOOL_WORDS as PEER_WORDS, ToolRequests, WordEffect};
-pub use facts::update_strategy::UpdateStrategy;
-pub use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
-pub use lease_shares::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseMoves, LeaseShares, WRITE_TERM};
-pub use orders::intents::{Acknowledgement, HoldIntent, ObjectIntents, PauseIntent};
-pub use orders::order::{
-    IS_SERVED, MAX_CONFIRMED_PER_ORDER, Order, OrderList, OrderVerb, confirmation_text, order_text,
-    parse_orders,
-};
-pub use orders::pauses::{MAX_STATES, pause_reason};
-pub use orders::undo::{PastRevision, UndoRequest};
-pub use plan::{Plan, PlannedAction, PlannedObject, PlannedUnit, units};
-pub use restart::config_hash::{ConfigData, HashKey, config_hash, has_restart_on_change, with_config_hash};
-pub use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
-pub use restart::config_stamp::{ConfigStamp, ParseConfigStampError, PinnedConfig};
-pub use rollout::budget::{
-    Budget, BudgetBound, BudgetScope, BudgetShortage, Narrowing, OnFailure, ParsePodAmountError, PodAmount,
-    ReleasePriority, ReleaseRequest, TokenState, WorkloadLoad, release,
-};
-pub use rollout::budget_tally::BudgetTally;
-pub use rollout::budget_usage::BudgetUsage;
-pub use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict, TOKEN_RETURN_DELAY};
-pub use rollout::dry_run_impact::DryRunImpact;
-pub use rollout::foreign_claims::ABANDONED_CLAIM_AGE;
-pub use rollout::ledger::{
-    ConfigRestart, LastGood, ParseLedgerError, RolloutClaim, RolloutLedger, Unit, UnitMember,
-    UnreadableClaim, object_word, parse_object_word,
-};
-pub use rollout::ledger_recovery::NEW_LEDGER_DELAY;
-pub use rollout::overlay::{HELD_MIN_READY_SECONDS, Overlay, ParseOverlayError, apply_overlay};
+pub(crate) use rollout::ledger_recovery::NEW_LEDGER_DELAY;
+pub(crate) use rollout::overlay::HELD_MIN_READY_SECONDS;
+pub use rollout::overlay::{Overlay, apply_overlay};
 pub use rollout::pod_eviction::{
-    NodeCounts, NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
+    NodePod, NodeState, NodeStep, OrdinalPod, PodAvailability, StatefulSetState, TemplateVersion,
     count_nodes, find_stuck_pod, select_evictions,
 };
-pub use rollout::pods::{
-    ContainerTrouble, FailedPod, MAX_CONTAINER_RESTARTS, PodCreationFailure, PodFacts, Readiness,
-    ReplicaSetFacts, RolloutFailure, TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, UnschedulablePod,
-    WorkloadPods, find_failure, grace_period, next_failure_check,
+pub(crate) use rollout::pods::{
+    ContainerTrouble, FailedPod, PodCreationFailure, Readiness, ReplicaSetFacts, UnschedulablePod,
+    grace_period,
 };
-pub use rollout::queue::{MAX_PUBLISHED_OBJECTS, PUBLICATION_INTERVAL, QueuePublication, QueuedObject};
-pub use rollout::rollback::rejection::{
+#[cfg(test)]
+pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
+pub use rollout::pods::{
+    PodFacts, RolloutFailure, UNSCHEDULABLE_GRACE, WorkloadPods, find_failure, next_failure_check,
+};
+#[cfg(test)]
+pub(crate) use rollout::queue::PUBLICATION_INTERVAL;
+pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuePublication, QueuedObject};
+pub(crate) use rollout::rollback::rejection::{
     Rejection, RejectionAction, RollbackContent, RollbackTarget, parse_rejections, rejections_seal_status,
     rejections_text, unreadable_rejections,
 };
-pub use rollout::rollout_events::{RolloutEvent, RolloutProgress};
-pub use rollout::scale_balance::{ScaleBalance, ScalePurpose, ScaleRequest, ScaleResult, StepShare, balance};
-pub use rollout::start_rate::RolloutStart;
-pub use rollout::steps::{
-    OverlayState, PromotionMode, PromotionRequest, StepDecision, StepProgress, StepRequirement, StepSize,
-    StepWait, Steps, SurplusPods, check_steps, next,
-};
-pub use rollout::stuck_stateful_set::StuckPod;
-pub use state::{Engine, KindAvailability, KindState};
+pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutProgress};
+#[cfg(test)]
+pub(crate) use rollout::scale_balance::{ScaleBalance, StepShare, balance};
+pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult};
+#[cfg(test)]
+pub(crate) use rollout::start_rate::RolloutStart;
+#[cfg(test)]
+pub(crate) use rollout::steps::check_steps;
+pub use rollout::steps::{OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next};
+pub(crate) use rollout::steps::{PromotionMode, StepRequirement, StepSize};
+pub(crate) use state::{Engine, KindAvailability, KindState};
 
 #[cfg(test)]
 mod tests;

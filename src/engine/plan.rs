@@ -11,7 +11,7 @@ use crate::object::{Diagnostic, Gvk, ManifestOrigin, ObjectId};
 
 /// The planned action on one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PlannedAction {
+pub(crate) enum PlannedAction {
     /// It does not exist and is created.
     Create,
     /// It exists and is changed.
@@ -29,19 +29,8 @@ pub enum PlannedAction {
 }
 
 impl PlannedAction {
-    /// All, in the order of summaries.
-    pub const ALL: [Self; 7] = [
-        Self::Create,
-        Self::Configure,
-        Self::Unchanged,
-        Self::Delete,
-        Self::Recreate,
-        Self::Wait,
-        Self::Refuse,
-    ];
-
     /// Returns the word of the JSON form.
-    pub const fn label(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Configure => "configure",
@@ -56,7 +45,7 @@ impl PlannedAction {
 
 /// One object of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlannedObject {
+pub(crate) struct PlannedObject {
     /// The object.
     pub id: ObjectId,
     /// Its kind with the version used.
@@ -83,7 +72,7 @@ pub struct PlannedObject {
 
 impl PlannedObject {
     /// Pods that are replaced, one after the other or all at once.
-    pub fn restarted_pods(&self) -> u32 {
+    pub(crate) fn restarted_pods(&self) -> u32 {
         match self.impact.kind {
             ImpactKind::Restart | ImpactKind::Recreate => self.impact.pods,
             ImpactKind::None | ImpactKind::InPlace | ImpactKind::Scale => 0,
@@ -93,7 +82,7 @@ impl PlannedObject {
 
 /// Objects that are released together, and that restart pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedUnit {
+pub(crate) struct PlannedUnit {
     /// The wave in which its first workload is restarted.
     pub wave: i32,
     /// Its objects, in order of release.
@@ -101,7 +90,7 @@ pub struct PlannedUnit {
 }
 
 /// Returns the connected parts that restart pods, in the order in which the budget releases them.
-pub fn units(objects: &[PlannedObject], parts: &[Vec<ObjectId>]) -> Vec<PlannedUnit> {
+pub(crate) fn units(objects: &[PlannedObject], parts: &[Vec<ObjectId>]) -> Vec<PlannedUnit> {
     let numbers: BTreeMap<&ObjectId, usize> =
         parts.iter().enumerate().flat_map(|(number, part)| part.iter().map(move |id| (id, number))).collect();
     let mut found: BTreeMap<usize, Vec<&PlannedObject>> = BTreeMap::new();
@@ -123,7 +112,7 @@ pub fn units(objects: &[PlannedObject], parts: &[Vec<ObjectId>]) -> Vec<PlannedU
 
 /// The plan or the result of one pass.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Name of the source.
     pub source: String,
     /// The revision that was read; empty where there is none.

@@ -19,7 +19,7 @@ use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
 
 /// The state of a kind.
 #[derive(Clone, Debug, PartialEq)]
-pub enum KindState {
+pub(crate) enum KindState {
     /// Its informer has not listed all yet.
     Syncing,
     /// Its informer shows all there is.
@@ -43,7 +43,7 @@ pub(super) enum Prerequisites {
 /// All facts, and every transition.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub struct Engine {
+pub(crate) struct Engine {
     pub(super) sources: Vec<SourceState>,
     pub(super) applysets: Vec<Arc<str>>,
     pub(super) heads: Vec<Revision>,
@@ -88,7 +88,7 @@ pub struct Engine {
 
 /// Indicates whether the server has a kind.
 #[derive(Clone, Debug, PartialEq)]
-pub enum KindAvailability {
+pub(crate) enum KindAvailability {
     /// It has.
     Yes,
     /// It has not; these versions it has.
@@ -99,77 +99,90 @@ pub enum KindAvailability {
 
 impl Engine {
     /// Returns an engine without sources.
-    pub fn new(budget: Budget) -> Self {
+    pub(crate) fn new(budget: Budget) -> Self {
         Self { rollouts: Rollouts::new(budget), ..Self::default() }
     }
 
     /// Makes it decide as if all that must come first had been done: for a plan, not for a write.
     #[must_use]
-    pub fn assume_prerequisites(mut self) -> Self {
+    pub(crate) fn assume_prerequisites(mut self) -> Self {
         self.foresight = Prerequisites::AllDone;
         self
     }
 
     /// Adds a source and returns its number.
-    pub fn add_source(&mut self, source: SourceState) -> SourceId {
+    pub(crate) fn add_source(&mut self, source: SourceState) -> SourceId {
         self.applysets.push(source.applyset.clone());
         self.heads.push(Revision::new(""));
+        let id = SourceId::new(self.sources.len());
         self.sources.push(source);
-        self.sources.len() - 1
+        id
     }
 
     /// Returns a source by its number.
-    pub fn source(&self, id: SourceId) -> &SourceState {
+    pub(crate) fn source(&self, id: SourceId) -> &SourceState {
         &self.sources[id]
     }
 
+    /// Returns the ids of all sources, in the order of [`sources`](Self::sources).
+    pub(crate) fn source_ids(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = SourceId> + ExactSizeIterator + Clone + use<> {
+        SourceId::first(self.sources.len())
+    }
+
+    /// Returns the source whose objects have an `ApplySet` id.
+    pub(super) fn source_of_applyset(&self, applyset: &str) -> Option<SourceId> {
+        self.source_ids().find(|source| *self.applysets[*source] == *applyset)
+    }
+
     /// Returns all sources, by number.
-    pub fn sources(&self) -> &[SourceState] {
+    pub(crate) fn sources(&self) -> &[SourceState] {
         &self.sources
     }
 
     /// Returns the facts about one object.
-    pub fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
+    pub(crate) fn entry(&self, id: &ObjectId) -> Option<&ObjectEntry> {
         lookup_counts::count(1);
         self.entries.get(id).map(|entry| &**entry)
     }
 
     /// Returns all entries, in no particular order.
-    pub fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&ObjectId, &ObjectEntry)> {
         lookup_counts::count(self.entries.len());
         self.entries.iter().map(|(id, entry)| (id, &**entry))
     }
 
     /// Returns the informers' view of one object.
-    pub fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub(crate) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
         self.live.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
-    pub fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
+    pub(crate) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
         lookup_counts::count(self.live.len());
         self.live.iter().map(|(id, live)| (id, &**live))
     }
 
     /// Takes the keys of all objects about which something changed.
-    pub fn take_dirty(&mut self) -> Vec<ObjectId> {
+    pub(crate) fn take_dirty(&mut self) -> Vec<ObjectId> {
         std::mem::take(&mut self.dirty)
     }
 
     /// Marks an object as changed.
-    pub fn mark(&mut self, id: &ObjectId) {
+    pub(crate) fn mark(&mut self, id: &ObjectId) {
         self.dirty.push(id.clone());
     }
 
     /// Marks everything, as the periodic resync does, and returns how many objects that is.
-    pub fn mark_all(&mut self) -> usize {
+    pub(crate) fn mark_all(&mut self) -> usize {
         self.dirty.extend(self.entries.keys().cloned());
         self.entries.len()
     }
 
     /// Wakes whom a topic held up.
-    pub fn wake_topic(&mut self, topic: &WaitTopic) {
+    pub(crate) fn wake_topic(&mut self, topic: &WaitTopic) {
         for id in self.waiting.remove(topic).unwrap_or_default() {
             self.waits.remove(&id);
             self.dirty.push(id);
@@ -181,7 +194,7 @@ impl Engine {
     }
 
     /// Takes over a reading of a source.
-    pub fn read(&mut self, source: SourceId, reading: SourceReading) {
+    pub(crate) fn read(&mut self, source: SourceId, reading: SourceReading) {
         let state = &mut self.sources[source];
         let (first, mut touched) = (state.head.is_none(), BTreeSet::new());
         for (file, facts) in reading.files {
@@ -227,18 +240,18 @@ impl Engine {
 
     /// Number of the last reading that left an object unwanted: another source may have it in a
     /// revision that has not been read yet.
-    pub fn last_drop(&self) -> u64 {
+    pub(crate) fn last_drop(&self) -> u64 {
         self.readings
     }
 
     /// A source was looked at after a reading of this number, and what that found was read.
-    pub fn record_check(&mut self, source: SourceId, reading: u64) {
+    pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked = reading;
         self.judge_again();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
-    pub fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
+    pub(crate) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
         self.sources[source].incomplete = Some(why);
         self.sources[source].to_judge = true;
     }
@@ -305,10 +318,10 @@ impl Engine {
 
     /// Judges again what no source wants, where anything changed, and marks whose judgement
     /// changed. To be called after each batch of facts.
-    pub fn reevaluate_prunes(&mut self) {
+    pub(crate) fn reevaluate_prunes(&mut self) {
         self.begin_returns();
         self.settle_budget();
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             if std::mem::take(&mut self.sources[source].to_judge) {
                 let judged = self.judge(source);
                 let before = std::mem::replace(&mut self.sources[source].judged, judged);
@@ -347,7 +360,7 @@ impl Engine {
     }
 
     /// Takes over what the parent object says.
-    pub fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
+    pub(crate) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
         // A Job that has ended has ended, whatever becomes of the parent.
         if let Some(known) = &self.sources[source].inventory {
             for (id, hash) in known.finished.iter().filter(|(id, hash)| self.has_content(id, **hash)) {
@@ -371,7 +384,7 @@ impl Engine {
     }
 
     /// Takes over whether the server has a kind.
-    pub fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
+    pub(crate) fn set_kind_availability(&mut self, gvk: Gvk, served: KindAvailability) {
         if self.served.get(&gvk) != Some(&served) {
             self.served.insert(gvk, served);
             self.wake_topic(&WaitTopic::Kinds);
@@ -379,7 +392,7 @@ impl Engine {
     }
 
     /// Takes over which objects autoscalers target.
-    pub fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
+    pub(crate) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
         match self.autoscaled.replace(targets.clone()) {
             Some(before) => self.dirty.extend(before.symmetric_difference(&targets).cloned()),
             // Until now those whose count is not ours were taken for targets.
@@ -388,7 +401,7 @@ impl Engine {
     }
 
     /// Forgets an object of which nothing is known any more.
-    pub fn forget(&mut self, id: &ObjectId) {
+    pub(crate) fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.wants.is_empty()) {
             self.entries.remove(id);
             self.forget_gate(id);

@@ -9,7 +9,7 @@ const MIN_SECRET_CHARS: usize = 16;
 ///
 /// It is for complaints, whose place is told beside them: a name too many that cannot be read harms
 /// little.
-pub fn blur(text: &str) -> String {
+pub(crate) fn blur(text: &str) -> String {
     let text = strip_credentials(text);
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.as_str();
@@ -34,7 +34,7 @@ fn is_likely_secret(word: &str) -> bool {
 }
 
 /// Returns the text with what stands between `://` and `@` replaced, and the query of a URL.
-pub fn strip_credentials(text: &str) -> String {
+pub(crate) fn strip_credentials(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {

@@ -51,17 +51,8 @@ pub fn field_coverage(content: &Value, entry: Option<&str>) -> Coverage {
     }
 }
 
-/// Returns the topmost paths that our entry owns and the content does not have (any more). The next
-/// apply gives them up, which deletes those that nobody else owns.
-pub fn surplus_paths(content: &Value, entry: &str) -> Vec<FieldPath> {
-    let Some(entry) = ManagedEntry::parse(entry) else { return Vec::new() };
-    let mut walk = SurplusWalk { path: FieldPath::default(), depth: 0, found: Vec::new() };
-    walk.node(content, entry.root());
-    walk.found
-}
-
 /// Returns whether an entry owns the field behind a chain of map keys, or something below it.
-pub fn owns(entry: &str, path: &[&str]) -> bool {
+pub(crate) fn owns(entry: &str, path: &[&str]) -> bool {
     ManagedEntry::parse(entry).is_some_and(|entry| holds(entry.root(), FieldPath::of_keys(path).elements()))
 }
 
@@ -191,43 +182,6 @@ fn is_hollow(value: &Value, depth: usize) -> bool {
             depth < MAX_VALUE_DEPTH && map.values().all(|value| is_hollow(value, depth + 1))
         }
         _ => false,
-    }
-}
-
-struct SurplusWalk {
-    path: FieldPath,
-    depth: usize,
-    found: Vec<FieldPath>,
-}
-
-impl SurplusWalk {
-    fn node(&mut self, content: &Value, node: EntryNode<'_>) {
-        if self.depth >= MAX_VALUE_DEPTH {
-            return;
-        }
-        self.depth += 1;
-        let items =
-            content.as_array().map(|items| NodePairs::of(items, node).items(items)).unwrap_or_default();
-        for child in node.children() {
-            let item = items.get(&child.index()).copied();
-            let (element, value) = match child.child() {
-                ChildKey::Itself | ChildKey::Foreign => continue,
-                ChildKey::Field(name) => (PathElement::key(name), content.get(name)),
-                ChildKey::Index(index) => (PathElement::Index(index), content.get(index)),
-                ChildKey::Item(text) => (item_element(text), item),
-                ChildKey::Value(text) => {
-                    (PathElement::Value(serde_json::from_str(text).unwrap_or_default()), item)
-                }
-            };
-            self.path.push(element);
-            match value.filter(|value| !value.is_null()) {
-                Some(value) if !child.is_leaf() => self.node(value, child),
-                Some(_) => {}
-                None => self.found.push(self.path.clone()),
-            }
-            self.path.pop();
-        }
-        self.depth -= 1;
     }
 }
 

@@ -100,7 +100,7 @@ impl<'e> PathOwner<'e> {
 ///
 /// `taken` are the paths that left our entry; `rewritten` are those that are still ours with other
 /// values, which somebody put there under our name.
-pub fn drift_words(
+pub(crate) fn drift_words(
     managed_fields: &Value,
     taken: &[FieldPath],
     rewritten: &[FieldPath],

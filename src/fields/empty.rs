@@ -9,7 +9,7 @@ use crate::object::canonical_json;
 /// Returns whether a live object shows at a path as much as an empty list or map of the content:
 /// nothing, or a map of which others own single keys. Such a map is merged key by key, so an apply
 /// of `{}` takes nothing away.
-pub fn is_as_empty(shown: &Value, path: &FieldPath) -> bool {
+pub(crate) fn is_as_empty(shown: &Value, path: &FieldPath) -> bool {
     match path.find(shown) {
         None | Some(Value::Null) => true,
         Some(Value::Array(list)) => list.is_empty(),

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use crate::object::GroupKind;
 
 /// Stands for a value that is not shown.
-pub const MASK: &str = "<masked>";
+pub(crate) const MASK: &str = "<masked>";
 /// Stands for a value that is not shown and differs from the one before.
-pub const CHANGED_MASK: &str = "<masked: changed>";
+pub(crate) const CHANGED_MASK: &str = "<masked: changed>";
 /// The annotation in which `kubectl apply` keeps a whole copy of the manifest, Secrets included.
-pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The beginnings of annotation values in which tools keep a whole manifest: as JSON (kapp), or as
 /// base64 of gzip (Rancher), ZIP (Banzai Cloud's object matcher) or Zstandard.
@@ -23,7 +23,7 @@ const COPIED_LINES: [&str; 3] = ["apiVersion:", "data:", "stringData:"];
 /// is `<masked>` too.
 ///
 /// Every kind called Secret counts, of whatever group: one mask too many harms nobody.
-pub fn mask_value(kind: &GroupKind, value: &Value) -> Value {
+pub(crate) fn mask_value(kind: &GroupKind, value: &Value) -> Value {
     let mut shown = strip_last_applied(value);
     if is_secret(kind) {
         for (key, values) in shown.as_object_mut().into_iter().flatten() {
@@ -48,7 +48,7 @@ fn is_copy(annotation: &Value) -> bool {
 
 /// Returns copies of both sides of a difference that may be shown. They are as [`mask_value`], but
 /// each value of the second that differs from the first's is `<masked: changed>`.
-pub fn mask_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
+pub(crate) fn mask_pair(kind: &GroupKind, before: &Value, after: &Value) -> (Value, Value) {
     let mut shown = mask_value(kind, after);
     let fields = shown.as_object_mut().filter(|_| is_secret(kind));
     for (key, shown) in fields.into_iter().flatten() {

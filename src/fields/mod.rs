@@ -25,15 +25,20 @@ mod quantity;
 mod sole;
 mod values;
 
-pub use blur::{blur, strip_credentials};
-pub use cover::{Coverage, field_coverage, owns, surplus_paths, uncovered_paths};
-pub use culprit::{FieldWriter, drift_words, lost_field_writers};
-pub use empty::is_as_empty;
-pub use mask::{CHANGED_MASK, LAST_APPLIED, MASK, mask_pair, mask_value};
-pub use path::{FieldPath, PathElement};
-pub use quantity::parse_quantity;
-pub use sole::owned_alone;
-pub use values::{ValueDigest, ValueSchema, differing_values, value_digest, value_digest_of_text};
+pub(crate) use blur::{blur, strip_credentials};
+pub(crate) use cover::owns;
+pub use cover::{Coverage, field_coverage, uncovered_paths};
+pub(crate) use culprit::drift_words;
+pub use culprit::lost_field_writers;
+pub(crate) use empty::is_as_empty;
+#[cfg(test)]
+pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};
+pub(crate) use mask::{mask_pair, mask_value};
+pub(crate) use path::{FieldPath, PathElement};
+pub(crate) use quantity::parse_quantity;
+pub(crate) use sole::owned_alone;
+pub(crate) use values::{ValueDigest, value_digest_of_text};
+pub use values::{ValueSchema, differing_values, value_digest};
 
 #[cfg(test)]
 mod large_tests;

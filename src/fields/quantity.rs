@@ -21,7 +21,7 @@ const QUANTITY_SUFFIXES: [(&str, f64); 15] = [
 
 /// Returns the amount that a quantity stands for (`1000m` and `1`, `1Gi` and `1073741824`); none
 /// where it is none.
-pub fn parse_quantity(text: &str) -> Option<f64> {
+pub(crate) fn parse_quantity(text: &str) -> Option<f64> {
     let text = text.trim();
     let (digits, factor) = QUANTITY_SUFFIXES
         .iter()

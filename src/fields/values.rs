@@ -101,7 +101,7 @@ pub fn value_digest(object: &Value, entry: &str, schema: ValueSchema) -> ValueDi
 
 /// Returns the same of an object's JSON text, of which nothing else is made a tree; none where it
 /// cannot be read.
-pub fn value_digest_of_text(text: &str, entry: &str, schema: ValueSchema) -> Option<ValueDigest> {
+pub(crate) fn value_digest_of_text(text: &str, entry: &str, schema: ValueSchema) -> Option<ValueDigest> {
     let entry = ManagedEntry::parse(entry)?;
     let object = owned_part(text, &entry)?;
     let mut sum = ValueHasher { hasher: Sha256::new(), leaf: Vec::new(), schema };

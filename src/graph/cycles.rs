@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::object::ObjectId;
 
 /// The objects that each object waits for.
-pub type WaitEdges = BTreeMap<ObjectId, BTreeSet<ObjectId>>;
+pub(crate) type WaitEdges = BTreeMap<ObjectId, BTreeSet<ObjectId>>;
 
 /// Finds the cycles that keep anything from being first: whoever waits without end waits for one of
 /// them. Each begins with the smallest of its objects, and each object follows the one that waits
 /// for it.
-pub fn find_cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
+pub(crate) fn find_cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
     let stuck = stuck_objects(edges);
     let next = |id: &ObjectId| edges[id].iter().find(|next| stuck.contains(*next)).cloned();
     let mut found = BTreeSet::new();

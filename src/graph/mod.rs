@@ -14,11 +14,11 @@ mod references;
 mod selectors;
 mod units;
 
-pub use cycles::{WaitEdges, find_cycles};
-pub use order::rank;
-pub use references::{configuration, depends_on, names_itself, references, unreadable_dependencies};
-pub use selectors::{LabelSelection, SelectableLabels, SelectorNamespaces, SelectorTarget};
-pub use units::{ConnectedUnits, GraphNode, connect_objects};
+pub(crate) use cycles::{WaitEdges, find_cycles};
+pub(crate) use order::rank;
+pub(crate) use references::{configuration, depends_on, names_itself, references, unreadable_dependencies};
+pub(crate) use selectors::{LabelSelection, SelectableLabels};
+pub(crate) use units::{ConnectedUnits, GraphNode, connect_objects};
 
 #[cfg(test)]
 mod connection_tests;

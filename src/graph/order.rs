@@ -6,7 +6,7 @@ use crate::object::GroupKind;
 ///
 /// References decide the waits. The rank only spares refusals by the server where no reference
 /// tells: a quota before the pods that it counts, a policy before the objects that it guards.
-pub fn rank(kind: &GroupKind) -> u8 {
+pub(crate) fn rank(kind: &GroupKind) -> u8 {
     match (&*kind.group, &*kind.kind) {
         ("", "Namespace") => 0,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => 1,

@@ -16,7 +16,7 @@ const DEPENDS_ON_ANNOTATIONS: [&str; 2] = [annotations::DEPENDS_ON, "config.kube
 /// Returns what an object needs before it can work: what its pods mount and run as, what it routes
 /// to and what it scales. Its namespace and its CRD are not among them, as every object needs
 /// those.
-pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
+pub(crate) fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences::new(id);
     if let Some(pod) = pod_spec(id, body) {
         found.pod(pod);
@@ -63,7 +63,7 @@ pub fn references(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 /// Returns the `ConfigMaps` and Secrets whose data the pods of an object use: in their environment
 /// or as files, also where they may be missing (`optional: true`). Pull secrets are not among them,
 /// as running pods do not notice a change.
-pub fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
+pub(crate) fn configuration(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences { optional: OptionalReferences::Taken, ..FoundReferences::new(id) };
     if let Some(pod) = pod_spec(id, body) {
         found.used(pod);
@@ -86,7 +86,7 @@ fn pod_spec<'a>(id: &ObjectId, body: &'a Value) -> Option<&'a Value> {
 }
 
 /// Returns what must be healthy before an object is changed, by its own annotation.
-pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
+pub(crate) fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
     let mut found = FoundReferences::new(id);
     found.annotated(body);
     found.ids.remove(id);
@@ -94,14 +94,14 @@ pub fn depends_on(id: &ObjectId, body: &Value) -> BTreeSet<ObjectId> {
 }
 
 /// Returns whether an object's own annotation names the object itself.
-pub fn names_itself(id: &ObjectId, body: &Value) -> bool {
+pub(crate) fn names_itself(id: &ObjectId, body: &Value) -> bool {
     let mut found = FoundReferences::new(id);
     found.annotated(body);
     found.ids.contains(id)
 }
 
 /// Returns the parts of the annotations about dependencies that name no object.
-pub fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
+pub(crate) fn unreadable_dependencies(body: &Value) -> Vec<(&'static str, &str)> {
     let parts = |key| named_in(body, key).map(move |part| (key, part));
     DEPENDS_ON_ANNOTATIONS
         .into_iter()

@@ -11,7 +11,7 @@ const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
 /// The kind of object that a selector selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SelectorTarget {
+pub(crate) enum SelectorTarget {
     /// Pods: those of a template, or one that stands by itself.
     Pods,
     /// Services, by their own labels.
@@ -20,7 +20,7 @@ pub enum SelectorTarget {
 
 /// The labels of what can be selected: of the pods that a workload makes, of a Pod, of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SelectableLabels {
+pub(crate) struct SelectableLabels {
     target: SelectorTarget,
     /// The labels, by key.
     labels: Box<[(Box<str>, Box<str>)]>,
@@ -28,7 +28,7 @@ pub struct SelectableLabels {
 
 impl SelectableLabels {
     /// Reads them off an object; none for what nothing selects, which costs 8 bytes then.
-    pub fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
+    pub(crate) fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
         let (target, found) = match (id.group(), id.kind()) {
             ("", "Service") => (SelectorTarget::Services, value_at(body, &["metadata", "labels"])),
             ("", "Pod") => (SelectorTarget::Pods, value_at(body, &["metadata", "labels"])),
@@ -50,12 +50,12 @@ impl SelectableLabels {
     }
 
     /// Returns the kind of object with these labels.
-    pub fn target(&self) -> SelectorTarget {
+    pub(crate) fn target(&self) -> SelectorTarget {
         self.target
     }
 
     /// Returns each key with its value.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.labels.iter().map(|(key, value)| (&**key, &**value))
     }
 
@@ -67,7 +67,7 @@ impl SelectableLabels {
 
 /// The namespaces that a selector looks into.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SelectorNamespaces {
+pub(crate) enum SelectorNamespaces {
     /// The namespace of the selecting object.
     Own,
     /// All.
@@ -78,7 +78,7 @@ pub enum SelectorNamespaces {
 
 /// The objects that an object selects by labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LabelSelection {
+pub(crate) struct LabelSelection {
     target: SelectorTarget,
     namespaces: SelectorNamespaces,
     /// All of them must hold; none selects everything.
@@ -107,7 +107,7 @@ impl LabelSelection {
     /// A Service without a selector selects nothing (its endpoints are somebody's own), a policy
     /// with an empty one selects everything. `ServiceMonitor` and `PodMonitor` are Prometheus'
     /// kinds, which others copied.
-    pub fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
+    pub(crate) fn of(id: &ObjectId, body: &Value) -> Option<Box<Self>> {
         let spec = body.get("spec")?;
         let found = match (id.group(), id.kind()) {
             ("", "Service") => {
@@ -141,7 +141,7 @@ impl LabelSelection {
 
     /// Returns whether an object in the namespace `own` with this selection selects the labels in
     /// `namespace`. Both are empty for a cluster-scoped object.
-    pub fn matches(&self, own: &str, labels: &SelectableLabels, namespace: &str) -> bool {
+    pub(crate) fn matches(&self, own: &str, labels: &SelectableLabels, namespace: &str) -> bool {
         let is_near = match &self.namespaces {
             SelectorNamespaces::Own => own == namespace,
             SelectorNamespaces::All => true,
@@ -153,17 +153,17 @@ impl LabelSelection {
     }
 
     /// Returns the kind of object that it selects.
-    pub fn target(&self) -> SelectorTarget {
+    pub(crate) fn target(&self) -> SelectorTarget {
         self.target
     }
 
     /// Returns where it looks.
-    pub fn namespaces(&self) -> &SelectorNamespaces {
+    pub(crate) fn namespaces(&self) -> &SelectorNamespaces {
         &self.namespaces
     }
 
     /// Returns whether it selects whatever is in its namespaces.
-    pub fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
 

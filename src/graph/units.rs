@@ -7,7 +7,7 @@ use crate::object::ObjectId;
 
 /// The connected parts of a set of objects, where references connect in both directions.
 #[derive(Debug, Default)]
-pub struct ConnectedUnits {
+pub(crate) struct ConnectedUnits {
     numbers: BTreeMap<ObjectId, usize>,
     parents: Vec<usize>,
     sizes: Vec<usize>,
@@ -15,7 +15,7 @@ pub struct ConnectedUnits {
 
 /// One of the objects that [`connect_objects`] looks at.
 #[derive(Clone, Copy, Debug)]
-pub struct GraphNode<'a> {
+pub(crate) struct GraphNode<'a> {
     /// The object.
     pub id: &'a ObjectId,
     /// The objects that it refers to.
@@ -32,7 +32,7 @@ pub struct GraphNode<'a> {
 /// What is not among them connects nothing: two workloads that run as one `ServiceAccount` are two
 /// units, unless the `ServiceAccount` is a node too. The cost is nearly linear in what is referred
 /// to and selected.
-pub fn connect_objects<'a>(nodes: impl Iterator<Item = GraphNode<'a>>) -> ConnectedUnits {
+pub(crate) fn connect_objects<'a>(nodes: impl Iterator<Item = GraphNode<'a>>) -> ConnectedUnits {
     let nodes: Vec<GraphNode<'a>> = nodes.collect();
     let mut units = ConnectedUnits::default();
     for node in &nodes {
@@ -54,28 +54,28 @@ pub fn connect_objects<'a>(nodes: impl Iterator<Item = GraphNode<'a>>) -> Connec
 
 impl ConnectedUnits {
     /// Adds an object; alone, until something joins it.
-    pub fn add(&mut self, id: &ObjectId) {
+    pub(crate) fn add(&mut self, id: &ObjectId) {
         self.number(id);
     }
 
     /// Returns whether an object was added.
-    pub fn has(&self, id: &ObjectId) -> bool {
+    pub(crate) fn has(&self, id: &ObjectId) -> bool {
         self.numbers.contains_key(id)
     }
 
     /// Returns a number that all objects of one unit have, until two are joined.
-    pub fn number_of(&self, id: &ObjectId) -> Option<usize> {
+    pub(crate) fn number_of(&self, id: &ObjectId) -> Option<usize> {
         self.numbers.get(id).map(|number| self.root(*number))
     }
 
     /// Joins two objects, adding them where they are new.
-    pub fn join(&mut self, one: &ObjectId, other: &ObjectId) {
+    pub(crate) fn join(&mut self, one: &ObjectId, other: &ObjectId) {
         let (one, other) = (self.number(one), self.number(other));
         self.unite(one, other);
     }
 
     /// Returns whether two objects are in one unit.
-    pub fn is_same_unit(&self, one: &ObjectId, other: &ObjectId) -> bool {
+    pub(crate) fn is_same_unit(&self, one: &ObjectId, other: &ObjectId) -> bool {
         match (self.numbers.get(one), self.numbers.get(other)) {
             (Some(one), Some(other)) => self.root(*one) == self.root(*other),
             _ => one == other,
@@ -83,7 +83,7 @@ impl ConnectedUnits {
     }
 
     /// Returns the units, each with its members in order, by their first members.
-    pub fn unit_members(&self) -> Vec<Vec<&ObjectId>> {
+    pub(crate) fn unit_members(&self) -> Vec<Vec<&ObjectId>> {
         let mut places: HashMap<usize, usize> = HashMap::new();
         let mut parts: Vec<Vec<&ObjectId>> = Vec::new();
         for (id, number) in &self.numbers {

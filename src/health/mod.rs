@@ -96,7 +96,7 @@ pub fn of(object: &Value) -> Health {
 }
 
 /// Judges an object whose kind is known already, as that of a list's items.
-pub fn of_kind(kind: &GroupKind, object: &Value) -> Health {
+pub(crate) fn of_kind(kind: &GroupKind, object: &Value) -> Health {
     let view = HealthView::new(object);
     if let Some(health) = generic::first(kind, &view) {
         return health;
@@ -127,7 +127,7 @@ pub fn of_kind(kind: &GroupKind, object: &Value) -> Health {
 }
 
 /// Returns whether a Job or a Pod has ended, well or not; no other kind ever ends.
-pub fn is_finished(kind: &GroupKind, object: &Value) -> bool {
+pub(crate) fn is_finished(kind: &GroupKind, object: &Value) -> bool {
     let view = HealthView::new(object);
     match (&*kind.group, &*kind.kind) {
         ("batch", "Job") => job::is_finished(&view),

@@ -10,7 +10,7 @@ use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, Object, ObjectId
 
 /// The usable objects of a source.
 #[derive(Clone, Debug, Default)]
-pub struct AssembledSource {
+pub(crate) struct AssembledSource {
     /// The objects to apply, in the order of their items, with cleaned bodies.
     pub objects: Vec<Object>,
     /// Wanted but not usable; must never be pruned.
@@ -24,7 +24,7 @@ pub struct AssembledSource {
 
 /// An object that the source wants and that cannot be used.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InvalidObject {
+pub(crate) struct InvalidObject {
     /// The object.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
@@ -44,7 +44,7 @@ const MAX_NAMED_DUPLICATES: usize = 3;
 /// A cluster-scoped object loses its namespace, with a warning; a namespaced one without gets
 /// `default_namespace`; one of an unknown kind stays as written. An object without a name is left
 /// out: its reading was not `understood`.
-pub fn assemble(
+pub(crate) fn assemble(
     items: impl IntoIterator<Item = ManifestItem>,
     scopes: &KindScopes,
     default_namespace: &str,

@@ -7,7 +7,7 @@ use crate::object::SERVER_SET;
 /// Returns the body that is sent: without `status` and without the metadata that the server sets.
 /// Owner references stay: they are a wish.
 #[must_use]
-pub fn clean(mut body: Value) -> Value {
+pub(crate) fn clean(mut body: Value) -> Value {
     if let Some(object) = body.as_object_mut() {
         object.remove("status");
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

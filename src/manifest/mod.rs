@@ -28,12 +28,12 @@ mod text;
 mod tree;
 mod yaml;
 
-pub use assemble::{AssembledSource, InvalidObject, assemble};
-pub use clean::clean;
+pub(crate) use assemble::assemble;
+pub(crate) use clean::clean;
 pub use placed::{
     PlacedEntry, PlacedFile, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document,
 };
-pub use scopes::{KindScope, KindScopes};
+pub(crate) use scopes::{KindScope, KindScopes};
 
 pub(crate) use date::is_timestamp;
 pub(crate) use document::{PlacedDocument, json_document, yaml_documents};
@@ -134,13 +134,8 @@ pub fn read(file: &Arc<str>, bytes: &[u8]) -> ManifestFile {
     decode::read(file, bytes)
 }
 
-/// Reads the item at a position of a file again; none when the file has fewer.
-pub fn read_item(file: &Arc<str>, bytes: &[u8], index: u32) -> Option<ManifestItem> {
-    read(file, bytes).items.into_iter().nth(index as usize)
-}
-
 /// Returns the finding for a file of more than [`MAX_FILE`] bytes, which is not read.
-pub fn too_large(file: &Arc<str>, size: u64) -> Diagnostic {
+pub(crate) fn too_large(file: &Arc<str>, size: u64) -> Diagnostic {
     let message = format!("the file has {size} bytes; manifests are read up to {MAX_FILE} bytes");
     Diagnostic::file_error(file.clone(), "file-too-large", message)
         .hint("split it, or list it in .rhumbignore if it is not meant for the cluster")

@@ -16,18 +16,18 @@ pub enum KindScope {
 
 /// The scope of every known kind.
 #[derive(Clone, Debug, Default)]
-pub struct KindScopes {
+pub(crate) struct KindScopes {
     table: HashMap<GroupKind, KindScope>,
 }
 
 impl KindScopes {
     /// Returns a table that knows no kind.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Returns the kinds that Kubernetes brings along, for use without a cluster.
-    pub fn builtin() -> Self {
+    pub(crate) fn builtin() -> Self {
         let mut scopes = Self::new();
         for (scope, groups) in
             [(KindScope::Cluster, CLUSTER_KINDS), (KindScope::Namespaced, NAMESPACED_KINDS)]
@@ -42,23 +42,23 @@ impl KindScopes {
     }
 
     /// Sets the scope of a kind.
-    pub fn insert(&mut self, kind: GroupKind, scope: KindScope) {
+    pub(crate) fn insert(&mut self, kind: GroupKind, scope: KindScope) {
         self.table.insert(kind, scope);
     }
 
     /// Returns the scope of a kind, if it is known.
-    pub fn get(&self, kind: &GroupKind) -> Option<KindScope> {
+    pub(crate) fn get(&self, kind: &GroupKind) -> Option<KindScope> {
         self.table.get(kind).copied()
     }
 
     /// Returns whether any kind of a group is known.
-    pub fn has_group(&self, group: &str) -> bool {
+    pub(crate) fn has_group(&self, group: &str) -> bool {
         self.table.keys().any(|kind| *kind.group == *group)
     }
 
     /// Takes the scope that a `CustomResourceDefinition` gives its kind; does nothing with other
     /// items. A known scope, as from a cluster, stays.
-    pub fn learn(&mut self, item: &ManifestItem) {
+    pub(crate) fn learn(&mut self, item: &ManifestItem) {
         if !item.gvk.group_kind().is("apiextensions.k8s.io", "CustomResourceDefinition") {
             return;
         }

@@ -24,7 +24,7 @@ impl fmt::Display for Severity {
 }
 
 /// A stable, lower-case, dash-separated name of a finding, for machines.
-pub type DiagnosticCode = &'static str;
+pub(crate) type DiagnosticCode = &'static str;
 
 /// One finding, with its place, its reason and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,13 +63,6 @@ impl Diagnostic {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
-        self
-    }
-
-    /// Adds the text of the line at fault.
-    #[must_use]
-    pub fn with_excerpt(mut self, line: impl Into<String>) -> Self {
-        self.excerpt = Some(line.into());
         self
     }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 use jiff::fmt::friendly::{Designator, Spacing, SpanParser, SpanPrinter};
 
 /// Reads `90s`, `5m`, `1h30m`, `500ms` or `0s`; none for any other text.
-pub fn parse_duration(text: &str) -> Option<Duration> {
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     // jiff's friendly form also knows words, signs, spaces, days and years.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".hmsun".contains(&byte));
     if plain { SpanParser::new().parse_unsigned_duration(text).ok() } else { None }
 }
 
 /// Writes `1m30s`: the form that [`parse_duration`] reads.
-pub fn duration_text(length: Duration) -> String {
+pub(crate) fn duration_text(length: Duration) -> String {
     let printer = SpanPrinter::new().designator(Designator::Compact).spacing(Spacing::None);
     printer.unsigned_duration_to_string(&length)
 }

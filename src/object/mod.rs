@@ -16,11 +16,13 @@ mod id;
 mod tree;
 
 pub use class::ErrorClass;
-pub use diagnostic::{Diagnostic, DiagnosticCode, Severity};
-pub use duration::{duration_text, parse_duration};
-pub use hash::ContentHash;
+pub use diagnostic::Diagnostic;
+pub(crate) use diagnostic::{DiagnosticCode, Severity};
+pub(crate) use duration::{duration_text, parse_duration};
+pub(crate) use hash::ContentHash;
 pub use id::{GroupKind, Gvk, ObjectId};
-pub use tree::{annotation_text, canonical_json, pretty_json, text_at, value_at};
+pub(crate) use tree::{annotation_text, pretty_json};
+pub use tree::{canonical_json, text_at, value_at};
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +33,7 @@ use serde_json::Value;
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 /// Fields of `metadata` that only the server sets.
-pub const SERVER_SET: [&str; 8] = [
+pub(crate) const SERVER_SET: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -64,7 +66,7 @@ impl fmt::Display for ManifestOrigin {
 ///
 /// Its `Debug` form leaves the body out, because the body may be a Secret.
 #[derive(Clone, PartialEq)]
-pub struct Object {
+pub(crate) struct Object {
     /// The identity.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.

@@ -17,7 +17,7 @@ pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> &'a str {
 }
 
 /// Returns the text of an annotation of an object; empty where there is none.
-pub fn annotation_text<'a>(object: &'a Value, key: &str) -> &'a str {
+pub(crate) fn annotation_text<'a>(object: &'a Value, key: &str) -> &'a str {
     text_at(object, &["metadata", "annotations", key])
 }
 
@@ -28,7 +28,7 @@ pub fn canonical_json(value: &Value) -> String {
 }
 
 /// Indented JSON, the keys of trees sorted, numbers as Go's `encoding/json` writes them.
-pub fn pretty_json<T: Serialize + ?Sized>(value: &T) -> String {
+pub(crate) fn pretty_json<T: Serialize + ?Sized>(value: &T) -> String {
     serialize_with(value, GoNumberWriter(PrettyFormatter::new()))
 }
 

@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 
 /// Counters and histograms of one queue; a clone counts the same.
 #[derive(Clone, Debug)]
-pub struct QueueMetrics {
+pub(crate) struct QueueMetrics {
     pub(super) adds: Counter,
     pub(super) retries: Counter,
     /// Seconds from the adding of a key until it is taken.
@@ -25,7 +25,7 @@ impl Default for QueueMetrics {
 
 impl QueueMetrics {
     /// Has them shown.
-    pub fn register(&self, registry: &mut Registry) {
+    pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register("workqueue_adds", "Keys that were added", self.adds.clone());
         registry.register("workqueue_retries", "Keys that came back after a failure", self.retries.clone());
         let waited = "Seconds that a key waited until it was taken";

@@ -15,13 +15,13 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-pub use measures::QueueMetrics;
+pub(crate) use measures::QueueMetrics;
 
 /// First delay after a failure of a key, doubled by each further one.
-pub const FIRST_BACKOFF: Duration = Duration::from_millis(200);
+pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(200);
 
 /// Longest delay between two tries of a key: a healed quota, role or webhook is noticed within it.
-pub const MAX_BACKOFF_OF_KEY: Duration = Duration::from_mins(5);
+pub(crate) const MAX_BACKOFF_OF_KEY: Duration = Duration::from_mins(5);
 
 /// Room for so many keys is kept when none is there: what a first pass over a large source needed
 /// is given back.
@@ -29,7 +29,7 @@ const IDLE_CAPACITY: usize = 1024;
 
 /// Numbers that tell whether the workers keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueDepth {
+pub(crate) struct QueueDepth {
     /// Keys that wait to be taken.
     pub ready: usize,
     /// Keys that are being processed.
@@ -40,7 +40,7 @@ pub struct QueueDepth {
 
 /// A queue of keys.
 #[derive(Debug)]
-pub struct WorkQueue<K> {
+pub(crate) struct WorkQueue<K> {
     ready: VecDeque<K>,
     /// Keys that are to be taken, with when they were added.
     dirty: HashMap<K, Option<Instant>>,
@@ -76,14 +76,14 @@ impl<K> Default for WorkQueue<K> {
 impl<K> WorkQueue<K> {
     /// One that goes on counting where others have stopped.
     #[must_use]
-    pub fn with_metrics(self, measures: QueueMetrics) -> Self {
+    pub(crate) fn with_metrics(self, measures: QueueMetrics) -> Self {
         Self { measures, ..self }
     }
 }
 
 impl<K: Clone + Eq + Hash> WorkQueue<K> {
     /// Adds a key, once, to be taken as soon as its turn comes.
-    pub fn add(&mut self, key: K) {
+    pub(crate) fn add(&mut self, key: K) {
         if self.dirty.contains_key(&key) {
             return;
         }
@@ -95,23 +95,23 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Tells what time it is, for what is counted alone.
-    pub fn tick(&mut self, now: Instant) {
+    pub(crate) fn tick(&mut self, now: Instant) {
         self.now = Some(now);
     }
 
     /// Returns the metrics.
-    pub fn metrics(&self) -> &QueueMetrics {
+    pub(crate) fn metrics(&self) -> &QueueMetrics {
         &self.measures
     }
 
     /// Returns how long what is being processed has been: of all in sum, and the longest.
-    pub fn processing_times(&self, now: Instant) -> (Duration, Duration) {
+    pub(crate) fn processing_times(&self, now: Instant) -> (Duration, Duration) {
         let since = self.processing.values().map(|taken| now.saturating_duration_since(*taken));
         since.fold((Duration::ZERO, Duration::ZERO), |(sum, longest), one| (sum + one, longest.max(one)))
     }
 
     /// Adds a key to be taken at a time; of several times the earliest counts.
-    pub fn add_at(&mut self, key: K, at: Instant) {
+    pub(crate) fn add_at(&mut self, key: K, at: Instant) {
         if let Some((earlier, ticket)) = self.due.get(&key) {
             if *earlier <= at {
                 return;
@@ -126,7 +126,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
 
     /// Counts a failure of a key and returns its backoff: 200 ms, doubled each time, 5 minutes at
     /// most, less up to a fifth by `jitter` (0 to 1).
-    pub fn next_backoff(&mut self, key: &K, jitter: f64) -> Duration {
+    pub(crate) fn next_backoff(&mut self, key: &K, jitter: f64) -> Duration {
         let failures = self.failures.entry(key.clone()).or_insert(0);
         let doubled = FIRST_BACKOFF.saturating_mul(1_u32.checked_shl(*failures).unwrap_or(u32::MAX));
         *failures = failures.saturating_add(1).min(31);
@@ -135,17 +135,17 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Forgets the failures of a key.
-    pub fn forget(&mut self, key: &K) {
+    pub(crate) fn forget(&mut self, key: &K) {
         self.failures.remove(key);
     }
 
     /// Returns how often a key failed since it was last forgotten.
-    pub fn failures(&self, key: &K) -> u32 {
+    pub(crate) fn failures(&self, key: &K) -> u32 {
         self.failures.get(key).copied().unwrap_or(0)
     }
 
     /// Takes the next key. It counts as being processed until [`WorkQueue::finish`].
-    pub fn take(&mut self, now: Instant) -> Option<K> {
+    pub(crate) fn take(&mut self, now: Instant) -> Option<K> {
         self.tick(now);
         self.promote(now);
         let key = self.ready.pop_front()?;
@@ -157,7 +157,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Ends the processing of a key; it comes back at once if it was added meanwhile.
-    pub fn finish(&mut self, key: &K) {
+    pub(crate) fn finish(&mut self, key: &K) {
         if let Some(taken) = self.processing.remove(key) {
             let took = self.now.unwrap_or(taken).saturating_duration_since(taken);
             self.measures.worked.observe(took.as_secs_f64());
@@ -173,7 +173,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Returns when the next delayed key is due.
-    pub fn next_due(&mut self) -> Option<Instant> {
+    pub(crate) fn next_due(&mut self) -> Option<Instant> {
         while let Some(Reverse((at, ticket))) = self.delayed.peek() {
             if self.tickets.contains_key(ticket) {
                 return Some(*at);
@@ -184,7 +184,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     /// Returns how much is in it.
-    pub fn depth(&self) -> QueueDepth {
+    pub(crate) fn depth(&self) -> QueueDepth {
         QueueDepth { ready: self.ready.len(), processing: self.processing.len(), delayed: self.due.len() }
     }
 

@@ -14,7 +14,7 @@ const EXCERPT_CHARS_BEFORE: usize = 60;
 
 /// Returns all of them in the order of files and lines: `file:line:column: error: message`, the
 /// line with a caret under the fault, and what to do.
-pub fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
+pub(crate) fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
     let mut sorted: Vec<&Diagnostic> = found.iter().collect();
     sorted.sort();
     let mut out = String::new();
@@ -25,7 +25,7 @@ pub fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
 }
 
 /// `2 errors, 1 warning`; empty when there is nothing to count.
-pub fn tally(found: &[Diagnostic]) -> String {
+pub(crate) fn tally(found: &[Diagnostic]) -> String {
     let count = |severity, word: &str| match found.iter().filter(|found| found.severity == severity).count() {
         0 => None,
         1 => Some(format!("1 {word}")),

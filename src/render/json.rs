@@ -10,7 +10,7 @@ use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::{Diagnostic, ObjectId, pretty_json};
 
 /// The version of the form that [`plan_json`] writes.
-pub const PLAN_SCHEMA: &str = "rhumb.dev/plan/v1";
+pub(crate) const PLAN_SCHEMA: &str = "rhumb.dev/plan/v1";
 
 #[derive(Serialize)]
 struct PlanForm<'a> {
@@ -97,7 +97,7 @@ struct ManifestsForm<'a> {
 }
 
 /// Returns a plan in the form [`PLAN_SCHEMA`].
-pub fn plan_json(plan: &Plan) -> String {
+pub(crate) fn plan_json(plan: &Plan) -> String {
     let form = PlanForm {
         schema: PLAN_SCHEMA,
         source: &plan.source,
@@ -112,7 +112,7 @@ pub fn plan_json(plan: &Plan) -> String {
 }
 
 /// Returns the manifests in the order of the files, with their diagnostics.
-pub fn manifests_json(objects: &[&Value], diagnostics: &[Diagnostic]) -> String {
+pub(crate) fn manifests_json(objects: &[&Value], diagnostics: &[Diagnostic]) -> String {
     pretty_json(&ManifestsForm { objects: objects.to_vec(), diagnostics: sort_diagnostics(diagnostics) })
         + "\n"
 }

@@ -14,12 +14,12 @@ mod progress;
 mod text;
 mod unified;
 
-pub use diagnostics::{diagnostics, tally};
-pub use json::{PLAN_SCHEMA, manifests_json, plan_json};
-pub use palette::{Palette, TextStyle, sanitize, sanitize_line};
-pub use progress::{ApplyOutcome, progress_line};
-pub use text::{SummaryTense, held_back_text, names, summary, text};
-pub use unified::unified_diff;
+pub(crate) use diagnostics::{diagnostics, tally};
+pub(crate) use json::{manifests_json, plan_json};
+pub(crate) use palette::{Palette, TextStyle, sanitize, sanitize_line};
+pub(crate) use progress::{ApplyOutcome, progress_line};
+pub(crate) use text::{SummaryTense, held_back_text, names, summary, text};
+pub(crate) use unified::unified_diff;
 
 #[cfg(test)]
 mod tests;

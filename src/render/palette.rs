@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Indicates whether colours are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Palette {
+pub(crate) enum Palette {
     /// Text alone.
     #[default]
     Plain,
@@ -14,7 +14,7 @@ pub enum Palette {
 
 /// The meaning of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextStyle {
+pub(crate) enum TextStyle {
     /// Comes into being.
     Added,
     /// Goes away.
@@ -35,7 +35,7 @@ pub enum TextStyle {
 
 impl Palette {
     /// Returns the text in this style.
-    pub fn paint(self, style: TextStyle, text: &str) -> Cow<'_, str> {
+    pub(crate) fn paint(self, style: TextStyle, text: &str) -> Cow<'_, str> {
         if self == Self::Plain || text.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -44,7 +44,7 @@ impl Palette {
 
     /// Returns a whole output in which foreign texts may stand as they came. Of the characters that
     /// steer a terminal only line ends, tabs and the colours of this palette are left.
-    pub fn sanitize(self, text: &str) -> Cow<'_, str> {
+    pub(crate) fn sanitize(self, text: &str) -> Cow<'_, str> {
         let foreign = |c: char| is_steering(c) && !matches!(c, '\n' | '\t');
         if !text.contains(foreign) {
             return Cow::Borrowed(text);
@@ -102,7 +102,7 @@ impl TextStyle {
 }
 
 /// Returns the text with everything replaced that could steer a terminal or mislead a reader.
-pub fn sanitize(text: &str) -> Cow<'_, str> {
+pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_steering) {
         Cow::Owned(text.chars().map(|c| if is_steering(c) { '\u{fffd}' } else { c }).collect())
     } else {
@@ -111,7 +111,7 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the same in one line, for what is read in lines.
-pub fn sanitize_line(text: &str) -> String {
+pub(crate) fn sanitize_line(text: &str) -> String {
     sanitize(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 

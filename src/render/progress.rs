@@ -6,7 +6,7 @@ use crate::object::ObjectId;
 
 /// The outcome of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApplyOutcome<'a> {
+pub(crate) enum ApplyOutcome<'a> {
     /// It did not exist.
     Created,
     /// It was changed.
@@ -31,7 +31,7 @@ pub enum ApplyOutcome<'a> {
 
 /// `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with its line
 /// end.
-pub fn progress_line(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
+pub(crate) fn progress_line(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
     let (word, style) = match outcome {
         ApplyOutcome::Created => ("created", TextStyle::Added),
         ApplyOutcome::Configured | ApplyOutcome::Adopted(_) => ("configured", TextStyle::Changed),

@@ -110,6 +110,14 @@ fn plan() -> Plan {
     }
 }
 
+impl Diagnostic {
+    /// Adds the text of the line at fault.
+    fn with_excerpt(mut self, line: impl Into<String>) -> Self {
+        self.excerpt = Some(line.into());
+        self
+    }
+}
+
 fn finding() -> Diagnostic {
     let origin = ManifestOrigin { file: "deploy/web.yaml".into(), line: 3, column: 5 };
     Diagnostic::error(origin, "duplicate-key", "the key `name` stands here twice, first on line 2")

@@ -11,7 +11,7 @@ use crate::object::Diagnostic;
 
 /// Returns a line for each object that is not as wanted, with the changed fields under it. Notes
 /// that hold for several objects are given once, and the summary comes last.
-pub fn text(plan: &Plan, palette: Palette) -> String {
+pub(crate) fn text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     let shown = plan.objects.iter().filter(|planned| is_shown(planned));
     list(&mut out, &shown.collect::<Vec<_>>(), palette);
@@ -21,7 +21,7 @@ pub fn text(plan: &Plan, palette: Palette) -> String {
 }
 
 /// As [`text`], of what a patch cannot show: what waits, is refused or is kept. For standard error.
-pub fn held_back_text(plan: &Plan, palette: Palette) -> String {
+pub(crate) fn held_back_text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     let held = |planned: &&PlannedObject| {
         matches!(planned.verdict, PlannedAction::Wait | PlannedAction::Refuse) || is_kept(planned)
@@ -94,7 +94,7 @@ fn one_line(text: &str) -> String {
 
 /// Returns the names alone, as `kubectl -o name` writes them: a line for each object that is not as
 /// wanted.
-pub fn names(plan: &Plan) -> String {
+pub(crate) fn names(plan: &Plan) -> String {
     let differing = plan.objects.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
     differing.fold(String::new(), |mut out, planned| {
         out.push_str(&planned.id.resource_name());
@@ -105,7 +105,7 @@ pub fn names(plan: &Plan) -> String {
 
 /// Indicates whether a summary tells what would happen or what has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SummaryTense {
+pub(crate) enum SummaryTense {
     /// A plan.
     Would,
     /// A plan that was carried out.
@@ -114,7 +114,7 @@ pub enum SummaryTense {
 
 /// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned,
 /// if the source was not read completely.
-pub fn summary(plan: &Plan, tense: SummaryTense) -> String {
+pub(crate) fn summary(plan: &Plan, tense: SummaryTense) -> String {
     let mut out = String::new();
     if !plan.complete {
         let _ = writeln!(out, "nothing is pruned: {}", why_incomplete(&plan.diagnostics));

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// Returns the whole YAML of each object that differs as a unified diff, with the file names that
 /// `kubectl diff` uses: `apps.v1.Deployment.shop.web`.
-pub fn unified_diff(plan: &Plan, palette: Palette) -> String {
+pub(crate) fn unified_diff(plan: &Plan, palette: Palette) -> String {
     let differing = plan.objects.iter().filter(|planned| planned.verdict != PlannedAction::Unchanged);
     differing.fold(String::new(), |mut out, planned| {
         object(&mut out, planned, palette);

@@ -7,7 +7,7 @@ use super::ObjectStatus;
 /// A live object, and the result that a write would have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ObjectComparison {
+pub(crate) struct ObjectComparison {
     /// The live object, as YAML; none where it is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
@@ -25,7 +25,7 @@ pub struct ObjectComparison {
 /// An object that is not as asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DifferingObject {
+pub(crate) struct DifferingObject {
     /// The object, and the reason.
     #[serde(flatten)]
     pub object: ObjectStatus,

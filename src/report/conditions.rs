@@ -12,7 +12,7 @@ const STUCK_PHASES: [Phase; 4] = [Phase::Failed, Phase::Refused, Phase::RolledBa
 
 /// The condition of a source in the cluster.
 #[derive(Clone, Copy, Debug)]
-pub enum SourceCondition<'a> {
+pub(crate) enum SourceCondition<'a> {
     /// It cannot be followed: a word, and why.
     Unusable(&'static str, &'a str),
     /// It is followed, and so far nothing is known.
@@ -25,7 +25,7 @@ pub enum SourceCondition<'a> {
 
 /// The remaining objects of a source that a person has deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RemainingObjects {
+pub(crate) enum RemainingObjects {
     /// Nobody can tell before a person does something: why.
     Unread(String),
     /// Objects that go, or wait for something: one of them, with what it waits for.
@@ -177,13 +177,13 @@ fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
 }
 
 /// `1 pending deletion`, `2 pending deletions`.
-pub fn pending_deletions_text(count: usize) -> String {
+pub(crate) fn pending_deletions_text(count: usize) -> String {
     format!("{count} pending {}", if count == 1 { "deletion" } else { "deletions" })
 }
 
 /// Returns the status that an object should have, where it has another now; none where it says all
 /// that already. Only the times of conditions that stay as they are may differ.
-pub fn updated_status(
+pub(crate) fn updated_status(
     known: &Value,
     generation: i64,
     standing: SourceCondition<'_>,
@@ -239,7 +239,7 @@ pub fn updated_status(
 }
 
 /// Returns whether an object says that all is well with this generation.
-pub fn is_ready(known: &Value, generation: i64) -> bool {
+pub(crate) fn is_ready(known: &Value, generation: i64) -> bool {
     let ready = known["conditions"]
         .as_array()
         .into_iter()

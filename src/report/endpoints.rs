@@ -18,7 +18,7 @@ const OTHER_SOURCE_LABEL: &str = "other";
 
 /// The reason for a rejected request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestRejection {
+pub(crate) enum RequestRejection {
     /// They call it by a name that is not its own.
     Name,
     /// Another site's page asks.
@@ -31,7 +31,7 @@ pub enum RequestRejection {
 
 /// The outcome of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WebhookOutcome {
+pub(crate) enum WebhookOutcome {
     /// The source is looked at.
     Taken,
     /// The signature is wrong, or there is no such source.
@@ -70,7 +70,7 @@ struct WebhookLabels {
 
 /// The counts; a clone counts the same.
 #[derive(Clone, Debug)]
-pub struct EndpointMetrics {
+pub(crate) struct EndpointMetrics {
     unanswered: Family<RejectionLabels, Counter>,
     hooks: Family<WebhookLabels, Counter>,
     /// The sources whose webhooks are counted.
@@ -91,7 +91,7 @@ impl Default for EndpointMetrics {
 
 impl EndpointMetrics {
     /// Somebody was not answered.
-    pub fn count_rejection(&self, why: RequestRejection) {
+    pub(crate) fn count_rejection(&self, why: RequestRejection) {
         let why = match why {
             RequestRejection::Name => "name",
             RequestRejection::Site => "site",
@@ -102,7 +102,7 @@ impl EndpointMetrics {
     }
 
     /// A webhook came, for a source of this name if there is one.
-    pub fn count_webhook(&self, source: Option<&str>, heard: WebhookOutcome) {
+    pub(crate) fn count_webhook(&self, source: Option<&str>, heard: WebhookOutcome) {
         if let Some(source) = source {
             self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());
         }

@@ -13,16 +13,16 @@ use crate::object::Revision;
 const MAX_NAMED_SOURCES: usize = 3;
 
 /// An API server that has not answered for so long is told of: one answer that is lost is no news.
-pub const SILENCE_THRESHOLD: Duration = Duration::from_secs(5);
+pub(crate) const SILENCE_THRESHOLD: Duration = Duration::from_secs(5);
 
 /// Says since when the API server has answered nothing.
-pub fn silence_text(since: Timestamp) -> String {
+pub(crate) fn silence_text(since: Timestamp) -> String {
     format!("the API server has not answered since {}", since.strftime("%H:%M:%S UTC"))
 }
 
 /// The status of everything, for one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DaemonSummary {
+pub(crate) struct DaemonSummary {
     /// The sources, in the order of the configuration.
     pub sources: Vec<SourceSummary>,
     /// Objects of the sources.
@@ -41,7 +41,7 @@ pub struct DaemonSummary {
 
 /// One source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceSummary {
+pub(crate) struct SourceSummary {
     /// Its name.
     pub name: Arc<str>,
     /// The revision in force; none before the first read.
@@ -52,7 +52,7 @@ pub struct SourceSummary {
 
 impl DaemonSummary {
     /// Returns the summary of a status.
-    pub fn of(status: &DaemonStatus) -> Self {
+    pub(crate) fn of(status: &DaemonStatus) -> Self {
         let sources = status.sources.iter().map(|source| SourceSummary {
             name: source.name.as_str().into(),
             revision: source.revision.as_deref().map(Revision::new),

@@ -15,7 +15,7 @@ use crate::object::{ObjectId, Revision};
 
 /// The outcome of an object, with its source.
 #[derive(Clone, Debug)]
-pub struct ObjectEvent {
+pub(crate) struct ObjectEvent {
     /// The object.
     pub id: ObjectId,
     /// The outcome.
@@ -38,7 +38,7 @@ const MAX_BRIEF_CHARS: usize = 200;
 const BRIEF_TAIL_CHARS: usize = 110;
 
 /// As much of a text as a line has room for: how it begins, and how it ends.
-pub fn shorten_text(text: &str) -> Cow<'_, str> {
+pub(crate) fn shorten_text(text: &str) -> Cow<'_, str> {
     let count = text.chars().count();
     if count <= MAX_BRIEF_CHARS {
         return Cow::Borrowed(text);
@@ -50,7 +50,7 @@ pub fn shorten_text(text: &str) -> Cow<'_, str> {
 
 /// Fields that the line of text leaves out: they say in parts what stands in it anyway, or are for
 /// machines alone.
-pub const MACHINE_FIELDS: [&str; 8] = [
+pub(crate) const MACHINE_FIELDS: [&str; 8] = [
     "action",
     "author",
     "subject",
@@ -74,7 +74,7 @@ macro_rules! line {
 
 /// Writes the line of what became of an object: what changes the cluster at info, what is held up
 /// at warn, the rest at debug.
-pub fn log(event: &ObjectEvent) {
+pub(crate) fn log(event: &ObjectEvent) {
     let ObjectEvent { id, told, reason, source, revision, known } = event;
     let level = match told {
         Outcome::Waiting(Reason::Fight(..)) | Outcome::Refused(_) => Level::WARN,
@@ -111,7 +111,7 @@ pub fn log(event: &ObjectEvent) {
 }
 
 /// Returns whether this kind of event has a line of its own.
-pub fn has_line(reason: EventReason) -> bool {
+pub(crate) fn has_line(reason: EventReason) -> bool {
     event_words(reason).is_some()
 }
 
@@ -148,7 +148,7 @@ fn is_of_rollout(reason: EventReason) -> bool {
 
 /// Writes the line of what happened beside what became of single objects, each of which has a line
 /// of its own.
-pub fn log_notice(notice: &EventRecord) {
+pub(crate) fn log_notice(notice: &EventRecord) {
     let Some(words) = event_words(notice.reason) else { return };
     let level = if notice.reason.is_warning() { Level::WARN } else { Level::INFO };
     let part = |of: fn(&ObjectRef) -> Option<&str>| notice.object.as_ref().and_then(of);
@@ -172,7 +172,7 @@ pub fn log_notice(notice: &EventRecord) {
 
 impl Outcome {
     /// In a word, for machines.
-    pub const fn action_word(&self) -> &'static str {
+    pub(crate) const fn action_word(&self) -> &'static str {
         match self {
             Self::Created => "create",
             Self::Configured | Self::Adopted(_) | Self::Repaired(_) => "configure",
@@ -190,7 +190,7 @@ impl Outcome {
 impl EventReason {
     /// Returns the number of this kind of event in the journal (`MESSAGE_ID`,
     /// systemd.journal-fields(7)). One that was given away stays what it is for ever.
-    pub const fn message_id(self) -> &'static str {
+    pub(crate) const fn message_id(self) -> &'static str {
         match self {
             Self::RevisionRead => "8b10c66cb2ad40da87258f8a8c2d5cf8",
             Self::RevisionSettled => "aaf8cfd3c9c643cda4b3d554835f5f3e",

@@ -27,7 +27,7 @@ use crate::object::ErrorClass;
 use crate::queue;
 
 /// The media type of the text (version 1.0 of `OpenMetrics`).
-pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WriteLabels {
@@ -75,7 +75,7 @@ struct RevisionLabels {
 
 /// The end of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RolloutResult {
+pub(crate) enum RolloutResult {
     /// All is healthy.
     Succeeded,
     /// It did not come up.
@@ -101,7 +101,7 @@ impl RolloutResult {
 
 /// The state of the process beside its loop.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessFacts<'a> {
+pub(crate) struct ProcessFacts<'a> {
     /// The last signs of life of its parts.
     pub signs: &'a [HeartbeatStatus],
     /// Now.
@@ -125,7 +125,7 @@ const ROLLOUT_BUCKETS_SECONDS: [f64; 10] =
 /// The metrics of the loop, of the calls to the API server and of the workqueue; a clone counts the
 /// same.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     writes: Family<WriteLabels, Counter>,
     repaired: Family<SourceLabels, Counter>,
     rollouts: Family<RolloutLabels, Counter>,
@@ -145,7 +145,7 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Returns the metrics with these of the calls and of the queues.
-    pub fn new(calls: cluster::CallMetrics, queue: queue::QueueMetrics) -> Self {
+    pub(crate) fn new(calls: cluster::CallMetrics, queue: queue::QueueMetrics) -> Self {
         Self {
             writes: Family::default(),
             repaired: Family::default(),
@@ -159,19 +159,19 @@ impl Metrics {
 
     /// Returns the time since which the API server has not answered, where that is long enough to
     /// be reported.
-    pub fn server_silent_since(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn server_silent_since(&self, now: Timestamp) -> Option<Timestamp> {
         let since = *self.calls.silence_receiver().borrow();
         since.filter(|since| now.duration_since(*since).unsigned_abs() >= SILENCE_THRESHOLD)
     }
 
     /// Returns the metrics of the workqueues, one after the other.
-    pub fn queue_metrics(&self) -> &queue::QueueMetrics {
+    pub(crate) fn queue_metrics(&self) -> &queue::QueueMetrics {
         &self.queue
     }
 
     /// A rollout of a source has ended, so long after its beginning; none where an earlier process
     /// began it.
-    pub fn record_rollout(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
+    pub(crate) fn record_rollout(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
         let labels = RolloutLabels { source: self.add_source(source), outcome: ended.label() };
         self.rollouts.get_or_create(&labels).inc();
         if let Some(took) = took {
@@ -180,18 +180,18 @@ impl Metrics {
     }
 
     /// A write was answered: with this class of error, or well.
-    pub fn record_write(&self, action: &'static str, class: Option<ErrorClass>) {
+    pub(crate) fn record_write(&self, action: &'static str, class: Option<ErrorClass>) {
         let class = class.map_or_else(|| "none".to_owned(), |class| class.to_string());
         self.writes.get_or_create(&WriteLabels { action, class }).inc();
     }
 
     /// An object of a source had been changed by somebody else, and is as wanted again.
-    pub fn record_repair(&self, source: &str) {
+    pub(crate) fn record_repair(&self, source: &str) {
         self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).inc();
     }
 
     /// Returns how many objects of a source were repaired.
-    pub fn repairs_of(&self, source: &str) -> u64 {
+    pub(crate) fn repairs_of(&self, source: &str) -> u64 {
         self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).get()
     }
 
@@ -225,7 +225,7 @@ impl Metrics {
     /// Returns all metrics as a text of [`MEDIA_TYPE`].
     ///
     /// Without a status there is no loop yet, and nothing of what it would tell.
-    pub fn text(&self, status: Option<&DaemonStatus>, process: &ProcessFacts<'_>) -> String {
+    pub(crate) fn text(&self, status: Option<&DaemonStatus>, process: &ProcessFacts<'_>) -> String {
         if let Some(status) = status {
             self.keep(status.sources.iter().map(|source| source.name.clone()).collect());
             process.endpoints.forget_all_but(&status.sources);

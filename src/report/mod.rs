@@ -26,33 +26,36 @@ mod watchdog;
 use std::fmt;
 use std::sync::Arc;
 
-pub use comparison::{DifferingObject, ObjectComparison};
-pub use conditions::{RemainingObjects, SourceCondition, is_ready, pending_deletions_text, updated_status};
-pub use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
-pub use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_notice, shorten_text};
-pub use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
-pub use object_events::{
-    EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, EventSubscription,
-    LosslessSubscription,
+pub(crate) use comparison::{DifferingObject, ObjectComparison};
+pub(crate) use conditions::{
+    RemainingObjects, SourceCondition, is_ready, pending_deletions_text, updated_status,
 };
-pub use phase::{Obstacle, PHASES, Phase, PhaseFacts, healthy_text};
-pub use reference::{CONDITION_REASONS, ConditionReason, METRICS, MetricDescriptor, MetricType};
-pub use status::{
-    BoundUsage, CommitStatus, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus,
-    QueuedWorkloadStatus, RolloutStatus, STATUS_VERSION, SourceStatus, SourceTimes, StatusContext,
-    WorkloadRolloutStatus, first_objects, object_status, objects, status,
+pub(crate) use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
+pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_notice, shorten_text};
+pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
+pub(crate) use object_events::{
+    EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, LosslessSubscription,
 };
-pub use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, StatusSummary};
+pub(crate) use phase::{Obstacle, PHASES, Phase, PhaseFacts, healthy_text};
+pub(crate) use reference::{CONDITION_REASONS, METRICS, MetricType};
+#[cfg(test)]
+pub(crate) use status::CommitStatus;
+pub(crate) use status::{
+    BoundUsage, DaemonStatus, ObjectFilter, ObjectRef, ObjectStatus, ProcessStatus, QueuedWorkloadStatus,
+    RolloutStatus, STATUS_VERSION, SourceStatus, SourceTimes, StatusContext, WorkloadRolloutStatus,
+    first_objects, object_status, objects, status,
+};
+pub(crate) use status_summary::{MAX_NAMED_OBJECTS, RecordedObject, STATUS_KEY, StatusSummary};
 
 use crate::engine::Reason;
 
-pub use headline::{DaemonSummary, SILENCE_THRESHOLD, SourceSummary, silence_text};
-pub use sd_notify::{ReloadCounts, ReloadOutcome, ServiceNotifier, StatusTopic, SystemdService};
-pub use watchdog::{WatchdogGuard, start_watchdog};
+pub(crate) use headline::{DaemonSummary, SILENCE_THRESHOLD, silence_text};
+pub(crate) use sd_notify::{ReloadCounts, ReloadOutcome, ServiceNotifier, StatusTopic, SystemdService};
+pub(crate) use watchdog::{WatchdogGuard, start_watchdog};
 
 /// The outcome of one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It was made.
     Created,
     /// It was changed.
@@ -80,7 +83,7 @@ pub enum Outcome {
 impl Outcome {
     /// Returns whether it is not as wanted. An object that is kept though nobody wants it is as it
     /// was asked for.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Waiting(reason) => !reason.is_as_asked(),
             Self::Refused(_) => true,
@@ -97,7 +100,7 @@ impl Outcome {
     }
 
     /// Returns whether a guard that only a person can open holds it up.
-    pub fn is_guarded(&self) -> bool {
+    pub(crate) fn is_guarded(&self) -> bool {
         matches!(self, Self::Waiting(Reason::Confirm(_)))
     }
 }

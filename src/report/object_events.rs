@@ -28,7 +28,7 @@ const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 
 /// The reason word of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum EventReason {
+pub(crate) enum EventReason {
     /// Another revision of a source is in force.
     RevisionRead,
     /// All that a revision asks for is as wanted and healthy.
@@ -75,7 +75,7 @@ pub enum EventReason {
 
 impl EventReason {
     /// All reasons.
-    pub const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::RevisionRead,
         Self::RevisionSettled,
         Self::SourceIncomplete,
@@ -100,7 +100,7 @@ impl EventReason {
     ];
 
     /// Returns whether a person should look at it.
-    pub const fn is_warning(self) -> bool {
+    pub(crate) const fn is_warning(self) -> bool {
         matches!(
             self,
             Self::SourceIncomplete
@@ -125,7 +125,7 @@ impl fmt::Display for EventReason {
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EventRecord {
+pub(crate) struct EventRecord {
     /// Larger than that of every notice before it, also of those of an earlier process.
     pub number: u64,
     /// The time.
@@ -156,7 +156,7 @@ pub struct EventRecord {
 
 /// The subject of the Kubernetes Events about an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EventRegarding {
+pub(crate) struct EventRegarding {
     /// The object, in which version of its kind, and which incarnation where one is known.
     pub object: Option<(ObjectId, Gvk, Option<Uid>)>,
     /// The incarnation of the source's `ConfigMap`; none where there is none.
@@ -177,7 +177,7 @@ impl fmt::Display for EventRecord {
 
 /// An event without its number and time.
 #[derive(Clone, Debug)]
-pub struct EventDraft {
+pub(crate) struct EventDraft {
     /// See [`EventRecord::reason`].
     pub reason: EventReason,
     /// See [`EventRecord::source`].
@@ -199,7 +199,7 @@ pub struct EventDraft {
 /// Keeps the last notices and hands each to all who listen. Cheap to clone; all clones are the
 /// same.
 #[derive(Clone, Debug)]
-pub struct EventRecorder(Arc<RecorderState>);
+pub(crate) struct EventRecorder(Arc<RecorderState>);
 
 #[derive(Debug)]
 struct RecorderState {
@@ -221,7 +221,7 @@ type EventSink = (fn(EventReason) -> bool, mpsc::UnboundedSender<Arc<EventRecord
 
 /// The kept events and those to come, without loss.
 #[derive(Debug)]
-pub struct LosslessSubscription {
+pub(crate) struct LosslessSubscription {
     /// Those that are still known, the oldest first.
     pub past: Vec<Arc<EventRecord>>,
     /// Those that come, none of which is in the past.
@@ -230,7 +230,7 @@ pub struct LosslessSubscription {
 
 /// The kept events and those to come. A listener too far behind loses some.
 #[derive(Debug)]
-pub struct EventSubscription {
+pub(crate) struct EventSubscription {
     /// Those that are still known, the oldest first.
     pub past: Vec<Arc<EventRecord>>,
     /// Those that come, none of which is in the past.
@@ -239,7 +239,7 @@ pub struct EventSubscription {
 
 impl EventRecorder {
     /// One that begins now: its numbers are larger than those of all that began earlier.
-    pub fn new(now: Timestamp) -> Self {
+    pub(crate) fn new(now: Timestamp) -> Self {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
         Self(Arc::new(RecorderState {
             told: Mutex::default(),
@@ -249,7 +249,7 @@ impl EventRecorder {
     }
 
     /// Tells all who listen.
-    pub fn record(&self, now: Timestamp, draft: EventDraft) {
+    pub(crate) fn record(&self, now: Timestamp, draft: EventDraft) {
         let EventDraft { reason, source, object, regarding, mut message, revision, author, subject } = draft;
         message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let mut told = self.backlog();
@@ -279,7 +279,7 @@ impl EventRecorder {
     }
 
     /// Returns the kept events after this number, and those to come; 0 for all.
-    pub fn subscribe_after(&self, number: u64) -> EventSubscription {
+    pub(crate) fn subscribe_after(&self, number: u64) -> EventSubscription {
         let told = self.backlog();
         let past = told.kept.iter().filter(|notice| notice.number > number).cloned().collect();
         EventSubscription { past, coming: self.0.listeners.subscribe() }
@@ -288,7 +288,7 @@ impl EventRecorder {
     /// Returns the kept events with these reasons, and all to come, were it thousands at once. For
     /// listeners that take them in whatever else they wait for: an event that is not taken stays in
     /// memory.
-    pub fn follow(&self, wants: fn(EventReason) -> bool) -> LosslessSubscription {
+    pub(crate) fn follow(&self, wants: fn(EventReason) -> bool) -> LosslessSubscription {
         let (follower, coming) = mpsc::unbounded_channel();
         let mut told = self.backlog();
         told.followers.push((wants, follower));
@@ -298,7 +298,7 @@ impl EventRecorder {
 
     /// Returns how many follow.
     #[cfg(test)]
-    pub fn followers(&self) -> usize {
+    pub(crate) fn followers(&self) -> usize {
         self.backlog().followers.len()
     }
 

@@ -11,7 +11,7 @@ use crate::object::ObjectId;
 
 /// The phase of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// As wanted, and healthy.
     Settled,
     /// As wanted, and its controller works on it.
@@ -42,7 +42,7 @@ pub enum Phase {
 
 /// Says of objects of which each is well how many are as wanted and healthy, and how many nobody
 /// looks after.
-pub fn healthy_text(objects: &BTreeMap<Phase, usize>) -> String {
+pub(crate) fn healthy_text(objects: &BTreeMap<Phase, usize>) -> String {
     let all: usize = objects.values().sum();
     match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
         0 => format!("{all} objects are as wanted and healthy"),
@@ -51,7 +51,7 @@ pub fn healthy_text(objects: &BTreeMap<Phase, usize>) -> String {
 }
 
 /// All phases, in their order.
-pub const PHASES: [Phase; 13] = [
+pub(crate) const PHASES: [Phase; 13] = [
     Phase::Settled,
     Phase::Progressing,
     Phase::Failed,
@@ -77,12 +77,12 @@ impl Phase {
     /// Returns whether nobody need look at it: it is as the followed revision asks for.
     ///
     /// Nobody looks after an object that an annotation takes out of rhumb's hands.
-    pub fn is_well(self) -> bool {
+    pub(crate) fn is_well(self) -> bool {
         matches!(self, Self::Settled | Self::LeftAlone)
     }
 
     /// Returns the phase of an object that the engine knows.
-    pub fn of(engine: &Engine, id: &ObjectId, entry: &ObjectEntry, open: Option<&Reason>) -> Self {
+    pub(crate) fn of(engine: &Engine, id: &ObjectId, entry: &ObjectEntry, open: Option<&Reason>) -> Self {
         let status = match engine.live_object(id) {
             Some(live) => Some(live.health.status),
             None => engine.has_ended(id, entry).then_some(HealthStatus::Current),
@@ -100,7 +100,7 @@ impl Phase {
 
 /// The obstacle that keeps an object from the followed revision, as far as it decides the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub(crate) enum Obstacle {
     /// A hold on it.
     Hold,
     /// A pause, while something new waits.
@@ -145,7 +145,7 @@ impl Obstacle {
 /// The facts that decide an object's phase, known to the daemon or to a command that reads the
 /// cluster alone.
 #[derive(Clone, Copy, Debug)]
-pub struct PhaseFacts {
+pub(crate) struct PhaseFacts {
     /// The obstacle to being as wanted.
     pub obstacle: Option<Obstacle>,
     /// Indicates whether its pods are being replaced.
@@ -158,7 +158,7 @@ pub struct PhaseFacts {
 
 impl PhaseFacts {
     /// Returns the phase.
-    pub fn phase(self) -> Phase {
+    pub(crate) fn phase(self) -> Phase {
         match self.obstacle {
             Some(Obstacle::Hold) => Phase::Held,
             Some(Obstacle::Pause) => Phase::Paused,

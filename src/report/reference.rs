@@ -8,7 +8,7 @@ use super::{EventReason, Phase};
 
 impl Phase {
     /// Returns the description of the phase, as Markdown in full sentences.
-    pub const fn description(self) -> &'static str {
+    pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Settled => "The object is as wanted, and healthy.",
             Self::Progressing => "The object is as wanted, and its controller is still working on it.",
@@ -31,7 +31,7 @@ impl Phase {
 
 impl EventReason {
     /// Returns the description of the event, as Markdown in full sentences.
-    pub const fn description(self) -> &'static str {
+    pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::RevisionRead => "Another revision of the source is in force.",
             Self::RevisionSettled => "Everything that the revision asks for is as wanted and healthy.",
@@ -66,7 +66,7 @@ impl EventReason {
     }
 
     /// Returns whether it is about a source as a whole, and never about one object.
-    pub const fn is_about_source(self) -> bool {
+    pub(crate) const fn is_about_source(self) -> bool {
         matches!(
             self,
             Self::RevisionRead
@@ -79,14 +79,14 @@ impl EventReason {
 
     /// Returns whether it is in the log and in `rhumb events` alone: no Kubernetes Event tells of
     /// it.
-    pub const fn is_logged_only(self) -> bool {
+    pub(crate) const fn is_logged_only(self) -> bool {
         matches!(self, Self::Created | Self::Configured | Self::Pruned | Self::Recreated)
     }
 }
 
 /// A reason of the condition that is true.
 #[derive(Clone, Copy, Debug)]
-pub struct ConditionReason {
+pub(crate) struct ConditionReason {
     /// `Ready`, `Reconciling` or `Stalled`.
     pub condition: &'static str,
     /// The reason word.
@@ -100,7 +100,7 @@ const fn reason(condition: &'static str, reason: &'static str, meaning: &'static
 }
 
 /// The conditions of an object of kind `Source`, with their reasons.
-pub const CONDITION_REASONS: [ConditionReason; 17] = [
+pub(crate) const CONDITION_REASONS: [ConditionReason; 17] = [
     reason("Ready", "Settled", "Everything is as wanted and healthy."),
     reason(
         "Ready",
@@ -146,7 +146,7 @@ pub const CONDITION_REASONS: [ConditionReason; 17] = [
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetricType {
+pub(crate) enum MetricType {
     /// It only rises.
     Counter,
     /// It rises and falls.
@@ -159,7 +159,7 @@ pub enum MetricType {
 
 /// The description of a metric.
 #[derive(Clone, Copy, Debug)]
-pub struct MetricDescriptor {
+pub(crate) struct MetricDescriptor {
     /// The name as Prometheus shows it; of a histogram without `_bucket`, `_sum` and `_count`.
     pub name: &'static str,
     /// Its type.
@@ -180,7 +180,7 @@ const fn metric_descriptor(
 }
 
 /// All metrics, in the order in which the reference lists them.
-pub const METRICS: [MetricDescriptor; 35] = [
+pub(crate) const METRICS: [MetricDescriptor; 35] = [
     metric_descriptor("rhumb_build_info", MetricType::Info, &["version"], "The program"),
     metric_descriptor(
         "rhumb_apply_total",

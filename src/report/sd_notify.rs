@@ -30,7 +30,7 @@ const MAX_STATUS_PART_BYTES: usize = 512;
 
 /// The way to the service manager. Without one, all that is told is lost on purpose.
 #[derive(Debug, Default)]
-pub struct ServiceNotifier {
+pub(crate) struct ServiceNotifier {
     sockets: Option<NotifySockets>,
 }
 
@@ -57,7 +57,7 @@ impl ServiceNotifier {
     /// # Errors
     ///
     /// An address that is neither, or no socket to send from.
-    pub fn connect(address: &OsStr) -> io::Result<Self> {
+    pub(crate) fn connect(address: &OsStr) -> io::Result<Self> {
         let address = match address.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
             [b'/', ..] => SocketAddr::from_pathname(Path::new(address))?,
@@ -84,7 +84,7 @@ impl ServiceNotifier {
 
 /// The topic of a part of the status line; the parts stand in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum StatusTopic {
+pub(crate) enum StatusTopic {
     /// The parts that make no progress.
     Progress,
     /// A configuration that is not in force.
@@ -97,7 +97,7 @@ pub enum StatusTopic {
 
 /// The outcome of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReloadOutcome {
+pub(crate) enum ReloadOutcome {
     /// It is in force, as far as it can be without a new process.
     Taken,
     /// It is not usable; the one before stays in force.
@@ -106,7 +106,7 @@ pub enum ReloadOutcome {
 
 /// The number of configurations taken over, and refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReloadCounts {
+pub(crate) struct ReloadCounts {
     /// See [`ReloadOutcome::Taken`].
     pub taken: u64,
     /// See [`ReloadOutcome::Refused`].
@@ -115,7 +115,7 @@ pub struct ReloadCounts {
 
 /// The service as its manager sees it. Cheap to clone; all clones are the same service.
 #[derive(Clone, Debug)]
-pub struct SystemdService(Arc<ServiceState>);
+pub(crate) struct SystemdService(Arc<ServiceState>);
 
 #[derive(Debug)]
 struct ServiceState {
@@ -160,14 +160,14 @@ impl StatusLine {
 
 impl SystemdService {
     /// Returns a service that tells this manager.
-    pub fn new(notifier: ServiceNotifier) -> Self {
+    pub(crate) fn new(notifier: ServiceNotifier) -> Self {
         let (line, changed) = (Mutex::default(), tokio::sync::Notify::new());
         let (taken, refused) = (AtomicU64::new(0), AtomicU64::new(0));
         Self(Arc::new(ServiceState { notifier, line, changed, taken, refused }))
     }
 
     /// Counts a new configuration.
-    pub fn count(&self, reload: ReloadOutcome) {
+    pub(crate) fn count(&self, reload: ReloadOutcome) {
         let counter = match reload {
             ReloadOutcome::Taken => &self.0.taken,
             ReloadOutcome::Refused => &self.0.refused,
@@ -176,13 +176,13 @@ impl SystemdService {
     }
 
     /// Returns how many new configurations there were.
-    pub fn reload_counts(&self) -> ReloadCounts {
+    pub(crate) fn reload_counts(&self) -> ReloadCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ReloadCounts { taken: count(&self.0.taken), refused: count(&self.0.refused) }
     }
 
     /// It is up, or done with its new configuration; told once for each of the two.
-    pub fn notify_ready(&self) {
+    pub(crate) fn notify_ready(&self) {
         let mut line = self.line();
         if line.ready == ReadyState::Awaited {
             line.ready = ReadyState::Owed;
@@ -193,7 +193,7 @@ impl SystemdService {
     }
 
     /// It takes a new configuration over; [`SystemdService::notify_ready`] follows.
-    pub fn notify_reloading(&self) {
+    pub(crate) fn notify_reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
         let mut line = self.line();
@@ -207,12 +207,12 @@ impl SystemdService {
     }
 
     /// It ends.
-    pub fn notify_stopping(&self) {
+    pub(crate) fn notify_stopping(&self) {
         self.0.notifier.send("STOPPING=1\nSTATUS=stopping", SendMode::Patient);
     }
 
     /// It needs so much longer to start, from now on.
-    pub fn extend(&self, more: Duration) {
+    pub(crate) fn extend(&self, more: Duration) {
         self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()), SendMode::Patient);
     }
 
@@ -223,7 +223,7 @@ impl SystemdService {
 
     /// Sets a part of the status line; an empty text takes it out. [`SystemdService::keep_current`]
     /// sends it.
-    pub fn set_topic(&self, topic: StatusTopic, text: impl Into<String>) {
+    pub(crate) fn set_topic(&self, topic: StatusTopic, text: impl Into<String>) {
         let text = text.into();
         let mut line = self.line();
         if text.is_empty() {
@@ -244,7 +244,7 @@ impl SystemdService {
     }
 
     /// Sends the status line each time that it changes, at most once a second. Never ends.
-    pub async fn keep_current(self) {
+    pub(crate) async fn keep_current(self) {
         loop {
             self.0.changed.notified().await;
             self.flush();

@@ -19,7 +19,7 @@ use crate::engine::{
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
 /// The version of the form.
-pub const STATUS_VERSION: &str = "status.rhumb.dev/v1";
+pub(crate) const STATUS_VERSION: &str = "status.rhumb.dev/v1";
 
 /// The maximum number of commits shown of a source.
 const MAX_SHOWN_COMMITS: usize = 10;
@@ -32,7 +32,7 @@ const MAX_FINDING_BYTES: usize = 300;
 /// The status of a running reconciler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DaemonStatus {
+pub(crate) struct DaemonStatus {
     /// [`STATUS_VERSION`].
     pub api_version: String,
     /// `DaemonStatus`.
@@ -50,7 +50,7 @@ pub struct DaemonStatus {
 /// The process that tells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ProcessStatus {
+pub(crate) struct ProcessStatus {
     /// The program's version.
     pub version: String,
     /// The time since which its loop runs.
@@ -71,7 +71,7 @@ pub struct ProcessStatus {
 /// One source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SourceStatus {
+pub(crate) struct SourceStatus {
     /// Its name.
     pub name: String,
     /// The location without credentials.
@@ -135,7 +135,7 @@ pub struct SourceStatus {
 /// The author of a commit, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CommitStatus {
+pub(crate) struct CommitStatus {
     /// The commit.
     pub revision: String,
     /// The name of its author.
@@ -147,7 +147,7 @@ pub struct CommitStatus {
 /// The rollout budget, and what rolls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RolloutStatus {
+pub(crate) struct RolloutStatus {
     /// Indicates whether the rollout ledger has been read: none before.
     pub known: bool,
     /// The command with which a person has to mend the rollout ledger: no rollout begins before.
@@ -172,7 +172,7 @@ pub struct RolloutStatus {
 
 /// The use of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoundUsage {
+pub(crate) struct BoundUsage {
     /// The number in use.
     pub used: u32,
     /// The bound.
@@ -182,7 +182,7 @@ pub struct BoundUsage {
 /// One workload that rolls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WorkloadRolloutStatus {
+pub(crate) struct WorkloadRolloutStatus {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
@@ -208,7 +208,7 @@ pub struct WorkloadRolloutStatus {
 /// One workload that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct QueuedWorkloadStatus {
+pub(crate) struct QueuedWorkloadStatus {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
@@ -222,7 +222,7 @@ pub struct QueuedWorkloadStatus {
 /// The identity of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ObjectRef {
+pub(crate) struct ObjectRef {
     /// Its API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
@@ -237,7 +237,7 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// Returns the name of an object.
-    pub fn of(id: &ObjectId) -> Self {
+    pub(crate) fn of(id: &ObjectId) -> Self {
         Self {
             group: id.group().to_owned(),
             kind: id.kind().to_owned(),
@@ -247,7 +247,7 @@ impl ObjectRef {
     }
 
     /// Returns the object.
-    pub fn id(&self) -> ObjectId {
+    pub(crate) fn id(&self) -> ObjectId {
         ObjectId::new(&GroupKind::new(&self.group, &self.kind), self.namespace.as_deref(), &self.name)
     }
 }
@@ -265,7 +265,7 @@ impl fmt::Display for ObjectRef {
 /// One object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ObjectStatus {
+pub(crate) struct ObjectStatus {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
@@ -290,7 +290,7 @@ pub struct ObjectStatus {
 
 /// The times of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SourceTimes {
+pub(crate) struct SourceTimes {
     /// The time since which its revision is in force.
     pub since: Option<Timestamp>,
     /// The time of the last successful look.
@@ -299,7 +299,7 @@ pub struct SourceTimes {
 
 /// The loop's facts beside the engine's.
 #[derive(Clone, Copy, Debug)]
-pub struct StatusContext<'a> {
+pub(crate) struct StatusContext<'a> {
     /// The reasons of objects that are not as wanted.
     pub open: &'a BTreeMap<ObjectId, Reason>,
     /// The locations of the sources.
@@ -325,14 +325,14 @@ pub struct StatusContext<'a> {
 }
 
 /// Returns the status of all.
-pub fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
+pub(crate) fn status(engine: &Engine, beside: &StatusContext<'_>) -> DaemonStatus {
     let mut counts: Vec<BTreeMap<Phase, usize>> = vec![BTreeMap::new(); engine.sources().len()];
     for (id, entry) in engine.entries() {
         if let Some(source) = source_of_object(engine, id, entry) {
             *counts[source].entry(Phase::of(engine, id, entry, beside.open.get(id))).or_default() += 1;
         }
     }
-    let sources = counts.into_iter().enumerate();
+    let sources = engine.source_ids().zip(counts);
     DaemonStatus {
         api_version: STATUS_VERSION.to_owned(),
         kind: "Status".to_owned(),
@@ -358,23 +358,28 @@ fn source(
     objects: BTreeMap<Phase, usize>,
 ) -> SourceStatus {
     let source = engine.source(number);
-    let trouble = beside.troubles.get(number).cloned().flatten();
+    let trouble = beside.troubles.get(number.position()).cloned().flatten();
     let incomplete = trouble.clone().or_else(|| source.incomplete.as_ref().map(ToString::to_string));
     let waiting =
         engine.prune_decisions(number).filter(|(_, judged)| matches!(judged, PruneDecision::Confirm(_)));
-    let times = beside.times.get(number).copied().unwrap_or_default();
+    let times = beside.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
     let findings = source.diagnostics();
     SourceStatus {
         name: source.name.to_string(),
-        place: beside.places.get(number).cloned().unwrap_or_default(),
+        place: beside.places.get(number.position()).cloned().unwrap_or_default(),
         revision: source.head.as_ref().map(ToString::to_string),
         author: authored.map(|authored| authored.author.clone()),
         subject: authored.map(|authored| authored.subject.clone()),
         since: times.since,
         looked: times.looked,
-        changes: engine.commits_of(number).into_iter().take(MAX_SHOWN_COMMITS).map(commit_status).collect(),
+        changes: engine
+            .commits_of(number)
+            .into_iter()
+            .take(MAX_SHOWN_COMMITS)
+            .map(|(revision, authored)| commit_status(&revision, authored))
+            .collect(),
         drift_repaired: beside.metrics.repairs_of(&source.name),
         complete: incomplete.is_none(),
         observed: source.writes == SourceWrites::Observed,
@@ -404,7 +409,7 @@ fn first_findings(findings: &[Diagnostic]) -> Vec<String> {
     order.iter().take(MAX_SHOWN_FINDINGS).map(words).collect()
 }
 
-fn commit_status((revision, authored): (Revision, Authorship)) -> CommitStatus {
+fn commit_status(revision: &Revision, authored: Authorship) -> CommitStatus {
     CommitStatus { revision: revision.to_string(), author: authored.author, subject: authored.subject }
 }
 
@@ -447,7 +452,7 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
 /// The filter of a list of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ObjectFilter {
+pub(crate) struct ObjectFilter {
     /// The source.
     pub source: Option<String>,
     /// In this phase.
@@ -467,10 +472,14 @@ impl ObjectFilter {
 }
 
 /// Returns the objects that a filter lets through, in their order.
-pub fn objects(engine: &Engine, beside: &StatusContext<'_>, filter: &ObjectFilter) -> Vec<ObjectStatus> {
+pub(crate) fn objects(
+    engine: &Engine,
+    beside: &StatusContext<'_>,
+    filter: &ObjectFilter,
+) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
     let queued = queue_reasons(engine);
-    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, (id, entry))?)));
+    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
     let of_source = |told: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == told.source);
     let of_phase = |told: &ObjectStatus| filter.phase.is_none_or(|phase| phase == told.phase);
     let mut told: Vec<(&ObjectId, ObjectStatus)> =
@@ -480,7 +489,7 @@ pub fn objects(engine: &Engine, beside: &StatusContext<'_>, filter: &ObjectFilte
 }
 
 /// Returns the objects of each source in some phases: the first so many, in their order.
-pub fn first_objects(
+pub(crate) fn first_objects(
     engine: &Engine,
     beside: &StatusContext<'_>,
     most: usize,
@@ -489,7 +498,7 @@ pub fn first_objects(
     let mut found: Vec<Vec<(&ObjectId, &ObjectEntry)>> =
         engine.sources().iter().map(|_| Vec::new()).collect();
     for (id, entry) in engine.entries() {
-        let of = source_of_object(engine, id, entry).and_then(|source| found.get_mut(source));
+        let of = source_of_object(engine, id, entry).and_then(|source| found.get_mut(source.position()));
         if let Some(of) = of.filter(|_| is_asked_for(Phase::of(engine, id, entry, beside.open.get(id)))) {
             of.push((id, entry));
         }
@@ -497,14 +506,21 @@ pub fn first_objects(
     let queued = queue_reasons(engine);
     let told = found.into_iter().map(|mut of| {
         of.sort_by_key(|(id, _)| *id);
-        of.into_iter().take(most).filter_map(|found| object(engine, beside, &queued, found)).collect()
+        of.into_iter()
+            .take(most)
+            .filter_map(|(id, entry)| object(engine, beside, &queued, id, entry))
+            .collect()
     });
     told.collect()
 }
 
 /// One object; none where no source of this process knows it.
-pub fn object_status(engine: &Engine, beside: &StatusContext<'_>, id: &ObjectId) -> Option<ObjectStatus> {
-    object(engine, beside, &queue_reasons(engine), (id, engine.entry(id)?))
+pub(crate) fn object_status(
+    engine: &Engine,
+    beside: &StatusContext<'_>,
+    id: &ObjectId,
+) -> Option<ObjectStatus> {
+    object(engine, beside, &queue_reasons(engine), id, engine.entry(id)?)
 }
 
 /// Returns the present reason of each object in the rollout queue: it changes without a new
@@ -518,7 +534,8 @@ fn object(
     engine: &Engine,
     beside: &StatusContext<'_>,
     queued: &BTreeMap<ObjectId, String>,
-    (id, entry): (&ObjectId, &ObjectEntry),
+    id: &ObjectId,
+    entry: &ObjectEntry,
 ) -> Option<ObjectStatus> {
     let open = beside.open.get(id);
     let phase = Phase::of(engine, id, entry, open);

@@ -9,13 +9,13 @@ use crate::object::Revision;
 use crate::render::sanitize_line;
 
 /// The maximum number of objects named.
-pub const MAX_NAMED_OBJECTS: usize = 20;
+pub(crate) const MAX_NAMED_OBJECTS: usize = 20;
 
 /// The maximum number of bytes of a reason.
 const MAX_REASON_BYTES: usize = 300;
 
 /// The key of [`StatusSummary::line`] in the ConfigMap's data.
-pub const STATUS_KEY: &str = "status";
+pub(crate) const STATUS_KEY: &str = "status";
 
 /// The key of [`StatusSummary::open`] in the ConfigMap's data.
 const OPEN_OBJECTS_KEY: &str = "not-as-wanted";
@@ -34,7 +34,7 @@ const SETTLED_KEY: &str = "settled";
 
 /// The status of a source. It holds nothing that changes while nothing happens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StatusSummary {
+pub(crate) struct StatusSummary {
     /// One line of it.
     pub line: String,
     /// A line for each object that is not as wanted and healthy; empty where all are.
@@ -51,7 +51,7 @@ pub struct StatusSummary {
 impl StatusSummary {
     /// Returns the summary of a source, with the first of its unhealthy objects and of those left
     /// alone, in their order.
-    pub fn of(source: &SourceStatus, unwell: &[ObjectStatus], left_alone: &[ObjectStatus]) -> Self {
+    pub(crate) fn of(source: &SourceStatus, unwell: &[ObjectStatus], left_alone: &[ObjectStatus]) -> Self {
         let mut line = match &source.revision {
             Some(revision) => Revision::new(revision).short_name().to_owned(),
             None => "not read yet".to_owned(),
@@ -88,19 +88,19 @@ impl StatusSummary {
 
     /// Returns the same, with the revision of which it was told that all was as wanted.
     #[must_use]
-    pub fn with_settled(mut self, revision: Option<&Revision>) -> Self {
+    pub(crate) fn with_settled(mut self, revision: Option<&Revision>) -> Self {
         self.settled = revision.map(ToString::to_string).unwrap_or_default();
         self
     }
 
     /// Returns the revision of which a ConfigMap's data say that it was told that all was as
     /// wanted.
-    pub fn settled_revision(data: &BTreeMap<String, String>) -> Option<Revision> {
+    pub(crate) fn settled_revision(data: &BTreeMap<String, String>) -> Option<Revision> {
         data.get(SETTLED_KEY).map(|text| Revision::new(text))
     }
 
     /// Returns the summary in a ConfigMap's data.
-    pub fn from_data(data: &BTreeMap<String, String>) -> Option<Self> {
+    pub(crate) fn from_data(data: &BTreeMap<String, String>) -> Option<Self> {
         let text = |key| data.get(key).cloned();
         let rest = |key| text(key).unwrap_or_default();
         Some(Self {
@@ -113,22 +113,22 @@ impl StatusSummary {
     }
 
     /// Returns whether what others put on its objects has an effect.
-    pub fn is_heeding_opt_outs(&self) -> bool {
+    pub(crate) fn is_heeding_opt_outs(&self) -> bool {
         self.opt_out != OPT_OUT_DENIED
     }
 
     /// Returns the objects that are named.
-    pub fn objects(&self) -> impl Iterator<Item = RecordedObject> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = RecordedObject> {
         self.open.lines().chain(self.left_alone.lines()).filter_map(RecordedObject::parse)
     }
 
     /// Returns how many objects of each phase there are beside those that are named.
-    pub fn unnamed_counts(&self) -> BTreeMap<Phase, usize> {
+    pub(crate) fn unnamed_counts(&self) -> BTreeMap<Phase, usize> {
         [&self.open, &self.left_alone].into_iter().flat_map(|list| unnamed_counts(list)).collect()
     }
 
     /// Writes it into a ConfigMap's data.
-    pub fn write_to(&self, data: &mut BTreeMap<String, String>) {
+    pub(crate) fn write_to(&self, data: &mut BTreeMap<String, String>) {
         data.insert(STATUS_KEY.to_owned(), self.line.clone());
         for (key, text) in [
             (OPEN_OBJECTS_KEY, &self.open),
@@ -147,7 +147,7 @@ impl StatusSummary {
 
 /// One object as a ConfigMap names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedObject {
+pub(crate) struct RecordedObject {
     /// The phase.
     pub phase: Phase,
     /// The object.

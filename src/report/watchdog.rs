@@ -13,7 +13,7 @@ const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Ends the watch when it is dropped.
 #[derive(Debug)]
-pub struct WatchdogGuard {
+pub(crate) struct WatchdogGuard {
     _end: Sender<()>,
 }
 
@@ -24,7 +24,7 @@ pub struct WatchdogGuard {
 /// # Errors
 ///
 /// The thread cannot be started.
-pub fn start_watchdog(
+pub(crate) fn start_watchdog(
     service: SystemdService,
     heartbeats: Heartbeats,
     interval: Option<Duration>,

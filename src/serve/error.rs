@@ -3,11 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::object::ErrorClass;
-
 /// The reason for which an endpoint cannot be served.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// Another process answers on it.
     #[error("{0}: another process answers on this socket")]
     Taken(PathBuf),
@@ -25,11 +23,4 @@ pub enum ServeError {
         /// The system's message.
         error: io::Error,
     },
-}
-
-impl ServeError {
-    /// Returns the class of the error.
-    pub fn class(&self) -> ErrorClass {
-        ErrorClass::Config
-    }
 }

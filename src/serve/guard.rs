@@ -26,7 +26,7 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The checks of each request.
 #[derive(Clone, Debug)]
-pub struct RequestGuard {
+pub(crate) struct RequestGuard {
     hosts: Arc<[String]>,
     others: OtherNames,
     token: Option<Arc<FileBacked<Secret>>>,
@@ -55,7 +55,7 @@ enum OtherNames {
 impl RequestGuard {
     /// Returns a guard that admits requests by an address, `localhost` or one of these names, with
     /// the token in this file, where there is one.
-    pub fn new(hosts: &[String], token: Option<PathBuf>) -> Self {
+    pub(crate) fn new(hosts: &[String], token: Option<PathBuf>) -> Self {
         let read = |files: &[PathBuf]| match files {
             [file] => Secret::read(file).map_err(|why| format!("no token is accepted: {why}")),
             _ => Err("a token is one file".to_owned()),
@@ -67,13 +67,13 @@ impl RequestGuard {
     /// Lets browsers in too that were given the token in a form. For doors with encryption alone,
     /// as cookies take that.
     #[must_use]
-    pub fn with_sign_in(self) -> Self {
+    pub(crate) fn with_sign_in(self) -> Self {
         Self { browsers: BrowserAccess::SignIn, ..self }
     }
 
     /// Returns a guard for a socket, where anybody who may connect may ask: it admits all requests
     /// but those of other sites' pages.
-    pub fn of_socket(hosts: &[String]) -> Self {
+    pub(crate) fn of_socket(hosts: &[String]) -> Self {
         let others = OtherNames::WithoutDot;
         Self { hosts: hosts.into(), others, token: None, browsers: BrowserAccess::SendNothing }
     }

@@ -58,7 +58,7 @@ const GITLAB_TOKEN_HEADER: &str = "x-gitlab-token";
 
 /// The sources that this process does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnservedSources {
+pub(crate) enum UnservedSources {
     /// Nobody.
     Nobody,
     /// Another replica, where there is such a source at all.
@@ -67,7 +67,7 @@ pub enum UnservedSources {
 
 /// The receiver of webhooks.
 #[derive(Debug)]
-pub struct WebhookReceiver {
+pub(crate) struct WebhookReceiver {
     secret: Option<PathBuf>,
     others: UnservedSources,
     of_all: DefaultDirectRateLimiter,
@@ -80,7 +80,7 @@ pub struct WebhookReceiver {
 impl WebhookReceiver {
     /// With the secret in this file; with `.` and the name of a source behind it that of this
     /// source alone.
-    pub fn new(secret: Option<PathBuf>, others: UnservedSources) -> Arc<Self> {
+    pub(crate) fn new(secret: Option<PathBuf>, others: UnservedSources) -> Arc<Self> {
         let limiter = |(burst, rate): (u32, u32)| {
             let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
             RateLimiter::direct(Quota::per_second(number(rate)).allow_burst(number(burst)))

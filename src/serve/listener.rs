@@ -20,7 +20,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// A place to answer at.
 #[derive(Clone, Debug)]
-pub enum ListenEndpoint {
+pub(crate) enum ListenEndpoint {
     /// A Unix socket.
     Socket(PathBuf),
     /// An address, with what it is encrypted with.
@@ -31,7 +31,7 @@ pub enum ListenEndpoint {
 
 /// Serves an endpoint until it is stopped. A listener that fails to bind does not stop the daemon,
 /// and is tried again.
-pub async fn serve_endpoint(
+pub(crate) async fn serve_endpoint(
     place: ListenEndpoint,
     router: Router,
     endpoints: EndpointMetrics,

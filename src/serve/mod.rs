@@ -26,15 +26,15 @@ mod socket;
 mod tls;
 
 /// The description of the HTTP API, as an `OpenAPI` document.
-pub const OPENAPI_DOCUMENT: &str = include_str!("openapi.json");
+pub(crate) const OPENAPI_DOCUMENT: &str = include_str!("openapi.json");
 
-pub use error::ServeError;
-pub use guard::RequestGuard;
-pub use hook::{UnservedSources, WebhookReceiver};
-pub use listener::{ListenEndpoint, serve_endpoint};
-pub use process::ProcessHandle;
-pub use routes::{RouteSet, router};
-pub use socket::bind;
+pub(crate) use error::ServeError;
+pub(crate) use guard::RequestGuard;
+pub(crate) use hook::{UnservedSources, WebhookReceiver};
+pub(crate) use listener::{ListenEndpoint, serve_endpoint};
+pub(crate) use process::ProcessHandle;
+pub(crate) use routes::{RouteSet, router};
+pub(crate) use socket::bind;
 
 #[cfg(test)]
 mod openapi_tests;

@@ -15,7 +15,7 @@ const LOOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The process behind the routes.
 #[derive(Clone, Debug)]
-pub struct ProcessHandle {
+pub(crate) struct ProcessHandle {
     /// The loop that runs now; none before the first one, and another one after each new
     /// configuration.
     pub running: watch::Receiver<Option<Inquiries>>,
@@ -32,6 +32,18 @@ pub struct ProcessHandle {
 }
 
 impl ProcessHandle {
+    /// Returns a handle whose endpoints have not answered anything yet.
+    pub(crate) fn new(
+        running: watch::Receiver<Option<Inquiries>>,
+        heartbeats: &Heartbeats,
+        metrics: Metrics,
+        service: SystemdService,
+        recorder: EventRecorder,
+    ) -> Self {
+        let (heartbeats, endpoints) = (heartbeats.clone(), EndpointMetrics::default());
+        Self { running, heartbeats, metrics, service, recorder, endpoints }
+    }
+
     pub(super) fn inquiries(&self) -> Result<Inquiries, ErrorResponse> {
         let none =
             || ErrorResponse(StatusCode::SERVICE_UNAVAILABLE, "the loop has not started yet".to_owned());

@@ -42,7 +42,7 @@ const RESPONSE_HEADERS: [(header::HeaderName, HeaderValue); 4] = [
 
 /// At which door somebody asks.
 #[derive(Clone, Debug)]
-pub enum RouteSet {
+pub(crate) enum RouteSet {
     /// One where a guard lets in: the Unix socket, TCP.
     Guarded(RequestGuard),
     /// The kubelet's: anybody may ask whether the process lives and is ready, and learns nothing
@@ -51,7 +51,7 @@ pub enum RouteSet {
 }
 
 /// Returns all that is answered at a door.
-pub fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
+pub(crate) fn router(process: ProcessHandle, hooks: Arc<WebhookReceiver>, door: RouteSet) -> Router {
     let questions = match door {
         RouteSet::Guarded(guard) => question_routes(process.clone())
             .layer(from_fn_with_state((guard, process.endpoints.clone()), check_request)),

@@ -23,7 +23,7 @@ const NEW_SOCKET_SUFFIX: &[u8] = b".new";
 
 /// Listens on a socket. One that nobody answers on any more is replaced, and nothing else is ever
 /// removed.
-pub async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
+pub(crate) async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
     let failed = |error| ServeError::Io { place: path.display().to_string(), error };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

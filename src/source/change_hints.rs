@@ -25,7 +25,7 @@ const LATE_CHANGE_DELAY: Duration = Duration::from_millis(100);
 
 /// Wakes when something may have changed. Ends its watching when dropped.
 #[derive(Debug)]
-pub struct ChangeHints {
+pub(crate) struct ChangeHints {
     wake: Arc<Notify>,
     stop: Option<SyncSender<HintMessage>>,
 }
@@ -33,7 +33,7 @@ pub struct ChangeHints {
 impl ChangeHints {
     /// Waits for the next hint; hints that came while nobody waited are one. Never comes back for a
     /// remote.
-    pub async fn next_hint(&self) {
+    pub(crate) async fn next_hint(&self) {
         self.wake.notified().await;
     }
 

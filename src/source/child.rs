@@ -101,6 +101,7 @@ pub(super) fn git_command(store: &Path, peer: ChildPeer<'_>) -> Command {
     let global = if let ChildPeer::Host(file) = peer { file } else { Path::new("/dev/null") };
     let protocols = match peer {
         ChildPeer::Network(TransportPolicy::Authenticated) => "https:ssh",
+        #[cfg(test)]
         ChildPeer::Network(TransportPolicy::Any) => "https:ssh:http:git",
         ChildPeer::Host(_) => "file",
         ChildPeer::Nobody => "none",

@@ -30,7 +30,7 @@ use crate::secret::read_regular;
 
 /// The signatures that a source asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignatureVerification {
+pub(crate) struct SignatureVerification {
     /// The file with the keys, of this host: a list of allowed signers, or OpenPGP public keys in
     /// armor.
     pub keys: PathBuf,
@@ -40,7 +40,7 @@ pub struct SignatureVerification {
 
 /// The commits that must be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VerifyExtent {
+pub(crate) enum VerifyExtent {
     /// The newest.
     Head,
     /// Each that the newest brings beside the history of the one that was accepted last.
@@ -49,7 +49,7 @@ pub enum VerifyExtent {
 
 /// The accepted revision of a source, as it is recorded where its git server cannot write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VerificationAnchor {
+pub(crate) struct VerificationAnchor {
     /// The revision that was accepted last; none where none ever was.
     pub accepted: Option<Revision>,
     /// A revision that a person wants to begin with anew, whatever was accepted before.
@@ -133,7 +133,8 @@ impl CommitVerifier {
         &self,
         store: &RevisionStore,
         foreign: Option<&Path>,
-        (older, newer): (&Revision, &Revision),
+        older: &Revision,
+        newer: &Revision,
     ) -> Result<CommitRange, SourceError> {
         let (own, foreign) = (store.clone(), foreign.map(Path::to_owned));
         let (older, newer) = (older.clone(), newer.clone());
@@ -187,7 +188,8 @@ impl CommitVerifier {
     /// are in the store, or in a repository of this host.
     pub(super) async fn check(
         &self,
-        (store, lock): (&RevisionStore, &StateLock),
+        store: &RevisionStore,
+        lock: &StateLock,
         foreign: Option<&Path>,
         revision: &Revision,
         commits: &[Oid],
@@ -344,7 +346,7 @@ fn is_in_path(program: &str) -> bool {
 }
 
 /// Returns why the keys of a file cannot be used to verify anything; none where they can.
-pub fn unusable_keys(file: &Path) -> Option<String> {
+pub(crate) fn unusable_keys(file: &Path) -> Option<String> {
     let keys = match read_regular(file, keys::MAX_KEYS_BYTES + 1) {
         Err(error) => return Some(format!("{}: {error}", file.display())),
         Ok(bytes) => VerificationKeys::read(&bytes),

@@ -29,7 +29,7 @@ const KNOWN_HOSTS_FILE: &str = "known-hosts";
 /// Credentials that are bound to an address are the files that end with their name, and no others:
 /// neither an agent's keys nor the user's.
 #[derive(Clone, Debug, Default)]
-pub struct Credentials {
+pub(crate) struct Credentials {
     folder: Option<PathBuf>,
     whose: CredentialOwner,
 }
@@ -54,7 +54,7 @@ impl Default for CredentialOwner {
 impl Credentials {
     /// Returns those of this service that a source may show: in `$CREDENTIALS_DIRECTORY`, as
     /// systemd sets it.
-    pub fn of_service(source: &str, shown: &CredentialUse) -> Self {
+    pub(crate) fn of_service(source: &str, shown: &CredentialUse) -> Self {
         let folder = std::env::var_os("CREDENTIALS_DIRECTORY").filter(|folder| !folder.is_empty());
         let whose = match shown {
             CredentialUse::Own => CredentialOwner::Source(source.to_owned()),
@@ -62,16 +62,6 @@ impl Credentials {
             CredentialUse::Nothing => CredentialOwner::Nobody,
         };
         Self { folder: folder.map(PathBuf::from), whose }
-    }
-
-    /// Returns those in a folder for a source.
-    pub fn of_folder(folder: &Path, source: &str) -> Self {
-        Self { folder: Some(folder.to_owned()), whose: CredentialOwner::Source(source.to_owned()) }
-    }
-
-    /// Returns those of a name in a folder, for an address alone.
-    pub fn bound(folder: &Path, name: &str, address: UrlPrefix) -> Self {
-        Self { folder: Some(folder.to_owned()), whose: CredentialOwner::Bound(name.to_owned(), address) }
     }
 
     /// Returns the credentials for the server of a URL: none, where they are bound to another
@@ -198,6 +188,18 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
+
+    impl Credentials {
+        /// Returns those in a folder for a source.
+        pub(in crate::source) fn of_folder(folder: &Path, source: &str) -> Self {
+            Self { folder: Some(folder.to_owned()), whose: CredentialOwner::Source(source.to_owned()) }
+        }
+
+        /// Returns those of a name in a folder, for an address alone.
+        pub(in crate::source) fn bound(folder: &Path, name: &str, address: UrlPrefix) -> Self {
+            Self { folder: Some(folder.to_owned()), whose: CredentialOwner::Bound(name.to_owned(), address) }
+        }
+    }
 
     const URL: &str = "git@git.example.org:shop.git";
 

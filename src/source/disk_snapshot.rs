@@ -24,7 +24,7 @@ const MAX_SNAPSHOT_PASSES: usize = 5;
 
 /// A path's files as they were on disk at one moment, with their bytes. Its `Debug` form leaves
 /// them out.
-pub struct DiskSnapshot {
+pub(crate) struct DiskSnapshot {
     /// The files. The revision is HEAD's commit where the path is in a git work tree and shows
     /// HEAD's files. Otherwise it is the id of a snapshot, which depends on the files alone.
     pub snapshot: Snapshot,
@@ -35,7 +35,7 @@ pub struct DiskSnapshot {
 
 impl DiskSnapshot {
     /// Returns a file's bytes.
-    pub fn read(&self, blob: BlobId) -> Option<&[u8]> {
+    pub(crate) fn read(&self, blob: BlobId) -> Option<&[u8]> {
         self.bytes.get(&blob).map(Vec::as_slice)
     }
 }
@@ -50,7 +50,7 @@ impl std::fmt::Debug for DiskSnapshot {
 /// state.
 ///
 /// Fails where nothing is there, nothing can be read, or not one manifest is found.
-pub fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
+pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
     let text = path.display().to_string();
     let read = match location::local_location(&text, path.to_owned())? {
         LocationKind::File(file) => single(&file)?,
@@ -72,7 +72,7 @@ pub fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
 }
 
 /// One of several things that a person has named to be read together.
-pub enum NamedInput {
+pub(crate) enum NamedInput {
     /// A file, or a folder with all that is in it.
     Path(PathBuf),
     /// The text of a pipe, under its name in findings.
@@ -83,7 +83,7 @@ pub enum NamedInput {
 /// named. Blocks.
 ///
 /// Fails where something of it is not there, cannot be read, or is a folder without a manifest.
-pub fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
+pub(crate) fn read_named(named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
     let (mut all, mut places) = (DiskPass::default(), Vec::new());
     for one in named {
         let pass = match one {

@@ -51,7 +51,7 @@ impl DiskTree {
     /// As [`super::RevisionTree::entry`]. A repository's own files are not there.
     pub fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         // The look at each folder on the way is recursive.
-        if path.matches('/').count() > file_names::MAX_DEPTH {
+        if path.matches('/').count() > file_names::MAX_FOLDER_DEPTH {
             return Ok(None);
         }
         if let Some(known) = self.seen().entries.get(path) {

@@ -386,7 +386,7 @@ impl SourceError {
     }
 
     /// Decides requeue, exit code and metric label.
-    pub fn class(&self) -> ErrorClass {
+    pub(crate) fn class(&self) -> ErrorClass {
         match self {
             Self::Location { .. }
             | Self::Credential { .. }

@@ -19,7 +19,7 @@ impl ResolvedLocation {
     /// Never fails: a path that cannot be read stands for itself.
     ///
     /// `host/path//folder` where the repository has a URL, else an absolute path.
-    pub fn location_identity(&self) -> String {
+    pub(crate) fn location_identity(&self) -> String {
         match self {
             Self::Directory(path) => path_identity(path),
             Self::Git(git) | Self::Awaited(git) => git_identity(git),
@@ -30,7 +30,7 @@ impl ResolvedLocation {
 impl ResolvedLocation {
     /// Returns the identity of the repository and the followed reference, whatever folder of it is
     /// wanted. None for a location that is no repository, or not known to be one yet.
-    pub fn repository(&self) -> Option<String> {
+    pub(crate) fn repository(&self) -> Option<String> {
         let Self::Git(git) = self else { return None };
         let whole = GitLocation { path: None, ..git.clone() };
         Some(format!("{} {}", git_identity(&whole), git.reference.as_deref().unwrap_or("HEAD")))
@@ -39,7 +39,7 @@ impl ResolvedLocation {
 
 /// The name of a place for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceTitle {
+pub(crate) struct SourceTitle {
     /// The repository's own name, or the folder's that is in none; empty for the root of a file
     /// system.
     pub whole: String,
@@ -50,7 +50,7 @@ pub struct SourceTitle {
 impl ResolvedLocation {
     /// Returns the name of this place for people, as far as the disk tells. It says less than
     /// [`ResolvedLocation::location_identity`].
-    pub fn title(&self) -> SourceTitle {
+    pub(crate) fn title(&self) -> SourceTitle {
         match self {
             Self::Directory(path) => title_of_path(path),
             Self::Git(git) | Self::Awaited(git) => {

@@ -25,7 +25,7 @@ pub(super) enum CommitRange {
 
 /// Indicates whether one commit is in the history of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ancestry {
+pub(crate) enum Ancestry {
     /// It is, or is that very commit.
     Descends,
     /// It is not.

@@ -8,12 +8,9 @@ use super::commit_verifier::SignatureVerification;
 use super::error::SourceError;
 use crate::fields::blur;
 
-/// The polling interval of a remote without one in the configuration.
-pub const DEFAULT_INTERVAL: Duration = Duration::from_mins(1);
-
 /// The location of desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ResolvedLocation {
+pub(crate) enum ResolvedLocation {
     /// The commits of a git repository.
     Git(GitLocation),
     /// The files of a folder as they are.
@@ -24,7 +21,7 @@ pub enum ResolvedLocation {
 
 /// A git repository, and what in it is desired. Its `Debug` form leaves credentials out.
 #[derive(Clone, PartialEq, Eq)]
-pub struct GitLocation {
+pub(crate) struct GitLocation {
     /// A URL (`https://`, `ssh://`, `git@host:path`, `file://`) or the path of a repository on this
     /// host.
     pub url: String,
@@ -36,13 +33,6 @@ pub struct GitLocation {
     pub interval: Duration,
     /// The signatures that its commits must carry; none for any commit.
     pub verify: Option<SignatureVerification>,
-}
-
-impl GitLocation {
-    /// Returns the root of what HEAD names, looked at in the default interval.
-    pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), reference: None, path: None, interval: DEFAULT_INTERVAL, verify: None }
-    }
 }
 
 impl fmt::Debug for GitLocation {
@@ -59,7 +49,7 @@ impl fmt::Debug for GitLocation {
 
 /// The kind of location that a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LocationKind {
+pub(crate) enum LocationKind {
     /// A repository behind a URL or `host:path`.
     Remote,
     /// A repository on this host: a work tree with `.git` in it, or a bare one.
@@ -71,26 +61,11 @@ pub enum LocationKind {
 }
 
 impl ResolvedLocation {
-    /// Takes the text of a command line: a repository is followed by its commits, any other folder
-    /// as it is.
-    ///
-    /// Fails where nothing is there, or where it is a single file.
-    pub fn parse(text: &str) -> Result<Self, SourceError> {
-        match classify(text)? {
-            LocationKind::Repository(_) if is_scp_like(text) && !is_url(text) => {
-                Ok(Self::Git(GitLocation::new(format!("./{text}"))))
-            }
-            LocationKind::Remote | LocationKind::Repository(_) => Ok(Self::Git(GitLocation::new(text))),
-            LocationKind::Directory(path) => Ok(Self::Directory(path)),
-            LocationKind::File(_) => Err(not_a_folder_error(text)),
-        }
-    }
-
     /// Returns the location as awaited. A repository on this host is awaited while nothing is
     /// there, and may then turn out to be a plain folder, unless a reference is named. Other
     /// locations stay.
     #[must_use]
-    pub fn as_awaited(self) -> Self {
+    pub(crate) fn into_awaited(self) -> Self {
         match self {
             Self::Git(git) if git.reference.is_none() && local_path(&git.url).is_some() => Self::Awaited(git),
             other => other,
@@ -133,7 +108,7 @@ fn not_a_folder_error(text: &str) -> SourceError {
 
 /// Returns whether nothing is at a path: it is missing, or an empty folder, on which something may
 /// be mounted later.
-pub fn is_vacant(path: &Path) -> bool {
+pub(crate) fn is_vacant(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -162,12 +137,12 @@ impl fmt::Display for ResolvedLocation {
 }
 
 /// Returns whether a text is a URL, also one of a path on this host.
-pub fn is_url(text: &str) -> bool {
+pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 
 /// Tells what a text of a command line names. A path that exists wins over `host:path`.
-pub fn classify(text: &str) -> Result<LocationKind, SourceError> {
+pub(crate) fn classify(text: &str) -> Result<LocationKind, SourceError> {
     if is_scp_like(text) && !is_url(text) && !text.starts_with('-') && Path::new(text).exists() {
         return local_location(text, PathBuf::from(text));
     }

@@ -47,23 +47,30 @@ mod store;
 mod tree;
 mod tree_builder;
 
-pub use change_hints::ChangeHints;
-pub use commit_verifier::{SignatureVerification, VerificationAnchor, VerifyExtent, unusable_keys};
-pub use credentials::Credentials;
-pub use disk_snapshot::{DiskSnapshot, NamedInput, read_disk, read_named};
+#[cfg(test)]
+pub(crate) use change_hints::ChangeHints;
+#[cfg(test)]
+pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
+pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};
+#[cfg(test)]
+pub(crate) use credentials::Credentials;
+pub(crate) use disk_snapshot::{DiskSnapshot, NamedInput, read_disk, read_named};
 pub use disk_tree::DiskTree;
 pub use error::SourceError;
-pub use identity::SourceTitle;
-pub use lineage::Ancestry;
-pub use location::{
-    DEFAULT_INTERVAL, GitLocation, LocationKind, ResolvedLocation, classify, is_url, is_vacant,
-};
-pub use program::GitVersion;
-pub use reader::{MAX_FILE, RevisionReader};
+pub(crate) use lineage::Ancestry;
+#[cfg(test)]
+pub(crate) use location::GitLocation;
+pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_url, is_vacant};
+pub(crate) use program::GitVersion;
+pub(crate) use reader::{MAX_FILE, RevisionReader};
 pub use revision_tree::{FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
-pub use settings::{Clock, SourceSettings, TransportPolicy};
-pub use snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
-pub use source::{Source, SourceObservation};
+pub(crate) use settings::SourceSettings;
+#[cfg(test)]
+pub(crate) use settings::TransportPolicy;
+#[cfg(test)]
+pub(crate) use snapshot::ChangedFile;
+pub(crate) use snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
+pub(crate) use source::Source;
 
 #[cfg(test)]
 mod tests;

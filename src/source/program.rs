@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A version of git, as `git --version` says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GitVersion(u32, u32, u32);
+pub(crate) struct GitVersion(u32, u32, u32);
 
 /// The oldest that runs no command that a foreign repository's configuration names (CVE-2024-32004,
 /// CVE-2024-32465).
@@ -23,10 +23,10 @@ const REPAIRED_VERSIONS: [GitVersion; 6] = [
 
 impl GitVersion {
     /// The oldest that is used.
-    pub const FLOOR: Self = FLOOR;
+    pub(crate) const FLOOR: Self = FLOOR;
 
     /// Reads the first numbers in a text, as `git version 2.39.5` has them.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let start = text.find(|c: char| c.is_ascii_digit())?;
         let mut numbers = text.get(start..)?.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
@@ -34,13 +34,13 @@ impl GitVersion {
     }
 
     /// Says that it is used.
-    pub fn is_safe(self) -> bool {
+    pub(crate) fn is_safe(self) -> bool {
         self >= FLOOR
     }
 
     /// Returns the version that repairs what this one lets a local repository do, where it needs
     /// one.
-    pub fn repaired_by(self) -> Option<Self> {
+    pub(crate) fn repaired_by(self) -> Option<Self> {
         REPAIRED_VERSIONS
             .into_iter()
             .find(|repaired| (repaired.0, repaired.1) == (self.0, self.1) && self < *repaired)

@@ -19,11 +19,11 @@ use super::lineage::{self, Ancestry};
 use super::objects::ObjectStores;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::revision_tree::RevisionTree;
-use super::snapshot::{self, BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
+use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
 use super::tree::{self, TreeWalk, WalkSink, WalkStop};
 
 /// A larger file is refused unread.
-pub const MAX_FILE: u64 = 16 << 20;
+pub(crate) const MAX_FILE: u64 = 16 << 20;
 /// A source with more entries is refused: trees can be nested into bombs of any size.
 pub(super) const MAX_ENTRIES: usize = 1_000_000;
 
@@ -58,7 +58,7 @@ pub(super) enum RevisionForm {
 /// fresh handles and tries once more on fresh handles when a read fails, because packs vanish under
 /// maintenance.
 #[derive(Clone, Debug)]
-pub struct RevisionReader {
+pub(crate) struct RevisionReader {
     shared: Arc<ReaderState>,
 }
 
@@ -116,7 +116,7 @@ impl RevisionReader {
     }
 
     /// Lists the files of a revision.
-    pub fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
+    pub(crate) fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
         self.pass(|objects| self.list(objects, revision))
     }
 
@@ -153,21 +153,10 @@ impl RevisionReader {
         })
     }
 
-    /// Compares two revisions; gives what comparing their two snapshots gives.
-    pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
-        if let Some(changed) = self.plain_changes(from, to)? {
-            return Ok(changed);
-        }
-        self.pass(|objects| {
-            let (old, new) = (self.list(objects, from)?, self.list(objects, to)?);
-            Ok(snapshot::compare(&old.files, &new.files))
-        })
-    }
-
     /// Compares two revisions at the cost of their difference. None where more than contents of
     /// files differ (an ignore file, a refused file), so that only the whole snapshots tell.
     /// Otherwise the refused files are the same in both.
-    pub fn plain_changes(
+    pub(crate) fn plain_changes(
         &self,
         from: &Revision,
         to: &Revision,
@@ -185,7 +174,7 @@ impl RevisionReader {
     }
 
     /// Returns who made a revision; none for the snapshot of a folder.
-    pub fn commit(&self, revision: &Revision) -> Result<Option<CommitInfo>, SourceError> {
+    pub(crate) fn commit(&self, revision: &Revision) -> Result<Option<CommitInfo>, SourceError> {
         if self.shared.form == RevisionForm::Snapshots {
             return Ok(None);
         }
@@ -201,7 +190,7 @@ impl RevisionReader {
     }
 
     /// Returns the first parent of a revision; none where it has none, as the snapshot of a folder.
-    pub fn parent(&self, revision: &Revision) -> Result<Option<Revision>, SourceError> {
+    pub(crate) fn parent(&self, revision: &Revision) -> Result<Option<Revision>, SourceError> {
         self.pass(|objects| {
             let commit = self.find(objects, revision)?;
             Ok(commit.parent_ids().next().map(|id| Revision::new(&id.to_string())))
@@ -210,7 +199,7 @@ impl RevisionReader {
 
     /// Returns whether a revision is this one or an ancestor of it. A folder has but snapshots that
     /// were made of it, here.
-    pub fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
+    pub(crate) fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
         if older == newer || self.shared.form == RevisionForm::Snapshots {
             return Ok(Ancestry::Descends);
         }
@@ -223,7 +212,7 @@ impl RevisionReader {
 
     /// Returns the revision with this abbreviated id, of at least four digits; none where there is
     /// no such commit, or more than one.
-    pub fn find_by_prefix(&self, prefix: &str) -> Result<Option<Revision>, SourceError> {
+    pub(crate) fn find_by_prefix(&self, prefix: &str) -> Result<Option<Revision>, SourceError> {
         if !(4..=40).contains(&prefix.len()) || !prefix.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
@@ -235,7 +224,7 @@ impl RevisionReader {
     }
 
     /// Reads one file's bytes.
-    pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
+    pub(crate) fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
         self.look(|objects| {
             let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
             self.bytes(&databases, blob)
@@ -282,14 +271,14 @@ impl RevisionReader {
     }
 
     /// Closes what reads may have left open for the next ones.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Reads many files through one set of handles, and gives what `each` makes of their bytes.
     ///
     /// Fails with the first error of a read or of `each`.
-    pub fn read_all<T>(
+    pub(crate) fn read_all<T>(
         &self,
         blobs: impl IntoIterator<Item = BlobId>,
         mut each: impl FnMut(BlobId, Vec<u8>) -> Result<T, SourceError>,

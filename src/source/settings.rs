@@ -10,7 +10,7 @@ use crate::config::CredentialUse;
 
 /// The time limits and size limits of a source.
 #[derive(Clone)]
-pub struct SourceSettings {
+pub(crate) struct SourceSettings {
     /// The time limit for a remote to name its references.
     pub answer: Duration,
     /// The time limit of a fetch; its processes are killed then.
@@ -42,20 +42,21 @@ pub struct SourceSettings {
 }
 
 /// Tells the time.
-pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// The transports that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransportPolicy {
+pub(crate) enum TransportPolicy {
     /// `https` and `ssh`, which know whom they talk to.
     Authenticated,
-    /// Also `http` and `git`, whose answers anybody on the way can write.
+    /// Also `http` and `git`, whose answers anybody on the way can write: for servers of tests.
+    #[cfg(test)]
     Any,
 }
 
 impl SourceSettings {
     /// Returns the usual ones, with what a source may show of this service's credentials.
-    pub fn of_service(source: &str, shown: &CredentialUse) -> Self {
+    pub(crate) fn of_service(source: &str, shown: &CredentialUse) -> Self {
         Self { credentials: Credentials::of_service(source, shown), ..Self::default() }
     }
 

@@ -58,7 +58,7 @@ impl fmt::Debug for BlobId {
 
 /// One manifest file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SnapshotFile {
+pub(crate) struct SnapshotFile {
     /// Path inside the source, with `/` between its parts.
     pub path: Arc<str>,
     /// Its content's id.
@@ -69,7 +69,7 @@ pub struct SnapshotFile {
 
 /// The manifest files of one revision, frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// The revision.
     pub revision: Revision,
     /// The files, ordered by path, without what `.rhumbignore` and leading dots leave out.
@@ -81,14 +81,14 @@ pub struct Snapshot {
 impl Snapshot {
     /// Returns whether everything that could be a manifest is in the list; only then may an absence
     /// mean deletion.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.refused.is_empty()
     }
 }
 
 /// One file that differs between two revisions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ChangedFile {
+pub(crate) struct ChangedFile {
     /// Path inside the source.
     pub path: Arc<str>,
     /// The content and its size in bytes before; none where the file is new.
@@ -99,38 +99,11 @@ pub struct ChangedFile {
 
 /// The author of a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommitInfo {
+pub(crate) struct CommitInfo {
     /// The author's name.
     pub author: String,
     /// The first line of the message.
     pub subject: String,
     /// The commit time.
     pub time: Timestamp,
-}
-
-/// Compares two lists of files that are ordered by path.
-pub(super) fn compare(old: &[SnapshotFile], new: &[SnapshotFile]) -> Vec<ChangedFile> {
-    let mut changed = Vec::new();
-    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
-    let content = |file: &SnapshotFile| Some((file.blob, file.size));
-    loop {
-        let order = match (old.peek(), new.peek()) {
-            (None, None) => return changed,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(a), Some(b)) => a.path.cmp(&b.path),
-        };
-        let before = if order.is_le() { old.next() } else { None };
-        let after = if order.is_ge() { new.next() } else { None };
-        if before.map(|file| file.blob) == after.map(|file| file.blob) {
-            continue;
-        }
-        if let Some(file) = before.or(after) {
-            changed.push(ChangedFile {
-                path: file.path.clone(),
-                old: before.and_then(content),
-                new: after.and_then(content),
-            });
-        }
-    }
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use git2::Oid;
 
-use crate::config::CredentialUse;
 use crate::object::{ErrorClass, Revision};
 
 use super::bounded::run_bounded;
@@ -21,7 +20,6 @@ use super::lock::StateLock;
 use super::origin::{OriginParts, POLL_HOST, RevisionOrigin};
 use super::reader::RevisionReader;
 use super::settings::SourceSettings;
-use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot};
 use super::store::RevisionStore;
 
 /// The longest interval of looks at a failing remote.
@@ -29,7 +27,7 @@ const POLL_FAILING: Duration = Duration::from_mins(5);
 
 /// The result of a look at a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceObservation {
+pub(crate) struct SourceObservation {
     /// The newest revision.
     pub revision: Revision,
     /// Indicates whether it is another one than the last look of this process gave.
@@ -41,7 +39,7 @@ pub struct SourceObservation {
 
 /// One source of desired state. The last revision stays readable whatever a look meets.
 #[derive(Debug)]
-pub struct Source {
+pub(crate) struct Source {
     name: String,
     place: String,
     location: ResolvedLocation,
@@ -72,12 +70,7 @@ impl Source {
     ///
     /// Fails only for faults that no waiting mends, as an invalid URL. A place that is missing,
     /// unreadable or unreachable fails the looks, until it is no more.
-    pub fn open(name: &str, location: &ResolvedLocation, state_dir: &Path) -> Result<Self, SourceError> {
-        Self::open_with(name, location, state_dir, SourceSettings::of_service(name, &CredentialUse::Own))
-    }
-
-    /// As [`Source::open`], with other limits.
-    pub fn open_with(
+    pub(crate) fn open_with(
         name: &str,
         location: &ResolvedLocation,
         state_dir: &Path,
@@ -111,74 +104,69 @@ impl Source {
     }
 
     /// Returns the name of the source.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Returns where it is, without credentials.
-    pub fn place(&self) -> &str {
-        &self.place
     }
 
     /// Returns the identity of its location, as [`ResolvedLocation::location_identity`] has it. It
     /// may change after a look that found something.
-    pub fn identity(&self) -> &str {
+    pub(crate) fn identity(&self) -> &str {
         &self.identity
     }
 
     /// Returns the repository and reference that it follows, as [`ResolvedLocation::repository`]
     /// says.
-    pub fn repository(&self) -> Option<&str> {
+    pub(crate) fn repository(&self) -> Option<&str> {
         self.repository.as_deref()
     }
 
     /// Returns whether it waits for something to be at its path, and does not know yet what that
     /// is.
-    pub fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         matches!(self.location, ResolvedLocation::Awaited(_))
     }
 
     /// Returns a handle for reading, to be taken to other threads.
-    pub fn reader(&self) -> RevisionReader {
+    pub(crate) fn reader(&self) -> RevisionReader {
         self.reader.clone()
     }
 
     /// Returns the revision in force: the one that the last look gave that gave any, be it an
     /// earlier process's.
-    pub fn current_revision(&self) -> Option<&Revision> {
+    pub(crate) fn current_revision(&self) -> Option<&Revision> {
         self.current.as_ref()
     }
 
     /// Returns when a look of this process last succeeded: how old [`Source::current_revision`] may
     /// be.
-    pub const fn last_reached(&self) -> Option<Instant> {
+    pub(crate) const fn last_reached(&self) -> Option<Instant> {
         self.reached
     }
 
     /// Returns whether its commits must be signed.
-    pub const fn is_verified(&self) -> bool {
+    pub(crate) const fn is_verified(&self) -> bool {
         self.guard.is_some()
     }
 
     /// Returns the last accepted revision of a source whose commits must be signed.
-    pub fn accepted_revision(&self) -> Option<&Revision> {
+    pub(crate) fn accepted_revision(&self) -> Option<&Revision> {
         self.guard.as_ref().and_then(CommitVerifier::accepted_revision)
     }
 
     /// Returns whether it is known what a look must go by. A source whose commits must be signed is
     /// looked at only then.
-    pub fn is_anchored(&self) -> bool {
+    pub(crate) fn is_anchored(&self) -> bool {
         self.guard.as_ref().is_none_or(CommitVerifier::is_anchored)
     }
 
     /// Takes what is recorded of what was accepted, and says whether a look may find more by it.
-    pub fn set_anchor(&mut self, anchor: VerificationAnchor) -> bool {
+    pub(crate) fn set_anchor(&mut self, anchor: VerificationAnchor) -> bool {
         self.guard.as_mut().is_some_and(|guard| guard.set_anchor(anchor))
     }
 
     /// Looks for the newest revision and, but for a repository on this host, pins it. An error
     /// leaves the last one in force.
-    pub async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
+    pub(crate) async fn observe(&mut self) -> Result<SourceObservation, SourceError> {
         if !self.is_anchored() {
             let detail = "nobody has told what was accepted of it before".to_owned();
             return Err(SourceError::Worker { place: self.place.clone(), detail });
@@ -256,7 +244,7 @@ impl Source {
 
     /// Fails unless a revision that is here was accepted last, or is signed itself; nothing is
     /// asked of a source that asks for no signatures.
-    pub async fn vouch(&self, revision: &Revision) -> Result<(), SourceError> {
+    pub(crate) async fn vouch(&self, revision: &Revision) -> Result<(), SourceError> {
         match &self.guard {
             Some(guard) if guard.accepted_revision() != Some(revision) => {
                 let id =
@@ -287,7 +275,7 @@ impl Source {
             _ => None,
         };
         let deadline = self.store.settings().fetch;
-        let check = guard.check((&self.store, &lock), foreign.as_deref(), revision, commits);
+        let check = guard.check(&self.store, &lock, foreign.as_deref(), revision, commits);
         let checked = tokio::time::timeout(deadline, check).await;
         checked.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })?
     }
@@ -300,7 +288,7 @@ impl Source {
             VerificationRange::Itself => return self.vouch(revision).await,
             VerificationRange::Since(base) => base,
         };
-        let commits = match guard.commits_between(&self.store, Some(path), (&base, revision)).await? {
+        let commits = match guard.commits_between(&self.store, Some(path), &base, revision).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
             CommitRange::Apart => return Err(guard.unrelated_error(revision, &base)),
             CommitRange::Unknown => return Err(guard.shallow_error(revision, &base)),
@@ -340,8 +328,7 @@ impl Source {
             RevisionOrigin::Remote(remote) => {
                 let lock = self.prepare_store().await?;
                 let revision =
-                    Box::pin(remote.newest_revision(&lock, known, (&self.reader, self.guard.as_ref())))
-                        .await?;
+                    Box::pin(remote.newest_revision(&lock, known, &self.reader, self.guard.as_ref())).await?;
                 (lock, revision)
             }
             RevisionOrigin::Directory(directory) => {
@@ -406,7 +393,7 @@ impl Source {
     /// forgets all others. Gives those that cannot be had any more.
     ///
     /// For a repository on this host this copies them, which need not be waited for before reading.
-    pub async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, SourceError> {
+    pub(crate) async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, SourceError> {
         self.pins.clone_from(revisions);
         self.lost.clear();
         let local = matches!(self.origin, RevisionOrigin::Local { .. });
@@ -428,7 +415,7 @@ impl Source {
 
     /// Fetches an older revision, where it is not here and the history of what is followed holds
     /// it.
-    pub async fn fetch_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
+    pub(crate) async fn fetch_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
         if !matches!(self.origin, RevisionOrigin::Remote(_)) {
             return Ok(());
         }
@@ -496,7 +483,7 @@ impl Source {
     }
 
     /// Wakes when a folder or a repository on this host may have changed; never for a remote.
-    pub fn change_hints(&self) -> ChangeHints {
+    pub(crate) fn change_hints(&self) -> ChangeHints {
         let watched = match &self.origin {
             RevisionOrigin::Local { path, .. } => HintTarget::Repository(path.clone()),
             RevisionOrigin::Directory(directory) => HintTarget::Folder(directory.path.clone()),
@@ -508,7 +495,7 @@ impl Source {
 
     /// Returns how long to wait for the next look when no hint comes. `random` is between 0 and 1
     /// and spreads the looks of many sources; a failing remote is looked at less and less often.
-    pub fn next_poll(&self, random: f64) -> Duration {
+    pub(crate) fn next_poll(&self, random: f64) -> Duration {
         let base = match &self.origin {
             RevisionOrigin::Remote(_) => {
                 let doubled = self.interval.saturating_mul(1 << self.failures.saturating_sub(1).min(10));
@@ -524,26 +511,6 @@ impl Source {
             _ => None,
         };
         due.map_or(spread, |due| spread.min(due))
-    }
-
-    /// Lists the files of a revision. Blocks.
-    pub fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
-        self.reader.snapshot(revision)
-    }
-
-    /// Compares two revisions. Blocks.
-    pub fn changes(&self, from: &Revision, to: &Revision) -> Result<Vec<ChangedFile>, SourceError> {
-        self.reader.changes(from, to)
-    }
-
-    /// Returns who made a revision; none for the snapshot of a folder. Blocks.
-    pub fn commit(&self, revision: &Revision) -> Result<Option<CommitInfo>, SourceError> {
-        self.reader.commit(revision)
-    }
-
-    /// Reads one file's bytes. Blocks.
-    pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
-        self.reader.read(blob)
     }
 
     async fn run_blocking<T: Send + 'static>(

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rhumb::cluster::{Cluster, ConfigKey, DataChange, DataEvent};
-use rhumb::engine::{ConfigData, Precondition};
-use rhumb::object::{GroupKind, ObjectId};
+use rhumb::testing::cluster::{Cluster, ConfigKey, DataChange, DataEvent};
+use rhumb::testing::engine::{ConfigData, Precondition};
+use rhumb::testing::object::{GroupKind, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{Harness, connect};
-use rhumb::cluster::ApplyForce;
+use rhumb::testing::cluster::ApplyForce;
 
 fn id(namespace: &str, kind: &str, name: &str) -> ObjectId {
     ObjectId::new(&GroupKind::new("", kind), Some(namespace), name)
@@ -31,8 +31,9 @@ async fn write(harness: &Harness, name: &str, data: &Value) -> ConfigData {
     let kind = harness.kind("v1", "Secret");
     let found = harness.cluster.get(&kind, &id).await.unwrap();
     let uid = found.map(|found| found["metadata"]["uid"].as_str().unwrap().to_owned());
-    let guard =
-        uid.map_or(Precondition::Absent, |uid| Precondition::Uid(rhumb::engine::Uid(uid.as_str().into())));
+    let guard = uid.map_or(Precondition::Absent, |uid| {
+        Precondition::Uid(rhumb::testing::engine::Uid(uid.as_str().into()))
+    });
     harness.cluster.apply(&kind, &id, &body, &guard, ApplyForce::Yes).await.unwrap();
     ConfigData::of(&id, &body)
 }

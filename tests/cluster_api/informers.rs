@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use controlplane::{Answer, Fault as Broken, FaultProxy, Requests, ResponseCut, Rule};
-use rhumb::cluster::{
+use rhumb::testing::cluster::{
     ApplyForce, Cluster, ClusterFault, Connection, Informer, InformerEvent, ListSelector, RetryAdvice,
 };
-use rhumb::engine::{Precondition, Uid};
-use rhumb::object::{GroupKind, ObjectId};
+use rhumb::testing::engine::{Precondition, Uid};
+use rhumb::testing::object::{GroupKind, ObjectId};
 use serde_json::json;
 use tokio::sync::mpsc;
 

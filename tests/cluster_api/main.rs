@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::{
+use rhumb::testing::cluster::{
     ApplyForce, Cluster, ClusterFault, Connection, DeleteResult, Denial, InformerChange, InformerEvent,
-    InventoryObject, KindLookup, KindTable, ListSelector, LiveLookup, PropagationPolicy, ReclaimResult,
-    RetryAdvice, ServedKind, applyset_id,
+    InventoryObject, KindLookup, KindTable, ListSelector, LiveLookup, ReclaimResult, RetryAdvice, ServedKind,
+    applyset_id,
 };
-use rhumb::engine::Precondition;
-use rhumb::engine::{ObjectOwner, ResourceVersion, Uid};
-use rhumb::object::{GroupKind, Gvk, ObjectId};
+use rhumb::testing::engine::Precondition;
+use rhumb::testing::engine::{ObjectOwner, ResourceVersion, Uid};
+use rhumb::testing::object::{GroupKind, Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard, mpsc};
 
@@ -290,10 +290,7 @@ async fn deletes_hit_only_what_was_meant() {
         .await
         .unwrap();
     let delete = async |uid: &Uid, rv: ResourceVersion| {
-        let done = harness
-            .cluster
-            .delete(&harness.config_maps(), &harness.id("x"), uid, rv, PropagationPolicy::Background)
-            .await;
+        let done = harness.cluster.delete(&harness.config_maps(), &harness.id("x"), uid, rv).await;
         done.map_err(|error| error.fault().clone())
     };
     assert_eq!(delete(&uid, first).await, Err(ClusterFault::VersionConflict));

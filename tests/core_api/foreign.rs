@@ -1,6 +1,6 @@
 //! A foreign change leaves our entry at exactly its fields; one apply takes them back.
 
-use rhumb::fields::{lost_field_writers, uncovered_paths};
+use rhumb::testing::fields::{lost_field_writers, uncovered_paths};
 use serde_json::{Value, json};
 
 use crate::server::{OURS, Server, our_entry};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use controlplane::Cluster;
-use rhumb::health;
+use rhumb::testing::health;
 use serde_json::Value;
 
 use crate::server::{Server, documents};

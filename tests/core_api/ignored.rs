@@ -1,8 +1,8 @@
 //! Fields that are left to others: who changed them keeps them, and nothing is reset when we let
 //! go.
 
-use rhumb::engine::{IgnoredFields, remove_ignored};
-use rhumb::fields::uncovered_paths;
+use rhumb::testing::engine::{IgnoredFields, remove_ignored};
+use rhumb::testing::fields::uncovered_paths;
 use serde_json::{Value, json};
 
 use crate::server::{Server, our_entry};

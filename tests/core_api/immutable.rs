@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::change::immutable_fields;
-use rhumb::health;
-use rhumb::object::Gvk;
+use rhumb::testing::change::immutable_fields;
+use rhumb::testing::health;
+use rhumb::testing::object::Gvk;
 use serde_json::Value;
 
 use crate::server::{Server, documents, merged};

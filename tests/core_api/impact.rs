@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use controlplane::Cluster;
 use futures::{StreamExt as _, stream};
-use rhumb::change::{Impact, ImpactKind, change_impact, immutable_fields};
-use rhumb::object::GroupKind;
+use rhumb::testing::change::{Impact, ImpactKind, change_impact, immutable_fields};
+use rhumb::testing::object::GroupKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

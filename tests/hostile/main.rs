@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cases::{CASES, Case, FILE};
-use rhumb::manifest;
+use rhumb::testing::manifest;
 
 /// The variables that make this program measure one case at one scale.
 const CASE: &str = "RHUMB_TEST_CASE";
@@ -67,7 +67,7 @@ fn measure(bytes: &[u8]) -> Cost {
         memory: peak_memory().saturating_sub(memory),
         findings: reading.diagnostics.len(),
         objects: reading.items.len(),
-        refused: reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error),
+        refused: reading.diagnostics.iter().any(rhumb::testing::object::Diagnostic::is_error),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rhumb::input::FileTree;
-use rhumb::input::kustomize::RenderTree;
+use rhumb::testing::input::FileTree;
+use rhumb::testing::input::kustomize::RenderTree;
 use serde::Deserialize as _;
 use serde_json::Value;
 use tempfile::TempDir;

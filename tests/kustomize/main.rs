@@ -11,11 +11,11 @@ mod repositories;
 
 use std::path::Path;
 
-use rhumb::input::kustomize::{
+use rhumb::testing::input::kustomize::{
     ClosureLimits, OriginFinder, OriginTracking, ParsedFiles, PlannedContent, PlannedFile, RenderTree, trace,
 };
-use rhumb::input::{FileTree, strip_origin};
-use rhumb::source::DiskTree;
+use rhumb::testing::input::{FileTree, strip_origin};
+use rhumb::testing::source::DiskTree;
 
 use build::{build, documents, written};
 use repositories::{Outcome, Repository, own};

@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rhumb::input::kustomize::{
+use rhumb::testing::input::kustomize::{
     Closure, ClosureLimits, FILE_NAMES, OriginTracking, ParsedFiles, RenderTree, trace,
 };
-use rhumb::input::strip_origin;
-use rhumb::source::DiskTree;
+use rhumb::testing::input::strip_origin;
+use rhumb::testing::source::DiskTree;
 use tempfile::TempDir;
 
 use super::build::{build, documents, written};

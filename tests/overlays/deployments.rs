@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rhumb::engine::{Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next};
+use rhumb::testing::engine::{
+    Overlay, OverlayState, PromotionRequest, StepDecision, StepProgress, Steps, next,
+};
 use serde_json::json;
 
 use crate::harness::{BROKEN_IMAGE, Harness, NEW_IMAGE, OLD_IMAGE, plane};

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use rhumb::cluster::{ApplyForce, Cluster, Connection, KindLookup, ServedKind};
-use rhumb::engine::{Overlay, Precondition, apply_overlay};
-use rhumb::object::{Gvk, ObjectId, text_at, value_at};
+use rhumb::testing::cluster::{ApplyForce, Cluster, Connection, KindLookup, ServedKind};
+use rhumb::testing::engine::{Overlay, Precondition, apply_overlay};
+use rhumb::testing::object::{Gvk, ObjectId, text_at, value_at};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use rhumb::engine::{
+use rhumb::testing::engine::{
     NodePod, NodeState, NodeStep, OrdinalPod, Overlay, OverlayState, PodAvailability, PromotionRequest,
     StatefulSetState, StepDecision, StepProgress, Steps, TemplateVersion, count_nodes, find_stuck_pod, next,
     select_evictions,
 };
-use rhumb::object::text_at;
+use rhumb::testing::object::text_at;
 use serde_json::json;
 
 use crate::harness::{BROKEN_IMAGE, Harness, NEW_IMAGE, OLD_IMAGE, Pod, plane};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rhumb::engine::find_failure;
+use rhumb::testing::engine::find_failure;
 use serde_json::{Value, json};
 
 use crate::SIGNAL_TIMEOUT;

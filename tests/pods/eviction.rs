@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::{DeleteResult, EvictionResult};
-use rhumb::engine::Uid;
+use rhumb::testing::cluster::{DeleteResult, EvictionResult};
+use rhumb::testing::engine::Uid;
 use serde_json::json;
 
 use crate::harness::{Harness, SLOW_TIMEOUT, plane};

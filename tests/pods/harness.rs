@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::{
+use rhumb::testing::cluster::{
     ApplyForce, Cluster, Connection, KindLookup, KindTable, PodFollower, PodsChange, PodsEvent, ServedKind,
     pod_selector,
 };
-use rhumb::engine::{
+use rhumb::testing::engine::{
     Precondition, ResourceVersion, RolloutFailure, Uid, WorkloadPods, find_failure, next_failure_check,
 };
-use rhumb::object::{Gvk, ObjectId};
+use rhumb::testing::object::{Gvk, ObjectId};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -241,7 +241,8 @@ impl FollowedWorkload {
         self.until(|pods| {
             let failing = find_failure(pods, Instant::now());
             assert!(failing.is_none(), "{name}: {failing:?} in {pods:#?}");
-            pods.count_ready_newest() == 2 && pods.count_ready() == 2 && pods.count_updated() == 2
+            let active = pods.pods.iter().filter(|pod| !pod.terminating && !pod.over).count();
+            pods.count_ready_newest() == 2 && pods.count_updated() == 2 && active == 2
         })
         .await
     }

@@ -10,7 +10,7 @@ mod revisions;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rhumb::engine::{UNSCHEDULABLE_GRACE, find_failure};
+use rhumb::testing::engine::{UNSCHEDULABLE_GRACE, find_failure};
 use serde_json::{Value, json};
 
 use harness::{FollowedWorkload, Harness, KINDS, KubectlView, all_at_once};
@@ -105,7 +105,7 @@ async fn a_pod_that_no_node_takes_fails_after_a_minute() {
         let resources = json!({ "requests": { "cpu": "5000" } });
         web.workload.template()["spec"]["containers"][0]["resources"] = resources;
         web.roll().await;
-        let is_stuck = |pod: &rhumb::engine::PodFacts| pod.unschedulable.is_some();
+        let is_stuck = |pod: &rhumb::testing::engine::PodFacts| pod.unschedulable.is_some();
         let pods = web.until(|pods| pods.newest_pods().any(is_stuck)).await;
         let pod = pods.newest_pods().find(|pod| is_stuck(pod)).unwrap();
         let since = pod.unschedulable.as_ref().unwrap().since;

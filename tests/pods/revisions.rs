@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::cluster::DeleteResult;
-use rhumb::engine::find_failure;
+use rhumb::testing::cluster::DeleteResult;
+use rhumb::testing::engine::find_failure;
 use serde_json::json;
 
 use crate::harness::{Harness, KINDS, all_at_once, plane};

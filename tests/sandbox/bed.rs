@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use controlplane::Renderers;
-use rhumb::input::sandbox::{
+use rhumb::testing::input::sandbox::{
     Confinement, ProgramCommand, RunOutput, Sandbox, SandboxError, SandboxLimits, SandboxPolicy, SandboxWall,
 };
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 //! System calls: no network, no other process, nothing of the kernel's that outlives a run.
 
-use rhumb::input::sandbox::{Confinement, SandboxWall};
+use rhumb::testing::input::sandbox::{Confinement, SandboxWall};
 
 use crate::bed::{Bed, Stop, assert_stopped, text};
 use crate::probe::{Link, probe};

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use rhumb::input::sandbox::{
+use rhumb::testing::input::sandbox::{
     Confinement, ProgramCatalog, ProgramError, ProgramPlace, ProgramVersion, RenderProgram,
 };
-use rhumb::object::ErrorClass;
+use rhumb::testing::object::ErrorClass;
 use tempfile::TempDir;
 
 use crate::bed::{helm, kustomize, sandbox, wait_for};
@@ -28,7 +28,7 @@ fn find(
     catalog: &ProgramCatalog,
     program: RenderProgram,
     place: ProgramPlace<'_>,
-) -> Result<rhumb::input::sandbox::InstalledProgram, ProgramError> {
+) -> Result<rhumb::testing::input::sandbox::InstalledProgram, ProgramError> {
     wait_for(catalog.find(program, place, Confinement::Full))
 }
 

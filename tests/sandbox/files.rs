@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use rhumb::input::sandbox::{Confinement, ProgramCommand, SandboxError, SandboxSupport, SandboxWall};
+use rhumb::testing::input::sandbox::{Confinement, ProgramCommand, SandboxError, SandboxSupport, SandboxWall};
 
 use crate::bed::{Bed, CANARY, Stop, assert_stopped, sandbox, text, wait_for};
 use crate::probe::{Link, probe};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rhumb::input::sandbox::{RunOutput, SandboxError, SandboxWall};
+use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxWall};
 
 use crate::bed::{Bed, CANARY, Stop, assert_stopped, helm, text};
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use rhumb::input::sandbox::{RunOutput, SandboxError, SandboxWall};
+use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxWall};
 use rustix::fs::Mode;
 
 use crate::bed::{Bed, CANARY, Stop, assert_stopped, kustomize, text};

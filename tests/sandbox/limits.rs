@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::input::sandbox::SandboxWall;
+use rhumb::testing::input::sandbox::SandboxWall;
 
 use crate::bed::{Bed, Stop, assert_stopped, text};
 use crate::probe::{Link, probe};

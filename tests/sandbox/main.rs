@@ -1,4 +1,4 @@
-//! Foreign programs behind the walls of [`rhumb::input::sandbox`]: what a hostile program or a
+//! Foreign programs behind the walls of [`rhumb::testing::input::sandbox`]: what a hostile program or a
 //! hostile repository tries, and what stops it.
 //!
 //! Programs run that try everything by themselves (`probe.c`), and the real renderers on hostile

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rhumb::input::sandbox::ENTRY;
+use rhumb::testing::input::sandbox::ENTRY;
 
 use crate::bed::kustomize;
 use crate::host::Host;

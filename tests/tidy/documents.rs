@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rhumb::config::{self, Environment};
+use rhumb::testing::config::{self, Environment};
 
 use crate::rust;
 use crate::tree::{Source, files, read, root, sources};

@@ -218,12 +218,13 @@ pub(crate) fn inline_depths(code: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The signatures of public functions: name and parameters.
+/// The signatures of functions that other modules may use: name and parameters.
 pub(crate) fn public_functions(code: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for (at, _) in code.match_indices("pub ") {
+    let visible = ["pub ", "pub(crate) "];
+    for (at, word) in visible.iter().flat_map(|word| code.match_indices(word)) {
         let words = ["const ", "async ", "fn "];
-        let mut rest = &code[at + 4..];
+        let mut rest = &code[at + word.len()..];
         let mut is_function = false;
         while let Some((word, after)) = words.iter().find_map(|word| Some((word, rest.strip_prefix(word)?))) {
             (is_function, rest) = (*word == "fn ", after);
@@ -238,6 +239,77 @@ pub(crate) fn public_functions(code: &str) -> Vec<(String, String)> {
         found.push((rest[..open].to_owned(), parameters.to_owned()));
     }
     found
+}
+
+/// The parameters that are tuples, each behind the name of its function.
+pub(crate) fn tuple_parameters(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("fn ") {
+        let rest = &code[at + 3..];
+        let name = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
+        // Generic parameters stand before the others, and may have parentheses of their own.
+        let Some(open) = opening(&rest[name.len()..]).filter(|_| !name.is_empty()) else { continue };
+        for parameter in arguments(&rest[name.len() + open + 1..]) {
+            let (pattern, of) = parameter.split_once(": ").unwrap_or((parameter, ""));
+            let of = of.trim_start_matches('&').trim_start_matches("mut ");
+            // A type with a bound stands in parentheses too.
+            let is_tuple = of.starts_with('(') && !of.starts_with("(dyn ") && !of.starts_with("(impl ");
+            if pattern.starts_with('(') || is_tuple {
+                found.push(format!("{name}: {parameter}"));
+            }
+        }
+    }
+    found
+}
+
+/// The place of the parenthesis that opens the parameters, behind a function's name.
+fn opening(rest: &str) -> Option<usize> {
+    let mut depth = 0_i32;
+    for (at, c) in rest.char_indices() {
+        match c {
+            '(' if depth == 0 => return Some(at),
+            '>' if rest[..at].ends_with('-') => {}
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth -= 1,
+            ';' | '{' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The parameters up to the parenthesis that closes them.
+fn arguments(rest: &str) -> Vec<&str> {
+    let (mut found, mut start, mut depth) = (Vec::new(), 0, 0_i32);
+    for (at, c) in rest.char_indices() {
+        match c {
+            '(' | '[' | '<' => depth += 1,
+            '>' if rest[..at].ends_with('-') => {}
+            ')' | ']' | '>' => depth -= 1,
+            _ => {}
+        }
+        if (c == ',' && depth == 0) || depth < 0 {
+            found.push(rest[start..at].trim());
+            start = at + 1;
+        }
+        if depth < 0 {
+            break;
+        }
+    }
+    found.retain(|parameter| !parameter.is_empty());
+    found
+}
+
+#[test]
+fn parameters_that_are_tuples_are_found() {
+    fn check(text: &str, expected: &[&str]) {
+        assert_eq!(tuple_parameters(text), expected, "{text}");
+    }
+    check("fn f(&self, (a, b): (A, B<C, D>), e: E) {", &["f: (a, b): (A, B<C, D>)"]);
+    check("fn f(a: &mut (A, B)) -> (C, D) {", &["f: a: &mut (A, B)"]);
+    check("fn f<T: Fn(A) -> (B, C)>(a: T, b: &(dyn D + 'a)) {", &[]);
+    check("fn f(a: Vec<(A, B)>, b: [(A, B); 2], c: impl Fn((A, B)) -> C) {", &[]);
+    check("type A = fn(B);", &[]);
 }
 
 #[test]

@@ -14,8 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rhumb::manifest::{self, ManifestFile, ManifestItem};
-use rhumb::object::canonical_json;
+use rhumb::testing::manifest::{self, ManifestFile, ManifestItem};
+use rhumb::testing::object::canonical_json;
 use serde_json::{Map, Value};
 
 /// The cases among the deviations, and the code of the diagnostic that says so: kubectl takes the
@@ -116,7 +116,7 @@ fn check(value: &str, expected: Option<&str>) -> Option<String> {
     let end = if value.ends_with('\n') { "" } else { "\n" };
     let text = format!("apiVersion: v1\nkind: T\nmetadata: {{name: t}}\na: {value}{end}");
     let reading = manifest::read(&Arc::from("case.yaml"), text.as_bytes());
-    let refused = reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error);
+    let refused = reading.diagnostics.iter().any(rhumb::testing::object::Diagnostic::is_error);
     let got = reading.readable_items().next().map(|item| canonical_json(&item.body["a"]));
     let differs = got.as_deref() != expected || refused != expected.is_none();
     differs.then(|| format!("{value:?}: {got:?} and not {expected:?}; {:?}", reading.diagnostics))
@@ -158,7 +158,7 @@ fn every_stream_is_read_as_kubectl_reads_it() {
         let reading = manifest::read(&Arc::from("case.yaml"), text.as_bytes());
         let got: Vec<_> = reading.readable_items().map(summed_up).collect();
         assert_eq!(got, *documents, "{file:?}: {:?}", reading.diagnostics);
-        let refused = reading.diagnostics.iter().any(rhumb::object::Diagnostic::is_error);
+        let refused = reading.diagnostics.iter().any(rhumb::testing::object::Diagnostic::is_error);
         assert_eq!(refused, *failed, "{file:?}: {:?}", reading.diagnostics);
     }
 }

@@ -11,7 +11,7 @@ use crate::config::DnsLabel;
 
 /// The daemon to ask.
 #[derive(Clone, Debug, Default, Args)]
-pub struct SocketArgs {
+pub(crate) struct SocketArgs {
     /// Socket of the daemon [default: $RHUMB_SOCKET, then rhumb.sock in $RUNTIME_DIRECTORY,
     /// $XDG_RUNTIME_DIR/rhumb or /run/rhumb]
     #[arg(long, value_name = "PATH")]
@@ -20,7 +20,7 @@ pub struct SocketArgs {
 
 /// `rhumb status`.
 #[derive(Debug, Args)]
-pub struct StatusArgs {
+pub(crate) struct StatusArgs {
     /// Source, as shop, or object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "SOURCE|NAME", value_parser = parse_object_or_source)]
     pub about: Option<ObjectName>,
@@ -40,7 +40,7 @@ pub struct StatusArgs {
 
 /// Form of the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum StatusOutputFormat {
+pub(crate) enum StatusOutputFormat {
     /// A line for each source, and for each object that needs attention
     #[default]
     Text,
@@ -52,7 +52,7 @@ pub enum StatusOutputFormat {
 
 /// The sources, for commands that read manifests.
 #[derive(Clone, Debug, Args)]
-pub struct SourceSetArgs {
+pub(crate) struct SourceSetArgs {
     /// Directory, git repository on this host, or git URL
     #[arg(value_name = "SOURCE", required_unless_present = "config")]
     pub source: Option<String>,
@@ -66,7 +66,7 @@ pub struct SourceSetArgs {
 
 /// `rhumb check`.
 #[derive(Debug, Args)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// The sources.
     #[command(flatten)]
     pub sources: SourceSetArgs,
@@ -77,7 +77,7 @@ pub struct CheckArgs {
 
 /// Form of what was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum CheckOutput {
+pub(crate) enum CheckOutput {
     /// A line for each finding, and the roles that are missing
     #[default]
     Text,
@@ -87,7 +87,7 @@ pub enum CheckOutput {
 
 /// `rhumb rbac`.
 #[derive(Debug, Args)]
-pub struct RbacArgs {
+pub(crate) struct RbacArgs {
     /// The sources.
     #[command(flatten)]
     pub sources: SourceSetArgs,
@@ -101,7 +101,7 @@ pub struct RbacArgs {
 
 /// `rhumb generate`.
 #[derive(Debug, Args)]
-pub struct GenerateArgs {
+pub(crate) struct GenerateArgs {
     /// What
     #[arg(value_name = "WHAT", value_enum)]
     pub target: GenerateTarget,
@@ -112,7 +112,7 @@ pub struct GenerateArgs {
 
 /// The output of `rhumb generate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GenerateTarget {
+pub(crate) enum GenerateTarget {
     /// Man pages
     Man,
     /// Completions for bash, zsh and fish
@@ -123,7 +123,7 @@ pub enum GenerateTarget {
 
 /// `rhumb events`.
 #[derive(Debug, Args)]
-pub struct EventsArgs {
+pub(crate) struct EventsArgs {
     /// Only this source
     #[arg(value_name = "SOURCE")]
     pub source: Option<DnsLabel>,
@@ -140,7 +140,7 @@ pub struct EventsArgs {
 
 /// `rhumb top`.
 #[derive(Debug, Args)]
-pub struct TopArgs {
+pub(crate) struct TopArgs {
     /// Only this source
     #[arg(value_name = "SOURCE")]
     pub source: Option<DnsLabel>,
@@ -151,7 +151,7 @@ pub struct TopArgs {
 
 /// Form of what happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum EventsOutput {
+pub(crate) enum EventsOutput {
     /// A line for each
     #[default]
     Text,

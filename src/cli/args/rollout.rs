@@ -10,7 +10,7 @@ use crate::config::{DnsLabel, PositiveDuration};
 
 /// The subcommands of `rhumb rollout`.
 #[derive(Debug, Subcommand)]
-pub enum RolloutCommand {
+pub(crate) enum RolloutCommand {
     /// Show the progress of a rollout, or of all
     #[command(after_help = help::STATUS)]
     Status(RolloutStatusArgs),
@@ -38,7 +38,7 @@ pub enum RolloutCommand {
 
 /// An object's name.
 #[derive(Debug, Args)]
-pub struct ObjectArgs {
+pub(crate) struct ObjectArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
@@ -46,7 +46,7 @@ pub struct ObjectArgs {
 
 /// `rhumb why`.
 #[derive(Debug, Args)]
-pub struct WhyArgs {
+pub(crate) struct WhyArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
@@ -61,7 +61,7 @@ pub struct WhyArgs {
 
 /// `rhumb rollout status`.
 #[derive(Debug, Args)]
-pub struct RolloutStatusArgs {
+pub(crate) struct RolloutStatusArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
     #[arg(value_name = "NAME")]
     pub object: Option<ObjectName>,
@@ -72,7 +72,7 @@ pub struct RolloutStatusArgs {
 
 /// `rhumb rollout undo`.
 #[derive(Debug, Args)]
-pub struct UndoArgs {
+pub(crate) struct UndoArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
@@ -83,7 +83,7 @@ pub struct UndoArgs {
 
 /// `rhumb rollout promote`.
 #[derive(Debug, Args)]
-pub struct PromoteArgs {
+pub(crate) struct PromoteArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
@@ -94,7 +94,7 @@ pub struct PromoteArgs {
 
 /// `rhumb rollout pause`.
 #[derive(Debug, Args)]
-pub struct PauseArgs {
+pub(crate) struct PauseArgs {
     /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
     #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
@@ -105,7 +105,7 @@ pub struct PauseArgs {
 
 /// `rhumb rollout resume`.
 #[derive(Debug, Args)]
-pub struct ResumeArgs {
+pub(crate) struct ResumeArgs {
     /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
     #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
@@ -113,7 +113,7 @@ pub struct ResumeArgs {
 
 /// `rhumb hold`.
 #[derive(Debug, Args)]
-pub struct HoldArgs {
+pub(crate) struct HoldArgs {
     /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::escalation::parameter_kind;
 use super::*;
 use crate::manifest::{self, KindScopes, assemble};
 
@@ -23,16 +24,16 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 fn lines_of(conduct: SourceAccess, text: &str) -> Vec<String> {
-    lines_within((conduct, &Reach::Cluster), text).0
+    lines_within(conduct, &Reach::Cluster, text).0
 }
 
 /// As [`lines`], with the namespaces that must be there before.
-fn lines_within((conduct, reach): (SourceAccess, &Reach), text: &str) -> (Vec<String>, BTreeSet<String>) {
+fn lines_within(conduct: SourceAccess, reach: &Reach, text: &str) -> (Vec<String>, BTreeSet<String>) {
     let mut rights = Rights::of_rhumb("rhumb-system", conduct);
     let own = rights.all.clone();
     let held = held(text);
     let own_names = defined_plurals(held.iter());
-    rights.add_source((conduct, reach), &held, &|kind| own_names.get(kind).cloned());
+    rights.add_source(conduct, reach, &held, &|kind| own_names.get(kind).cloned());
     rights.add_bindings(&[(conduct, held)], &|_| None);
     (told(&rights, &own), rights.namespaces)
 }
@@ -102,7 +103,7 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
                 {name: shop}}";
     let names = ["jobs", "shop"];
     let reach = Reach::Namespaces(names.map(Arc::from).into());
-    let (lines, namespaces) = lines_within((SourceAccess::Prune, &reach), held);
+    let (lines, namespaces) = lines_within(SourceAccess::Prune, &reach, held);
     let expected = [
         "* namespaces. create,delete,get,list,patch,watch",
         "default events. create,patch",
@@ -117,7 +118,7 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
     for (scope, kind, resource) in
         [(KindScope::Namespaced, "ConfigMap", "configmaps"), (KindScope::Cluster, "Node", "nodes")]
     {
-        rights.add_remaining_kind((&reach, scope), &GroupKind::new("", kind), resource);
+        rights.add_remaining_kind(&reach, scope, &GroupKind::new("", kind), resource);
     }
     let expected = ["* nodes. list,watch", "jobs configmaps. list,watch", "shop configmaps. list,watch"];
     assert_eq!(told(&rights, &BTreeMap::new()), expected);
@@ -286,10 +287,10 @@ fn who_only_observes_has_no_right_that_changes_anything() {
          [pods], verbs: [create]}]}",
     ];
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Observe);
-    rights
-        .add_source((SourceAccess::Observe, &Reach::Cluster), &held(&everything.join("\n---\n")), &|_| None);
+    rights.add_source(SourceAccess::Observe, &Reach::Cluster, &held(&everything.join("\n---\n")), &|_| None);
     rights.add_remaining_kind(
-        (&Reach::Cluster, KindScope::Namespaced),
+        &Reach::Cluster,
+        KindScope::Namespaced,
         &GroupKind::new("", "Service"),
         "services",
     );
@@ -319,7 +320,7 @@ fn who_prunes_nothing_deletes_only_what_may_be_made_anew() {
 fn what_remains_is_defended_and_deleted_where_it_is() {
     let mut rights = Rights::default();
     let (thing, service) = (GroupKind::new("example.org", "Thing"), GroupKind::new("", "Service"));
-    rights.add_remaining_kind((&Reach::Cluster, KindScope::Namespaced), &thing, "things");
+    rights.add_remaining_kind(&Reach::Cluster, KindScope::Namespaced, &thing, "things");
     rights.add_remaining(SourceAccess::Prune, &thing, "things", None);
     rights.add_remaining(SourceAccess::Apply, &service, "services", Some("shop"));
     let expected = [
@@ -400,7 +401,7 @@ fn names_in_urls_are_guessed_as_kubernetes_does() {
 fn what_is_denied_is_lacking_and_nothing_else() {
     let mut rights = Rights::of_rhumb("rhumb-system", SourceAccess::Prune);
     let secret = held("{apiVersion: v1, kind: Secret, metadata: {name: a}}");
-    rights.add_source((SourceAccess::Prune, &Reach::Cluster), &secret, &|_| None);
+    rights.add_source(SourceAccess::Prune, &Reach::Cluster, &secret, &|_| None);
     assert!(rights.denied_rights(&BTreeSet::new()).all.is_empty());
     let questions = rights.access_questions();
     let denied: BTreeSet<AccessRequest> = questions.iter().map(|(access, _)| access.clone()).collect();
@@ -418,7 +419,7 @@ fn rights_that_amount_to_the_whole_cluster_are_told() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();
-        rights.add_source((SourceAccess::Prune, &Reach::Cluster), &held(text), &|_| None);
+        rights.add_source(SourceAccess::Prune, &Reach::Cluster, &held(text), &|_| None);
         let told: Vec<String> = rights.breadth_warnings().into_iter().collect();
         let fits = told.iter().zip(expected).all(|(told, part)| told.contains(part));
         assert!(fits && told.len() == expected.len(), "{text}: {told:#?}");

@@ -67,7 +67,8 @@ impl DetailPane {
         &self,
         view: &StatusView,
         notices: &[EventRecord],
-        (palette, columns): (Palette, usize),
+        palette: Palette,
+        columns: usize,
     ) -> Vec<Line<'static>> {
         let mut page = DetailPage { palette, columns, lines: Vec::new() };
         match &self.subject {

@@ -38,8 +38,8 @@ pub(super) fn draw(model: &TopModel, frame: &mut Frame<'_>) {
     put(frame, area, 0, rows);
     let (first, height) = layout::body(area.height);
     match &model.mode {
-        TopMode::Help => draw_help(model, frame, (first, height)),
-        TopMode::Opened(opened) => draw_details(model, opened, frame, (first, height)),
+        TopMode::Help => draw_help(model, frame, first),
+        TopMode::Opened(opened) => draw_details(model, opened, frame, first, height),
         TopMode::Panes | TopMode::Typing => draw_panes(model, frame),
     }
     if area.height > 1 {
@@ -66,8 +66,7 @@ fn draw_panes(model: &TopModel, frame: &mut Frame<'_>) {
         let items = &items[pane as usize];
         let cursor = model.cursors[pane as usize].position_among(items);
         let is_focused = model.focus == pane;
-        let table =
-            Table::of(items, is_focused.then_some(cursor), pane.column_set(), (columns, model.palette));
+        let table = Table::of(items, is_focused.then_some(cursor), pane.column_set(), columns, model.palette);
         let mut lines = Vec::new();
         if pane == Pane::Rollouts {
             lines.push(bars::budget_line(&view.rollout, columns, model.palette));
@@ -82,7 +81,8 @@ fn draw_panes(model: &TopModel, frame: &mut Frame<'_>) {
         lines.extend(all.into_iter().skip(skipped));
         lines.truncate(rows);
         let is_alone = layout.panes.iter().filter(|(_, rows)| *rows > 0).count() == 1;
-        let title = title(model, pane, items, (cursor, hidden > 0, is_alone), columns);
+        let position = PanePosition { cursor, is_cut_off: hidden > 0, is_alone };
+        let title = title(model, pane, items, position, columns);
         lines.insert(0, title);
         put(frame, area, first, lines);
     }
@@ -95,11 +95,22 @@ fn scroll_offset(above: usize, own: usize, rows: usize, all: usize) -> usize {
     middle.min(above).min(all.saturating_sub(rows))
 }
 
+/// The part of a pane that its title tells of.
+#[derive(Clone, Copy)]
+struct PanePosition {
+    /// The index of the chosen item.
+    cursor: usize,
+    /// Not all of its lines fit.
+    is_cut_off: bool,
+    /// No other pane is shown.
+    is_alone: bool,
+}
+
 fn title(
     model: &TopModel,
     pane: Pane,
     items: &[PaneItem],
-    (cursor, cut_off, is_alone): (usize, bool, bool),
+    position: PanePosition,
     columns: usize,
 ) -> Line<'static> {
     let is_focused = model.focus == pane;
@@ -112,11 +123,11 @@ fn title(
     };
     let count = match items.len() {
         0 => nothing.to_owned(),
-        count if is_focused && cut_off => format!(": {} of {count}", cursor + 1),
+        count if is_focused && position.is_cut_off => format!(": {} of {count}", position.cursor + 1),
         count => format!(": {count}"),
     };
     // The others are not to be seen.
-    let count = if is_alone { format!("{count}; Tab: {}", pane.next().title()) } else { count };
+    let count = if position.is_alone { format!("{count}; Tab: {}", pane.next().title()) } else { count };
     let (title, count) = (pane.title(), cut_end(&count, columns.saturating_sub(pane.title().width() + 3)));
     let rest = columns.saturating_sub(title.width() + count.width() + 3);
     let line = |count: usize| "\u{2500}".repeat(count);
@@ -130,7 +141,7 @@ fn title(
     ])
 }
 
-fn draw_details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, (first, rows): (u16, u16)) {
+fn draw_details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, first: u16, rows: u16) {
     let area = frame.area();
     let all = model.detail_lines(area.width.into());
     let (count, left) = (all.len(), usize::from(rows).saturating_sub(1));
@@ -145,7 +156,7 @@ fn draw_details(model: &TopModel, opened: &DetailPane, frame: &mut Frame<'_>, (f
     put(frame, area, first, lines);
 }
 
-fn draw_help(model: &TopModel, frame: &mut Frame<'_>, (first, _): (u16, u16)) {
+fn draw_help(model: &TopModel, frame: &mut Frame<'_>, first: u16) {
     let area = frame.area();
     let mut lines = vec![detail_heading(model, "Keys", "", area.width.into())];
     for (keys, what) in KEY_HELP {

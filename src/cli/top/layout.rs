@@ -44,7 +44,7 @@ pub(super) fn wanted_lines(pane: Pane, items: &[PaneItem]) -> u16 {
 impl ScreenLayout {
     /// Shares them out: each pane gets a few lines, then the one that the keys move in, then all
     /// others in turn.
-    pub(super) fn of((_, rows): (u16, u16), wants: [u16; ALL_PANES.len()], focus: Pane) -> Self {
+    pub(super) fn of(rows: u16, wants: [u16; ALL_PANES.len()], focus: Pane) -> Self {
         let (first, rows) = body(rows);
         let mut lines = [0; ALL_PANES.len()];
         if rows < MIN_ROWS_FOR_ALL_PANES {
@@ -91,7 +91,7 @@ mod tests {
     fn no_pane_starves_and_the_chosen_one_gets_more() {
         #[track_caller]
         fn check(rows: u16, wants: [u16; 5], focus: Pane, expected: [u16; 5]) {
-            let ScreenLayout { panes } = ScreenLayout::of((80, rows), wants, focus);
+            let ScreenLayout { panes } = ScreenLayout::of(rows, wants, focus);
             assert_eq!(panes.map(|(_, rows)| rows), expected);
             let sum: u16 = expected.iter().sum();
             assert!(sum <= body(rows).1, "{sum} rows of {}", body(rows).1);

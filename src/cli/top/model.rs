@@ -171,7 +171,7 @@ impl TopModel {
     /// Returns where everything stands on the screen.
     pub(super) fn layout(&self, items: &[Vec<PaneItem>; ALL_PANES.len()]) -> ScreenLayout {
         let wants = ALL_PANES.map(|pane| layout::wanted_lines(pane, &items[pane as usize]));
-        ScreenLayout::of(self.size, wants, self.focus)
+        ScreenLayout::of(self.size.1, wants, self.focus)
     }
 
     /// Returns the item that is chosen in the pane that the keys move in.
@@ -184,7 +184,7 @@ impl TopModel {
     /// Returns the detail view, in lines of a width.
     pub(super) fn detail_lines(&self, columns: usize) -> Vec<Line<'static>> {
         match &self.mode {
-            TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, (self.palette, columns)),
+            TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, self.palette, columns),
             _ => Vec::new(),
         }
     }

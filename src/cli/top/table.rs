@@ -43,7 +43,8 @@ impl Table {
         items: &[PaneItem],
         chosen: Option<usize>,
         shape: ColumnSet,
-        (columns, palette): (usize, Palette),
+        columns: usize,
+        palette: Palette,
     ) -> Self {
         let widths = Widths::of(items, shape, columns, palette);
         let heads: Vec<Cell> =

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::call::{ApiRequest, Cluster};
 use super::super::error::{CallSubject, ClusterError, ClusterFault};
 use super::super::path;
-use super::super::write::{self, DeleteResult, JSON_TYPE, PropagationPolicy};
+use super::super::write::{self, DeleteResult, JSON_TYPE};
 use super::{POD_KIND, kind};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{ObjectId, text_at};
@@ -29,6 +29,10 @@ pub enum EvictionResult {
 
 impl Cluster {
     /// Evicts exactly this incarnation of a pod, if its budgets allow it.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses it, or does not answer. A budget that forbids it is a result.
     pub async fn evict(
         &self,
         namespace: &str,
@@ -63,6 +67,10 @@ impl Cluster {
     }
 
     /// Deletes exactly this incarnation of a pod in exactly this version, whatever its budgets say.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Cluster::delete`].
     pub async fn delete_pod(
         &self,
         namespace: &str,
@@ -72,6 +80,6 @@ impl Cluster {
     ) -> Result<DeleteResult, ClusterError> {
         let pods = kind(&POD_KIND);
         let id = ObjectId::new(&pods.gvk.group_kind(), Some(namespace), name);
-        self.delete(&pods, &id, uid, rv, PropagationPolicy::Background).await
+        self.delete(&pods, &id, uid, rv).await
     }
 }

@@ -98,15 +98,24 @@ pub(super) struct PodFollowTask {
     told: Option<WorkloadPods>,
 }
 
+/// The workload whose pods are followed.
+#[derive(Clone, Copy)]
+pub(super) struct FollowedWorkload<'a> {
+    pub(super) controller: PodController,
+    pub(super) kind: &'a Arc<ServedKind>,
+    pub(super) id: &'a ObjectId,
+    pub(super) uid: &'a Uid,
+    /// The selector of its pods.
+    pub(super) selector: &'a str,
+}
+
 impl PodFollowTask {
     pub(super) fn new(
         cluster: &Cluster,
-        controller: PodController,
-        workload: &Arc<ServedKind>,
-        id: &ObjectId,
-        (uid, selector): (&Uid, &str),
+        followed: FollowedWorkload<'_>,
         sink: mpsc::Sender<PodsEvent>,
     ) -> Option<Self> {
+        let FollowedWorkload { controller, kind: workload, id, uid, selector } = followed;
         let within = NamespaceSelector {
             namespace: id.namespace()?.into(),
             labels: Some(selector.into()),

@@ -31,9 +31,8 @@ use tokio::task::JoinHandle;
 
 pub(super) use decoder::{Condition, find_condition};
 pub use evict::EvictionResult;
-pub use warnings::ObjectWarning;
 
-use self::follow::PodFollowTask;
+use self::follow::{FollowedWorkload, PodFollowTask};
 use self::store::PodController;
 use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
@@ -81,12 +80,7 @@ pub struct PodFollower {
     task: JoinHandle<()>,
 }
 
-impl PodFollower {
-    /// Returns whether it has stopped.
-    pub fn is_finished(&self) -> bool {
-        self.task.is_finished()
-    }
-}
+impl PodFollower {}
 
 impl Drop for PodFollower {
     fn drop(&mut self) {
@@ -110,7 +104,8 @@ impl Cluster {
         sink: mpsc::Sender<PodsEvent>,
     ) -> Option<PodFollower> {
         let controller = pod_controller(id)?;
-        let follow = PodFollowTask::new(self, controller, workload, id, (uid, selector), sink.clone())?;
+        let followed = FollowedWorkload { controller, kind: workload, id, uid, selector };
+        let follow = PodFollowTask::new(self, followed, sink.clone())?;
         let id = id.clone();
         let task = async move {
             if AssertUnwindSafe(follow.run()).catch_unwind().await.is_err() {

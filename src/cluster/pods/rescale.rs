@@ -16,11 +16,12 @@ impl Cluster {
     /// Has exactly this incarnation of a ReplicaSet, in exactly this version, ask for so many pods.
     ///
     /// Fails with a conflict where it is another one by now.
-    pub async fn scale_replica_set(
+    pub(crate) async fn scale_replica_set(
         &self,
         namespace: &str,
         name: &str,
-        (uid, rv): (&Uid, ResourceVersion),
+        uid: &Uid,
+        rv: ResourceVersion,
         replicas: u32,
     ) -> Result<(), ClusterError> {
         let sets = kind(&REPLICA_SETS);

@@ -157,6 +157,10 @@ pub(super) fn warning_selector(namespace: &str, uid: &Uid, reason: Option<&str>)
 impl Cluster {
     /// Reads the last few warnings about some objects of a namespace, as a workload and one of its
     /// pods: newest last, each text once. Costs a list per object.
+    ///
+    /// # Errors
+    ///
+    /// Fails where any of the lists does.
     pub async fn read_warnings(
         &self,
         namespace: &str,

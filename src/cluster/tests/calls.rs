@@ -9,7 +9,7 @@ use super::fake::{FakeApiServer, ReceivedCall, ScriptedReply, config_maps, kind}
 use crate::cluster::connect::WatchTimeouts;
 use crate::cluster::{
     ApplyForce, ClusterFault, Connection, DeleteResult, KindLookup, KindTable, ListSelector, LiveLookup,
-    PropagationPolicy, ServedScope,
+    ServedScope,
 };
 use crate::engine::Precondition;
 use crate::engine::{ResourceVersion, Uid};
@@ -115,11 +115,7 @@ async fn a_delete_names_incarnation_and_version() {
         _ => ok(&other),
     })
     .await;
-    let delete = || async {
-        fake.cluster
-            .delete(&config_maps(), &id("a"), &uid(), ResourceVersion(7), PropagationPolicy::Orphan)
-            .await
-    };
+    let delete = || async { fake.cluster.delete(&config_maps(), &id("a"), &uid(), ResourceVersion(7)).await };
     assert_eq!(delete().await.unwrap(), DeleteResult::Gone);
     assert_eq!(delete().await.unwrap(), DeleteResult::Accepted);
     assert_eq!(delete().await.unwrap(), DeleteResult::Gone);

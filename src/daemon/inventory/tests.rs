@@ -116,8 +116,10 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
     ];
     for (looks_into, allowed, kinds, namespaces, place) in table {
         let mut engine = watching(looks_into, allowed);
-        engine.set_inventory(0, read(Some(&inventory), here, &HashSeals::default()));
-        let tidied = wanted_inventory(&engine, 0, here, Some(&inventory), InventoryWriteMode::Exact).unwrap();
+        engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashSeals::default()));
+        let tidied =
+            wanted_inventory(&engine, SourceId::new(0), here, Some(&inventory), InventoryWriteMode::Exact)
+                .unwrap();
         let mut named: Vec<String> = tidied.kinds.iter().map(ToString::to_string).collect();
         named.sort();
         assert_eq!(named.join(" "), kinds);
@@ -133,8 +135,11 @@ fn a_job_that_has_ended_does_not_run_again_as_its_namespace_was_left_out_for_a_w
     assert_eq!(text.len(), 2);
     let mut engine = watching(Some(&["one"]), None);
     let revision = Some(Revision::new("r1"));
-    engine.read(0, crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() });
-    assert!(engine.source(0).is_whole());
-    let kept: Vec<ObjectId> = ended_jobs(&engine, 0, text).into_keys().collect();
+    engine.read(
+        SourceId::new(0),
+        crate::engine::SourceReading { revision, ..crate::engine::SourceReading::default() },
+    );
+    assert!(engine.source(SourceId::new(0)).is_whole());
+    let kept: Vec<ObjectId> = ended_jobs(&engine, SourceId::new(0), text).into_keys().collect();
     assert_eq!(kept, [ObjectId::new(&GroupKind::new("batch", "Job"), Some("two"), "migrate")]);
 }

@@ -107,6 +107,15 @@ struct WrittenEvent {
 /// Different messages about the same, with their times.
 type SimilarMessages = VecDeque<(Instant, String)>;
 
+/// The object that an Event is about.
+struct EventSubject {
+    id: ObjectId,
+    gvk: Gvk,
+    uid: Option<Uid>,
+    /// Indicates whether it stands for a source as a whole.
+    is_source: bool,
+}
+
 /// The Events to write, and those written.
 #[derive(Debug)]
 pub(super) struct EventCorrelator {
@@ -151,7 +160,9 @@ impl EventCorrelator {
         };
         let message = sanitize_line(&notice.message);
         if let Some((id, gvk, uid)) = &regarding.object {
-            self.add(notice, (id.clone(), gvk.clone(), uid.clone()), (message.clone(), &made, false), now);
+            let (id, gvk, uid) = (id.clone(), gvk.clone(), uid.clone());
+            let subject = EventSubject { id, gvk, uid, is_source: false };
+            self.add(notice, subject, message.clone(), &made, now);
         }
         if let Some(inventory) = &regarding.inventory {
             let gvk = Gvk::new("", "v1", "ConfigMap");
@@ -160,17 +171,20 @@ impl EventCorrelator {
                 Some((object, ..)) => format!("{}: {message}", sanitize_line(&object.to_string())),
                 None => message,
             };
-            self.add(notice, (id, gvk, Some(inventory.clone())), (message, &made, true), now);
+            let subject = EventSubject { id, gvk, uid: Some(inventory.clone()), is_source: true };
+            self.add(notice, subject, message, &made, now);
         }
     }
 
     fn add(
         &mut self,
         notice: &EventRecord,
-        (id, gvk, uid): (ObjectId, Gvk, Option<Uid>),
-        (mut message, made, is_of_source): (String, &str, bool),
+        subject: EventSubject,
+        mut message: String,
+        made: &str,
         now: Instant,
     ) {
+        let EventSubject { id, gvk, uid, is_source } = subject;
         let alike = self.is_one_of_many(&id, notice.reason, &format!("{message}{made}"), now);
         if alike {
             message.insert_str(0, "(combined from similar events) ");
@@ -205,7 +219,7 @@ impl EventCorrelator {
         if self.waiting.len() >= MAX_PENDING_EVENTS {
             self.lose_one();
         }
-        let (source, of_source) = (notice.source.clone(), is_of_source);
+        let (source, of_source) = (notice.source.clone(), is_source);
         self.waiting.push_back(WaitingEvent { source, key, name, occurrence, of_source, tried: 0 });
     }
 

@@ -36,7 +36,7 @@ pub(super) enum Inquiry {
 
 /// The result of a hint from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FetchResult {
+pub(crate) enum FetchResult {
     /// The source is looked at, as soon as what is being done with it is done.
     Begun,
     /// There is no such source.
@@ -46,7 +46,7 @@ pub enum FetchResult {
 /// Asks a running reconciler. Costs nothing while nobody asks; each question has none as its answer
 /// once the loop has ended.
 #[derive(Clone, Debug)]
-pub struct Inquiries {
+pub(crate) struct Inquiries {
     questions: mpsc::Sender<Inquiry>,
     /// Objects that may be compared at a time: what people look at keeps nothing else from the API
     /// server.
@@ -55,23 +55,26 @@ pub struct Inquiries {
 
 impl Inquiries {
     /// Returns where everything stands.
-    pub async fn status(&self) -> Option<DaemonStatus> {
+    pub(crate) async fn status(&self) -> Option<DaemonStatus> {
         self.inquire(Inquiry::Status).await
     }
 
     /// Returns the objects that a filter lets through.
-    pub async fn objects(&self, filter: ObjectFilter) -> Option<Vec<ObjectStatus>> {
+    pub(crate) async fn objects(&self, filter: ObjectFilter) -> Option<Vec<ObjectStatus>> {
         self.inquire(|answer| Inquiry::Objects(filter, answer)).await
     }
 
     /// One object; the inner none where no source of the process knows it.
-    pub async fn object(&self, id: ObjectId) -> Option<Option<ObjectStatus>> {
+    pub(crate) async fn object(&self, id: ObjectId) -> Option<Option<ObjectStatus>> {
         self.inquire(|answer| Inquiry::Object(id, answer)).await
     }
 
     /// One object beside what is asked for, masked; the inner none where no source of the process
     /// knows it.
-    pub async fn compare_object(&self, id: ObjectId) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
+    pub(crate) async fn compare_object(
+        &self,
+        id: ObjectId,
+    ) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
         let found = self.inquire(|answer| Inquiry::Glance(id, answer)).await?;
         Some(match found {
             Some((status, glance)) => Some((status, self.compare(glance).await)),
@@ -81,7 +84,10 @@ impl Inquiries {
 
     /// Returns the objects of a source, or of all, that differ from their content, with the changes
     /// to come. Also returns how many more were not compared.
-    pub async fn differing_objects(&self, source: Option<String>) -> Option<(Vec<DifferingObject>, usize)> {
+    pub(crate) async fn differing_objects(
+        &self,
+        source: Option<String>,
+    ) -> Option<(Vec<DifferingObject>, usize)> {
         let mut found = self.inquire(|answer| Inquiry::Differing(source, answer)).await?;
         let more = found.len().saturating_sub(MAX_COMPARED);
         found.truncate(MAX_COMPARED);
@@ -99,18 +105,18 @@ impl Inquiries {
 
     /// Hints that a source has something new. It is looked at, as ever, and nothing else follows
     /// from that.
-    pub async fn fetch(&self, source: &str) -> Option<FetchResult> {
+    pub(crate) async fn fetch(&self, source: &str) -> Option<FetchResult> {
         self.inquire(|answer| Inquiry::Fetch(source.to_owned(), answer)).await
     }
 
     /// Returns the remaining objects of each source that a person has deleted. A source of which
     /// that is not known yet is not named.
-    pub async fn ending_sources(&self) -> Option<BTreeMap<Arc<str>, RemainingObjects>> {
+    pub(crate) async fn ending_sources(&self) -> Option<BTreeMap<Arc<str>, RemainingObjects>> {
         self.inquire(Inquiry::Endings).await
     }
 
     /// Returns whether there is a source of this name.
-    pub async fn has_source(&self, source: &str) -> Option<bool> {
+    pub(crate) async fn has_source(&self, source: &str) -> Option<bool> {
         self.inquire(|answer| Inquiry::Knows(source.to_owned(), answer)).await
     }
 
@@ -123,7 +129,7 @@ impl Inquiries {
 
 impl Reconciler {
     /// Returns a way to ask it while it runs.
-    pub fn inquiry_sender(&self) -> Inquiries {
+    pub(crate) fn inquiry_sender(&self) -> Inquiries {
         let comparing = Arc::new(Semaphore::new(CONCURRENT_COMPARISONS));
         Inquiries { questions: self.channels.questions.clone(), comparing }
     }
@@ -170,7 +176,7 @@ impl Reconciler {
     ) -> T {
         let at = Timestamp::now();
         let (depth, times) = (self.queue.depth(), self.history.source_times());
-        let troubles: Vec<_> = (0..self.stores.len()).map(|source| self.blocking_reason(source)).collect();
+        let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
         let beside = StatusContext {
             open: &self.open,
             places: &self.places,

@@ -204,7 +204,7 @@ impl Reconciler {
             return;
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             self.notice_unreadable(source, why.clone());
         }
         self.keeper.unreadable = Some(why);
@@ -290,7 +290,7 @@ impl Reconciler {
 
     /// Says what ends the process: its last loop takes the queue out of the rollout ledger.
     #[must_use]
-    pub fn with_end_token(mut self, end: CancellationToken) -> Self {
+    pub(crate) fn with_end_token(mut self, end: CancellationToken) -> Self {
         self.keeper.end = end;
         self
     }

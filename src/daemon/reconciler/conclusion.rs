@@ -121,7 +121,9 @@ impl Reconciler {
             diagnostics: sources.iter().flat_map(SourceState::diagnostics).collect(),
             incomplete: incomplete.collect(),
             left: self.remaining_by_source(),
-            notes: (0..sources.len())
+            notes: self
+                .engine
+                .source_ids()
                 .flat_map(|source| {
                     self.engine.inventory_notes(source).chain(self.orders[source].notes().cloned())
                 })

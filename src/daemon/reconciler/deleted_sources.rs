@@ -13,14 +13,9 @@ impl Reconciler {
     /// Returns the remaining objects of each ending source that has been looked at as a whole, or
     /// cannot be.
     pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
-        let ends = self
-            .engine
-            .sources()
-            .iter()
-            .enumerate()
-            .filter(|(_, source)| source.life == SourceLifecycle::Ends);
-        ends.filter_map(|(number, source)| Some((source.name.clone(), self.remaining_objects(number)?)))
-            .collect()
+        let sources = self.engine.source_ids().zip(self.engine.sources());
+        let ends = sources.filter(|(_, source)| source.life == SourceLifecycle::Ends);
+        ends.filter_map(|(id, source)| Some((source.name.clone(), self.remaining_objects(id)?))).collect()
     }
 
     /// Returns why what a source has cannot be known before a person does something.

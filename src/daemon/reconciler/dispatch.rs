@@ -371,7 +371,10 @@ impl Reconciler {
         match failure {
             WriteFailure::Unknown(why, wait) => {
                 self.window = (self.window / 2).max(1);
-                WriteFailure::Unknown(why, wait.max(backoff(&mut self.queue).min(super::MAX_OUTAGE_BACKOFF)))
+                WriteFailure::Unknown(
+                    why,
+                    wait.max(backoff(&mut self.queue).min(super::event_handlers::MAX_OUTAGE_BACKOFF)),
+                )
             }
             WriteFailure::Refused(why, RefusalRule::Rights, wait) => {
                 let most = DENIED_RETRY_DELAY.max(RIGHTS_EACH * self.engine.count_denied() as u32);

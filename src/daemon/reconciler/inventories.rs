@@ -24,7 +24,7 @@ const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 
 impl Reconciler {
     pub(super) fn reread_inventories(&mut self) {
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             if self.stores[source].inventory != InventoryState::Unread {
                 self.read_inventory(source);
             }
@@ -112,7 +112,7 @@ impl Reconciler {
     fn log_unreadable_rejections(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
         let store = &mut self.stores[source];
-        let why = inventory::unreadable_reason(store.inventory.inventory(), (&self.namespace, &name));
+        let why = inventory::unreadable_reason(store.inventory.inventory(), &self.namespace, &name);
         if store.unreadable == why {
             return;
         }
@@ -133,7 +133,7 @@ impl Reconciler {
     /// An inventory whose parent does not tell its place was made here where all that can be seen
     /// of it is wanted.
     fn find_origins(&mut self) {
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             let inventory = self.engine.source(source).inventory.as_ref();
             let lost =
                 inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::UNKNOWN_PLACE));
@@ -200,7 +200,7 @@ impl Reconciler {
     /// Writes the parents that do not say what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
-        for source in 0..self.stores.len() {
+        for source in self.engine.source_ids() {
             let state = self.engine.source(source);
             if self.stores[source].call == CallState::Busy
                 || self.stores[source].inventory == InventoryState::Unread
@@ -247,7 +247,7 @@ impl Reconciler {
                 self.stores[source].need = InventoryNeed::Growth;
                 continue;
             };
-            handover::record(&mut self.engine, (source, tidy), known.as_ref(), &mut wanted.data);
+            handover::record(&mut self.engine, source, tidy, known.as_ref(), &mut wanted.data);
             if let Some(stand) = self.status_summary(source) {
                 stand.write_to(&mut wanted.data);
             }
@@ -315,7 +315,7 @@ impl Reconciler {
     /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it
     /// had where nobody looks for it now.
     pub(super) fn log_unlisted(&mut self) {
-        for (source, store) in self.stores.iter_mut().enumerate() {
+        for (source, store) in self.engine.source_ids().zip(&mut self.stores) {
             let unwatched = self.engine.unwatched_namespaces(source);
             if store.unwatched != unwatched {
                 let source = &self.engine.source(source).name;

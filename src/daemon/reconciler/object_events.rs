@@ -134,7 +134,9 @@ impl EventHistory {
     /// Takes over the record of an earlier process: its events are not repeated, and those that it
     /// left out are recorded.
     pub(super) fn take_over_record(&mut self, source: SourceId, inventory: Option<&InventoryObject>) {
-        let (Some(told), Some(inventory)) = (self.sources.get_mut(source), inventory) else { return };
+        let (Some(told), Some(inventory)) = (self.sources.get_mut(source.position()), inventory) else {
+            return;
+        };
         told.earlier = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
         told.opt_outs = OptOutHistory::after(&inventory.data);
         told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
@@ -160,7 +162,7 @@ impl EventHistory {
 impl Reconciler {
     /// Records what happens.
     #[must_use]
-    pub fn with_recorder(mut self, recorder: EventRecorder) -> Self {
+    pub(crate) fn with_recorder(mut self, recorder: EventRecorder) -> Self {
         self.history.recorder = Some(recorder);
         self
     }
@@ -191,7 +193,7 @@ impl Reconciler {
             // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
             let about = if turn.back.is_some() { head } else { revision };
-            self.notice(reason, turn.source, Some(&turn.id), (message, about));
+            self.notice(reason, turn.source, Some(&turn.id), message, about);
         }
     }
 
@@ -239,7 +241,7 @@ impl Reconciler {
         let (source, revision) = self.event_origin(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
             self.history.sources[source].worked |= is_work(reason);
-            self.notice(reason, source, Some(id), (message(reason, &told), revision.clone()));
+            self.notice(reason, source, Some(id), message(reason, &told), revision.clone());
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
         let known = match &told {
@@ -290,10 +292,10 @@ impl Reconciler {
             let words = head.as_ref().map_or_else(String::new, |head| head.short_name().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short_name()));
             let message = format!("revision {words} is in force{from}");
-            self.notice(EventReason::RevisionRead, source, None, (message, head.clone()));
+            self.notice(EventReason::RevisionRead, source, None, message, head.clone());
         }
         if let Some(why) = incomplete {
-            self.notice(EventReason::SourceIncomplete, source, None, (why, head));
+            self.notice(EventReason::SourceIncomplete, source, None, why, head);
         }
     }
 
@@ -303,13 +305,14 @@ impl Reconciler {
             EventReason::RecordUnreadable,
             source,
             None,
-            (why, self.engine.source(source).head.clone()),
+            why,
+            self.engine.source(source).head.clone(),
         );
     }
 
     /// Tells what holds for sources as a whole, and is new.
     pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
-        for (source, stand) in status.sources.iter().enumerate() {
+        for (source, stand) in self.engine.source_ids().zip(&status.sources) {
             self.notice_settled(source, stand);
             self.notice_pending(source, stand);
             self.notice_opt_outs(source);
@@ -337,7 +340,7 @@ impl Reconciler {
             return;
         }
         let message = format!("revision {}: all {}", head.short_name(), healthy_text(&stand.objects));
-        self.notice(EventReason::RevisionSettled, source, None, (message, Some(head)));
+        self.notice(EventReason::RevisionSettled, source, None, message, Some(head));
     }
 
     fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
@@ -364,7 +367,7 @@ impl Reconciler {
             "{deletions} ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
-        self.notice(EventReason::PruneWaiting, source, None, (message, head));
+        self.notice(EventReason::PruneWaiting, source, None, message, head);
     }
 
     /// Says once that more pauses and holds stand than are acknowledged.
@@ -385,7 +388,8 @@ impl Reconciler {
         reason: EventReason,
         source: SourceId,
         id: Option<&ObjectId>,
-        (message, revision): (String, Option<Revision>),
+        message: String,
+        revision: Option<Revision>,
     ) {
         let Some(recorder) = &self.history.recorder else { return };
         let regarding = || {

@@ -92,11 +92,11 @@ impl Reconciler {
                     "{word} is set on the live object: it is neither changed nor repaired until that is removed"
                 )
             };
-            self.notice(EventReason::OptedOut, source, Some(&id), (message, head.clone()));
+            self.notice(EventReason::OptedOut, source, Some(&id), message, head.clone());
         }
         for (id, word) in news.ended {
             let message = format!("{word} does not keep rhumb away any more");
-            self.notice(EventReason::OptOutEnded, source, Some(&id), (message, head.clone()));
+            self.notice(EventReason::OptOutEnded, source, Some(&id), message, head.clone());
         }
     }
 

@@ -75,7 +75,7 @@ impl Reconciler {
     }
 
     pub(super) fn source_by_name(&self, name: &str) -> Option<SourceId> {
-        self.engine.sources().iter().position(|source| *source.name == *name)
+        self.engine.source_ids().find(|source| *self.engine.source(*source).name == *name)
     }
 
     /// Reads a parent that its watch shows in a newer version. While a call about it is on its way,

@@ -100,7 +100,7 @@ impl Reconciler {
     pub(super) fn keep_orders(&mut self) {
         self.log_orders();
         let stays = self.until == StopCondition::Stopped;
-        for source in 0..self.orders.len() {
+        for source in self.engine.source_ids() {
             let state = self.engine.source(source);
             let inventory =
                 self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
@@ -186,7 +186,7 @@ impl Reconciler {
                     if error.class() == ErrorClass::Transient { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
                 if store.trouble.as_ref() != Some(&words) {
                     store.trouble = Some(words.clone());
-                    self.notice(EventReason::OrderIgnored, source, None, (words, None));
+                    self.notice(EventReason::OrderIgnored, source, None, words, None);
                 }
                 return self.read_orders(source, wait.mul_f64(1.0 + super::super::random_fraction()));
             }
@@ -212,7 +212,7 @@ impl Reconciler {
             };
             let name = cluster::orders_name(&self.engine.source(source).name);
             let message = format!("{what} and is taken out of ConfigMap {name}: {why}");
-            self.notice(EventReason::OrderIgnored, source, None, (message, None));
+            self.notice(EventReason::OrderIgnored, source, None, message, None);
         }
     }
 
@@ -223,14 +223,14 @@ impl Reconciler {
             if self.until != StopCondition::Stopped {
                 self.orders[source].notes.push(format!("{id}: {words}"));
             }
-            self.notice(EventReason::OrderDone, source, Some(&id), (words, head));
+            self.notice(EventReason::OrderDone, source, Some(&id), words, head);
         }
         for (source, id) in self.engine.take_misplaced_orders() {
             let message = format!(
                 "an order on an object is not obeyed: give it by `rhumb rollout`, and take the annotation {} away",
                 annotations::ORDER
             );
-            self.notice(EventReason::OrderIgnored, source, Some(&id), (message, None));
+            self.notice(EventReason::OrderIgnored, source, Some(&id), message, None);
         }
     }
 }

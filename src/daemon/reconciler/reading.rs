@@ -55,7 +55,7 @@ impl Reconciler {
         if dropped > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source, which is asked
             // before anything is pruned, and must have read as far.
-            let others = self.feeds.iter().enumerate().filter(|(other, _)| *other != source);
+            let others = self.engine.source_ids().zip(&self.feeds).filter(|(other, _)| *other != source);
             for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
                 let _ = feed.try_send(FeedRequest::Look(dropped));
             }
@@ -111,7 +111,7 @@ impl Reconciler {
                     let name = format!("the source {}", followed.name());
                     let heartbeat =
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
-                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), (events, heartbeat));
+                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), events, heartbeat);
                     let feed = feed.with_last_look(self.history.last_look(source));
                     match self.engine.source(source).life {
                         SourceLifecycle::Lives => {

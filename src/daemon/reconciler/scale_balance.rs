@@ -15,8 +15,8 @@ impl Reconciler {
             let cluster = self.executor.cluster.clone();
             self.spawn_write(async move {
                 let namespace = due.of.namespace().unwrap_or_default();
-                let judged = (&due.uid, due.rv);
-                let answer = match cluster.scale_replica_set(namespace, &due.name, judged, due.to).await {
+                let scaled = cluster.scale_replica_set(namespace, &due.name, &due.uid, due.rv, due.to).await;
+                let answer = match scaled {
                     Ok(()) => ScaleResult::Done,
                     Err(error) if error.class() == ErrorClass::Conflict => ScaleResult::Overtaken,
                     Err(error) if is_denied(&error) => {

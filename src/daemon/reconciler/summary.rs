@@ -51,7 +51,7 @@ pub(super) struct SummaryPublication {
 impl Reconciler {
     /// Keeps a summary current, from the first turn of the loop on.
     #[must_use]
-    pub fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
+    pub(crate) fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
         self.telling.to = Some(to);
         self
     }
@@ -109,8 +109,8 @@ impl Reconciler {
         };
         let unwell = first(|phase| !phase.is_well());
         let left_alone = first(|phase| phase == Phase::LeftAlone);
-        let stands = status.sources.iter().enumerate().map(|(source, told)| {
-            let of = |all: &[Vec<ObjectStatus>]| all.get(source).cloned().unwrap_or_default();
+        let stands = self.engine.source_ids().zip(&status.sources).map(|(source, told)| {
+            let of = |all: &[Vec<ObjectStatus>]| all.get(source.position()).cloned().unwrap_or_default();
             let stand = || {
                 StatusSummary::of(told, &of(&unwell), &of(&left_alone))
                     .with_settled(self.settled_revision(source))
@@ -127,9 +127,9 @@ impl Reconciler {
     pub(super) async fn write_last_summaries(&mut self) {
         let now = Instant::now();
         let status = self.with_context(now, report::status);
-        let changed =
-            self.status_summaries(&status, now).into_iter().enumerate().filter_map(|(source, stand)| {
-                let known = self.stores.get(source)?.inventory.inventory()?;
+        let changed = self.engine.source_ids().zip(self.status_summaries(&status, now)).filter_map(
+            |(source, stand)| {
+                let known = self.stores.get(source.position())?.inventory.inventory()?;
                 let mut wanted = known.clone();
                 stand?.write_to(&mut wanted.data);
                 let source = self.engine.source(source);
@@ -138,7 +138,8 @@ impl Reconciler {
                     known,
                     wanted,
                 ))
-            });
+            },
+        );
         let cluster = &self.executor.cluster;
         let write = async |(name, known, wanted): (&Arc<str>, &InventoryObject, InventoryObject)| {
             if let Err(error) = cluster.save_inventory(&self.namespace, name, Some(known), &wanted).await {
@@ -151,7 +152,7 @@ impl Reconciler {
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
     /// does not wait: until it stands there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
-        let stands = self.telling.stands.iter().enumerate();
+        let stands = self.engine.source_ids().zip(&self.telling.stands);
         let told = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
         let mut told =
             told.map(|(source, stand)| (stand, stand.clone().with_settled(self.settled_revision(source))));
@@ -175,7 +176,7 @@ impl Reconciler {
 
     /// Returns where a source stands, as its ConfigMap is to tell it; none before that is known.
     pub(super) fn status_summary(&self, source: SourceId) -> Option<&StatusSummary> {
-        self.telling.stands.get(source)?.as_ref()
+        self.telling.stands.get(source.position())?.as_ref()
     }
 
     /// Returns the time of the next resync at the latest.

@@ -67,7 +67,7 @@ pub(in crate::daemon) async fn read_newest_once(
     let observed = source.observe().await?;
     let reader = source.reader();
     let step = run_blocking(move || {
-        read_newest(&reader, &dialect, scopes, (None, ReadExtent::Changes), &observed.revision)
+        read_newest(&reader, &dialect, scopes, None, ReadExtent::Changes, &observed.revision)
     })
     .await?;
     Ok(step.reading)

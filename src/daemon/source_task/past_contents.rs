@@ -52,7 +52,8 @@ pub(super) fn look_back(
     reader: &RevisionReader,
     dialect: &ReadSettings,
     scopes: KindScopes,
-    (undo, head): (&UndoRequest, Option<&Revision>),
+    undo: &UndoRequest,
+    head: Option<&Revision>,
 ) -> Result<PastRevision, String> {
     let revision = undo_target_revision(reader, undo)?;
     require_followed(reader, undo, &revision, head)?;

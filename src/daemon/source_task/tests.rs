@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::super::reading::TextInterner;
 use super::*;
+use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
 use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, VerifyExtent};
 
@@ -18,6 +19,8 @@ struct FeedFixture {
     feed: SourceFeed,
     told: mpsc::Receiver<LoopEvent>,
 }
+
+const FIRST: SourceId = SourceId::new(0);
 
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n";
 
@@ -43,7 +46,7 @@ impl FeedFixture {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("repo");
-        let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap())).as_awaited();
+        let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap())).into_awaited();
         Self::of(dir, &location)
     }
 
@@ -51,7 +54,7 @@ impl FeedFixture {
         let state = TempDir::new().unwrap();
         let source = Source::open("test", location, state.path()).unwrap();
         let dialect = ReadSettings {
-            source: 0,
+            source: FIRST,
             applyset: "set".into(),
             namespace: "default".into(),
             allow: Arc::default(),
@@ -62,7 +65,7 @@ impl FeedFixture {
         Self {
             dir,
             _state: state,
-            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), (events, heartbeat)),
+            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), events, heartbeat),
             told,
         }
     }
@@ -155,7 +158,7 @@ async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
     assert!(matches!(&told[..], [LoopEvent::Unreadable(..)]), "{told:?}");
     fs::rename(&aside, fixture.path()).unwrap();
     let told = fixture.feed.look_at_source().await;
-    assert!(matches!(&told[..], [LoopEvent::Read(..), LoopEvent::Checked(0, 3)]), "{told:?}");
+    assert!(matches!(&told[..], [LoopEvent::Read(..), LoopEvent::Checked(FIRST, 3)]), "{told:?}");
 }
 
 #[tokio::test]
@@ -204,7 +207,8 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     assert!(told.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys"))));
     let FeedFixture { mut feed, dir: _dir, _state, .. } = FeedFixture::of(dir, &location);
     let told = feed.set_anchor(anchor(Some(&head))).await;
-    let accepted = |event: &LoopEvent| matches!(event, LoopEvent::Accepted(0, revision) if *revision == head);
+    let accepted =
+        |event: &LoopEvent| matches!(event, LoopEvent::Accepted(FIRST, revision) if *revision == head);
     assert!(
         told.iter().any(accepted) && told.iter().any(|event| matches!(event, LoopEvent::Read(..))),
         "{told:?}"

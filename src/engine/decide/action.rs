@@ -18,7 +18,7 @@ pub enum Precondition {
 
 /// The purpose of an apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApplyPurpose {
+pub(crate) enum ApplyPurpose {
     /// It is not there.
     Create,
     /// A newer content.
@@ -37,7 +37,7 @@ pub enum ApplyPurpose {
 
 /// Indicates whether a write may restart pods that are available now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestartRisk {
+pub(crate) enum RestartRisk {
     /// It does not.
     No,
     /// As far as can be told without asking the server, it may.
@@ -46,7 +46,7 @@ pub enum RestartRisk {
 
 /// One server-side apply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ApplyRequest {
+pub(crate) struct ApplyRequest {
     /// The content.
     pub want: SharedDesired,
     /// In whose name.
@@ -69,7 +69,7 @@ pub struct ApplyRequest {
 
 /// An action on one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub(crate) enum Action {
     /// Nothing; with a reason when it is not as wanted.
     Nothing,
     /// Nothing is known of it any more.
@@ -93,7 +93,7 @@ pub enum Action {
 
 /// The reason for a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeletionReason {
+pub(crate) enum DeletionReason {
     /// No source wants it.
     Prune,
     /// It comes back with a content that the API does not accept in place.
@@ -102,7 +102,7 @@ pub enum DeletionReason {
 
 /// An action, why not more, and when to look again by itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub(crate) struct Decision {
     /// The action.
     pub action: Action,
     /// The reason for which the object is not, or not yet, as the newest revision asks.

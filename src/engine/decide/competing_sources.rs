@@ -13,7 +13,7 @@ use crate::object::ObjectId;
 /// The reason for which an object is decided on for another source of this process, and not for one
 /// that wants or has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PriorSource {
+pub(crate) struct PriorSource {
     /// In words.
     pub why: Arc<str>,
     /// Indicates whether the one that does not get it wants it.
@@ -23,7 +23,7 @@ pub struct PriorSource {
 impl Engine {
     /// Returns the other source of this process that an object is decided on for, as seen from one
     /// that wants or has it. None where it is decided on for that one.
-    pub fn prior_source(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
+    pub(crate) fn prior_source(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
         let entry = self.entry(id)?;
         let is_wanted = entry.wants.iter().any(|(one, _)| *one == source);
         if is_wanted {
@@ -42,7 +42,7 @@ impl Engine {
     pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
         let shown = self.live.get(id).and_then(|live| self.source_of(live));
         let Some(entry) = self.entries.get_mut(id) else { return false };
-        let wants = |source: &usize| entry.wants.iter().any(|(wanting, _)| wanting == source);
+        let wants = |source: &SourceId| entry.wants.iter().any(|(wanting, _)| wanting == source);
         let accepted = || entry.accepted.content().map(|accepted| accepted.place.source);
         let owner = shown.filter(wants).or_else(|| accepted().filter(wants));
         let owner = owner.filter(|_| entry.wants.len() > 1);

@@ -75,7 +75,7 @@ fn wave_order_text(after: &ObjectId, theirs: i32, ours: i32) -> String {
 }
 
 /// Says which of these objects could never be released together, as each waits for the others.
-pub fn find_self_waits(objects: &[Object]) -> Vec<Diagnostic> {
+pub(crate) fn find_self_waits(objects: &[Object]) -> Vec<Diagnostic> {
     let mut edges = WaitEdges::new();
     let mut by_id: BTreeMap<&ObjectId, &Object> = BTreeMap::new();
     for object in objects {

@@ -30,11 +30,11 @@ use crate::engine::{
 use crate::object::{ObjectId, Revision};
 
 /// The time within which the watch should show our own write; after it the API server is asked.
-pub const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
-    pub fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
+    pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.reevaluate_prunes();
         self.note_config(id);
         let gated = self.release_gate(id, now);
@@ -148,7 +148,7 @@ impl Engine {
 }
 
 /// Decides about one object.
-pub fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
+pub(crate) fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
     if let Observation::Blind(reason) = &view.observation {
         return Decision::wait(reason.clone());
     }

@@ -9,7 +9,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The observation of an object.
 #[derive(Clone, Debug)]
-pub enum Observation<'a> {
+pub(crate) enum Observation<'a> {
     /// Nothing: absence would mean nothing either.
     Blind(Reason),
     /// The informer does not show it, and nobody has looked.
@@ -22,7 +22,7 @@ pub enum Observation<'a> {
 
 /// Indicates whether an autoscaler targets the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplicaOwner {
+pub(crate) enum ReplicaOwner {
     /// The manifest sets the count.
     Manifest,
     /// A `HorizontalPodAutoscaler` sets the count.
@@ -31,7 +31,7 @@ pub enum ReplicaOwner {
 
 /// All that a decision depends on.
 #[derive(Clone, Debug)]
-pub struct DecisionInput<'a> {
+pub(crate) struct DecisionInput<'a> {
     /// The object.
     pub id: &'a ObjectId,
     /// The facts.

@@ -37,7 +37,7 @@ impl Engine {
 
     /// Returns the objects of a source that somebody asks to leave alone, each with the word that
     /// asks.
-    pub fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
+    pub(crate) fn opt_outs(&self, source: SourceId, now: Instant) -> BTreeMap<ObjectId, &'static str> {
         let by_word = self.orders.opted_out.iter().map(|(id, word)| (id, *word));
         let by_person = self.orders.asked.iter().filter_map(|id| {
             let asked = self.intents(id)?;

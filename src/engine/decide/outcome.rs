@@ -12,14 +12,14 @@ use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// The server's answer to an apply.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WriteResult {
+pub(crate) struct WriteResult {
     /// The object after it.
     pub live: LiveObject,
 }
 
 /// The reason for a write that was not carried out.
 #[derive(Clone, Debug, PartialEq)]
-pub enum WriteFailure {
+pub(crate) enum WriteFailure {
     /// Somebody wrote first, or the object to change is missing, or the one to create exists. It is
     /// decided again on a newer view, after this time.
     Conflict(Duration),
@@ -40,7 +40,7 @@ impl std::fmt::Display for WriteFailure {
 
 impl WriteFailure {
     /// Returns the class of the error.
-    pub fn class(&self) -> ErrorClass {
+    pub(crate) fn class(&self) -> ErrorClass {
         match self {
             Self::Conflict(_) => ErrorClass::Conflict,
             Self::Refused(_, RefusalRule::Rights, _) => ErrorClass::Forbidden,
@@ -53,7 +53,7 @@ impl WriteFailure {
 /// The result of an action.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
-pub enum ActionResult {
+pub(crate) enum ActionResult {
     /// An apply was carried out, or changed nothing.
     Applied(WriteResult),
     /// The impact of an apply, by a dry run.
@@ -66,7 +66,7 @@ pub enum ActionResult {
 
 impl Engine {
     /// Takes over what came of a write.
-    pub fn outcome(&mut self, id: &ObjectId, action: &Action, outcome: ActionResult, now: Instant) {
+    pub(crate) fn outcome(&mut self, id: &ObjectId, action: &Action, outcome: ActionResult, now: Instant) {
         if !matches!(action, Action::DryRun(_)) {
             self.rollouts.writing.remove(id);
         }
@@ -145,7 +145,7 @@ impl Engine {
     }
 
     /// Returns how many objects the user may not write.
-    pub fn count_denied(&self) -> usize {
+    pub(crate) fn count_denied(&self) -> usize {
         self.denied.values().map(std::collections::BTreeSet::len).sum()
     }
 
@@ -216,6 +216,6 @@ fn role_scope(id: &ObjectId) -> (GroupKind, Option<Arc<str>>) {
 }
 
 /// Returns the reason with the remedy for an immutable field.
-pub fn with_replace_hint(text: &str) -> Arc<str> {
+pub(crate) fn with_replace_hint(text: &str) -> Arc<str> {
     format!("{text}; with the annotation rhumb.dev/recreate: \"true\" it is deleted and created again").into()
 }

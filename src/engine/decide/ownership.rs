@@ -89,7 +89,7 @@ pub(super) fn owner(view: &DecisionInput<'_>, live: &LiveObject) -> Option<Sourc
     let wanting = view.entry.wants.first().map(|(source, _)| *source);
     match &live.owner {
         _ if is_ours_all_the_same(view, live) => wanting,
-        ObjectOwner::Ours(set) => view.inventories.iter().position(|one| one == set),
+        ObjectOwner::Ours(set) => view.inventories.iter().position(|one| one == set).map(SourceId::new),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// The reason for which an object is not changed now. Each reaches the user in these words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
@@ -87,7 +87,7 @@ pub enum Reason {
 impl Reason {
     /// Returns whether it stands until a person changes something: shown as refused, not as
     /// waiting.
-    pub fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         matches!(
             self,
             Self::Refused(..)
@@ -103,14 +103,14 @@ impl Reason {
 impl Reason {
     /// Returns whether the object is as somebody asked for all the same: shown as at rest, not as
     /// waiting.
-    pub fn is_as_asked(&self) -> bool {
+    pub(crate) fn is_as_asked(&self) -> bool {
         matches!(self, Self::Kept(_) | Self::LeftAlone(_) | Self::OptedOut(_))
     }
 }
 
 impl Reason {
     /// Returns the object of which it is told, where it is one reason for many.
-    pub fn representative(&self) -> Option<&ObjectId> {
+    pub(crate) fn representative(&self) -> Option<&ObjectId> {
         match self {
             Self::Oversized(first, _) => Some(first),
             _ => None,

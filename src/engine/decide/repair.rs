@@ -16,14 +16,14 @@ use crate::engine::{
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
 /// KNV2005).
-pub const REPAIRS_PER_FIGHT: usize = 5;
+pub(crate) const REPAIRS_PER_FIGHT: usize = 5;
 
 /// The time over which repairs are counted.
-pub const FIGHT_WINDOW: Duration = Duration::from_mins(1);
+pub(crate) const FIGHT_WINDOW: Duration = Duration::from_mins(1);
 
 /// The longest wait of a repair that restarts no pods in a fight. Otherwise the content of somebody
 /// who writes without end would stand for most of each minute.
-pub const FIGHT_PAUSE: Duration = Duration::from_secs(10);
+pub(crate) const FIGHT_PAUSE: Duration = Duration::from_secs(10);
 
 /// Our entry owns the annotation, and the object has none.
 const STRIPPED_ANNOTATION_REASON: &str = "the server does not keep the annotation rhumb.dev/release; a webhook or an admission policy takes it away";
@@ -51,6 +51,7 @@ pub(super) fn verify(
         _ => None,
     };
     let form = ApplyVariant { replicas, overlay, started: live.started };
+    let repair = |lost| repair(view, &RepairTarget { source, want, form, lost }, live, now);
     let content = form.hash(want);
     let verified = view.entry.verified.as_ref().filter(|v| v.is_about(content, form, live));
     match verified.map(|verified| verified.cover) {
@@ -63,25 +64,28 @@ pub(super) fn verify(
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
             Some(shown) if live.is_unproven() && !want.is_release(shown.hash) => {
-                repair(view, source, want, (form, RepairImpact::InPlace), live, now)
+                repair(RepairImpact::InPlace)
             }
             Some(_) => Decision::act(Action::Nothing),
         },
         Some(FieldCoverage::Empty | FieldCoverage::Unequal) => {
             Decision::act(Action::Inspect(want.clone(), form))
         }
-        Some(FieldCoverage::Lost(lost)) => repair(view, source, want, (form, lost), live, now),
+        Some(FieldCoverage::Lost(lost)) => repair(lost),
     }
 }
 
-pub(super) fn repair(
-    view: &DecisionInput<'_>,
+/// The content that a repair restores.
+struct RepairTarget<'a> {
     source: SourceId,
-    want: &SharedDesired,
-    (form, lost): (ApplyVariant, RepairImpact),
-    live: &LiveObject,
-    now: Instant,
-) -> Decision {
+    want: &'a SharedDesired,
+    form: ApplyVariant,
+    /// The worst that was lost of it.
+    lost: RepairImpact,
+}
+
+fn repair(view: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
+    let RepairTarget { source, want, form, lost } = *target;
     if let Some(reason) = write_hindrance(view, want, now).or_else(|| repair_pause(view, lost, now)) {
         return Decision::wait(reason);
     }

@@ -42,7 +42,7 @@ const OLD_STATEMENT_VALIDITY: Duration = Duration::from_mins(2);
 
 /// The holder of an object that carries the label of an inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum InventoryHolder {
+pub(crate) enum InventoryHolder {
     /// No source of this cluster's rhumb, as far as anybody knows.
     #[default]
     Nobody,
@@ -56,7 +56,7 @@ pub enum InventoryHolder {
 
 /// The reason for a deletion that is withheld for another source's sake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WithheldDeletion {
+pub(crate) struct WithheldDeletion {
     /// In words.
     pub why: Arc<str>,
     /// It has been so for long, and may never pass by itself.
@@ -105,20 +105,20 @@ impl Handover {
 impl Engine {
     /// Has it ask what the other sources of the cluster want before anything is deleted or taken
     /// over.
-    pub fn require_peer_consent(&mut self) {
+    pub(crate) fn require_peer_consent(&mut self) {
         self.handover.minds = true;
     }
 
     /// Has it ask nobody, as what the other sources want cannot be read: a plan says so, and writes
     /// nothing.
-    pub fn ignore_peers(&mut self) {
+    pub(crate) fn ignore_peers(&mut self) {
         self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
         self.judge_again();
     }
 
     /// Returns a source of another process that may still come to want an object, though it does
     /// not claim it now.
-    pub fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+    pub(crate) fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
         let found =
@@ -127,24 +127,24 @@ impl Engine {
     }
 
     /// Takes over what the sources of the cluster are called, by the ids of their inventories.
-    pub fn set_source_names(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
+    pub(crate) fn set_source_names(&mut self, names: BTreeMap<Arc<str>, Arc<str>>) {
         self.handover.names = names;
     }
 
     /// Takes over which repository a source follows.
-    pub fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
+    pub(crate) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
         self.sources[source].repository = repository;
         self.sources[source].to_judge = true;
     }
 
     /// Returns whether what the other sources say is to be read now.
-    pub fn needs_peers(&self) -> bool {
+    pub(crate) fn needs_peers(&self) -> bool {
         !self.handover.asking.is_empty()
     }
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
     /// may be behind one of them.
-    pub fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
+    pub(crate) fn set_peers(&mut self, peers: Vec<PeerSource>, now: Instant) -> Vec<SourceId> {
         let others = peers.into_iter().filter(|peer| !self.applysets.contains(&peer.applyset));
         let peers: BTreeMap<Arc<str>, PeerSource> =
             others.map(|peer| (peer.applyset.clone(), peer)).collect();
@@ -179,7 +179,7 @@ impl Engine {
                 _ => false,
             })
         };
-        let all = 0..self.sources.len();
+        let all = self.source_ids();
         all.filter(|source| self.progress(*source).is_some_and(|own| differs(&own))).collect()
     }
 
@@ -206,7 +206,7 @@ impl Engine {
     /// that of others does: what moves is as safe whichever processes serve its two sources.
     fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
-        let here = (0..self.sources.len()).filter(move |other| self.handover.minds && *other != source);
+        let here = self.source_ids().filter(move |other| self.handover.minds && *other != source);
         others.chain(here.map(|other| Cow::Owned(self.peer_view_of(other))))
     }
 
@@ -313,7 +313,7 @@ impl Engine {
         set: &Arc<str>,
         now: Instant,
     ) -> InventoryHolder {
-        if let Some(source) = self.applysets.iter().position(|one| one == set) {
+        if let Some(source) = self.source_of_applyset(set) {
             return InventoryHolder::Releases(self.sources[source].name.clone());
         }
         if !self.handover.minds {
@@ -349,7 +349,7 @@ impl Engine {
 
     /// Returns in words from whom a write takes its object over; none where that is nobody's, or
     /// its own source's.
-    pub fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
+    pub(crate) fn previous_owner(&self, apply: &ApplyRequest) -> Option<Arc<str>> {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }
@@ -411,7 +411,7 @@ impl Engine {
                 self.handover.retaken.insert(id.clone(), now);
             }
         }
-        if let Some(source) = set.and_then(|set| self.applysets.iter().position(|one| *one == set))
+        if let Some(source) = set.and_then(|set| self.source_of_applyset(&set))
             && self.unwanted.contains(id)
             && self.has_read_wants_of(source)
         {
@@ -437,7 +437,7 @@ impl Engine {
     ///
     /// What was given up then, or claimed as it was wanted again, somebody may still take over for
     /// the old word. So it is claimed for a time where it is wanted.
-    pub fn recall(&mut self, source: SourceId, told: &SourceStatement) {
+    pub(crate) fn recall(&mut self, source: SourceId, told: &SourceStatement) {
         let mut said = told.released.clone();
         if let ContentClaims::These(claims) = &told.claims {
             said.extend(claims);
@@ -456,7 +456,11 @@ impl Engine {
 
     /// Returns the statement of a source for the others, where it can be made. `told` is its
     /// present one, and stays where it holds. Only a tidy statement takes back claims that are met.
-    pub fn statement(&self, source: SourceId, told: Option<&SourceStatement>) -> Option<SourceStatement> {
+    pub(crate) fn statement(
+        &self,
+        source: SourceId,
+        told: Option<&SourceStatement>,
+    ) -> Option<SourceStatement> {
         let progress = self.progress(source)?;
         let claims = match told.map(|told| &told.claims) {
             Some(ContentClaims::Anything) => ContentClaims::Anything,
@@ -473,7 +477,7 @@ impl Engine {
     }
 
     /// As [`Engine::statement`], with nothing left in it that no longer holds.
-    pub fn tidy_statement(
+    pub(crate) fn tidy_statement(
         &mut self,
         source: SourceId,
         told: Option<&SourceStatement>,
@@ -498,7 +502,7 @@ impl Engine {
     }
 
     /// Returns whether a statement claims what needs no claim any more: a tidy one takes that back.
-    pub fn has_excess_claims(&self, source: SourceId, told: &SourceStatement) -> bool {
+    pub(crate) fn has_excess_claims(&self, source: SourceId, told: &SourceStatement) -> bool {
         if matches!(&told.claims, ContentClaims::These(told) if told.is_empty()) {
             return false;
         }
@@ -581,7 +585,7 @@ pub(in crate::engine) fn set_of(sight: &Observation<'_>) -> Option<Arc<str>> {
 impl Engine {
     /// Returns whether all is known that a statement depends on: what the cluster shows of each
     /// kind that it has.
-    pub fn can_state(&self, source: SourceId) -> bool {
+    pub(crate) fn can_state(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
         let mut kinds = state.catalog.object_counts().kinds().chain(self.listed_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);

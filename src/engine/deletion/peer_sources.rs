@@ -12,7 +12,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
 /// `ConfigMap`.
-pub const MAX_CLAIMED_OBJECTS: usize = 500;
+pub(crate) const MAX_CLAIMED_OBJECTS: usize = 500;
 
 /// A longer text is not read: no statement of ours is nearly as long.
 const MAX_STATEMENT_BYTES: usize = 256 << 10;
@@ -25,7 +25,7 @@ const NO_VALUE_WORD: &str = "-";
 
 /// The repository that a source follows, as others may follow it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum RepositoryIdentity {
+pub(crate) enum RepositoryIdentity {
     /// Nobody has looked yet.
     #[default]
     Unknown,
@@ -37,7 +37,7 @@ pub enum RepositoryIdentity {
 
 /// The repository of a source, and the revision that it has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceProgress {
+pub(crate) enum SourceProgress {
     /// A folder, or nothing any more: no revision tells how far it is.
     Unordered,
     /// A repository.
@@ -51,7 +51,7 @@ pub enum SourceProgress {
 
 /// The objects that a source wants and does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ContentClaims {
+pub(crate) enum ContentClaims {
     /// These objects, by the hash of their names.
     These(BTreeSet<ContentHash>),
     /// More than can be named.
@@ -60,7 +60,7 @@ pub enum ContentClaims {
 
 /// The statement of one source to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceStatement {
+pub(crate) struct SourceStatement {
     /// The revision that it has read.
     pub progress: SourceProgress,
     /// The objects that it wants, and does not have yet.
@@ -71,7 +71,7 @@ pub struct SourceStatement {
 
 /// Another source of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PeerSource {
+pub(crate) struct PeerSource {
     /// Its name.
     pub name: Arc<str>,
     /// The id of its inventory.
@@ -92,22 +92,14 @@ pub(in crate::engine) enum DeletionConsent {
 }
 
 /// Returns the mark of an object's name.
-pub fn mark(id: &ObjectId) -> ContentHash {
+pub(crate) fn mark(id: &ObjectId) -> ContentHash {
     let namespace = id.namespace().unwrap_or_default();
     ContentHash::hash_bytes(format!("{}/{}/{namespace}/{}", id.group(), id.kind(), id.name()).as_bytes())
 }
 
 impl ContentClaims {
-    /// Returns whether an object is among them, as far as anybody can tell.
-    pub fn can_hold(&self, mark: ContentHash) -> bool {
-        match self {
-            Self::These(marks) => marks.contains(&mark),
-            Self::Anything => true,
-        }
-    }
-
     /// Returns whether all that another one names is among them.
-    pub fn cover(&self, other: &Self) -> bool {
+    pub(crate) fn cover(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Anything, _) => true,
             (Self::These(_), Self::Anything) => false,
@@ -118,7 +110,7 @@ impl ContentClaims {
 
 impl SourceStatement {
     /// Writes it as text: three lines.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let words = |mark: &ContentHash| [" ".to_owned(), mark.to_string()];
         let marks = |marks: &BTreeSet<ContentHash>| marks.iter().flat_map(words).collect::<String>();
         let progress = match &self.progress {
@@ -138,7 +130,7 @@ impl SourceStatement {
     /// Reads it from text.
     ///
     /// Fails, in words, where any of it is not understood: half a statement could hide a claim.
-    pub fn parse(text: &str) -> Result<Self, Arc<str>> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Arc<str>> {
         if text.len() > MAX_STATEMENT_BYTES {
             return Err(format!(
                 "it is {} bytes long, and at most {MAX_STATEMENT_BYTES} are read",
@@ -240,4 +232,4 @@ impl PeerSource {
 }
 
 /// The default time for which others may come to want a dropped object.
-pub const PRUNE_DELAY: Duration = Duration::from_secs(30);
+pub(crate) const PRUNE_DELAY: Duration = Duration::from_secs(30);

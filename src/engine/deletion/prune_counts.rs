@@ -37,7 +37,7 @@ impl Engine {
 
     /// Keeps the set of objects with which a change of the newest revision is not done.
     pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             let moving = self.unfinished_change(source, id).is_some();
             let ids = &mut self.sources[source].moving;
             if moving {
@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Returns whether a change of the newest revision of a source is not done.
-    pub fn is_anything_moving(&self, source: SourceId) -> bool {
+    pub(crate) fn is_anything_moving(&self, source: SourceId) -> bool {
         !self.sources[source].moving.is_empty()
     }
 
@@ -71,7 +71,7 @@ impl Engine {
     /// Fails where a number is wrong, or a change that is not done would be taken for done.
     #[cfg(test)]
     pub(in crate::engine) fn assert_counts(&self) {
-        for (number, source) in self.sources.iter().enumerate() {
+        for (number, source) in self.source_ids().zip(&self.sources) {
             let mut members = crate::engine::ObjectCounts::default();
             for (id, _) in self.live.iter().filter(|(_, live)| self.inventory_source(live) == Some(number)) {
                 members.add(id);

@@ -14,7 +14,7 @@ use crate::object::{GroupKind, ObjectId};
 
 /// One object that is no longer wanted.
 #[derive(Clone, Debug)]
-pub struct PruneCandidate {
+pub(crate) struct PruneCandidate {
     /// The object.
     pub id: ObjectId,
     /// Its incarnation.
@@ -72,7 +72,7 @@ impl KeepPolicy {
 
 /// The facts about the whole source.
 #[derive(Clone, Debug)]
-pub struct PruneGuard<'a> {
+pub(crate) struct PruneGuard<'a> {
     /// The decision for all objects where nothing is pruned; none when the source prunes and was
     /// read completely.
     pub closed: Option<PruneDecision>,
@@ -90,7 +90,7 @@ pub struct PruneGuard<'a> {
 
 /// The decision about one pending object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PruneDecision {
+pub(crate) enum PruneDecision {
     /// It may be deleted now.
     Delete,
     /// It stays until something passes by itself.
@@ -104,7 +104,7 @@ pub enum PruneDecision {
 }
 
 /// Judges the whole pending set of one source.
-pub fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
+pub(crate) fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
     let kept = |p: &&PruneCandidate| !p.is_kept() && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
     let group = unconfirmed_reasons(&unconfirmed, guard);
@@ -216,7 +216,7 @@ fn unconfirmed_reasons(
 }
 
 /// Objects whose deletion loses data or takes others along.
-pub fn data_loss_reason(id: &ObjectId) -> Option<&'static str> {
+pub(crate) fn data_loss_reason(id: &ObjectId) -> Option<&'static str> {
     if id.namespace() == Some("kube-system") {
         return Some("an object in kube-system");
     }

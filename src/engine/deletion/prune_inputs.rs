@@ -27,17 +27,20 @@ impl Engine {
     }
 
     /// Returns the last prune decisions about the unwanted objects of one source.
-    pub fn prune_decisions(&self, source: SourceId) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
+    pub(crate) fn prune_decisions(
+        &self,
+        source: SourceId,
+    ) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
         self.sources[source].judged.iter()
     }
 
     /// Returns the object that defines a custom kind, where a source brings it.
-    pub fn definition_of(&self, kind: &GroupKind) -> Option<&ObjectId> {
+    pub(crate) fn definition_of(&self, kind: &GroupKind) -> Option<&ObjectId> {
         self.definitions.get(kind)
     }
 
     /// Judges all that one source no longer wants.
-    pub fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
+    pub(crate) fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
         let state = &self.sources[source];
         let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
         let unwanted: Vec<&ObjectId> =
@@ -122,7 +125,7 @@ impl Engine {
                 ));
             }
         }
-        let others = self.sources.iter().enumerate().filter(|(other, _)| *other != source);
+        let others = self.source_ids().zip(&self.sources).filter(|(other, _)| *other != source);
         if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
             let name = &other.name;
             let why = format!("pruned when source {name}, which may want it, was looked at again");

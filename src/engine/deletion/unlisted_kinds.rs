@@ -8,7 +8,7 @@ use crate::engine::{PrunePolicy, SourceState};
 use crate::object::{ErrorClass, GroupKind};
 
 /// The reason for a kind whose API group is another server's that is down.
-pub const GROUP_DOWN: &str = "the server of its API group does not answer";
+pub(crate) const GROUP_DOWN: &str = "the server of its API group does not answer";
 
 impl Engine {
     /// Returns the first kind of a source's inventory or manifests that is not listed.
@@ -21,7 +21,7 @@ impl Engine {
 
     /// Returns why a source prunes nothing at all until a person does something, and what: a kind
     /// cannot be listed. None where that passes by itself, and where nothing is pruned anyway.
-    pub fn unlisted_reason(&self, source: SourceId) -> Option<String> {
+    pub(crate) fn unlisted_reason(&self, source: SourceId) -> Option<String> {
         let state = &self.sources[source];
         if state.prune != PrunePolicy::On || state.inventory.is_none() || state.head.is_none() {
             return None;
@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Returns whether a kind is wanted that the server has in no version.
-    pub fn is_unserved(&self, kind: &GroupKind) -> bool {
+    pub(crate) fn is_unserved(&self, kind: &GroupKind) -> bool {
         self.missing_kind_reason(kind).is_some()
     }
 

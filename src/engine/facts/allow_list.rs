@@ -174,11 +174,6 @@ impl KindPattern {
         self.group == kind.group && self.kind.as_ref().is_none_or(|one| *one == kind.kind)
     }
 
-    /// Returns the one kind that it means; none where it means all of a group.
-    pub fn single_kind(&self) -> Option<GroupKind> {
-        self.kind.as_ref().map(|kind| GroupKind { group: self.group.clone(), kind: kind.clone() })
-    }
-
     /// Returns the pattern of exactly this kind.
     fn of(kind: &GroupKind) -> Self {
         Self { group: kind.group.clone(), kind: Some(kind.kind.clone()) }

@@ -45,7 +45,7 @@ enum AnnotationForm {
 }
 
 /// Says what is wrong with the words of an object.
-pub fn check_annotations(object: &Object) -> Vec<Diagnostic> {
+pub(crate) fn check_annotations(object: &Object) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let annotations = object.body.pointer("/metadata/annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {

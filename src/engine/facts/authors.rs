@@ -22,7 +22,7 @@ const MAX_AUTHOR_CHARS: usize = 100;
 
 /// The author of a revision, and its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Authorship {
+pub(crate) struct Authorship {
     /// The author's name.
     pub author: String,
     /// The first line of the message.
@@ -31,7 +31,7 @@ pub struct Authorship {
 
 impl Authorship {
     /// Returns the kept part of a name and of a message's first line.
-    pub fn of(author: &str, subject: &str) -> Self {
+    pub(crate) fn of(author: &str, subject: &str) -> Self {
         let shortened = |text: &str| text.chars().take(MAX_AUTHOR_CHARS).collect();
         Self { author: shortened(author), subject: shortened(subject) }
     }
@@ -39,7 +39,7 @@ impl Authorship {
 
 /// A revision of which is known who made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuthoredRevision {
+pub(crate) struct AuthoredRevision {
     /// The inventory of its source.
     pub applyset: Arc<str>,
     /// The revision.
@@ -89,8 +89,10 @@ impl Engine {
     }
 
     /// Returns the revisions of a source of which is remembered who made them, the newest first.
-    pub fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
-        let (Some(source), Some(applyset)) = (self.sources.get(number), self.applysets.get(number)) else {
+    pub(crate) fn commits_of(&self, number: SourceId) -> Vec<(Revision, Authorship)> {
+        let (Some(source), Some(applyset)) =
+            (self.sources.get(number.position()), self.applysets.get(number.position()))
+        else {
             return Vec::new();
         };
         let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.commits);
@@ -116,7 +118,7 @@ impl Engine {
 
 impl RolloutLedger {
     /// Returns who made a revision of an inventory, if that is remembered.
-    pub fn author(&self, applyset: &str, revision: &Revision) -> Option<&Authorship> {
+    pub(crate) fn author(&self, applyset: &str, revision: &Revision) -> Option<&Authorship> {
         let is_it =
             |commit: &&AuthoredRevision| *commit.applyset == *applyset && commit.revision == *revision;
         self.commits.iter().find(is_it).map(|commit| &commit.authored)

@@ -11,7 +11,7 @@ const MAX_NAMED_PLACES: usize = 3;
 
 /// An object that is wanted but cannot be used: its manifest is wrong, or it stands twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnusableObject {
+pub(crate) struct UnusableObject {
     /// The object.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
@@ -24,7 +24,7 @@ pub struct UnusableObject {
 
 /// The facts of one file.
 #[derive(Clone, Debug, Default)]
-pub struct FileFacts {
+pub(crate) struct FileFacts {
     /// Usable objects.
     pub objects: Vec<SharedDesired>,
     /// Objects that are wanted but cannot be used.
@@ -40,7 +40,7 @@ pub struct FileFacts {
 
 /// Indicates whether every document of a file was understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FileCompleteness {
+pub(crate) enum FileCompleteness {
     /// All of it.
     #[default]
     Whole,
@@ -50,7 +50,7 @@ pub enum FileCompleteness {
 
 /// The wish of one source for one object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum WantedObject {
+pub(crate) enum WantedObject {
     /// This content.
     Object(SharedDesired),
     /// It should exist, but its manifest cannot be used.
@@ -59,7 +59,7 @@ pub enum WantedObject {
 
 impl WantedObject {
     /// Returns where the manifest is.
-    pub fn origin(&self) -> &ManifestOrigin {
+    pub(crate) fn origin(&self) -> &ManifestOrigin {
         match self {
             Self::Object(desired) => &desired.origin,
             Self::Unusable(held) => &held.origin,
@@ -67,7 +67,7 @@ impl WantedObject {
     }
 
     /// Returns the kind with the version that it names.
-    pub fn gvk(&self) -> &Gvk {
+    pub(crate) fn gvk(&self) -> &Gvk {
         match self {
             Self::Object(desired) => &desired.gvk,
             Self::Unusable(held) => &held.gvk,
@@ -78,7 +78,7 @@ impl WantedObject {
 /// The desired state of one source.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub struct Catalog {
+pub(crate) struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
     wants: HashMap<ObjectId, Vec<WantedObject>>,
     /// The counts of the keys of `wants` and of `doubtful`.
@@ -91,7 +91,7 @@ pub struct Catalog {
 
 impl Catalog {
     /// Replaces what one file holds (nothing, when it is gone) and returns whom that touches.
-    pub fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
+    pub(crate) fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
         let mut touched = Vec::new();
         self.partly.remove(file);
         let before = self.files.remove(file);
@@ -175,7 +175,7 @@ impl Catalog {
 
     /// Returns the wish for one object. An object that stands in two places is unusable, and both
     /// are named.
-    pub fn wanted_object(&self, id: &ObjectId) -> Option<WantedObject> {
+    pub(crate) fn wanted_object(&self, id: &ObjectId) -> Option<WantedObject> {
         match self.wants.get(id).map(Vec::as_slice) {
             None | Some([]) => self.doubtful.get(id).cloned().map(WantedObject::Unusable),
             Some([want]) => Some(want.clone()),
@@ -192,32 +192,27 @@ impl Catalog {
     }
 
     /// Returns all objects that are wanted, in no particular order.
-    pub fn ids(&self) -> impl Iterator<Item = &ObjectId> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &ObjectId> {
         self.wants.keys().chain(self.doubtful.keys().filter(|id| !self.wants.contains_key(*id)))
     }
 
     /// Returns the counts of their kinds and namespaces.
-    pub fn object_counts(&self) -> &ObjectCounts {
+    pub(crate) fn object_counts(&self) -> &ObjectCounts {
         &self.object_counts
     }
 
-    /// Names of all files.
-    pub fn files(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.files.keys()
-    }
-
     /// Returns the first file that was not understood.
-    pub fn first_unreadable_file(&self) -> Option<&Arc<str>> {
+    pub(crate) fn first_unreadable_file(&self) -> Option<&Arc<str>> {
         self.partly.first()
     }
 
     /// Files with objects of a kind of unknown scope, and that kind.
-    pub fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
+    pub(crate) fn unscoped_files(&self) -> impl Iterator<Item = (&Arc<str>, &GroupKind)> {
         self.files.iter().flat_map(|(file, facts)| facts.unscoped.iter().map(move |kind| (file, kind)))
     }
 
     /// Returns all findings, file by file, those about objects that stand twice included.
-    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+    pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> =
             self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
         for (id, wants) in self.wants.iter().filter(|(_, wants)| wants.len() > 1) {

@@ -15,8 +15,8 @@ use crate::object::{
 };
 
 /// The location of a body: a git blob, and the object's position among the objects of that file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct BodyLocation {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BodyLocation {
     /// Number of the source.
     pub source: SourceId,
     /// Git's id of the file's content.
@@ -27,7 +27,7 @@ pub struct BodyLocation {
 
 /// The treatment that an object's annotations ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ObjectTraits {
+pub(crate) struct ObjectTraits {
     /// May it be deleted and created again where it cannot be changed?
     pub recreate: RecreatePolicy,
     /// Is it a Job that goes away by itself when it has ended?
@@ -40,7 +40,7 @@ pub struct ObjectTraits {
 
 /// Indicates whether an object may be deleted and created again where the API refuses to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum RecreatePolicy {
+pub(crate) enum RecreatePolicy {
     /// A refusal stands.
     #[default]
     Never,
@@ -50,7 +50,7 @@ pub enum RecreatePolicy {
 
 /// Indicates whether an object goes away by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ObjectLifetime {
+pub(crate) enum ObjectLifetime {
     /// It stays.
     #[default]
     Never,
@@ -60,7 +60,7 @@ pub enum ObjectLifetime {
 
 /// The role of an object for the data that pods use.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfigRole {
+pub(crate) enum ConfigRole {
     /// The data of a `ConfigMap` or Secret.
     Data(ConfigData),
     /// The `ConfigMaps` and Secrets whose change restarts a workload, in order.
@@ -69,7 +69,7 @@ pub enum ConfigRole {
 
 /// A wanted object without its body, which is read again when it is needed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DesiredObject {
+pub(crate) struct DesiredObject {
     /// The object.
     pub id: ObjectId,
     /// Its kind in the version that the manifest asks for.
@@ -115,7 +115,7 @@ const WAVE_ANNOTATIONS: [&str; 2] = [annotations::WAVE, "argocd.argoproj.io/sync
 
 impl DesiredObject {
     /// Reads off an object what decisions need.
-    pub fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
+    pub(crate) fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
         let content = effective_content(object, applyset);
         let ignores =
             Some(annotation_text(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
@@ -149,7 +149,7 @@ impl DesiredObject {
     }
 
     /// Returns whether a release hash means this content, in either form of `spec.replicas`.
-    pub fn is_release(&self, hash: ContentHash) -> bool {
+    pub(crate) fn is_release(&self, hash: ContentHash) -> bool {
         self.hash == hash || self.ceded == Some(hash)
     }
 }
@@ -167,7 +167,7 @@ fn config_role(object: &Object, content: &Value) -> Option<ConfigRole> {
 }
 
 /// Returns whether its controller replaces pods by rolling updates.
-pub fn is_workload(id: &ObjectId) -> bool {
+pub(crate) fn is_workload(id: &ObjectId) -> bool {
     id.group() == "apps" && matches!(id.kind(), "Deployment" | "StatefulSet" | "DaemonSet")
 }
 
@@ -190,7 +190,7 @@ fn rollout_hash(template: &Value, content: &Value) -> ContentHash {
 }
 
 /// Returns whether a content sets a count of replicas, which an autoscaler may own.
-pub fn has_replica_count(id: &ObjectId, content: &Value) -> bool {
+pub(crate) fn has_replica_count(id: &ObjectId, content: &Value) -> bool {
     id.kind() != "DaemonSet" && value_at(content, &["spec", "replicas"]).is_some_and(|count| !count.is_null())
 }
 
@@ -232,7 +232,7 @@ fn requested_recreate_policy(asks: ToolRequests) -> RecreatePolicy {
 }
 
 /// Returns whether a content may be deleted and created again, as its annotations say.
-pub fn recreate_policy(content: &Value) -> RecreatePolicy {
+pub(crate) fn recreate_policy(content: &Value) -> RecreatePolicy {
     requested_recreate_policy(tool_requests(content))
 }
 
@@ -242,4 +242,4 @@ fn object_lifetime(id: &ObjectId, content: &Value) -> ObjectLifetime {
 }
 
 /// A wanted object, shared between the catalog of its source and its entry.
-pub type SharedDesired = Arc<DesiredObject>;
+pub(crate) type SharedDesired = Arc<DesiredObject>;

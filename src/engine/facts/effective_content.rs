@@ -11,7 +11,7 @@ use crate::object::{ContentHash, Object, PART_OF};
 
 /// The treatment of `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplicaMode {
+pub(crate) enum ReplicaMode {
     /// Sent as the manifest has it.
     AsWritten,
     /// Left out: an autoscaler's entry owns it already.
@@ -23,7 +23,7 @@ pub enum ReplicaMode {
 
 /// In which form a content is sent: with what becomes of its count, and what is laid over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ApplyVariant {
+pub(crate) struct ApplyVariant {
     /// The treatment of `spec.replicas`.
     pub replicas: ReplicaMode,
     /// The overlay that holds or narrows its rollout.
@@ -34,11 +34,11 @@ pub struct ApplyVariant {
 
 impl ApplyVariant {
     /// As the manifest has it.
-    pub const PLAIN: Self = Self { replicas: ReplicaMode::AsWritten, overlay: None, started: None };
+    pub(crate) const PLAIN: Self = Self { replicas: ReplicaMode::AsWritten, overlay: None, started: None };
 
     /// Returns the hash that the release annotation names: that of the content, whatever is laid
     /// over it.
-    pub fn hash(self, want: &DesiredObject) -> ContentHash {
+    pub(crate) fn hash(self, want: &DesiredObject) -> ContentHash {
         match self.replicas {
             ReplicaMode::AsWritten => want.hash,
             ReplicaMode::Omitted | ReplicaMode::AsLive(_) => want.ceded.unwrap_or(want.hash),
@@ -49,7 +49,7 @@ impl ApplyVariant {
 /// Returns the content that an object has in the cluster when it is as wanted, without the release
 /// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
 /// them. A Secret's `stringData` becomes `data`; sent as it is, drift of `data` would be nobody's.
-pub fn effective_content(object: &Object, applyset: &str) -> Value {
+pub(crate) fn effective_content(object: &Object, applyset: &str) -> Value {
     let mut body = remove_nulls(&object.body);
     if object.id.is("", "Secret") {
         merge_string_data(&mut body);
@@ -60,7 +60,7 @@ pub fn effective_content(object: &Object, applyset: &str) -> Value {
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
 /// overlay over it.
-pub fn stamp_release(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
+pub(crate) fn stamp_release(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
     set_metadata(&mut body, "annotations", annotations::RELEASE, &claim.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
     match (form.replicas, spec) {

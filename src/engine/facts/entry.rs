@@ -10,12 +10,11 @@ use crate::engine::{
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-/// Number of a source in its engine.
-pub type SourceId = usize;
+pub(crate) use crate::engine::facts::source_id::SourceId;
 
 /// The content that the cluster must show now.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum AcceptedContent {
+pub(crate) enum AcceptedContent {
     /// Nothing of ours is there.
     #[default]
     Nothing,
@@ -29,7 +28,7 @@ pub enum AcceptedContent {
 
 impl AcceptedContent {
     /// Returns the content, where it is known.
-    pub fn content(&self) -> Option<&SharedDesired> {
+    pub(crate) fn content(&self) -> Option<&SharedDesired> {
         match self {
             Self::Known(desired) => Some(desired),
             _ => None,
@@ -50,7 +49,7 @@ impl AcceptedContent {
 
 /// The result of looking an object up at the API server, beside the informer's view.
 #[derive(Clone, Debug, PartialEq)]
-pub enum LiveLookup {
+pub(crate) enum LiveLookup {
     /// There is no such object.
     Absent,
     /// There is one, and the informer does not show it: it lacks our label, or is newer.
@@ -59,7 +58,7 @@ pub enum LiveLookup {
 
 /// The coverage of the wanted content by our managedFields entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldCoverage {
+pub(crate) enum FieldCoverage {
     /// Every leaf is ours: as wanted.
     Whole,
     /// Only empty lists lack a path, which the server does not track: a look at the values decides.
@@ -73,7 +72,7 @@ pub enum FieldCoverage {
 
 /// The impact of repairing a lost value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RepairImpact {
+pub(crate) enum RepairImpact {
     /// No pod is restarted.
     InPlace,
     /// The pod template is touched, or what keeps pods from following it.
@@ -82,7 +81,7 @@ pub enum RepairImpact {
 
 /// A coverage verdict with what it was made of: pure in both, so it holds as long as they do.
 #[derive(Clone, Debug)]
-pub struct VerifiedCoverage {
+pub(crate) struct VerifiedCoverage {
     /// Hash of the content.
     pub content: ContentHash,
     /// The overlay on it.
@@ -100,7 +99,7 @@ pub struct VerifiedCoverage {
 impl VerifiedCoverage {
     /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
     /// and the values behind it.
-    pub fn is_about(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
+    pub(crate) fn is_about(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
         let same = match (&self.shape, &live.ours) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
@@ -112,7 +111,7 @@ impl VerifiedCoverage {
 
 /// The API server's last refusal of a content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ApiRefusal {
+pub(crate) struct ApiRefusal {
     /// The refused content.
     pub content: ContentHash,
     /// The server's words.
@@ -127,7 +126,7 @@ pub struct ApiRefusal {
 
 /// The kind of rule that a refusal comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalRule {
+pub(crate) enum RefusalRule {
     /// A field that never changes: deleting and creating would help.
     Immutable,
     /// The user's rights: nothing about the content.
@@ -140,7 +139,7 @@ pub enum RefusalRule {
 
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
-pub struct ObjectEntry {
+pub(crate) struct ObjectEntry {
     /// The sources' wishes, each with its source; that of the object's owner comes first.
     pub wants: Vec<(SourceId, WantedObject)>,
     /// The owner among several sources that want it.
@@ -178,7 +177,7 @@ pub struct ObjectEntry {
 impl ObjectEntry {
     /// Returns the content that one source wants, when only one wants the object, or has it, and
     /// its manifest is usable.
-    pub fn wanted_content(&self) -> Option<(SourceId, &SharedDesired)> {
+    pub(crate) fn wanted_content(&self) -> Option<(SourceId, &SharedDesired)> {
         match &self.wants[..] {
             [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || self.owner == Some(*source) =>
@@ -201,7 +200,7 @@ impl ObjectEntry {
     }
 
     /// Returns whether a wanted content is not what the cluster must show yet.
-    pub fn candidate(&self) -> Option<&SharedDesired> {
+    pub(crate) fn candidate(&self) -> Option<&SharedDesired> {
         let (_, desired) = self.wanted_content()?;
         match &self.accepted {
             AcceptedContent::Known(accepted) if accepted.hash == desired.hash => None,
@@ -212,7 +211,7 @@ impl ObjectEntry {
 
 /// The topic that an entry waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WaitTopic {
+pub(crate) enum WaitTopic {
     /// Something about this object changed.
     Object(ObjectId),
     /// The kinds that the server has changed, or an informer got through.

@@ -30,7 +30,7 @@ const SEAL_MARK: char = '~';
 
 /// The seals of all keys that this process has known. The newest one is set, each is read.
 #[derive(Clone, Debug, Default)]
-pub struct HashSeals(Vec<HashSeal>);
+pub(crate) struct HashSeals(Vec<HashSeal>);
 
 #[derive(Clone)]
 struct HashSeal {
@@ -46,7 +46,7 @@ impl fmt::Debug for HashSeal {
 
 /// The state of the Secret hashes in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SealStatus {
+pub(crate) enum SealStatus {
     /// There are none, or they are sealed as they would be now, or nobody here can read them.
     #[default]
     Fine,
@@ -64,7 +64,7 @@ impl HashSeals {
     }
 
     /// Returns the number of the newest key; none where no key is known.
-    pub fn number(&self) -> Option<u32> {
+    pub(crate) fn number(&self) -> Option<u32> {
         self.0.last().map(|seal| seal.number)
     }
 
@@ -144,7 +144,7 @@ fn is_secret(id: &ObjectId) -> bool {
 
 impl UnitMember {
     /// Returns whether nobody here can read which content is asked for.
-    pub fn is_unreadable(&self) -> bool {
+    pub(crate) fn is_unreadable(&self) -> bool {
         self.content == Some(ContentHash::UNREADABLE)
     }
 }
@@ -153,7 +153,7 @@ impl Rejection {
     /// Returns where not all of it can be read, all of it is held as it is: what was good was good
     /// together.
     #[must_use]
-    pub fn hold_if_unreadable(mut self) -> Self {
+    pub(crate) fn hold_if_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
         if let (RejectionAction::RollBack, Some((id, _))) = (self.way, unreadable) {
             let cause = &self.cause;
@@ -179,29 +179,29 @@ pub(in crate::engine) struct SealState {
 
 impl Engine {
     /// Returns the keys that the texts of records are written and read with.
-    pub fn seals(&self) -> &HashSeals {
+    pub(crate) fn seals(&self) -> &HashSeals {
         &self.configs.sealed.seals
     }
 
     /// Something has to be sealed, or opened: a key is needed.
-    pub fn request_seal_key(&mut self) {
+    pub(crate) fn request_seal_key(&mut self) {
         self.configs.sealed.wanted = true;
     }
 
     /// The rollout ledger cannot be read without a key: until there is one, nothing new is begun.
-    pub fn lock_ledger(&mut self) {
+    pub(crate) fn lock_ledger(&mut self) {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
 
     /// A source's parent cannot be read without a key: what it said before may not be so any more.
-    pub fn lock_inventory(&mut self, source: SourceId) {
+    pub(crate) fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
         (self.sources[source].inventory, self.sources[source].to_judge) = (None, true);
         self.wake_topic(&WaitTopic::Inventory(source));
     }
 
     /// Returns the rollout ledger as it was last read or written.
-    pub fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
+    pub(crate) fn known_ledger(&self) -> Option<&crate::engine::RolloutLedger> {
         self.rollouts.ledger.as_ref()
     }
 
@@ -221,7 +221,7 @@ impl Engine {
     }
 
     /// Returns why nothing can be sealed or opened; none where that can be done.
-    pub fn seal_obstacle(&self) -> Option<Reason> {
+    pub(crate) fn seal_obstacle(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
             ReadState::Unreadable(why) => Some(Reason::Sealed(why.clone())),

@@ -5,12 +5,12 @@ use crate::object::annotations::IGNORE_FIELDS;
 use serde_json::Value;
 
 use crate::engine::facts::tool_vocabulary::{MetadataMap, SUBSTITUTE_ANNOTATION, ToolRequests};
-use crate::fields::{self, FieldPath, PathElement};
+use crate::fields;
 use crate::object::{Diagnostic, Object, annotation_text};
 
 /// The treatment of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ReconcilePolicy {
+pub(crate) enum ReconcilePolicy {
     /// It is created, changed, repaired and pruned.
     #[default]
     Enabled,
@@ -22,7 +22,7 @@ pub enum ReconcilePolicy {
 
 /// Reads off a content what its labels and annotations ask for, in our words and those of other
 /// tools.
-pub fn tool_requests(content: &Value) -> ToolRequests {
+pub(crate) fn tool_requests(content: &Value) -> ToolRequests {
     ToolRequests::of(labels_and_annotations(content))
 }
 
@@ -69,7 +69,7 @@ pub fn remove_ignored(content: Value) -> Value {
 
 /// The ignored fields of an object that is there, as they are sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ResolvedIgnores {
+pub(crate) struct ResolvedIgnores {
     /// The content.
     pub content: Value,
     /// Indicates whether it has values in it that are true only of the version they were read from.
@@ -78,7 +78,7 @@ pub struct ResolvedIgnores {
 
 /// Indicates whether a write is good for one version only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionBinding {
+pub(crate) enum VersionBinding {
     /// Any version of the object will do.
     No,
     /// It repeats what one version showed.
@@ -98,7 +98,12 @@ fn is_laid_over(steps: &[IgnoredPathStep]) -> bool {
 /// Leaves the ignored fields of a content to others. A field that our entry owns alone is sent as
 /// the cluster shows it, since it would go back to its default without its only owner. The rest is
 /// not sent. For live objects only: a created object gets the fields as its manifest has them.
-pub fn resolve_ignores(content: Value, live: &Value, ours: Option<&str>, others: &[&str]) -> ResolvedIgnores {
+pub(crate) fn resolve_ignores(
+    content: Value,
+    live: &Value,
+    ours: Option<&str>,
+    others: &[&str],
+) -> ResolvedIgnores {
     let mut ignored = IgnoredFields::of(&content);
     if !annotation_text(live, annotations::OVERLAY).is_empty() {
         // Fields of an overlay are never left to others.
@@ -126,14 +131,6 @@ impl IgnoredFields {
         self.0.is_empty()
     }
 
-    /// Returns whether a field is left to others, itself or with what it is part of.
-    pub fn covers(&self, path: &FieldPath) -> bool {
-        self.0.iter().any(|steps| {
-            steps.len() <= path.elements().len()
-                && steps.iter().zip(path.elements()).all(|(step, element)| step.is(element))
-        })
-    }
-
     /// Removes these fields from a content, and the maps that have nothing left.
     pub fn remove_from(&self, mut content: Value) -> Value {
         for steps in &self.0 {
@@ -154,19 +151,6 @@ impl IgnoredFields {
 }
 
 impl IgnoredPathStep {
-    fn is(&self, element: &PathElement) -> bool {
-        match (self, element) {
-            (Self::Key(key), PathElement::Key(name)) => **name == **key,
-            (Self::Key(key), PathElement::Index(position)) => key.parse() == Ok(*position),
-            (Self::Index(wanted), PathElement::Index(position)) => wanted == position,
-            (Self::Each, PathElement::Item(_) | PathElement::Index(_) | PathElement::Value(_)) => true,
-            (Self::Item(wanted), PathElement::Item(keys)) => wanted
-                .iter()
-                .all(|(key, value)| keys.iter().any(|(name, own)| **name == **key && is_value(own, value))),
-            _ => false,
-        }
-    }
-
     /// Returns whether it leads to this item of a list.
     fn is_step_to(&self, position: usize, item: &Value) -> bool {
         match self {

@@ -8,7 +8,7 @@ use crate::object::{ContentHash, ObjectId};
 
 impl Engine {
     /// Returns the live object: by its informer, or by our own write that has not come back yet.
-    pub fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
+    pub(crate) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
             Some(crate::engine::LiveLookup::Found(live)) => Some(&**live),
             Some(crate::engine::LiveLookup::Absent) | None => None,
@@ -36,7 +36,7 @@ impl Engine {
 
     /// Returns whether it is a Job that has ended with the wanted content, and need not be there
     /// any more.
-    pub fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
+    pub(crate) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.wanted_content().map(|(_, desired)| desired);
         wanted.is_some_and(|desired| {
             self.finished_job_content(id, entry).is_some_and(|hash| desired.is_release(hash))
@@ -72,16 +72,16 @@ impl Engine {
     }
 
     /// Returns whether this is the content that is wanted of an object.
-    pub fn has_content(&self, id: &ObjectId, hash: ContentHash) -> bool {
+    pub(crate) fn has_content(&self, id: &ObjectId, hash: ContentHash) -> bool {
         self.entry(id)
             .and_then(ObjectEntry::wanted_content)
             .is_some_and(|(_, desired)| desired.is_release(hash))
     }
 
     /// Returns the source in whose inventory an object is.
-    pub fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
+    pub(crate) fn source_of(&self, live: &LiveObject) -> Option<SourceId> {
         match &live.owner {
-            ObjectOwner::Ours(set) => self.applysets.iter().position(|one| one == set),
+            ObjectOwner::Ours(set) => self.source_of_applyset(set),
             _ => None,
         }
     }

@@ -22,6 +22,7 @@ pub(super) mod observations;
 pub(super) mod past_contents;
 pub(super) mod record_size;
 pub(super) mod release_seal;
+pub(super) mod source_id;
 pub(super) mod source_policy;
 pub(super) mod sources;
 pub(super) mod tool_variables;

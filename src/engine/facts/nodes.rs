@@ -19,7 +19,7 @@ pub struct NodeFacts {
 
 /// One piece of news about the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeChange {
+pub(crate) enum NodeChange {
     /// A list begins. The nodes known before stay until the list has ended.
     Init,
     /// A node is there, in this state.

@@ -8,7 +8,7 @@ use crate::object::{GroupKind, ObjectId};
 
 /// The number of objects of each kind, and in each namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ObjectCounts {
+pub(crate) struct ObjectCounts {
     kinds: BTreeMap<GroupKind, u32>,
     namespaces: BTreeMap<Arc<str>, u32>,
 }
@@ -42,17 +42,17 @@ impl ObjectCounts {
     }
 
     /// Returns how many there are of each kind that there is.
-    pub fn by_kind(&self) -> &BTreeMap<GroupKind, u32> {
+    pub(crate) fn by_kind(&self) -> &BTreeMap<GroupKind, u32> {
         &self.kinds
     }
 
     /// Returns the kinds that there are.
-    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
         self.kinds.keys()
     }
 
     /// Returns the namespaces that something is in.
-    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.namespaces.keys().map(|namespace| &**namespace)
     }
 }

@@ -10,7 +10,7 @@ use crate::object::ObjectId;
 
 impl Engine {
     /// An informer begins a list: what it does not show until the end is gone.
-    pub fn list_started(&mut self, listing: impl Into<WatchScope>) {
+    pub(crate) fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> =
             self.live.keys().filter(|id| WatcherSet::is_in(&listing, id)).cloned().collect();
@@ -20,7 +20,7 @@ impl Engine {
     }
 
     /// An informer shows all there is.
-    pub fn list_complete(&mut self, listing: impl Into<WatchScope>) {
+    pub(crate) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         for id in self.watchers.end(&listing) {
             self.observe_absence_by(listing.watcher, &id);
@@ -46,13 +46,8 @@ impl Engine {
         self.judge_again();
     }
 
-    /// An informer shows an object, where there is only one watcher.
-    pub fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
-        self.observe_object_by(OWN_WATCHER, id, live);
-    }
-
     /// An informer shows an object.
-    pub fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
+    pub(crate) fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
         self.prove(id, &mut live);
         let listed = self.remove_expected(watcher, id);
         let known = self.live.get(id);
@@ -105,14 +100,9 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// An informer no longer shows an object, where there is only one watcher.
-    pub fn observe_absence(&mut self, id: &ObjectId) {
-        self.observe_absence_by(OWN_WATCHER, id);
-    }
-
     /// Records that an informer no longer shows an object: it is gone, or lost our label. An object
     /// that another one shows is there.
-    pub fn observe_absence_by(&mut self, watcher: WatcherId, id: &ObjectId) {
+    pub(crate) fn observe_absence_by(&mut self, watcher: WatcherId, id: &ObjectId) {
         self.remove_expected(watcher, id);
         if self.is_shown_by_another(watcher, id) {
             return;
@@ -134,7 +124,7 @@ impl Engine {
     }
 
     /// A look at the API server answered.
-    pub fn record_lookup(&mut self, id: &ObjectId, mut looked: LiveLookup) {
+    pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut looked: LiveLookup) {
         if let LiveLookup::Found(live) = &mut looked {
             self.prove(id, live);
         }
@@ -171,7 +161,7 @@ impl Engine {
     }
 
     /// The verdict of comparing a content with our entry.
-    pub fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
+    pub(crate) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);
             self.dirty.push(id.clone());

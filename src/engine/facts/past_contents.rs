@@ -11,7 +11,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
-    pub fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
+    pub(crate) fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
         for id in &self.goes_back {
             let instead = self.entries.get(id).and_then(|entry| Some(&entry.instead.as_ref()?.content));
@@ -30,7 +30,12 @@ impl Engine {
 
     /// An older revision was read: the content of an object there, or nothing when it cannot be
     /// had.
-    pub fn record_past_content(&mut self, id: &ObjectId, release: &Release, content: Option<SharedDesired>) {
+    pub(crate) fn record_past_content(
+        &mut self,
+        id: &ObjectId,
+        release: &Release,
+        content: Option<SharedDesired>,
+    ) {
         self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
             && entry.accepted == AcceptedContent::Named(release.clone())
@@ -59,7 +64,7 @@ impl Engine {
     }
 
     /// Returns the revisions that contents in force were brought by: they must stay readable.
-    pub fn revisions(&self) -> BTreeSet<Revision> {
+    pub(crate) fn revisions(&self) -> BTreeSet<Revision> {
         let heads = self.sources.iter().filter_map(|source| source.head.clone());
         let rejected = self.sources.iter().filter_map(|source| source.inventory.as_ref());
         let rejected = rejected.flat_map(|inventory| &inventory.rejections).map(|rejection| &rejection.unit);

@@ -15,7 +15,7 @@ use crate::object::ObjectId;
 
 /// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and
 /// others may add.
-pub const MAX_RECORD_BYTES: usize = 900_000;
+pub(crate) const MAX_RECORD_BYTES: usize = 900_000;
 
 /// The most bytes of one unit's record: where it fails, its source's ConfigMap has to hold it
 /// beside all else. It is enough for 2,700 objects with names of 60 characters.
@@ -118,7 +118,7 @@ impl RolloutLedger {
 
     /// As [`RolloutLedger::text`], without the queue, older units and authors where it would be
     /// longer than [`MAX_RECORD_BYTES`]: nothing is decided by them.
-    pub fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
+    pub(crate) fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
         let mut text = self.text(seals)?;
         let mut less = self.clone();
         let parts: [fn(&mut Self); 3] =

@@ -85,19 +85,19 @@ impl fmt::Display for ReleaseClaim {
 
 /// A key for seals of releases, which says nothing of the one that it is made from.
 #[derive(Clone, Debug)]
-pub struct ReleaseKey {
+pub(crate) struct ReleaseKey {
     number: u32,
     key: HashKey,
 }
 
 impl ReleaseKey {
     /// Makes the key for seals out of the key of the cluster.
-    pub fn of(key: &HashKey) -> Self {
+    pub(crate) fn of(key: &HashKey) -> Self {
         Self { number: key.number(), key: key.derive(RELEASE_SEAL_DOMAIN) }
     }
 
     /// Seals what a source has put into one object.
-    pub fn seal(&self, applyset: &str, id: &ObjectId, release: &Release) -> ReleaseSeal {
+    pub(crate) fn seal(&self, applyset: &str, id: &ObjectId, release: &Release) -> ReleaseSeal {
         let hash = release.hash.bytes();
         let parts: [&[u8]; 7] = [
             applyset.as_bytes(),
@@ -119,7 +119,7 @@ impl ReleaseKey {
     }
 
     /// Returns whether a source with this inventory has put into the object what the claim says.
-    pub fn is_proven(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
+    pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
         let Some(ReleaseSeal(found)) = claim.seal else { return false };
         let ReleaseSeal(made) = self.seal(applyset, id, &claim.release);
         // Takes as long wherever they differ.
@@ -155,7 +155,7 @@ impl LiveObject {
 
 impl ApplyRequest {
     /// Returns the annotation for the written object.
-    pub fn release_claim(&self) -> ReleaseClaim {
+    pub(crate) fn release_claim(&self) -> ReleaseClaim {
         let release = Release { hash: self.form.hash(&self.want), revision: self.revision.clone() };
         ReleaseClaim { release, seal: self.seal }
     }
@@ -163,7 +163,7 @@ impl ApplyRequest {
 
 impl Engine {
     /// Takes over the key for the seals of releases, or that there is none.
-    pub fn set_release_key(&mut self, key: ReadState<HashKey>) {
+    pub(crate) fn set_release_key(&mut self, key: ReadState<HashKey>) {
         let proofs = &mut self.proofs;
         match key {
             ReadState::Value(key) if proofs.keys.last().is_some_and(|known| known.number == key.number()) => {
@@ -187,12 +187,12 @@ impl Engine {
     }
 
     /// Returns whether it is not known yet if there is a key.
-    pub fn is_reading_release_key(&self) -> bool {
+    pub(crate) fn is_reading_release_key(&self) -> bool {
         self.proofs.keys.is_empty() && self.proofs.blind.is_none()
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
-    pub fn release_key_obstacle(&self) -> Option<Reason> {
+    pub(crate) fn release_key_obstacle(&self) -> Option<Reason> {
         match &self.proofs.blind {
             _ if !self.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::Sealed(why.clone())),

@@ -15,7 +15,7 @@ use crate::object::{ContentHash, Diagnostic, GroupKind, ObjectId, Revision};
 
 /// The inventory of a source.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inventory {
+pub(crate) struct Inventory {
     /// Kinds that it names: a kind is named before the first object of it is written.
     pub kinds: BTreeSet<GroupKind>,
     /// Namespaces that it names, as early.
@@ -39,7 +39,7 @@ pub struct Inventory {
 
 /// Indicates whether a source writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SourceWrites {
+pub(crate) enum SourceWrites {
     /// It does.
     Allowed,
     /// It is only observed: everything is decided, nothing is written.
@@ -52,7 +52,7 @@ const UNREAD_REASON: &str = "it has not been read yet";
 /// One source and what it may do.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub struct SourceState {
+pub(crate) struct SourceState {
     /// Its name.
     pub name: Arc<str>,
     /// The id of its inventory.
@@ -121,7 +121,7 @@ pub struct SourceState {
 
 impl SourceState {
     /// Returns a source that has not been read yet.
-    pub fn new(
+    pub(crate) fn new(
         name: &str,
         applyset: &str,
         adopt: AdoptPolicy,
@@ -168,7 +168,7 @@ impl SourceState {
 
 impl SourceState {
     /// Returns the diagnostics of reading, in the files and beside them.
-    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+    pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found = self.catalog.diagnostics();
         found.extend(self.refused.iter().cloned());
         found.sort();
@@ -176,17 +176,17 @@ impl SourceState {
     }
 
     /// Returns whether nobody has tried yet to read it, since this process began.
-    pub fn is_unread(&self) -> bool {
+    pub(crate) fn is_unread(&self) -> bool {
         self.incomplete.as_deref() == Some(UNREAD_REASON)
     }
 
     /// Returns whether what it does not name is known to be wanted no more.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.incomplete.is_none() && self.prune != PrunePolicy::Partial
     }
 
     /// Returns the number of live objects in its inventory, by kind and namespace.
-    pub fn members(&self) -> &ObjectCounts {
+    pub(crate) fn members(&self) -> &ObjectCounts {
         &self.members
     }
 
@@ -203,7 +203,7 @@ impl SourceState {
 
 /// One reading of a source: what changed since the last.
 #[derive(Debug, Default)]
-pub struct SourceReading {
+pub(crate) struct SourceReading {
     /// The revision that was read.
     pub revision: Option<Revision>,
     /// Its author; none for a folder that is no commit.

@@ -11,7 +11,7 @@ use crate::object::annotations;
 
 /// The map of an object's metadata that a word stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetadataMap {
+pub(crate) enum MetadataMap {
     /// In a label.
     Label,
     /// In an annotation.
@@ -41,7 +41,7 @@ enum ValueMatch {
 
 /// The effect of a word of another tool on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordEffect {
+pub(crate) enum WordEffect {
     /// The object stays when no source names it any more, or waits for a person.
     Keep(KeepPolicy),
     /// The object is left alone, or only created.
@@ -58,7 +58,7 @@ pub enum WordEffect {
 
 /// One word of another tool.
 #[derive(Debug)]
-pub struct ToolWord {
+pub(crate) struct ToolWord {
     /// Its key; one that ends in `/` stands for all keys that begin so.
     pub key: &'static str,
     place: MetadataMaps,
@@ -81,7 +81,7 @@ const ITS_OWN: WordEffect = WordEffect::Ignored("concerns Argo CD's own objects"
 const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs no hooks";
 
 /// All words of other tools that are known.
-pub const TOOL_WORDS: &[ToolWord] = &[
+pub(crate) const TOOL_WORDS: &[ToolWord] = &[
     list("argocd.argoproj.io/sync-options", ARGO_OPTIONS, NOT_UNDERSTOOD),
     list("argocd.argoproj.io/hook", &[("Skip", LEAVE_ALONE)], WordEffect::HeldBack(HOOK_REASON)),
     ToolWord {
@@ -246,7 +246,7 @@ const fn flux_word(key: &'static str, values: &'static [(&'static str, WordEffec
 
 impl ToolWord {
     /// Finds the word of a key.
-    pub fn of(key: &str) -> Option<&'static Self> {
+    pub(crate) fn of(key: &str) -> Option<&'static Self> {
         TOOL_WORDS.iter().find(|word| word.key == key || word.key.ends_with('/') && key.starts_with(word.key))
     }
 
@@ -282,7 +282,7 @@ impl ToolWord {
     }
 
     /// Returns each value that is told apart, with its meaning; `*` for any other.
-    pub fn meanings(&self) -> impl Iterator<Item = (&'static str, WordEffect)> {
+    pub(crate) fn meanings(&self) -> impl Iterator<Item = (&'static str, WordEffect)> {
         self.values.iter().copied().chain([("*", self.otherwise)])
     }
 
@@ -323,7 +323,7 @@ pub(in crate::engine) fn objection(
 
 /// The wishes in the words on an object, those of other tools and ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ToolRequests {
+pub(crate) struct ToolRequests {
     /// Its fate when no source names it any more.
     pub keep: KeepPolicy,
     /// The treatment that it asks for while a source names it.
@@ -339,7 +339,7 @@ impl ToolRequests {
     ///
     /// What cannot be read and is about deletion counts as a question to a person: nothing is
     /// deleted on doubt.
-    pub fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
+    pub(crate) fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
         let mut asks = Self::default();
         for (carrier, key, value) in marks {
             asks.read_ours(carrier, key, value);

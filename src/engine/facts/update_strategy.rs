@@ -41,7 +41,7 @@ fn scale_part(all: u32, share: u32, round: u64) -> u32 {
 
 /// The way in which a workload's controller replaces its pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UpdateStrategy(PodReplacement);
+pub(crate) struct UpdateStrategy(PodReplacement);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum PodReplacement {
@@ -59,7 +59,7 @@ enum PodReplacement {
 impl UpdateStrategy {
     /// Reads it off a content or a live object; of these only `spec.strategy`,
     /// `spec.updateStrategy` and `spec.paused` are looked at.
-    pub fn of(kind: &GroupKind, content: &Value) -> Self {
+    pub(crate) fn of(kind: &GroupKind, content: &Value) -> Self {
         let kind = if &*kind.group == "apps" { &*kind.kind } else { "" };
         Self(match kind {
             "Deployment" => deployment(content),
@@ -78,7 +78,7 @@ impl UpdateStrategy {
     }
 
     /// Returns the most pods that it takes down at a time, of so many.
-    pub fn max_loss(self, replicas: u32) -> u32 {
+    pub(crate) fn max_loss(self, replicas: u32) -> u32 {
         match self.0 {
             PodReplacement::Still => 0,
             PodReplacement::All => replicas,
@@ -92,7 +92,7 @@ impl UpdateStrategy {
     }
 
     /// Returns whether it takes down all pods before it makes new ones.
-    pub fn is_recreate(self) -> bool {
+    pub(crate) fn is_recreate(self) -> bool {
         self.0 == PodReplacement::All
     }
 }

@@ -12,10 +12,10 @@ use crate::engine::state::{Engine, KindState};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
 /// Number of a watcher in its engine.
-pub type WatcherId = usize;
+pub(crate) type WatcherId = usize;
 
 /// The watcher that there always is: rhumb by its own account, over the whole cluster.
-pub const OWN_WATCHER: WatcherId = 0;
+pub(crate) const OWN_WATCHER: WatcherId = 0;
 
 /// The state of a kind where a watcher does not look.
 static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
@@ -186,13 +186,13 @@ impl WatcherSet {
 impl Engine {
     /// Adds a watcher, and returns its number; with the namespaces that it looks into, or none for
     /// all of them.
-    pub fn add_watcher(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> WatcherId {
+    pub(crate) fn add_watcher(&mut self, namespaces: Option<BTreeSet<Arc<str>>>) -> WatcherId {
         self.watchers.all.push(WatcherState { namespaces, ..WatcherState::default() });
         self.watchers.all.len() - 1
     }
 
     /// Takes over how an informer is doing. One that had synced and fails keeps what it showed.
-    pub fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
+    pub(crate) fn set_informer_state(&mut self, listing: impl Into<WatchScope>, state: KindState) {
         let listing = listing.into();
         let known = self.watchers.all.get_mut(listing.watcher);
         if known.is_some_and(|watcher| watcher.take(&listing, state)) {
@@ -201,14 +201,14 @@ impl Engine {
     }
 
     /// The server does not have a kind: there is nothing of it that anybody could be shown.
-    pub fn set_kind_absent(&mut self, kind: &GroupKind) {
+    pub(crate) fn set_kind_absent(&mut self, kind: &GroupKind) {
         for watcher in 0..self.watchers.all.len() {
             self.set_informer_state(WatchScope::whole_cluster(watcher, kind), KindState::Absent);
         }
     }
 
     /// Returns whether the informers of a source look into a namespace.
-    pub fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
+    pub(crate) fn is_watching(&self, source: SourceId, namespace: &str) -> bool {
         let watcher = self.watchers.all.get(self.sources[source].watcher);
         let namespaces = watcher.and_then(|watcher| watcher.namespaces.as_ref());
         namespaces.is_none_or(|names| names.contains(namespace))
@@ -225,7 +225,7 @@ impl Engine {
 
     /// Returns the watcher of an object: that of the source that wants it, else the one that shows
     /// it, else that of the source that brought its content. None where there is none of these.
-    pub fn watcher_of(&self, id: &ObjectId) -> Option<WatcherId> {
+    pub(crate) fn watcher_of(&self, id: &ObjectId) -> Option<WatcherId> {
         if self.watchers.all.len() == 1 {
             return Some(OWN_WATCHER);
         }
@@ -239,7 +239,7 @@ impl Engine {
 
     /// Returns the source with whose rights an object is read and written: the one that wants it,
     /// else the one that has it, else the one that brought its content.
-    pub fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
+    pub(crate) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
         let having = || self.live_object(id).and_then(|live| self.source_of(live));
@@ -268,12 +268,12 @@ impl Engine {
     }
 
     /// Returns how far the informers of a source have got with a kind.
-    pub fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
+    pub(crate) fn kind_state(&self, source: SourceId, kind: &GroupKind) -> Option<&KindState> {
         self.watchers.all.get(self.sources[source].watcher)?.state_in(kind)
     }
 
     /// Returns how far one informer has got.
-    pub fn is_listed(&self, listing: &WatchScope) -> bool {
+    pub(crate) fn is_listed(&self, listing: &WatchScope) -> bool {
         let watcher = self.watchers.all.get(listing.watcher);
         let state = watcher.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
         matches!(state, Some(KindState::Synced | KindState::Absent))
@@ -281,12 +281,12 @@ impl Engine {
 
     /// Returns whether the informers of a source have not listed all of a kind yet, and nothing is
     /// known to stand in their way.
-    pub fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(crate) fn is_syncing(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), None | Some(KindState::Syncing))
     }
 
     /// Returns whether the informers of a source show all that there is of a kind.
-    pub fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
+    pub(crate) fn is_synced(&self, source: SourceId, kind: &GroupKind) -> bool {
         matches!(self.kind_state(source, kind), Some(KindState::Synced | KindState::Absent))
     }
 

@@ -32,7 +32,7 @@ pub(in crate::engine) enum OrderAnswer {
 /// Reading orders, and what becomes of them.
 impl Engine {
     /// Takes over the orders that stand in the orders object of a source.
-    pub fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
+    pub(crate) fn take_orders(&mut self, source: SourceId, orders: Vec<Order>) {
         for id in orders.iter().map(|order| &order.object) {
             if self.informer_object(id).is_some() {
                 self.note_object_change(id);
@@ -44,7 +44,7 @@ impl Engine {
 
     /// Returns the tokens of orders that need stand no longer: the parent says what came of them,
     /// and it has come.
-    pub fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
+    pub(crate) fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
         let spent =
             |order: &&Order| self.is_acknowledged(source, &order.token) && !self.is_in_effect(source, order);
@@ -52,12 +52,12 @@ impl Engine {
     }
 
     /// Returns the orders carried out since the last call, each with its outcome.
-    pub fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
+    pub(crate) fn take_done_orders(&mut self) -> Vec<(SourceId, ObjectId, String)> {
         std::mem::take(&mut self.orders.done)
     }
 
     /// Objects with an order on them that is not obeyed there, each once.
-    pub fn take_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
+    pub(crate) fn take_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
         if !std::mem::take(&mut self.orders.asked_anew) {
             return Vec::new();
         }
@@ -135,7 +135,7 @@ impl Engine {
 impl Engine {
     /// Does what people have ordered, where that can be done now. To be called at the beginning of
     /// each turn.
-    pub fn carry_out_orders(&mut self) {
+    pub(crate) fn carry_out_orders(&mut self) {
         if self.carry_out_given() {
             self.acknowledge_states();
         }
@@ -143,7 +143,7 @@ impl Engine {
 
     /// Does what the orders ask for that stand, and no more: a single pass is given confirmations
     /// alone. Returns whether there may have been something to do.
-    pub fn carry_out_given(&mut self) -> bool {
+    pub(crate) fn carry_out_given(&mut self) -> bool {
         if !std::mem::take(&mut self.orders.stale) {
             return false;
         }
@@ -163,7 +163,7 @@ impl Engine {
                     continue;
                 }
                 if let OrderAnswer::Now(words) = self.carry_out(source, &order) {
-                    self.record_order_outcome(source, (token, &order.object, &order.by), words);
+                    self.record_order_outcome(source, token, &order.object, &order.by, words);
                 }
             }
         }
@@ -195,7 +195,9 @@ impl Engine {
     pub(in crate::engine) fn record_order_outcome(
         &mut self,
         source: SourceId,
-        (token, id, by): (&Arc<str>, &ObjectId, &str),
+        token: &Arc<str>,
+        id: &ObjectId,
+        by: &str,
         mut words: String,
     ) {
         if !by.is_empty() {
@@ -300,7 +302,7 @@ impl Engine {
 
     /// Returns the acknowledgements that a source's parent should say, where those are not the ones
     /// that it says.
-    pub fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
+    pub(crate) fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
         let known = &self.sources[source].inventory.as_ref()?.acknowledged;
         let mut answers = self.orders.answers.iter().filter(|(of, _)| *of == source).peekable();
         answers.peek()?;

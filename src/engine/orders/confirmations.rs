@@ -75,7 +75,7 @@ impl Engine {
 
     /// Returns the confirmed deletions that a source's parent should say, where those are not the
     /// ones that it says.
-    pub fn next_confirmed(&self, source: SourceId) -> Option<BTreeSet<Uid>> {
+    pub(crate) fn next_confirmed(&self, source: SourceId) -> Option<BTreeSet<Uid>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.confirmed;
         if state.withdrawn.is_empty() && state.confirming.is_empty() {
@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Returns the confirmed deletions that are still to come, once everything is known to be seen.
-    pub fn open_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
+    pub(crate) fn open_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
         let mut all = self.recorded_confirmations(source);
         if !all.is_empty() {
             let of_source = |live: &&LiveObject| self.source_of(live) == Some(source);

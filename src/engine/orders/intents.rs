@@ -95,7 +95,7 @@ fn first_word(text: &str) -> Option<(&str, &str)> {
 
 /// The acknowledgement of an order or intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Acknowledgement {
+pub(crate) struct Acknowledgement {
     /// The identity of the order or intent.
     pub token: Arc<str>,
     /// In words.
@@ -104,25 +104,25 @@ pub struct Acknowledgement {
 
 impl Acknowledgement {
     /// One of bounded length.
-    pub fn new(token: &Arc<str>, outcome: &str) -> Self {
+    pub(crate) fn new(token: &Arc<str>, outcome: &str) -> Self {
         Self { token: token.clone(), outcome: truncate(outcome, MAX_OUTCOME_BYTES).into() }
     }
 
     /// Returns whether it is of a pause or a hold, whose token is written by whoever may annotate
     /// an object.
-    pub fn is_of_state(&self) -> bool {
+    pub(crate) fn is_of_state(&self) -> bool {
         let words = ["paused: ", "held: ", "not held: ", "not in effect: "];
         words.iter().any(|word| self.outcome.starts_with(word)) || self.is_over()
     }
 
     /// Returns whether it is of a pause or a hold that has ended.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         ["resumed: ", "released: "].iter().any(|word| self.outcome.starts_with(word))
     }
 
     /// Reads lines of `<token> <outcome in words>`: the newest, which are the last, and of each its
     /// beginning.
-    pub fn parse_all(text: &str) -> Vec<Self> {
+    pub(crate) fn parse_all(text: &str) -> Vec<Self> {
         let line = |line| {
             let (token, outcome) = first_word(line)?;
             Some(Self::new(&truncate(token, MAX_ORDER_TOKEN_BYTES).into(), outcome))
@@ -133,7 +133,7 @@ impl Acknowledgement {
     }
 
     /// Returns the text that [`Acknowledgement::parse_all`] reads.
-    pub fn text(all: &[Self]) -> String {
+    pub(crate) fn text(all: &[Self]) -> String {
         let line = |one: &Self| format!("{} {}\n", one.token, one.outcome.replace('\n', " "));
         all.iter().map(line).collect()
     }

@@ -25,7 +25,7 @@ pub(in crate::engine) const MAX_ORDER_TOKEN_BYTES: usize = 64;
 const MAX_ORDER_BYTES: usize = 2048;
 
 /// The maximum number of deletions that one order confirms: as many as an inventory lists.
-pub const MAX_CONFIRMED_PER_ORDER: usize = 2000;
+pub(crate) const MAX_CONFIRMED_PER_ORDER: usize = 2000;
 
 /// The longest uid in bytes: those of API servers have 36.
 const MAX_UID_BYTES: usize = 64;
@@ -44,11 +44,11 @@ const CONFIRM: &str = "confirm";
 
 /// The text in place of an order that asks if anybody serves the source. Taking it out is the
 /// answer.
-pub const IS_SERVED: &str = "is-served";
+pub(crate) const IS_SERVED: &str = "is-served";
 
 /// Something that is to be done once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub(crate) struct Order {
     /// Its identity.
     pub token: Arc<str>,
     /// The verb.
@@ -61,7 +61,7 @@ pub struct Order {
 
 /// The verb of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OrderVerb {
+pub(crate) enum OrderVerb {
     /// Go back to what an older revision says, by default to that before the one that is in force.
     Undo(Option<Arc<str>>),
     /// Try what was rejected again.
@@ -80,7 +80,7 @@ pub enum OrderVerb {
 
 impl OrderVerb {
     /// Reads a word and its argument, which is empty where there is none.
-    pub fn parse(word: &str, argument: &str) -> Self {
+    pub(crate) fn parse(word: &str, argument: &str) -> Self {
         let mut words = argument.split_whitespace();
         match word {
             "undo" => Self::Undo(words.next().map(Arc::from)),
@@ -116,10 +116,12 @@ struct OrderText {
 }
 
 /// Returns the text of an order, as [`parse_orders`] reads it.
-pub fn order_text(
+pub(crate) fn order_text(
     object: &ObjectId,
-    (verb, argument): (&str, &str),
-    (by, at): (&str, Timestamp),
+    verb: &str,
+    argument: &str,
+    by: &str,
+    at: Timestamp,
 ) -> Result<String, serde_json::Error> {
     serde_json::to_string(&OrderText {
         verb: verb.to_owned(),
@@ -137,10 +139,11 @@ pub fn order_text(
 /// # Errors
 ///
 /// The text cannot be written as JSON.
-pub fn confirmation_text<'a>(
+pub(crate) fn confirmation_text<'a>(
     object: &ObjectId,
     uids: impl IntoIterator<Item = &'a Uid>,
-    (by, at): (&str, Timestamp),
+    by: &str,
+    at: Timestamp,
 ) -> Result<String, serde_json::Error> {
     serde_json::to_string(&OrderText {
         verb: CONFIRM.to_owned(),
@@ -154,7 +157,7 @@ pub fn confirmation_text<'a>(
 
 /// The orders object of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OrderList {
+pub(crate) struct OrderList {
     /// The orders, those with the smallest tokens first: a token begins with the time.
     pub orders: Vec<Order>,
     /// Keys of [`IS_SERVED`].
@@ -167,7 +170,7 @@ pub struct OrderList {
 
 /// Parses the data of an orders object. An order that cannot be read is refused, and holds up
 /// nothing else.
-pub fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
+pub(crate) fn parse_orders(data: &BTreeMap<String, String>) -> OrderList {
     let mut list = OrderList::default();
     for (key, text) in data {
         if text == IS_SERVED {
@@ -255,7 +258,7 @@ mod tests {
     #[test]
     fn an_order_is_read_as_it_is_written() {
         fn check(verb: &str, argument: &str, expected: OrderVerb) {
-            let text = order_text(&web(), (verb, argument), ("ann", at())).unwrap();
+            let text = order_text(&web(), verb, argument, "ann", at()).unwrap();
             let order = Order { token: "17-a0".into(), verb: expected, object: web(), by: "ann".into() };
             assert_eq!(only("17-a0", &text).orders, [order], "{text}");
         }
@@ -319,7 +322,7 @@ mod tests {
             .map(|number| Uid(format!("8d2f0f7e-0000-4000-8000-{number:012}").into()))
             .collect();
         let env = ObjectId::new(&GroupKind::parse("ConfigMap"), Some("shop"), &"e".repeat(253));
-        let text = confirmation_text(&env, &uids, (&"ä".repeat(300), at())).unwrap();
+        let text = confirmation_text(&env, &uids, &"ä".repeat(300), at()).unwrap();
         let orders = only("17-a0", &text).orders;
         assert_eq!(orders[0].verb, OrderVerb::Confirm(Arc::new(uids)));
         assert_eq!(orders[0].object, env);
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn so_many_orders_stand_and_no_more() {
-        let text = order_text(&web(), ("retry", ""), ("", at())).unwrap();
+        let text = order_text(&web(), "retry", "", "", at()).unwrap();
         let data = (0..150).map(|number| (format!("{number:03}"), text.clone())).collect();
         let list = parse_orders(&data);
         assert_eq!((list.orders.len(), list.refused.len()), (MAX_ORDERS, 50));
@@ -343,10 +346,10 @@ mod tests {
 
     #[test]
     fn of_a_long_name_of_a_user_the_beginning_is_told() {
-        let text = order_text(&web(), ("retry", ""), (&"ä".repeat(300), at())).unwrap();
+        let text = order_text(&web(), "retry", "", &"ä".repeat(300), at()).unwrap();
         assert_eq!(only("a", &text).orders[0].by.len(), 256);
         let verb = "v".repeat(500);
-        let text = order_text(&web(), (&verb, ""), ("", at())).unwrap();
+        let text = order_text(&web(), &verb, "", "", at()).unwrap();
         assert_eq!(only("a", &text).orders[0].verb, OrderVerb::Unknown("v".repeat(64).into()));
     }
 }

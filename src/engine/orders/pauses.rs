@@ -20,7 +20,7 @@ use crate::object::ObjectId;
 
 /// The maximum number of pauses and holds of a source's objects that are acknowledged. All count,
 /// but their tokens must not fill the inventory.
-pub const MAX_STATES: usize = 100;
+pub(crate) const MAX_STATES: usize = 100;
 
 /// The intents and orders of people.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ pub(in crate::engine) struct OrderState {
 /// The intents of people for objects.
 impl Engine {
     /// Tells the time of day, for holds that end by themselves.
-    pub fn set_clock(&mut self, now: Instant, wall: Timestamp) {
+    pub(crate) fn set_clock(&mut self, now: Instant, wall: Timestamp) {
         self.orders.clock = Some((now, wall));
         self.rollouts.starts.set_clock(now, wall);
     }
@@ -110,7 +110,7 @@ impl Engine {
     }
 
     /// Returns the pause on the live object itself, where its source heeds it.
-    pub fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
+    pub(crate) fn annotated_pause(&self, id: &ObjectId) -> Option<&PauseIntent> {
         let asked = self.orders.asked.contains(id).then(|| self.intents(id)).flatten()?;
         asked.paused.as_ref().filter(|_| self.opt_out_of(id) == OptOutPolicy::Allowed)
     }
@@ -181,7 +181,8 @@ impl Engine {
 impl Engine {
     /// Tells of the pauses and holds of objects that rhumb has taken note of them.
     pub(in crate::engine) fn acknowledge_states(&mut self) {
-        let mut room: Vec<usize> = (0..self.sources.len())
+        let mut room: Vec<usize> = self
+            .source_ids()
             .map(|source| MAX_STATES.saturating_sub(self.acknowledged_states(source)))
             .collect();
         for id in self.orders.asked.clone() {
@@ -204,14 +205,14 @@ impl Engine {
                 }
             }
         }
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             self.acknowledge_source(source);
         }
     }
 
     /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent
     /// says enough of them.
-    pub fn unacknowledged_states(&self, source: SourceId) -> usize {
+    pub(crate) fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
         if self.orders.asked.len() <= MAX_STATES {
             return 0;
@@ -294,7 +295,7 @@ impl Engine {
 }
 
 /// Returns why nothing new is released under a pause.
-pub fn pause_reason(what: &str, reason: &str) -> Reason {
+pub(crate) fn pause_reason(what: &str, reason: &str) -> Reason {
     let because = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     Reason::Paused(format!("{what} is paused{because}").into())
 }

@@ -18,7 +18,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 /// A way back by hand: what older content is to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UndoRequest {
+pub(crate) struct UndoRequest {
     /// The order's token.
     pub token: Arc<str>,
     /// The object that it names.
@@ -40,7 +40,7 @@ pub struct UndoRequest {
 
 /// The contents of an older revision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PastRevision {
+pub(crate) struct PastRevision {
     /// The revision.
     pub revision: Revision,
     /// The contents that it has.
@@ -131,7 +131,7 @@ impl Engine {
         if unit.members.get(id).is_some_and(is_asked_for) {
             return format!("nothing to undo: the newest revision asks for {id} as it was in {to}");
         }
-        self.reject_for_undo(source, (id, &order.by), unit, &to)
+        self.reject_for_undo(source, id, &order.by, unit, &to)
     }
 
     pub(in crate::engine) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
@@ -141,13 +141,7 @@ impl Engine {
         }
     }
 
-    fn reject_for_undo(
-        &mut self,
-        source: SourceId,
-        (id, by): (&ObjectId, &str),
-        unit: Unit,
-        to: &str,
-    ) -> String {
+    fn reject_for_undo(&mut self, source: SourceId, id: &ObjectId, by: &str, unit: Unit, to: &str) -> String {
         let from = unit.revision.short_name().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
         let cause = format!("revision {from} undone by {}", actor_words(by)).into();
@@ -189,12 +183,12 @@ impl Engine {
     }
 
     /// Returns the ways back whose contents are to be looked up.
-    pub fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
+    pub(crate) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 
     /// Takes over the target of a way back, or the reason for which it cannot be had, in words.
-    pub fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
+    pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
         self.orders.stale = true;
@@ -207,7 +201,7 @@ impl Engine {
             Ok(past) => self.go_back(&undo, &release, &past),
             Err(why) => format!("nothing to undo: {why}"),
         };
-        self.record_order_outcome(undo.source, (&undo.token, &undo.id, &undo.by), words);
+        self.record_order_outcome(undo.source, &undo.token, &undo.id, &undo.by, words);
     }
 
     fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
@@ -231,6 +225,6 @@ impl Engine {
             revision: undo.from.clone(),
             members: undo.objects.iter().map(member).collect(),
         };
-        self.reject_for_undo(undo.source, (id, &undo.by), unit, to)
+        self.reject_for_undo(undo.source, id, &undo.by, unit, to)
     }
 }

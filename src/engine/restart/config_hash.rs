@@ -104,7 +104,7 @@ impl ConfigData {
 /// Returns the hash over all data that pods use, in whatever order: the data of each object, or
 /// none where it is missing. An object that appears or goes away changes it as well. Only a holder
 /// of the key can try guesses.
-pub fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>) -> ContentHash {
+pub(crate) fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>) -> ContentHash {
     let pair = |(id, data): (&ObjectId, &Option<ConfigData>)| {
         let data = data.map_or_else(|| "absent".to_owned(), |ConfigData(hash)| hash.to_string());
         json!([name_parts(id), data])
@@ -114,12 +114,12 @@ pub fn config_hash(key: &HashKey, used: &BTreeMap<ObjectId, Option<ConfigData>>)
 }
 
 /// Returns whether a content asks for a restart when the data that its pods use change.
-pub fn has_restart_on_change(content: &Value) -> bool {
+pub(crate) fn has_restart_on_change(content: &Value) -> bool {
     annotation_text(content, annotations::RESTART_ON_CHANGE) == "true"
 }
 
 /// Puts the hash into the pod template of a content; one without a template stays as it is.
-pub fn with_config_hash(mut content: Value, hash: &ContentHash) -> Value {
+pub(crate) fn with_config_hash(mut content: Value, hash: &ContentHash) -> Value {
     let template = content.pointer_mut("/spec/template").and_then(Value::as_object_mut);
     let metadata = template.map(|template| template.entry("metadata"));
     let metadata = metadata.map(|entry| entry.or_insert_with(|| Value::Object(Map::new())));

@@ -21,11 +21,11 @@ use crate::engine::{AcceptedContent, DesiredObject, LiveLookup, LiveObject, Reas
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The Secret that holds the key for hashes of data, in the namespace of the inventories.
-pub const KEY_SECRET: &str = "config-key.rhumb.dev";
+pub(crate) const KEY_SECRET: &str = "config-key.rhumb.dev";
 
 /// The state of something that has to be read.
 #[derive(Clone, Debug, Default)]
-pub enum ReadState<T> {
+pub(crate) enum ReadState<T> {
     /// It is being read.
     #[default]
     Reading,
@@ -93,12 +93,12 @@ impl DesiredObject {
 impl Engine {
     /// Returns whether some workload asks for restarts, or the hash of a Secret is to be recorded,
     /// so that a key is needed.
-    pub fn needs_key(&self) -> bool {
+    pub(crate) fn needs_key(&self) -> bool {
         !self.configs.users.is_empty() || self.needs_seal()
     }
 
     /// Takes over the key for hashes of data.
-    pub fn set_config_key(&mut self, key: ReadState<HashKey>) {
+    pub(crate) fn set_config_key(&mut self, key: ReadState<HashKey>) {
         let number = |key: &ReadState<HashKey>| {
             if let ReadState::Value(key) = key { Some(key.number()) } else { None }
         };
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     /// Returns the objects whose data are to be followed: pods use them, and they are not from git.
-    pub fn data_to_follow(&self) -> BTreeSet<ObjectId> {
+    pub(crate) fn data_to_follow(&self) -> BTreeSet<ObjectId> {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
         for source in &self.sources {
@@ -136,16 +136,16 @@ impl Engine {
     }
 
     /// As [`Engine::data_to_follow`]; none where that has not changed since it was asked for last.
-    pub fn take_data_to_follow(&mut self) -> Option<BTreeSet<ObjectId>> {
+    pub(crate) fn take_data_to_follow(&mut self) -> Option<BTreeSet<ObjectId>> {
         std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
     }
 
     /// Returns the sources whose workloads use the data of an object, or would, were what failed
     /// tried again.
-    pub fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
+    pub(crate) fn sources_using(&self, used: &ObjectId) -> BTreeSet<SourceId> {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
-        for (number, source) in self.sources.iter().enumerate() {
+        for (number, source) in self.source_ids().zip(&self.sources) {
             let asks = |id: &ObjectId| match source.catalog.wanted_object(id) {
                 Some(WantedObject::Object(newest)) => {
                     newest.restart_references().unwrap_or_default().contains(used)
@@ -174,7 +174,7 @@ impl Engine {
 
     /// Takes over the data of an object that is not from git; none where there is no such object.
     /// Data that cannot be read any more are taken to be as they were.
-    pub fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
+    pub(crate) fn set_config_data(&mut self, id: &ObjectId, data: ReadState<Option<ConfigData>>) {
         let known = self.configs.followed.get(id);
         let same = match (known, &data) {
             (Some(ReadState::Value(known)), ReadState::Value(data)) => known == data,
@@ -190,20 +190,12 @@ impl Engine {
     }
 
     /// An object is not followed any more.
-    pub fn forget_config(&mut self, id: &ObjectId) {
+    pub(crate) fn forget_config(&mut self, id: &ObjectId) {
         self.configs.followed.remove(id);
     }
 
-    /// Returns which data cannot be read, and why.
-    pub fn unreadable_data(&self) -> impl Iterator<Item = (&ObjectId, &Arc<str>)> {
-        self.configs.followed.iter().filter_map(|(id, known)| match known {
-            ReadState::Unreadable(why) => Some((id, why)),
-            _ => None,
-        })
-    }
-
     /// Returns whether something has to be read before it is known what restarts.
-    pub fn is_reading_data(&self) -> bool {
+    pub(crate) fn is_reading_data(&self) -> bool {
         let reading =
             |id: &ObjectId| matches!(self.configs.followed.get(id), None | Some(ReadState::Reading));
         self.is_reading_release_key()
@@ -543,7 +535,7 @@ impl Engine {
     }
 
     /// Returns the names of what has changed, of the objects that the pods of a workload use.
-    pub fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
+    pub(crate) fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
         let uses = self
             .entry(id)
             .and_then(|entry| entry.wanted_content())
@@ -554,7 +546,7 @@ impl Engine {
 
 /// Returns the names of what has changed, of the objects that pods use; of all of them, where that
 /// is not known.
-pub fn changed_words(uses: &[ObjectId], started: ConfigStamp) -> String {
+pub(crate) fn changed_words(uses: &[ObjectId], started: ConfigStamp) -> String {
     let changed: Vec<&ObjectId> = started.positions().filter_map(|position| uses.get(position)).collect();
     let (named, joint) =
         if changed.is_empty() { (uses.iter().collect(), " or ") } else { (changed, " and ") };

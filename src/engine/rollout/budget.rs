@@ -113,7 +113,7 @@ pub enum OnFailure {
 
 /// The budget of the whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// Workloads whose pods are being replaced at a time.
     pub max_workloads: u32,
     /// Pods of managed workloads that may be unavailable at a time.
@@ -146,7 +146,7 @@ impl Default for Budget {
 
 /// Bounds that hold beside those of the whole cluster: they narrow, and never widen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Narrowing {
+pub(crate) struct Narrowing {
     /// As [`Budget::max_workloads`].
     pub max_workloads: Option<u32>,
     /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
@@ -163,7 +163,7 @@ pub struct Narrowing {
 
 /// The priority of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ReleasePriority {
+pub(crate) enum ReleasePriority {
     /// Going back to what was good.
     Rollback,
     /// Restoring what the cluster must show.
@@ -174,7 +174,7 @@ pub enum ReleasePriority {
 
 /// One write that would restart the pods of a workload. The order of asks is the order of release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReleaseRequest {
+pub(crate) struct ReleaseRequest {
     /// The priority.
     pub priority: ReleasePriority,
     /// Lower waves first.
@@ -189,7 +189,7 @@ pub struct ReleaseRequest {
 
 /// Indicates whether a workload holds one of the tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenState {
+pub(crate) enum TokenState {
     /// It is in flight.
     Held,
     /// It is not, or its step is held and healthy.
@@ -198,7 +198,7 @@ pub enum TokenState {
 
 /// The share of the budget that a workload takes now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadLoad {
+pub(crate) struct WorkloadLoad {
     /// The workload.
     pub id: ObjectId,
     /// The source; none for a workload of another daemon.
@@ -211,7 +211,7 @@ pub struct WorkloadLoad {
 
 /// The scope of a bound.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum BudgetScope {
+pub(crate) enum BudgetScope {
     /// Everywhere.
     Cluster,
     /// The objects of one source.
@@ -243,7 +243,7 @@ impl BudgetScope {
 
 /// The bounds of one scope, in numbers of now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BudgetBound {
+pub(crate) struct BudgetBound {
     /// The scope.
     pub scope: BudgetScope,
     /// Workloads in flight.
@@ -260,7 +260,7 @@ pub struct BudgetBound {
 
 /// The reason for which a write that restarts pods has to wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BudgetShortage {
+pub(crate) enum BudgetShortage {
     /// The maximum number of workloads rolls out, and these are they.
     Workloads(BudgetScope, u32, Arc<[ObjectId]>),
     /// The first ones of a rollout are to succeed before more begin; so many may roll now.
@@ -303,7 +303,7 @@ impl BudgetShortage {
     }
 
     /// Says if it passes by itself, be it because others end what they have begun.
-    pub fn is_temporary(&self) -> bool {
+    pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::TooMany(..) => false,
             Self::Hidden(short, ..) | Self::Shared(short, _) => short.is_temporary(),
@@ -374,7 +374,7 @@ fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
 /// needs no second one. One that takes down no pod beyond those that are unavailable already may
 /// start however many are, so that a fix always can. Nobody overtakes one that waits for pods, or a
 /// large one might wait for ever.
-pub fn release(
+pub(crate) fn release(
     asks: &BTreeSet<ReleaseRequest>,
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],
@@ -388,9 +388,20 @@ struct BudgetAccounts<'a> {
     bounds: &'a [BudgetBound],
     loads: HashMap<&'a ObjectId, &'a WorkloadLoad>,
     rolling: Vec<ObjectId>,
-    /// For each bound: workloads in flight, unavailable pods, starts, and the object that waits for
-    /// pods there.
-    used: Vec<(u32, u32, u32, Option<ObjectId>)>,
+    /// The usage of each bound.
+    used: Vec<BoundUsage>,
+}
+
+/// The part of a bound that is taken.
+struct BoundUsage {
+    /// Workloads in flight.
+    workloads: u32,
+    /// Unavailable pods.
+    away: u32,
+    /// Starts that were granted now.
+    starts: u32,
+    /// The first object that waits for pods there.
+    first_waiting: Option<ObjectId>,
 }
 
 impl<'a> BudgetAccounts<'a> {
@@ -400,7 +411,7 @@ impl<'a> BudgetAccounts<'a> {
             let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
             let tokens = tokens.saturating_add(bound.unread);
             let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
-            (tokens, away, 0, None)
+            BoundUsage { workloads: tokens, away, starts: 0, first_waiting: None }
         };
         let rolling = loads.iter().filter(|load| load.token == TokenState::Held).map(|load| load.id.clone());
         Self {
@@ -413,32 +424,31 @@ impl<'a> BudgetAccounts<'a> {
 
     fn consider(&mut self, ask: &ReleaseRequest, window: u32) -> Option<BudgetShortage> {
         let own = self.loads.get(&ask.id).copied();
-        let holds = own.is_some_and(|load| load.token == TokenState::Held);
-        let away = own.map_or(0, |load| load.away);
         let mut short = None;
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
             if bound.scope.applies_to(&ask.id, Some(ask.source)) {
-                short = find_shortage(ask, (holds, away), bound, used, window, &self.rolling);
+                short = find_shortage(ask, own, bound, used, window, &self.rolling);
                 if short.is_some() {
                     break;
                 }
             }
         }
         if short.is_none() {
-            self.start(ask, holds, away);
+            self.start(ask, own);
         }
         short
     }
 
-    fn start(&mut self, ask: &ReleaseRequest, holds: bool, away: u32) {
+    fn start(&mut self, ask: &ReleaseRequest, own: Option<&WorkloadLoad>) {
+        let (holds, away) = own_share(own);
         for (bound, used) in self.bounds.iter().zip(&mut self.used) {
             if bound.scope.applies_to(&ask.id, Some(ask.source)) {
-                used.0 += u32::from(!holds);
+                used.workloads += u32::from(!holds);
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
                 // may take down.
                 let more = if holds { ask.cost.saturating_sub(away) } else { ask.cost };
-                used.1 = used.1.saturating_add(more);
-                used.2 += u32::from(!holds);
+                used.away = used.away.saturating_add(more);
+                used.starts += u32::from(!holds);
             }
         }
         if !holds {
@@ -447,23 +457,29 @@ impl<'a> BudgetAccounts<'a> {
     }
 }
 
+/// Returns whether a workload is in flight, and how many of its pods count as unavailable.
+fn own_share(own: Option<&WorkloadLoad>) -> (bool, u32) {
+    own.map_or((false, 0), |load| (load.token == TokenState::Held, load.away))
+}
+
 fn find_shortage(
     ask: &ReleaseRequest,
-    (holds, own): (bool, u32),
+    own: Option<&WorkloadLoad>,
     bound: &BudgetBound,
-    used: &mut (u32, u32, u32, Option<ObjectId>),
+    used: &mut BoundUsage,
     window: u32,
     rolling: &[ObjectId],
 ) -> Option<BudgetShortage> {
     let scope = || bound.scope.clone();
+    let (holds, away) = own_share(own);
     if !holds {
-        if used.0 >= bound.workloads {
+        if used.workloads >= bound.workloads {
             return Some(BudgetShortage::Workloads(scope(), bound.workloads, rolling.into()));
         }
-        if bound.scope == BudgetScope::Cluster && used.0.saturating_sub(bound.unread) >= window {
+        if bound.scope == BudgetScope::Cluster && used.workloads.saturating_sub(bound.unread) >= window {
             return Some(BudgetShortage::SlowStart(window, rolling.into()));
         }
-        if used.2 >= bound.starts.0 {
+        if used.starts >= bound.starts.0 {
             return Some(BudgetShortage::Starts(scope(), bound.starts.1));
         }
     }
@@ -473,10 +489,10 @@ fn find_shortage(
     if ask.cost > bound.away {
         return Some(BudgetShortage::TooMany(scope(), ask.cost, bound.away));
     }
-    let elsewhere = used.1.saturating_sub(own);
+    let elsewhere = used.away.saturating_sub(away);
     if elsewhere.saturating_add(ask.cost) > bound.away {
-        used.3.get_or_insert_with(|| ask.id.clone());
+        used.first_waiting.get_or_insert_with(|| ask.id.clone());
         return Some(BudgetShortage::Pods(scope(), ask.cost, elsewhere, bound.away));
     }
-    used.3.clone().map(BudgetShortage::Behind)
+    used.first_waiting.clone().map(BudgetShortage::Behind)
 }

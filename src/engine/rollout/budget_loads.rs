@@ -39,24 +39,36 @@ fn serving_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
     }
 }
 
+/// The numbers by which pods on their way are counted.
+#[derive(Clone, Copy)]
+struct ServingPods {
+    /// Pods that there are to be.
+    replicas: u32,
+    /// Pods that serve.
+    serving: u32,
+}
+
+impl ServingPods {
+    fn of(counted: CountedLoad) -> Self {
+        let serving = serving_pods(counted.rolling, counted.shown);
+        Self { replicas: counted.rolling.replicas, serving }
+    }
+}
+
 /// Returns how many of the pods on their way still are, as far as the numbers tell. A pod that
 /// comes back cannot be told from a new one, so the result is rather too small than too large.
-fn pods_still_coming(
-    coming: u32,
-    (was, served): (RolloutNumbers, u32),
-    (is, now_served): (RolloutNumbers, u32),
-) -> u32 {
+fn pods_still_coming(coming: u32, was: ServingPods, is: ServingPods) -> u32 {
     let more = coming.saturating_add(is.replicas.saturating_sub(was.replicas));
     // A scale down removes the unavailable pods first.
     let fewer = more.saturating_sub(was.replicas.saturating_sub(is.replicas));
-    let came = fewer.saturating_sub(now_served.saturating_sub(served));
-    came.min(is.replicas.saturating_sub(now_served))
+    let came = fewer.saturating_sub(is.serving.saturating_sub(was.serving));
+    came.min(is.replicas.saturating_sub(is.serving))
 }
 
 impl Engine {
     /// Workloads that hold a token: those that roll or were told to, and those that another daemon
     /// has claimed.
-    pub fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
+    pub(crate) fn workloads_in_flight(&self) -> BTreeSet<ObjectId> {
         self.loads().into_iter().filter(|load| load.token == TokenState::Held).map(|load| load.id).collect()
     }
 
@@ -94,7 +106,7 @@ impl Engine {
                 let counts = self.is_counted(id, claim);
                 let token = if counts { TokenState::Held } else { TokenState::None };
                 let pods = if counts { claim.pods } else { self.abandoned_unavailable(id, claim) };
-                let source = self.applysets.iter().position(|applyset| *applyset == claim.applyset);
+                let source = self.source_of_applyset(&claim.applyset);
                 let load = WorkloadLoad { id: id.clone(), source, token, away: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
             })
@@ -132,8 +144,7 @@ impl Engine {
         if let Some(CountedLoad { source, rolling, .. }) = is {
             self.count_pods(id, source, 0, rolling.replicas);
         }
-        let numbers = |counted: CountedLoad| (counted.rolling, serving_pods(counted.rolling, counted.shown));
-        self.track_coming(id, was.map(numbers), is.map(numbers));
+        self.track_coming(id, was.map(ServingPods::of), is.map(ServingPods::of));
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
         let away = |counted: CountedLoad| {
             // A pod that a larger count asks for was never there to be lost, also while others are
@@ -161,12 +172,7 @@ impl Engine {
     }
 
     /// A workload that was shown with these numbers is shown with those.
-    fn track_coming(
-        &mut self,
-        id: &ObjectId,
-        was: Option<(RolloutNumbers, u32)>,
-        is: Option<(RolloutNumbers, u32)>,
-    ) {
+    fn track_coming(&mut self, id: &ObjectId, was: Option<ServingPods>, is: Option<ServingPods>) {
         let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
         let coming = was.zip(is).map_or(0, |(was, is)| pods_still_coming(coming, was, is));
         if coming > 0 {
@@ -216,9 +222,7 @@ mod tests {
     #[test]
     fn pods_that_a_larger_count_asks_for_are_on_their_way_until_they_are_available() {
         let check = |states: &[(u32, u32)], expected: &[u32]| {
-            let numbers = |(replicas, available)| {
-                (RolloutNumbers { replicas, available, ..RolloutNumbers::default() }, available)
-            };
+            let numbers = |(replicas, serving)| ServingPods { replicas, serving };
             let mut coming = 0;
             let found = states.windows(2).map(|pair| {
                 coming = pods_still_coming(coming, numbers(pair[0]), numbers(pair[1]));

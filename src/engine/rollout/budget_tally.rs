@@ -44,7 +44,7 @@ const MIN_COUNT_CHANGE_FRACTION: u32 = 20;
 
 /// The load of one source on the budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BudgetTally {
+pub(crate) struct BudgetTally {
     /// The inventory.
     pub applyset: Arc<str>,
     /// The name of the source.
@@ -157,7 +157,7 @@ pub(in crate::engine) fn is_worth_writing(now: &[BudgetTally], told: &[BudgetTal
 impl RolloutLedger {
     /// Returns the pods that are unavailable, or may become so by what is claimed, as all processes
     /// have told.
-    pub fn pods_away(&self) -> u32 {
+    pub(crate) fn pods_away(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
             self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
         for (id, pods) in self.tallies.iter().flat_map(|tally| &tally.away) {
@@ -170,7 +170,7 @@ impl RolloutLedger {
     }
 
     /// Returns who has claimed, in words: `source shop, process 12 on host`.
-    pub fn holder_words(&self, claim: &RolloutClaim) -> String {
+    pub(crate) fn holder_words(&self, claim: &RolloutClaim) -> String {
         let process = claim.holder.split_once('@').and_then(|(process, host)| {
             let number = process.split('-').next()?;
             Some(format!(", process {number} on {host}"))
@@ -204,7 +204,7 @@ impl Engine {
                 told(applyset).cloned()
             }
         };
-        self.applysets.iter().enumerate().filter_map(of).filter(|tally| !tally.is_empty()).collect()
+        self.source_ids().zip(&self.applysets).filter_map(of).filter(|tally| !tally.is_empty()).collect()
     }
 
     fn tally(&self, source: SourceId, mut away: Vec<(ObjectId, u32)>) -> BudgetTally {
@@ -293,7 +293,7 @@ impl Engine {
     ) -> impl Iterator<Item = (Option<SourceId>, &BudgetTally)> {
         let told = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.tallies);
         told.filter_map(|tally| {
-            let source = self.applysets.iter().position(|applyset| *applyset == tally.applyset);
+            let source = self.source_of_applyset(&tally.applyset);
             let hidden = source.is_none_or(|source| !self.can_see_workloads_of(source));
             (hidden && !self.rollouts.retired.contains(&tally.applyset)).then_some((source, tally))
         })
@@ -350,7 +350,7 @@ impl Engine {
     /// Returns how many pods the workloads of all sources of the cluster ask for.
     pub(in crate::engine) fn pods_of_all(&self) -> u32 {
         let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
-        let own = (0..self.sources.len()).map(seen).fold(0, u32::saturating_add);
+        let own = self.source_ids().map(seen).fold(0, u32::saturating_add);
         // Of a source that is not seen whole yet the larger number counts.
         let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));
         let told = told.map(|(source, tally)| tally.pods.saturating_sub(source.map_or(0, seen)));
@@ -376,13 +376,13 @@ impl Engine {
 
     /// Says if the rollout ledger is to be read again soon, as others may change what a write waits
     /// for.
-    pub fn waits_for_others(&self) -> bool {
+    pub(crate) fn waits_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
         !self.rollouts.asks.is_empty() && others()
     }
 
     /// Says if other processes keep anything in the rollout ledger.
-    pub fn has_shared_budget(&self) -> bool {
+    pub(crate) fn has_shared_budget(&self) -> bool {
         self.foreign_tallies().any(|(source, _)| source.is_none()) || self.foreign_claims().next().is_some()
     }
 
@@ -412,7 +412,7 @@ impl Engine {
     }
 
     /// Returns who has claimed a workload, where that is another process.
-    pub fn other_holder(&self, id: &ObjectId) -> Option<String> {
+    pub(crate) fn other_holder(&self, id: &ObjectId) -> Option<String> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let (_, claim) = self.foreign_claims().find(|(claimed, _)| *claimed == id)?;
         Some(ledger.holder_words(claim))

@@ -198,7 +198,7 @@ impl Engine {
             unread: self.count_unreadable_claims(&BudgetScope::Cluster),
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
-        for (number, source) in self.sources.iter().enumerate() {
+        for (number, source) in self.source_ids().zip(&self.sources) {
             let narrowing = &source.budget;
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
             let scope = BudgetScope::Source(number, source.name.clone());
@@ -229,7 +229,7 @@ impl Engine {
     }
 
     /// A write is on its way: it holds its token from now on.
-    pub fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
+    pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.rollouts.writing.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
             self.rollouts.anew.remember_workload();
@@ -269,7 +269,7 @@ impl Engine {
     }
 
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
-    pub fn set_ledger(&mut self, ledger: RolloutLedger) {
+    pub(crate) fn set_ledger(&mut self, ledger: RolloutLedger) {
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
         self.rollouts.over.retain(|id| ledger.claims.contains_key(id));
@@ -311,7 +311,7 @@ impl Engine {
 
     /// The rollout ledger cannot be read before a person mends it, and why: nothing new is claimed
     /// until it can be.
-    pub fn set_ledger_unreadable(&mut self, why: &str) {
+    pub(crate) fn set_ledger_unreadable(&mut self, why: &str) {
         self.mend_ledger(Some(why.into()));
     }
 
@@ -335,7 +335,7 @@ impl Engine {
 
     /// Records that the ledger of [`Engine::next_ledger`] is in flight. Until
     /// [`Engine::set_ledger`] is called again nobody knows its content.
-    pub fn note_ledger_write(&mut self, next: &RolloutLedger) {
+    pub(crate) fn note_ledger_write(&mut self, next: &RolloutLedger) {
         self.rollouts.saving = true;
         self.rollouts.note_write(next);
     }
@@ -358,7 +358,7 @@ impl Engine {
     }
 
     /// Returns the ledger as it should be, where it is not so.
-    pub fn next_ledger(&self) -> Option<RolloutLedger> {
+    pub(crate) fn next_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
@@ -431,7 +431,7 @@ impl Engine {
 impl Engine {
     /// Returns what the rollout ledger should say once this process has ended; none where it says
     /// so.
-    pub fn last_ledger(&self) -> Option<RolloutLedger> {
+    pub(crate) fn last_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let mut next = ledger.clone();
         let holder = &self.rollouts.holder;

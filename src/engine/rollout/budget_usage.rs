@@ -6,7 +6,7 @@ use crate::engine::{OnFailure, WorkloadLoad};
 
 /// The use of the cluster's rollout budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BudgetUsage {
+pub(crate) struct BudgetUsage {
     /// Workloads in flight, and how many may be.
     pub workloads: (u32, u32),
     /// The number of rollouts that may begin at a time now: it grows by each success.
@@ -23,7 +23,7 @@ pub struct BudgetUsage {
 
 impl Engine {
     /// Returns the use of the whole cluster's rollout budget.
-    pub fn usage(&self) -> BudgetUsage {
+    pub(crate) fn usage(&self) -> BudgetUsage {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
         let in_flight = loads.iter().filter(|load| load.token == TokenState::Held).count();
         let whole = self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
@@ -49,7 +49,7 @@ impl Engine {
 
     /// Workloads that roll now, and those that others have claimed, each with what it takes of the
     /// budget.
-    pub fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
+    pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| {
             load.token == TokenState::Held || self.rollouts.rolls.contains_key(&load.id)
         };

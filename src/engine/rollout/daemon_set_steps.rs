@@ -31,14 +31,14 @@ const FIRST_EVICTION_BACKOFF: Duration = Duration::from_millis(500);
 /// The longest time between two tries.
 const MAX_EVICTION_BACKOFF: Duration = Duration::from_secs(15);
 /// The time after which a refused DaemonSet gives its token back: others go on meanwhile.
-pub const TOKEN_RETURN_DELAY: Duration = Duration::from_secs(10);
+pub(crate) const TOKEN_RETURN_DELAY: Duration = Duration::from_secs(10);
 /// A pod whose eviction was accepted, and that is shown as if nothing had happened after this time,
 /// is looked at anew.
 const EVICTION_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A pod that is to be evicted, in the incarnation that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodToEvict {
+pub(crate) struct PodToEvict {
     /// Its DaemonSet.
     pub of: ObjectId,
     /// Its name.
@@ -51,7 +51,7 @@ pub struct PodToEvict {
 
 /// The outcome of an eviction request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EvictionOutcome {
+pub(crate) enum EvictionOutcome {
     /// It is being deleted, or is gone.
     Going,
     /// It is not, or nobody knows, and why.
@@ -112,7 +112,7 @@ fn is_daemon_set(id: &ObjectId) -> bool {
 /// Nodes.
 impl Engine {
     /// Returns whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
-    pub fn needs_nodes(&self) -> bool {
+    pub(crate) fn needs_nodes(&self) -> bool {
         let going =
             self.rollouts.rolls.iter().filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
         going.into_iter().any(|(id, _)| {
@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// Takes over what is told about the nodes.
-    pub fn nodes(&mut self, news: NodeChange) {
+    pub(crate) fn nodes(&mut self, news: NodeChange) {
         self.rollouts.nodes.take(news);
     }
 }
@@ -242,7 +242,7 @@ impl Engine {
     }
 
     /// Returns whether a step goes on by itself.
-    pub fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
+    pub(crate) fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
         self.is_under_way(id) && self.step_of(id, now) == Some(StepState::Going)
     }
 
@@ -296,7 +296,7 @@ impl Engine {
 impl Engine {
     /// Returns the pods to be evicted now. The outcome is reported to [`Engine::record_eviction`].
     /// Called in each turn, after [`Engine::advance`].
-    pub fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
+    pub(crate) fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
         let rolls = &self.rollouts.rolls;
         let going = |id: &ObjectId| {
             rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
@@ -424,7 +424,7 @@ impl Engine {
     }
 
     /// Records the outcome of an eviction.
-    pub fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
+    pub(crate) fn record_eviction(&mut self, pod: &PodToEvict, answer: &EvictionOutcome, now: Instant) {
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(&pod.of) else { return };
         match answer {
             EvictionOutcome::Going => {

@@ -18,7 +18,7 @@ use crate::object::{ContentHash, ObjectId};
 
 /// The server's answer about one content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct DryRunImpact {
+pub(crate) struct DryRunImpact {
     /// The content.
     pub content: ContentHash,
     /// The incarnation.

@@ -17,7 +17,7 @@ use crate::object::ObjectId;
 
 /// A daemon that lives takes a claim back as soon as its workload has been whole for the soak.
 /// After this time of rest nobody does.
-pub const ABANDONED_CLAIM_AGE: Duration = Duration::from_mins(2);
+pub(crate) const ABANDONED_CLAIM_AGE: Duration = Duration::from_mins(2);
 
 /// The workload of another daemon's claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl Engine {
     /// Retires the source of an inventory that this process has served, and that nobody is to serve
     /// any more. Nothing of it waits, and its claims are taken back once their workloads have
     /// rested.
-    pub fn retire(&mut self, applyset: Arc<str>) {
+    pub(crate) fn retire(&mut self, applyset: Arc<str>) {
         self.rollouts.retired.insert(applyset);
         self.rollouts.untold = true;
     }
@@ -51,7 +51,7 @@ impl Engine {
 
     /// Returns the workloads to look at for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
-    pub fn foreign_workloads(&self) -> Vec<ObjectId> {
+    pub(crate) fn foreign_workloads(&self) -> Vec<ObjectId> {
         let matters =
             |claim: &RolloutClaim| !self.rollouts.asks.is_empty() || self.is_responsible_for(&claim.applyset);
         let open = self.foreign_claims().filter(|(id, claim)| {
@@ -83,7 +83,12 @@ impl Engine {
 
     /// The workload of another daemon's claim, as a look shows it; none where there is no such
     /// object.
-    pub fn observe_foreign_workload(&mut self, id: &ObjectId, live: Option<&LiveObject>, now: Instant) {
+    pub(crate) fn observe_foreign_workload(
+        &mut self,
+        id: &ObjectId,
+        live: Option<&LiveObject>,
+        now: Instant,
+    ) {
         self.observe_foreign_load(id, live, now);
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
@@ -115,7 +120,7 @@ impl Engine {
 
     /// The workload of another daemon's claim may not be looked at: the claim counts, which is told
     /// as soon as it is in the way. Says whether that is new.
-    pub fn note_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
+    pub(crate) fn note_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
         else {
@@ -174,7 +179,7 @@ impl Engine {
 
     /// Takes over what is told of claims that nobody can read, and how to mend that; none where all
     /// can be read.
-    pub fn explain_unread(&mut self, why: Option<Arc<str>>) {
+    pub(crate) fn explain_unread(&mut self, why: Option<Arc<str>>) {
         self.rollouts.stale |= self.rollouts.unread != why;
         self.rollouts.unread = why;
     }

@@ -22,7 +22,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// The rollout ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RolloutLedger {
+pub(crate) struct RolloutLedger {
     /// The claims, by workload.
     pub claims: BTreeMap<ObjectId, RolloutClaim>,
     /// Units that are being released.
@@ -46,7 +46,7 @@ pub struct RolloutLedger {
 
 /// A claim that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadableClaim {
+pub(crate) struct UnreadableClaim {
     /// As it stands in the object.
     pub told: Value,
     /// The pods that it counts for: one at least, as nobody knows.
@@ -59,7 +59,7 @@ const MAX_PAST_OBJECTS: usize = 200;
 
 /// One workload that may restart pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolloutClaim {
+pub(crate) struct RolloutClaim {
     /// The inventory that it is in.
     pub applyset: Arc<str>,
     /// The process that claims: two may serve the same source.
@@ -74,7 +74,7 @@ pub struct RolloutClaim {
 
 /// Objects that one revision changes together, and where each goes back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// The inventory that they are in.
     pub applyset: Arc<str>,
     /// The revision that changes them.
@@ -85,7 +85,7 @@ pub struct Unit {
 
 /// One object of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnitMember {
+pub(crate) struct UnitMember {
     /// The content that the revision asks for; none where it removes the object.
     /// [`ContentHash::UNREADABLE`] where nobody here can read which.
     pub content: Option<ContentHash>,
@@ -97,7 +97,7 @@ pub struct UnitMember {
 
 /// The data that a workload's pods are started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigRestart {
+pub(crate) struct ConfigRestart {
     /// The hash over all of them.
     pub data: ContentHash,
     /// The hash over those that are not from git.
@@ -108,7 +108,7 @@ pub struct ConfigRestart {
 
 /// The last good content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LastGood {
+pub(crate) enum LastGood {
     /// There was no such object.
     Absent,
     /// Nobody knows: it stays as it is.
@@ -143,7 +143,7 @@ impl Unit {
 /// A text that is no book.
 #[derive(Debug, thiserror::Error)]
 #[error("it cannot be read: {0}")]
-pub struct ParseLedgerError(#[from] serde_json::Error);
+pub(crate) struct ParseLedgerError(#[from] serde_json::Error);
 
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
@@ -210,12 +210,12 @@ struct UnitMemberText {
 
 /// Returns an object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a
 /// cluster-scoped one.
-pub fn object_word(id: &ObjectId) -> String {
+pub(crate) fn object_word(id: &ObjectId) -> String {
     format!("{}/{}/{}", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
 }
 
 /// Reads what [`object_word`] writes.
-pub fn parse_object_word(word: &str) -> Option<ObjectId> {
+pub(crate) fn parse_object_word(word: &str) -> Option<ObjectId> {
     let mut parts = word.splitn(3, '/');
     let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
     let namespace = (!namespace.is_empty()).then_some(namespace);
@@ -230,7 +230,7 @@ impl RolloutLedger {
     /// # Errors
     ///
     /// The text must be JSON of the shape that [`RolloutLedger::text`] writes.
-    pub fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
+    pub(crate) fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
         let read: LedgerText = serde_json::from_str(text)?;
         let (mut claims, mut unread) = (BTreeMap::new(), Vec::new());
         for told in read.claims {
@@ -257,7 +257,7 @@ impl RolloutLedger {
     /// # Errors
     ///
     /// As [`RolloutLedger::parse`].
-    pub fn seal_status(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
+    pub(crate) fn seal_status(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
         if !HashSeals::can_be_in(text) {
             return Ok(SealStatus::Fine);
         }
@@ -267,7 +267,7 @@ impl RolloutLedger {
     }
 
     /// One line of JSON; none where the hash of a Secret is to be sealed, and no key is known.
-    pub fn text(&self, seals: &HashSeals) -> Option<String> {
+    pub(crate) fn text(&self, seals: &HashSeals) -> Option<String> {
         let units =
             |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
         let claim = |(id, claim): (&ObjectId, &RolloutClaim)| RolloutClaimText {

@@ -23,7 +23,7 @@ use crate::object::ObjectId;
 
 /// The time for which nothing new is claimed in a new ledger. Every holder of a claim reads it
 /// several times within.
-pub const NEW_LEDGER_DELAY: Duration = Duration::from_secs(8);
+pub(crate) const NEW_LEDGER_DELAY: Duration = Duration::from_secs(8);
 
 /// The state of a ledger that may be new.
 #[derive(Debug, Default)]
@@ -173,7 +173,7 @@ impl Rollouts {
 impl Engine {
     /// Returns the rollout ledger that is made before anything has to be claimed: one that is old
     /// by then can be relied on at once. None where there is one, or nobody here writes workloads.
-    pub fn initial_ledger(&self) -> Option<RolloutLedger> {
+    pub(crate) fn initial_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
         let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
         let mut first = ledger.clone();
@@ -183,7 +183,7 @@ impl Engine {
 
     /// Says if anything would be lost with the rollout ledger: it is read again and again
     /// meanwhile.
-    pub fn relies_on_ledger(&self) -> bool {
+    pub(crate) fn relies_on_ledger(&self) -> bool {
         let holds = |ledger: &RolloutLedger| {
             ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_away)

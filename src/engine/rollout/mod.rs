@@ -16,6 +16,7 @@ pub(super) mod pods;
 pub(super) mod queue;
 pub(super) mod rollback;
 pub(super) mod rollout_events;
+pub(super) mod rollout_verdict;
 pub(super) mod rollouts;
 pub(super) mod scale_balance;
 pub(super) mod start_rate;

@@ -15,7 +15,7 @@ use crate::object::text_at;
 
 /// Seconds that no new pod is young for: held pods never count as available. Old pods keep the
 /// figure of their own template, and stay available.
-pub const HELD_MIN_READY_SECONDS: u32 = 2_147_483_646;
+pub(crate) const HELD_MIN_READY_SECONDS: u32 = 2_147_483_646;
 /// The API wants more than [`HELD_MIN_READY_SECONDS`], and knows no more than this.
 const NO_DEADLINE: i64 = 2_147_483_647;
 

@@ -14,9 +14,9 @@ use crate::engine::{ResourceVersion, Uid};
 pub const UNSCHEDULABLE_GRACE: Duration = Duration::from_mins(1);
 /// The time after which a reason counts as failing that may be gone at the next try of a kubelet or
 /// a controller.
-pub const TRANSIENT_REASON_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const TRANSIENT_REASON_GRACE: Duration = Duration::from_secs(2);
 /// A pod whose container has restarted so often counts as failing, also while it runs.
-pub const MAX_CONTAINER_RESTARTS: u32 = 3;
+pub(crate) const MAX_CONTAINER_RESTARTS: u32 = 3;
 
 /// Indicates whether a pod is Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -188,11 +188,6 @@ impl WorkloadPods {
         self.newest_pods().filter(is_troubled).count() as u32
     }
 
-    /// Counts the Ready pods of every revision.
-    pub fn count_ready(&self) -> u32 {
-        self.pods.iter().filter(|pod| pod.is_active() && pod.ready == Readiness::Ready).count() as u32
-    }
-
     /// Returns the time since which all Ready pods of the newest revision have been Ready without a
     /// restart; none without such a pod.
     pub fn steady_since(&self) -> Option<Instant> {
@@ -205,7 +200,7 @@ impl WorkloadPods {
 ///
 /// Zero means that it counts at once: no further try helps before somebody changes something. The
 /// others also come from a busy runtime, and pass.
-pub fn grace_period(reason: &str) -> Option<Duration> {
+pub(crate) fn grace_period(reason: &str) -> Option<Duration> {
     match reason {
         "CrashLoopBackOff"
         | "CreateContainerConfigError"

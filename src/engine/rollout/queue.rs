@@ -22,17 +22,17 @@ use crate::object::ObjectId;
 
 /// The number of objects of one process that are published: some 20 KB, in an object that is
 /// written twice for each rollout.
-pub const MAX_PUBLISHED_OBJECTS: usize = 100;
+pub(crate) const MAX_PUBLISHED_OBJECTS: usize = 100;
 
 /// The number of bytes of a reason that are published: a server's message may be of any length.
 const MAX_PUBLISHED_REASON_BYTES: usize = 300;
 
 /// A queue that changes while no claim does is told no more often.
-pub const PUBLICATION_INTERVAL: Duration = Duration::from_secs(2);
+pub(crate) const PUBLICATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// One object that waits to be rolled out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueuedObject {
+pub(crate) struct QueuedObject {
     /// The object.
     pub id: ObjectId,
     /// The inventory that it is in.
@@ -99,7 +99,7 @@ impl QueuedObjectText {
 
 /// The part of its queue that this process has published, and the time.
 #[derive(Debug, Default)]
-pub struct QueuePublication {
+pub(crate) struct QueuePublication {
     /// None where nobody knows what the rollout ledger says of it.
     told: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time at which the queue was last looked at.
@@ -112,7 +112,7 @@ impl QueuePublication {
     /// Returns the rollout ledger with the queue in it, where that has changed and nothing else is
     /// to be written. To be asked in each turn: at most every [`PUBLICATION_INTERVAL`] it looks,
     /// and never while nothing has changed.
-    pub fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
+    pub(crate) fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
         if !engine.rollouts.untold && !engine.is_to_renew() {
             self.due = None;
             return None;
@@ -137,7 +137,12 @@ impl QueuePublication {
 
     /// Puts the queue into what is about to be written. Where it has been told a moment ago only
     /// what is claimed goes out of it: a rollout waits for this write.
-    pub fn add_to(&mut self, engine: &mut Engine, mut ledger: RolloutLedger, now: Instant) -> RolloutLedger {
+    pub(crate) fn add_to(
+        &mut self,
+        engine: &mut Engine,
+        mut ledger: RolloutLedger,
+        now: Instant,
+    ) -> RolloutLedger {
         if self.looked.is_some_and(|looked| now < looked + PUBLICATION_INTERVAL) {
             let before = engine.rollouts.ledger.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
@@ -152,7 +157,7 @@ impl QueuePublication {
     }
 
     /// Records that a publication may have failed.
-    pub fn note_failure(&mut self, engine: &mut Engine) {
+    pub(crate) fn note_failure(&mut self, engine: &mut Engine) {
         (self.told, engine.rollouts.untold) = (None, true);
     }
 
@@ -166,7 +171,7 @@ impl QueuePublication {
 impl Engine {
     /// Returns the queue: first the objects that want a token, in the order in which they get one.
     /// Then those that something else keeps from being rolled out.
-    pub fn rollout_queue(&self) -> Vec<QueuedObject> {
+    pub(crate) fn rollout_queue(&self) -> Vec<QueuedObject> {
         let permits = self.token_answers();
         let asks = self.rollouts.asks.iter();
         let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
@@ -185,13 +190,13 @@ impl Engine {
     }
 
     /// Without what the rollout ledger says of the sources of this process.
-    pub fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
+    pub(crate) fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
         self.with_queue(ledger, &[])
     }
 
     /// Returns what the rollout ledger should say once nobody works on the queue of this process;
     /// none where it says so.
-    pub fn unqueued_ledger(&self) -> Option<RolloutLedger> {
+    pub(crate) fn unqueued_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref()?;
         let next = self.without_queue(ledger.clone());
         (next != *ledger).then_some(next)
@@ -240,7 +245,7 @@ impl Engine {
     }
 
     /// Workloads of ours that a step holds, and what each step waits for.
-    pub fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
+    pub(crate) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
         let stepping = self.rollouts.rolls.keys().filter_map(|id| {
             let live = self.live_object(id)?;
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
@@ -258,7 +263,7 @@ impl Engine {
 
     /// Returns whether a rollout of ours is not over, its soak and its claim included, though all
     /// may be healthy.
-    pub fn is_anything_claimed(&self) -> bool {
+    pub(crate) fn is_anything_claimed(&self) -> bool {
         let mut rolls = self.rollouts.rolls.values();
         rolls.any(|rollout| {
             rollout.claim.is_some() && rollout.token == TokenState::Held && rollout.failed.is_none()

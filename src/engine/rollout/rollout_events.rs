@@ -16,7 +16,7 @@ const MAX_PENDING_ROLLOUT_EVENTS: usize = 1024;
 
 /// A turn of one rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolloutEvent {
+pub(crate) struct RolloutEvent {
     /// The workload.
     pub id: ObjectId,
     /// Its source.
@@ -31,7 +31,7 @@ pub struct RolloutEvent {
 
 /// The progress of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RolloutProgress {
+pub(crate) enum RolloutProgress {
     /// It was written, and its pods are being replaced.
     Started,
     /// It has been whole for as long as it must be.
@@ -42,7 +42,7 @@ pub enum RolloutProgress {
 
 impl Engine {
     /// Takes the turns since the last time, in their order.
-    pub fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
+    pub(crate) fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
         std::mem::take(&mut self.rollouts.turns)
     }
 
@@ -55,7 +55,7 @@ impl Engine {
         course: RolloutProgress,
     ) {
         let Some(claim) = &rollout.claim else { return };
-        let Some(source) = self.applysets.iter().position(|applyset| *applyset == claim.applyset) else {
+        let Some(source) = self.source_of_applyset(&claim.applyset) else {
             return;
         };
         let content = claim.content;
@@ -70,7 +70,7 @@ impl Engine {
     }
 
     /// Returns who made a revision of a source, as far as that is known.
-    pub fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
+    pub(crate) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
         let untold = self.sources[source].authors.iter().find(|(known, _)| known == revision);
         let told = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
         untold.map(|(_, authored)| authored).or_else(told)

@@ -1,4 +1,4 @@
-//! Workloads in flight: the beginning, the progress and the verdict of each rollout.
+//! Workloads in flight: the beginning and the end of each rollout.
 //!
 //! A rollout is this process' memory of one workload while its pods are being replaced. It begins
 //! when the write goes out, or when the cluster or the rollout ledger shows it. It ends when the
@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::engine::decide::action::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
@@ -18,15 +18,15 @@ use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
 use crate::engine::rollout::foreign_claims::ForeignWorkload;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
-use crate::engine::rollout::pods::{WorkloadPods, find_failure, next_failure_check};
+use crate::engine::rollout::pods::WorkloadPods;
 use crate::engine::rollout::rollout_events::{RolloutEvent, RolloutProgress};
+use crate::engine::rollout::rollout_verdict::{RolloutMemory, RolloutVerdict};
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
 use crate::engine::rollout::step_overlay::{StepState, live_overlay};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, Reason, ResourceVersion, RolloutPhase, Uid};
-use crate::health::HealthStatus;
-use crate::object::{ContentHash, ObjectId, duration_text};
+use crate::engine::{Reason, ResourceVersion, RolloutPhase, Uid};
+use crate::object::{ContentHash, ObjectId};
 
 /// The budget, and the workloads that use it.
 #[derive(Debug, Default)]
@@ -114,11 +114,11 @@ pub(in crate::engine) struct Rollout {
     /// Words of a failure that it had before our write: not a failure of what we wrote.
     pub(in crate::engine) blamed: Option<Arc<str>>,
     /// The farthest that it has come: updated pods, and available ones beside so many.
-    best: Option<(u32, u32)>,
+    pub(in crate::engine) best: Option<(u32, u32)>,
     /// The time of its last progress.
-    moved: Option<Instant>,
+    pub(in crate::engine) moved: Option<Instant>,
     /// The time since which it is healthy.
-    whole: Option<Instant>,
+    pub(in crate::engine) whole: Option<Instant>,
     /// Indicates whether a Service is switched to it now that it is whole: it is watched until that
     /// has been soaked too.
     pub(in crate::engine) switch: ServiceSwitch,
@@ -161,6 +161,19 @@ impl Rollout {
             before: None,
         }
     }
+
+    /// Returns what it remembers of what the cluster has shown.
+    pub(in crate::engine) fn memory(&self) -> RolloutMemory {
+        let Self { token, reserved, best, moved, whole, switch, held, .. } = *self;
+        RolloutMemory { token, reserved, best, moved, whole, switch, held }
+    }
+
+    /// Takes over what a judgement has to remember.
+    fn remember(&mut self, memory: RolloutMemory) {
+        let RolloutMemory { token, reserved, best, moved, whole, switch, held } = memory;
+        (self.token, self.reserved, self.best) = (token, reserved, best);
+        (self.moved, self.whole, self.switch, self.held) = (moved, whole, switch, held);
+    }
 }
 
 /// The state that a rollout starts from.
@@ -181,17 +194,6 @@ pub(in crate::engine) enum ServiceSwitch {
     Due,
 }
 
-/// The verdict about a rollout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum RolloutVerdict {
-    /// It goes on; the time changes the answer then.
-    Going(Option<Instant>),
-    /// It is whole, and has been for long enough.
-    Done,
-    /// It failed, and whose Events tell more.
-    Failed(Arc<str>, Vec<Uid>),
-}
-
 /// The pods of so many workloads are watched at once; each takes two or three watches.
 const MAX_FOLLOWED_WORKLOADS: usize = 64;
 
@@ -203,7 +205,7 @@ impl Rollouts {
 
 impl Engine {
     /// Names this process in its claims. Without a name, all processes are one.
-    pub fn set_holder(&mut self, holder: &str) {
+    pub(crate) fn set_holder(&mut self, holder: &str) {
         self.rollouts.holder = holder.into();
     }
 
@@ -337,26 +339,25 @@ impl Engine {
     }
 
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
-    pub fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         self.end_holds(now);
         let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
-            let Some(mut rollout) = self.rollouts.rolls.get(&id).cloned() else { continue };
-            let (before, held) = (rollout.switch, rollout.token);
-            match self.judge_rollout(&id, &mut rollout, now) {
-                // The Service waits for this.
-                RolloutVerdict::Going(_) if rollout.switch != before => self.note_object_change(&id),
-                RolloutVerdict::Going(_) => {}
-                RolloutVerdict::Done => {
-                    self.rollouts.rolls.remove(&id);
-                    done.push((id, rollout));
-                    continue;
-                }
-                RolloutVerdict::Failed(why, tellers) => failed.push((id.clone(), why, tellers)),
+            let Some(rollout) = self.rollouts.rolls.get(&id) else { continue };
+            let (before, judged) = (rollout.memory(), self.judge_rollout(&id, rollout, now));
+            let memory = judged.memory;
+            self.rollouts.stale |= memory.token != before.token;
+            if let Some(rollout) = self.rollouts.rolls.get_mut(&id) {
+                rollout.remember(memory);
             }
-            self.rollouts.stale |= rollout.token != held;
-            self.rollouts.rolls.insert(id, rollout);
+            match judged.verdict {
+                // The Service waits for this.
+                RolloutVerdict::Going(_) if memory.switch != before.switch => self.note_object_change(&id),
+                RolloutVerdict::Going(_) => {}
+                RolloutVerdict::Done => done.extend(self.rollouts.rolls.remove_entry(&id)),
+                RolloutVerdict::Failed(why, tellers) => failed.push((id, why, tellers)),
+            }
         }
         self.settle_steps(now);
         for (id, rollout) in done {
@@ -396,9 +397,9 @@ impl Engine {
     }
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
-    pub fn next_due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let stands = self.rollouts.rolls.iter().filter_map(|(id, rollout)| {
-            match self.judge_rollout(id, &mut rollout.clone(), now) {
+            match self.judge_rollout(id, rollout, now).verdict {
                 RolloutVerdict::Going(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
             }
@@ -410,111 +411,6 @@ impl Engine {
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
             .min()
-    }
-
-    /// Returns how one roll stands. Remembers in it what is newly shown.
-    fn judge_rollout(&self, id: &ObjectId, rollout: &mut Rollout, now: Instant) -> RolloutVerdict {
-        let Some(written) = rollout.written else { return RolloutVerdict::Going(None) };
-        let live = match self.live_object(id) {
-            Some(live) if live.rv >= written => live,
-            // The watch owes us an event, or the workload is being made again.
-            _ => return RolloutVerdict::Going(None),
-        };
-        let Some(rolling) = live.rolling else { return RolloutVerdict::Done };
-        let step = self.step_of(id, now);
-        let (came, best) = ((rolling.updated, rolling.available), rollout.best.unwrap_or_default());
-        // Pods that come and go are no progress; another template begins anew.
-        if rollout.best.is_none() || came > best || came.0 < best.0 {
-            (rollout.best, rollout.moved) = (Some(came), Some(now));
-        }
-        let whole = match rolling.phase {
-            _ if step.is_some() => false,
-            RolloutPhase::Settled => true,
-            // Nothing of it was ever up, so there is nothing to wait for.
-            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutVerdict::Done,
-            // Somebody else's rollout is over with its last new pod.
-            RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutVerdict::Done,
-            _ => false,
-        };
-        if whole {
-            rollout.reserved = 0;
-            let soak = if rollout.claim.is_some() { self.soak_time(id) } else { Duration::ZERO };
-            let since = *rollout.whole.get_or_insert(now);
-            if now.duration_since(since) < soak {
-                return RolloutVerdict::Going(Some(since + soak));
-            }
-            return self.finish_soak(id, rollout, (now, soak));
-        }
-        rollout.whole = None;
-        if rollout.failed.is_some() {
-            if self.is_failed_for_good(id) {
-                (rollout.token, rollout.reserved) = (TokenState::None, 0);
-            }
-            return RolloutVerdict::Going(None);
-        }
-        let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written);
-        if let Some(failing) = pods.and_then(|pods| find_failure(pods, now)) {
-            let pod =
-                pods.and_then(|pods| pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref()));
-            let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-            return RolloutVerdict::Failed(failing.to_string().into(), tellers.collect());
-        }
-        if live.health.status == HealthStatus::Failed && !self.was_reported_before(id, rollout, live) {
-            return RolloutVerdict::Failed(live.health.message.clone(), vec![live.uid.clone()]);
-        }
-        if let Some(StepState::Held(_) | StepState::Over) = step {
-            // It has come as far as it was to come. Pods that are Ready and unready in turns come
-            // no farther by that.
-            let soaks = matches!(step, Some(StepState::Held(Some(_)))) && !self.is_resting(id, now);
-            rollout.moved = rollout.moved.filter(|_| soaks).or(Some(now));
-            rollout.reserved = 0;
-            rollout.held.get_or_insert(now);
-            return RolloutVerdict::Going(match step {
-                Some(StepState::Held(until)) => until,
-                _ => None,
-            });
-        }
-        let soak = step.map_or(Duration::ZERO, |_| self.step_soak_time(id));
-        let deadline = *rollout.moved.get_or_insert(now) + soak + self.deadline(id);
-        if now < deadline {
-            let ripe = pods.and_then(|pods| next_failure_check(pods, now));
-            return RolloutVerdict::Going(Some(ripe.map_or(deadline, |ripe| ripe.min(deadline))));
-        }
-        let length = duration_text(soak + self.deadline(id));
-        let health =
-            self.daemon_set_words(id).unwrap_or_else(|| crate::engine::decide::gates::health_words(live));
-        RolloutVerdict::Failed(format!("no progress for {length}: {health}").into(), vec![live.uid.clone()])
-    }
-
-    /// It has been whole for long enough. A Service that waited for that is switched to it, and
-    /// what that does is watched for as long again.
-    fn finish_soak(
-        &self,
-        id: &ObjectId,
-        rollout: &mut Rollout,
-        (now, soak): (Instant, Duration),
-    ) -> RolloutVerdict {
-        match (rollout.switch, self.is_switched_to(id)) {
-            (_, true) => {
-                (rollout.switch, rollout.token) = (ServiceSwitch::Due, TokenState::None);
-                RolloutVerdict::Going(None)
-            }
-            (ServiceSwitch::Due, false) => {
-                (rollout.switch, rollout.whole) = (ServiceSwitch::None, Some(now));
-                if soak.is_zero() { RolloutVerdict::Done } else { RolloutVerdict::Going(Some(now + soak)) }
-            }
-            (ServiceSwitch::None, false) => RolloutVerdict::Done,
-        }
-    }
-
-    /// Returns whether a failure was reported before the write of this rollout. The controller of a
-    /// Deployment leaves the condition as it is until the way back has made progress.
-    fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
-        let words = &*live.health.message;
-        let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        rollout.blamed.as_deref() == Some(words)
-            || live.rolling.is_some_and(|rolling| rolling.failed_before)
-            || rejected.is_some_and(|instead| self.is_rolled_back(id) && instead.cause.contains(words))
     }
 
     fn record_rollout_success(&mut self, id: &ObjectId, rollout: &Rollout) {
@@ -547,13 +443,13 @@ impl Engine {
 
     /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
     /// those say is to be handed to [`Engine::add_failure_events`].
-    pub fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
+    pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.to_tell)
     }
 
     /// A rollout has failed, and this is what the cluster says about it beside that: its unit is
     /// rejected.
-    pub fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
+    pub(crate) fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
         let failed = self.rollouts.rolls.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
@@ -563,7 +459,7 @@ impl Engine {
 
     /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones
     /// of ours first.
-    pub fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
+    pub(crate) fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
         let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
@@ -573,7 +469,7 @@ impl Engine {
     }
 
     /// The pods of a workload, as they are now.
-    pub fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+    pub(crate) fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
             if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {
                 // One more new pod is progress, also where the workload's own status tells it
@@ -590,33 +486,13 @@ impl Engine {
     }
 
     /// Returns whether any rollout goes on, and will end by itself.
-    pub fn is_any_under_way(&self) -> bool {
+    pub(crate) fn is_any_under_way(&self) -> bool {
         self.rollouts.rolls.values().any(|rollout| rollout.failed.is_none())
     }
 
-    /// Returns how many rollouts go on.
-    pub fn count_rollouts(&self) -> usize {
-        self.rollouts.rolls.values().filter(|rollout| rollout.failed.is_none()).count()
-    }
-
     /// Returns whether the rollout of a workload goes on, and will end by itself.
-    pub fn is_under_way(&self, id: &ObjectId) -> bool {
+    pub(crate) fn is_under_way(&self, id: &ObjectId) -> bool {
         self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_none())
-    }
-
-    fn soak_time(&self, id: &ObjectId) -> Duration {
-        let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
-        all.fold(self.rollouts.budget.soak, Duration::max)
-    }
-
-    fn step_soak_time(&self, id: &ObjectId) -> Duration {
-        let steps = self.entry(id).and_then(|entry| entry.wanted_content()?.1.steps.as_ref());
-        steps.map_or(Duration::ZERO, |steps| steps.soak)
-    }
-
-    fn deadline(&self, id: &ObjectId) -> Duration {
-        let all = self.narrowings(id).filter_map(|narrowing| narrowing.deadline);
-        all.fold(self.rollouts.budget.deadline, Duration::min)
     }
 }
 

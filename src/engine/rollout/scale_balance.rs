@@ -36,7 +36,7 @@ const MAX_SCALES_BEFORE_STEP: u32 = 5;
 
 /// The share of a Deployment's pods that a held step gives each template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepShare {
+pub(crate) struct StepShare {
     /// Pods that are asked for.
     pub replicas: u32,
     /// Pods of the new template that its controller makes by itself.
@@ -52,7 +52,7 @@ pub struct StepShare {
 
 /// The purpose of a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScalePurpose {
+pub(crate) enum ScalePurpose {
     /// The old template gets the pods that the new one got of a scale.
     Give,
     /// The new template has the pods of the step, and no more.
@@ -61,7 +61,7 @@ pub enum ScalePurpose {
 
 /// The balance of a Deployment's `ReplicaSets` beside a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScaleBalance {
+pub(crate) enum ScaleBalance {
     /// As the step has it, or as nobody but their controller can change it.
     Even,
     /// The number of surplus pods of the new template, while too few of the old one are available
@@ -73,7 +73,7 @@ pub enum ScaleBalance {
 
 /// A ReplicaSet that is to be scaled, in the incarnation and version that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScaleRequest {
+pub(crate) struct ScaleRequest {
     /// Its Deployment.
     pub of: ObjectId,
     /// Its name.
@@ -94,7 +94,7 @@ pub struct ScaleRequest {
 
 /// The result of scaling a ReplicaSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScaleResult {
+pub(crate) enum ScaleResult {
     /// It asks for so many pods.
     Done,
     /// It is in another version than was judged.
@@ -124,7 +124,7 @@ pub(in crate::engine) struct SurplusCorrection {
 }
 
 /// Tells what is to be done so that a held template has the pods of its step and no others.
-pub fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) -> ScaleBalance {
+pub(crate) fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) -> ScaleBalance {
     let is_new = |set: &&ReplicaSetFacts| set.revision.as_deref() == Some(newest);
     let old: Vec<&ReplicaSetFacts> = sets.iter().filter(|set| !is_new(set)).collect();
     let largest = old.iter().max_by_key(|set| (set.available, set.wanted));
@@ -218,7 +218,7 @@ impl Engine {
 
     /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is
     /// reported to [`Engine::record_scale`]. Called in each turn, after [`Engine::advance`].
-    pub fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
+    pub(crate) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
         let rolls = &self.rollouts.rolls;
         self.rollouts.takebacks.retain(|id, _| rolls.contains_key(id));
         let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
@@ -268,7 +268,7 @@ impl Engine {
     }
 
     /// Records the result of scaling a ReplicaSet.
-    pub fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
+    pub(crate) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
         let Some(takeback) = self.rollouts.takebacks.get_mut(&due.of) else { return };
         let wait = (takeback.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
         (takeback.underway, takeback.wait, takeback.until) = (false, wait, Some(now + wait));

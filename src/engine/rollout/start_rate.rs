@@ -29,7 +29,7 @@ const MAX_RECORDED_STARTS: usize = 600;
 
 /// The beginning of one rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolloutStart {
+pub(crate) struct RolloutStart {
     /// The workload.
     pub id: ObjectId,
     /// The inventory that it is in.

@@ -18,7 +18,7 @@ use crate::object::{Diagnostic, Object, annotation_text, duration_text, value_at
 
 /// The number of pods that get the new template in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepSize {
+pub(crate) enum StepSize {
     /// A number of pods.
     Pods(u32),
     /// This share of all pods, from 1 to 100, rounded up.
@@ -40,7 +40,7 @@ impl StepSize {
 
 /// The way in which a rollout leaves a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum PromotionMode {
+pub(crate) enum PromotionMode {
     /// It goes on by itself.
     #[default]
     Auto,
@@ -117,7 +117,7 @@ impl Steps {
 }
 
 /// Says what is wrong with the words of an object that ask for steps.
-pub fn check_steps(object: &Object) -> Vec<Diagnostic> {
+pub(crate) fn check_steps(object: &Object) -> Vec<Diagnostic> {
     let told = step_annotations::read(&object.body).found.into_iter().map(|finding| {
         let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
         make(object.origin.clone(), "steps", finding.message).hint(finding.hint)
@@ -128,8 +128,6 @@ pub fn check_steps(object: &Object) -> Vec<Diagnostic> {
 /// The state of the overlay for the template that is to be rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlayState {
-    /// No such workload: its creation replaces nothing.
-    Nothing,
     /// Another template: its rollout has not begun.
     Other,
     /// This template, and nothing holds it.
@@ -298,7 +296,7 @@ pub fn next(steps: &Steps, standing: &StepProgress) -> StepDecision {
     }
     let overlay = match standing.shown {
         OverlayState::Other | OverlayState::Unreadable => return enter(1),
-        OverlayState::Nothing | OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_)) => {
+        OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_)) => {
             return StepDecision::Finish;
         }
         OverlayState::Under(overlay) => overlay,

@@ -13,7 +13,7 @@ use crate::object::ObjectId;
 
 /// A pod that is to be deleted, in the incarnation and version that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StuckPod {
+pub(crate) struct StuckPod {
     /// Its workload.
     pub of: ObjectId,
     /// Its name.
@@ -27,7 +27,7 @@ pub struct StuckPod {
 impl Engine {
     /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told
     /// once in each of its versions, so one whose deletion fails is told again when it has changed.
-    pub fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
+    pub(crate) fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
         let rolling = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
         for pod in &found {

@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
-    pub fn connected_parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
+    pub(crate) fn connected_parts(&self, objects: &[&ObjectId]) -> Vec<Vec<ObjectId>> {
         let units = self.join_units(objects);
         units.unit_members().into_iter().map(|part| part.into_iter().cloned().collect()).collect()
     }
@@ -116,7 +116,7 @@ impl Engine {
 
     /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
     pub(in crate::engine) fn is_over(&self, unit: &Unit) -> bool {
-        let Some(source) = self.applysets.iter().position(|one| *one == unit.applyset) else { return false };
+        let Some(source) = self.source_of_applyset(&unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
@@ -60,8 +60,8 @@ fn a_kind_that_is_not_allowed_need_not_be_listed_for_others_to_be_pruned_or_orde
     harness.read(reading("r2", &[]));
     harness.settle();
     assert!(!harness.world.things.contains_key(&web) && harness.world.things.contains_key(&a));
-    assert_eq!(harness.engine.unlisted_reason(0), None);
-    assert!(harness.engine.can_carry_out(0));
+    assert_eq!(harness.engine.unlisted_reason(FIRST), None);
+    assert!(harness.engine.can_carry_out(FIRST));
 }
 
 #[test]

@@ -3,19 +3,19 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::world::workload;
+use super::world::{FIRST, workload};
 use crate::engine::{
-    BudgetBound, BudgetScope, BudgetShortage, PodAmount, ReleasePriority, ReleaseRequest, TokenState,
-    WorkloadLoad, release,
+    BudgetBound, BudgetScope, BudgetShortage, PodAmount, ReleasePriority, ReleaseRequest, SourceId,
+    TokenState, WorkloadLoad, release,
 };
 use crate::object::ObjectId;
 
 fn ask(priority: ReleasePriority, wave: i32, name: &str, cost: u32) -> ReleaseRequest {
-    ReleaseRequest { priority, wave, id: workload(name), source: 0, cost }
+    ReleaseRequest { priority, wave, id: workload(name), source: FIRST, cost }
 }
 
 fn load(name: &str, token: TokenState, away: u32) -> WorkloadLoad {
-    WorkloadLoad { id: workload(name), source: Some(0), token, away }
+    WorkloadLoad { id: workload(name), source: Some(FIRST), token, away }
 }
 
 fn cluster(workloads: u32, away: u32) -> BudgetBound {
@@ -125,7 +125,7 @@ fn a_no_says_what_is_short() {
 #[test]
 fn narrower_bounds_hold_beside_those_of_the_cluster() {
     use ReleasePriority::Candidate;
-    let source = BudgetBound { scope: BudgetScope::Source(0, "shop".into()), ..cluster(1, 9) };
+    let source = BudgetBound { scope: BudgetScope::Source(FIRST, "shop".into()), ..cluster(1, 9) };
     let namespace = BudgetBound { scope: BudgetScope::Namespace("shop".into()), ..cluster(9, 1) };
     let elsewhere = BudgetBound { scope: BudgetScope::Namespace("other".into()), ..cluster(0, 0) };
     let two = [ask(Candidate, 0, "a", 1), ask(Candidate, 0, "b", 1)];
@@ -236,6 +236,6 @@ fn scopes_are_named_in_the_reason() {
     assert_eq!(words(BudgetScope::Cluster), "1 of 1 workloads are rolling out: Deployment shop/x");
     let unread = BudgetShortage::Workloads(BudgetScope::Cluster, 2, Arc::from([])).to_string();
     assert_eq!(unread, "2 of 2 workloads are rolling out: their claims cannot be read");
-    assert!(words(BudgetScope::Source(3, "infra".into())).contains("of source infra"));
+    assert!(words(BudgetScope::Source(SourceId::new(3), "infra".into())).contains("of source infra"));
     assert!(words(BudgetScope::Namespace("a".into())).contains("in namespace a"));
 }

@@ -3,7 +3,7 @@
 
 use super::harness::{Harness, release_key};
 use super::shared_budget::{at_rest, budget, files, one};
-use super::world::{SET, World, reading, workload};
+use super::world::{FIRST, SET, World, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -139,6 +139,6 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
     let kinds = ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
     harness.engine = harness.fresh_without_key();
     harness.engine.set_release_key(ReadState::Value(release_key()));
-    assert!(kinds.iter().all(|kind| harness.engine.is_synced(0, kind)));
+    assert!(kinds.iter().all(|kind| harness.engine.is_synced(FIRST, kind)));
     check(&mut harness, 2, &[told]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::safety::{engine, judged};
-use super::world::{SET, World, WorldObject, desired, id, reading};
+use super::world::{FIRST, SET, World, WorldObject, desired, id, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -28,11 +28,11 @@ fn show(engine: &mut Engine, name: &str, uid: u64) {
 /// alone.
 fn dropped() -> Engine {
     let mut engine = engine(&[SET], &[claim("").group_kind()]);
-    engine.read(0, reading("r1", &["a", "b", "c"].map(file)));
+    engine.read(FIRST, reading("r1", &["a", "b", "c"].map(file)));
     for (name, uid) in [("a", 1), ("b", 2), ("c", 3)] {
         show(&mut engine, name, uid);
     }
-    engine.read(0, reading("r2", &[("a", None), ("b", None)]));
+    engine.read(FIRST, reading("r2", &[("a", None), ("b", None)]));
     engine
 }
 
@@ -43,9 +43,10 @@ fn uids(all: &[&str]) -> BTreeSet<Uid> {
 /// Gives an order of ann's that confirms these, and returns what comes of it.
 fn confirm(engine: &mut Engine, token: &str, confirmed: &[&str]) -> String {
     let verb = OrderVerb::Confirm(Arc::new(uids(confirmed)));
-    engine.take_orders(0, vec![Order { token: token.into(), verb, object: claim("a"), by: "ann".into() }]);
+    engine
+        .take_orders(FIRST, vec![Order { token: token.into(), verb, object: claim("a"), by: "ann".into() }]);
     engine.carry_out_given();
-    let answers = engine.next_acknowledged(0).unwrap_or_default();
+    let answers = engine.next_acknowledged(FIRST).unwrap_or_default();
     answers
         .into_iter()
         .find(|one| *one.token == *token)
@@ -54,31 +55,31 @@ fn confirm(engine: &mut Engine, token: &str, confirmed: &[&str]) -> String {
 
 /// Writes the parent as the loop does, and reads it.
 fn record(engine: &mut Engine) {
-    let mut inventory = engine.source(0).inventory.clone().unwrap();
-    inventory.confirmed = engine.next_confirmed(0).unwrap_or(inventory.confirmed);
-    inventory.acknowledged = engine.next_acknowledged(0).unwrap_or(inventory.acknowledged);
-    engine.set_inventory(0, inventory);
+    let mut inventory = engine.source(FIRST).inventory.clone().unwrap();
+    inventory.confirmed = engine.next_confirmed(FIRST).unwrap_or(inventory.confirmed);
+    inventory.acknowledged = engine.next_acknowledged(FIRST).unwrap_or(inventory.acknowledged);
+    engine.set_inventory(FIRST, inventory);
 }
 
 #[test]
 fn a_confirmation_counts_once_it_is_recorded_with_what_came_of_the_order() {
     let mut engine = dropped();
-    assert_eq!(judged(&mut engine, 0, &claim("a")), WAITS);
+    assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS);
     let told = "confirmed: the deletion of PersistentVolumeClaim shop/a (ordered by ann)";
     assert_eq!(confirm(&mut engine, "1-a", &["1"]), told);
     let done: Vec<String> = engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
     assert_eq!(done, [told]);
     // A process that ends here has deleted nothing that the next one does not know of.
-    assert_eq!(judged(&mut engine, 0, &claim("a")), WAITS);
-    assert_eq!(engine.next_confirmed(0), Some(uids(&["1"])));
+    assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS);
+    assert_eq!(engine.next_confirmed(FIRST), Some(uids(&["1"])));
     record(&mut engine);
-    assert_eq!(engine.next_confirmed(0), None);
-    assert_eq!(judged(&mut engine, 0, &claim("a")), "delete");
-    assert_eq!(judged(&mut engine, 0, &claim("b")), WAITS);
-    assert_eq!(engine.spent_orders(0), [Arc::from("1-a")]);
+    assert_eq!(engine.next_confirmed(FIRST), None);
+    assert_eq!(judged(&mut engine, FIRST, &claim("a")), "delete");
+    assert_eq!(judged(&mut engine, FIRST, &claim("b")), WAITS);
+    assert_eq!(engine.spent_orders(FIRST), [Arc::from("1-a")]);
     // Once it is gone nothing of it stays.
     engine.observe_absence(&claim("a"));
-    assert_eq!(engine.open_confirmations(0), uids(&[]));
+    assert_eq!(engine.open_confirmations(FIRST), uids(&[]));
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn only_what_the_source_has_and_wants_no_more_is_confirmed() {
     let check = |confirmed: &[&str], expected: &str, recorded: &[&str]| {
         let mut engine = dropped();
         assert_eq!(confirm(&mut engine, "1-a", confirmed), format!("{expected} (ordered by ann)"));
-        assert_eq!(engine.next_confirmed(0).unwrap_or_default(), uids(recorded), "{expected}");
+        assert_eq!(engine.next_confirmed(FIRST).unwrap_or_default(), uids(recorded), "{expected}");
     };
     let nothing = format!("nothing was confirmed: of what is named, nothing waits for its deletion in {SET}");
     check(&["1", "2"], "confirmed: the deletions of PersistentVolumeClaim shop/a and 1 other", &["1", "2"]);
@@ -103,24 +104,25 @@ fn what_comes_back_needs_a_new_confirmation() {
     for records in [2, 1, 0] {
         let mut engine = dropped();
         confirm(&mut engine, "1-a", &["1"]);
-        let underway = engine.next_confirmed(0).unwrap();
+        let underway = engine.next_confirmed(FIRST).unwrap();
         if records == 2 {
             record(&mut engine);
         }
-        engine.read(0, reading("r3", &[file("a")]));
-        engine.read(0, reading("r4", &[("a", None)]));
+        engine.read(FIRST, reading("r3", &[file("a")]));
+        engine.read(FIRST, reading("r4", &[("a", None)]));
         if records == 1 {
-            let inventory = Inventory { confirmed: underway, ..engine.source(0).inventory.clone().unwrap() };
-            engine.set_inventory(0, inventory);
+            let inventory =
+                Inventory { confirmed: underway, ..engine.source(FIRST).inventory.clone().unwrap() };
+            engine.set_inventory(FIRST, inventory);
         }
-        assert_eq!(judged(&mut engine, 0, &claim("a")), WAITS, "{records}");
+        assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS, "{records}");
         record(&mut engine);
-        assert_eq!(engine.source(0).inventory.as_ref().unwrap().confirmed, uids(&[]), "{records}");
-        assert_eq!(judged(&mut engine, 0, &claim("a")), WAITS, "{records}");
+        assert_eq!(engine.source(FIRST).inventory.as_ref().unwrap().confirmed, uids(&[]), "{records}");
+        assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS, "{records}");
         // Which counts for the same incarnation.
         confirm(&mut engine, "2-b", &["1"]);
         record(&mut engine);
-        assert_eq!(judged(&mut engine, 0, &claim("a")), "delete", "{records}");
+        assert_eq!(judged(&mut engine, FIRST, &claim("a")), "delete", "{records}");
     }
 }
 
@@ -141,11 +143,11 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
                 "parent" => {
                     let kinds = kinds.clone();
                     engine.set_inventory(
-                        0,
+                        FIRST,
                         Inventory { kinds, confirmed: uids(&["1"]), ..Inventory::default() },
                     );
                 }
-                "files" => engine.read(0, reading("r1", &["a", "c"].map(file))),
+                "files" => engine.read(FIRST, reading("r1", &["a", "c"].map(file))),
                 _ => {
                     show(&mut engine, "a", 1);
                     show(&mut engine, "c", 3);
@@ -153,29 +155,29 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
                 }
             }
         }
-        engine.read(0, reading("r2", &[("a", None)]));
-        assert_eq!(judged(&mut engine, 0, &claim("a")), WAITS, "{order:?}");
-        assert_eq!(engine.next_confirmed(0), Some(uids(&[])), "{order:?}");
+        engine.read(FIRST, reading("r2", &[("a", None)]));
+        assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS, "{order:?}");
+        assert_eq!(engine.next_confirmed(FIRST), Some(uids(&[])), "{order:?}");
     }
 }
 
 #[test]
 fn an_order_waits_until_it_is_known_what_it_is_about() {
     let mut engine = dropped();
-    engine.set_unreadable(0, "the server is away".into());
+    engine.set_unreadable(FIRST, "the server is away".into());
     assert_eq!(confirm(&mut engine, "1-a", &["1"]), "");
-    engine.read(0, reading("r3", &[]));
+    engine.read(FIRST, reading("r3", &[]));
     engine.carry_out_given();
-    assert_eq!(engine.next_confirmed(0), Some(uids(&["1"])));
+    assert_eq!(engine.next_confirmed(FIRST), Some(uids(&["1"])));
 }
 
 #[test]
 fn so_many_confirmed_deletions_are_recorded_and_no_more() {
     let mut engine = dropped();
     let many = (0..4000).map(|number| Uid(format!("u{number}").into())).collect();
-    let inventory = Inventory { confirmed: many, ..engine.source(0).inventory.clone().unwrap() };
-    engine.set_inventory(0, inventory);
+    let inventory = Inventory { confirmed: many, ..engine.source(FIRST).inventory.clone().unwrap() };
+    engine.set_inventory(FIRST, inventory);
     let told = confirm(&mut engine, "1-a", &["1"]);
     assert!(told.starts_with("nothing was confirmed: more than 4000 deletions"), "{told}");
-    assert_eq!(engine.next_confirmed(0), None);
+    assert_eq!(engine.next_confirmed(FIRST), None);
 }

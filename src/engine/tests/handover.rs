@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::world::{SET, World, WorldObject, config, desired, following, reading};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::deletion::peer_sources::DeletionConsent;
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -95,7 +95,7 @@ fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let mut engine = following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], adopt);
     engine.require_peer_consent();
     engine.read(
-        0,
+        FIRST,
         reading("c1", &[("a", Some(desired(&id, 1, "a"))), ("b", Some(desired(&config("b"), 1, "b")))]),
     );
     (engine, id, now)
@@ -104,7 +104,7 @@ fn engine(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
 fn dropped() -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
-    engine.read(0, reading("c2", &[("a", None)]));
+    engine.read(FIRST, reading("c2", &[("a", None)]));
     (engine, id, now)
 }
 
@@ -126,7 +126,7 @@ fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
 fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let (mut engine, id, now) = dropped();
     let behind = || vec![peer(Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])))];
-    assert_eq!(engine.set_peers(behind(), now), [0], "this source may be the one that is behind");
+    assert_eq!(engine.set_peers(behind(), now), [FIRST], "this source may be the one that is behind");
     let decision = engine.decide(&id, now);
     assert!(matches!(decision.action, Action::Compare(..)), "what stays is defended");
     assert!(matches!(&decision.reason, Some(Reason::Prune(why)) if why.contains("it has read revision c1")));
@@ -134,14 +134,15 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let later = now + Duration::from_mins(2);
     assert!(engine.set_peers(behind(), later).is_empty(), "it was looked at again for that already");
     engine.reevaluate_prunes();
-    let judged: Vec<PruneDecision> = engine.prune_decisions(0).map(|(_, judged)| judged.clone()).collect();
+    let judged: Vec<PruneDecision> =
+        engine.prune_decisions(FIRST).map(|(_, judged)| judged.clone()).collect();
     assert!(
         matches!(&judged[..], [PruneDecision::Confirm(why)] if why.contains("source other")),
         "{judged:?}"
     );
     let confirmed = [Uid("1".into())].into();
     let inventory = Inventory { kinds: [id.group_kind()].into(), confirmed, ..Inventory::default() };
-    engine.set_inventory(0, inventory);
+    engine.set_inventory(FIRST, inventory);
     assert!(matches!(engine.decide(&id, later).action, Action::Delete(..)));
 }
 
@@ -169,14 +170,14 @@ fn the_time_to_claim_begins_with_the_deletion_and_anew_after_a_return() {
     let left = |engine: &mut Engine, now| engine.decide(&id, now).again;
     let second = Duration::from_secs(1);
     // The others were read for another object a moment before this one is given up.
-    engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     engine.set_peers(elsewhere(), now);
-    engine.read(0, reading("c4", &[("a", None)]));
+    engine.read(FIRST, reading("c4", &[("a", None)]));
     assert_eq!(left(&mut engine, now + second), Some(30 * second));
     engine.set_peers(elsewhere(), now + 11 * second);
     assert_eq!(left(&mut engine, now + 11 * second), Some(20 * second));
-    engine.read(0, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
-    engine.read(0, reading("c6", &[("a", None)]));
+    engine.read(FIRST, reading("c5", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c6", &[("a", None)]));
     engine.set_peers(elsewhere(), now + 40 * second);
     assert_eq!(left(&mut engine, now + 40 * second), Some(30 * second));
     engine.set_peers(elsewhere(), now + 70 * second);
@@ -222,23 +223,23 @@ fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
 #[test]
 fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
-    let claims = |engine: &Engine| engine.statement(0, None).unwrap().claims;
+    let claims = |engine: &Engine| engine.statement(FIRST, None).unwrap().claims;
     assert_eq!(claims(&engine), ContentClaims::These(these(&[&id, &config("b")])));
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     assert_eq!(claims(&engine), ContentClaims::These(these(&[&config("b")])));
     // Claims stay until all is at rest: fewer writes, and nobody deletes more for it.
     let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
-    assert_eq!(engine.statement(0, Some(&told)), Some(told.clone()));
+    assert_eq!(engine.statement(FIRST, Some(&told)), Some(told.clone()));
     // It is known that less is needed, also where the inventory was tidied before the object was
     // seen.
-    assert!(engine.has_excess_claims(0, &told));
-    let tidied = engine.tidy_statement(0, Some(&told)).unwrap();
-    assert!(!engine.has_excess_claims(0, &tidied));
+    assert!(engine.has_excess_claims(FIRST, &told));
+    let tidied = engine.tidy_statement(FIRST, Some(&told)).unwrap();
+    assert!(!engine.has_excess_claims(FIRST, &tidied));
     engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
-    engine.read(0, reading("c2", &[("a", None)]));
-    let released = |engine: &Engine| engine.statement(0, None).unwrap().released;
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    let released = |engine: &Engine| engine.statement(FIRST, None).unwrap().released;
     assert_eq!(released(&engine), these(&[&id]));
-    engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
     assert_eq!(released(&engine), these(&[]), "it is wanted again");
 }
 
@@ -258,21 +259,21 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for
         );
     }
     engine.reevaluate_prunes();
-    assert_eq!(engine.statement(0, None).unwrap().released, these(&[]));
-    engine.read(0, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
+    assert_eq!(engine.statement(FIRST, None).unwrap().released, these(&[]));
+    engine.read(FIRST, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
     engine.reevaluate_prunes();
-    let says = engine.statement(0, None).unwrap();
+    let says = engine.statement(FIRST, None).unwrap();
     assert_eq!((says.claims, says.released), (ContentClaims::These(these(&[])), these(&[&dropped])));
 }
 
 #[test]
 fn a_revision_that_is_not_read_whole_takes_nothing_back() {
     let (mut engine, _, _) = engine(AdoptPolicy::IfUnowned);
-    let told = engine.statement(0, None).unwrap();
+    let told = engine.statement(FIRST, None).unwrap();
     assert_eq!(told.progress, follows(REPOSITORY, Some("c1")));
-    engine.read(0, SourceReading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) });
-    assert_eq!(engine.statement(0, Some(&told)).unwrap().progress, follows(REPOSITORY, Some("c1")));
-    assert_eq!(engine.statement(0, None).unwrap().progress, follows(REPOSITORY, None));
+    engine.read(FIRST, SourceReading { incomplete: Some("a.yaml: broken".into()), ..reading("c2", &[]) });
+    assert_eq!(engine.statement(FIRST, Some(&told)).unwrap().progress, follows(REPOSITORY, Some("c1")));
+    assert_eq!(engine.statement(FIRST, None).unwrap().progress, follows(REPOSITORY, None));
 }
 
 /// Two sources of one process, of which the second comes to want what the first has, or may have.
@@ -280,29 +281,29 @@ fn rivals(shown: bool) -> (Engine, ObjectId) {
     let id = config("a");
     let nowhere = || RepositoryIdentity::Nowhere;
     let mut engine = following(&[(SET, SET, nowhere()), (OTHER, OTHER, nowhere())], AdoptPolicy::IfUnowned);
-    engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     if shown {
         engine
             .observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
     }
-    engine.read(1, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
+    engine.read(SECOND, reading("c1", &[("b", Some(desired(&id, 2, "b")))]));
     (engine, id)
 }
 
 #[test]
 fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
     let (mut engine, id) = rivals(true);
-    engine.read(0, reading("c2", &[("a", Some(desired(&id, 3, "a")))]));
+    engine.read(FIRST, reading("c2", &[("a", Some(desired(&id, 3, "a")))]));
     let decision = engine.decide(&id, Instant::now());
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
-    assert_eq!((apply.source, apply.want.hash), (0, desired(&id, 3, "a").hash));
+    assert_eq!((apply.source, apply.want.hash), (FIRST, desired(&id, 3, "a").hash));
     // Once it gives the object up, the other one has it.
-    engine.read(0, reading("c3", &[("a", None)]));
+    engine.read(FIRST, reading("c3", &[("a", None)]));
     let decision = engine.decide(&id, Instant::now());
     assert!(
         matches!(
             &decision.action,
-            Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, source: 1, .. })
+            Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, source: SECOND, .. })
         ),
         "{decision:?}"
     );
@@ -342,7 +343,7 @@ fn an_object_that_is_nobodys_yet_is_not_made_while_two_sources_want_it() {
 fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
     #[track_caller]
     fn check(engine: &Engine, id: &ObjectId, expected: [Option<(&str, bool)>; 2]) {
-        for (source, expected) in expected.into_iter().enumerate() {
+        for (source, expected) in engine.source_ids().zip(expected) {
             let found = engine.prior_source(source, id);
             let found = found.as_ref().map(|prior| (&*prior.why, prior.is_wanted));
             assert_eq!(found, expected, "source {source}");
@@ -353,9 +354,9 @@ fn a_plan_for_one_of_two_sources_says_for_which_an_object_is_decided_on() {
     let (mut engine, id) = rivals(true);
     let both = "2 sources want it: a:1 and b:1; the first of them applies it";
     check(&engine, &id, [None, Some((both, true))]);
-    engine.read(0, reading("c2", &[("a", None)]));
+    engine.read(FIRST, reading("c2", &[("a", None)]));
     let theirs = format!("source {OTHER} wants it");
     check(&engine, &id, [Some((&theirs, false)), None]);
-    engine.read(1, reading("c2", &[("b", None)]));
+    engine.read(SECOND, reading("c2", &[("b", None)]));
     check(&engine, &id, [None, None]);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::world::{SET, World, budget};
+use super::world::{FIRST, SET, World, budget};
 use crate::change::{Impact, ImpactKind};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, Gvk, ObjectId, Revision};
@@ -83,8 +83,8 @@ impl Harness {
             paused: self.world.paused.clone(),
             ..Inventory::default()
         };
-        engine.set_inventory(0, inventory);
-        engine.take_orders(0, self.world.orders.clone());
+        engine.set_inventory(FIRST, inventory);
+        engine.take_orders(FIRST, self.world.orders.clone());
         engine.set_clock(self.now, jiff::Timestamp::UNIX_EPOCH + self.now.duration_since(self.epoch));
         for kind in &kinds {
             engine.set_kind_availability(Gvk::new(&kind.group, "v1", &kind.kind), KindAvailability::Yes);
@@ -117,7 +117,7 @@ impl Harness {
         if self.commits.last().is_none_or(|(last, _)| *last != revision) {
             self.commits.push((revision, files));
         }
-        self.engine.read(0, reading);
+        self.engine.read(FIRST, reading);
     }
 
     /// Returns the target of a way back, as git tells it.
@@ -149,15 +149,15 @@ impl Harness {
         let verb = OrderVerb::parse(verb, argument);
         let order = Order { token: token.into(), verb, object: id.clone(), by: "".into() };
         self.world.orders.push(order);
-        self.engine.take_orders(0, self.world.orders.clone());
+        self.engine.take_orders(FIRST, self.world.orders.clone());
     }
 
     /// Takes orders that are spent out of their object; tells whether any were.
     pub(super) fn strike_orders(&mut self) -> bool {
-        let spent = self.engine.spent_orders(0);
+        let spent = self.engine.spent_orders(FIRST);
         self.world.orders.retain(|order| !spent.contains(&order.token));
         if !spent.is_empty() {
-            self.engine.take_orders(0, self.world.orders.clone());
+            self.engine.take_orders(FIRST, self.world.orders.clone());
         }
         !spent.is_empty()
     }
@@ -240,7 +240,7 @@ impl Harness {
 
     /// Writes the parent.
     pub(super) fn keep_parents(&mut self) {
-        for source in 0..self.engine.sources().len() {
+        for source in self.engine.source_ids() {
             let rejections = self.engine.next_rejections(source);
             let acknowledged = self.engine.next_acknowledged(source);
             if rejections.is_some() || acknowledged.is_some() {

@@ -7,7 +7,6 @@ use crate::engine::{
     IgnoredFields, ReconcilePolicy, VersionBinding, check_annotations, remove_ignored, resolve_ignores,
     tool_requests,
 };
-use crate::fields::{FieldPath, PathElement};
 use crate::object::{Gvk, ManifestOrigin, Object};
 
 /// Returns a Deployment that ignores these fields.
@@ -149,26 +148,6 @@ fn what_nobody_else_owns_is_sent_as_it_is_shown() {
     let live = json!({"containers": [{"name": "b", "image": "b:9"}]});
     let without = json!({"replicas": 3, "containers": [{"name": "a"}, {"name": "b", "image": "b:1"}]});
     check(".spec.containers[name=a].image", live, without);
-}
-
-#[test]
-fn a_field_is_left_to_others_with_all_that_is_in_it() {
-    let ignored = IgnoredFields::of(&web(".spec.template.spec.containers[name=web].ports,.spec.replicas"));
-    let item = |name: &str| PathElement::Item(vec![("name".into(), name.into())]);
-    let path = |name: &str, field: &str| {
-        let keys = ["spec", "template", "spec", "containers"].map(PathElement::key);
-        FieldPath::from(
-            keys.into_iter()
-                .chain([item(name), PathElement::key(field), PathElement::Index(0)])
-                .collect::<Vec<_>>(),
-        )
-    };
-    assert!(ignored.covers(&path("web", "ports")));
-    assert!(!ignored.covers(&path("other", "ports")));
-    assert!(!ignored.covers(&path("web", "image")));
-    assert!(ignored.covers(&FieldPath::of_keys(&["spec", "replicas"])));
-    assert!(!ignored.covers(&FieldPath::of_keys(&["spec"])));
-    assert!(IgnoredFields::of(&web("")).is_empty() && !ignored.is_empty());
 }
 
 #[test]

@@ -13,16 +13,15 @@
 //! - A process that ends leaves nothing but the cluster, so from each state of that a new one
 //!   begins once.
 
-use std::collections::hash_map::DefaultHasher;
+mod state_hash;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt::Write as _;
-use std::hash::Hasher as _;
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::harness::Harness;
-use super::world::{World, WorldObject, config, desired, reading, workload};
+use super::world::{FIRST, World, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
@@ -263,7 +262,7 @@ impl<'a> ExhaustiveModel<'a> {
         if self.harness.engine.next_ledger().is_some() {
             steps.push(ModelStep::Claims);
         }
-        if self.harness.engine.next_rejections(0).is_some() {
+        if self.harness.engine.next_rejections(FIRST).is_some() {
             steps.push(ModelStep::Parents);
         }
         if !self.harness.engine.unresolved_contents().is_empty() {
@@ -411,82 +410,6 @@ impl<'a> ExhaustiveModel<'a> {
         assert!(together, "the unit is torn at the end: {:?}", self.case);
         assert!(self.harness.world.is_free(), "{:?}", self.case);
     }
-
-    /// Returns a print that tells one state from another, whatever the versions are.
-    fn print(&self) -> u64 {
-        let mut print = self.print_world();
-        let engine = &self.harness.engine;
-        for (id, thing) in &self.harness.world.things {
-            let live = engine.informer_object(id);
-            let _ = write!(
-                print,
-                "{:?}{}{:?}",
-                live.map(|live| (&live.release, live.rolling, &live.health.message)),
-                live.is_some_and(|live| live.rv.0 == thing.rv),
-                engine.entry(id).map(|entry| entry_print(entry, live)),
-            );
-            print.write_str(&engine.rollout_words(id)).unwrap();
-        }
-        let mut events: Vec<&(ObjectId, Option<WorldObject>)> = self.harness.world.events.iter().collect();
-        events.sort_by_key(|(id, _)| id);
-        for (id, thing) in events {
-            let told = thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed));
-            let _ = write!(print, "{}{told:?};", id.name());
-        }
-        let dirty: BTreeSet<&ObjectId> = engine.dirty.iter().collect();
-        let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.waits.iter().collect();
-        let source = engine.source(0);
-        let _ = write!(
-            print,
-            "{dirty:?}{waits:?}{:?}{:?}{}",
-            source.rejecting, engine.rollouts.recording, engine.rollouts.window
-        );
-        print.0.finish()
-    }
-
-    /// Returns the same of the cluster and the source alone: all that is left when the process
-    /// ends.
-    fn print_world(&self) -> StateHash {
-        let (mut print, world) = (StateHash::default(), &self.harness.world);
-        for thing in world.things.values() {
-            let _ =
-                write!(print, "{:?}{:?}{:?}{:?}", thing.release, thing.phase, thing.numbers, thing.failed);
-        }
-        // Past units decide nothing.
-        let ledger = (&world.ledger.claims, &world.ledger.units);
-        let pods = self.pods.map(|pods| pods.map(|pod| (pod.0, pod.1)));
-        let _ = write!(print, "{ledger:?}{:?}{pods:?}{} {}", world.rejections, self.commit, self.crashes);
-        print
-    }
-}
-
-/// Returns a print that tells one entry from another.
-fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt::Debug {
-    (
-        entry.accepted.content().map(|accepted| accepted.hash),
-        std::mem::discriminant(&entry.accepted),
-        entry.candidate().map(|want| want.hash),
-        entry.instead.as_ref().map(|instead| std::mem::discriminant(&instead.content)),
-        entry.written.map(|(rv, _)| live.map(|live| live.rv >= rv)),
-        entry.looked.is_some(),
-        entry.before.as_ref().map(|before| before.hash),
-        entry.verified.as_ref().map(|verified| verified.content),
-        entry.foreseen.as_ref().map(|foreseen| {
-            let holds = live.is_some_and(|live| live.generation == foreseen.generation);
-            (foreseen.content, foreseen.impact, holds)
-        }),
-    )
-}
-
-/// A hash of what is written.
-#[derive(Default)]
-struct StateHash(DefaultHasher);
-
-impl std::fmt::Write for StateHash {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
-    }
 }
 
 /// Goes through all states that can be reached, and tells how many there are, and how many of them
@@ -507,7 +430,7 @@ fn explore(case: &ModelCase) -> (usize, usize) {
         }
         for step in steps {
             // Whatever the process knew when it ended, the next one begins with the same.
-            if step == ModelStep::Crash && !crashed.insert(model.print_world().0.finish()) {
+            if step == ModelStep::Crash && !crashed.insert(model.world_hash()) {
                 continue;
             }
             let path: Vec<ModelStep> = path.iter().copied().chain([step]).collect();

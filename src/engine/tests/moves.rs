@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::world::{SET, World, WorldObject, config, desired, following, reading};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -16,11 +16,19 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
     let [one, two] = of;
     let mut engine = following(&[("one", SET, one), ("two", OTHER, two)], adopt);
     engine.require_peer_consent();
-    engine.read(0, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
-    engine.read(1, reading("c1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.read(SECOND, reading("c1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.set_peers(Vec::new(), now);
     (engine, id, now)
+}
+
+/// Returns whether an object is among those that a source claims, as far as anybody can tell.
+fn can_hold(claims: &ContentClaims, id: &ObjectId) -> bool {
+    match claims {
+        ContentClaims::These(marks) => marks.contains(&mark(id)),
+        ContentClaims::Anything => true,
+    }
 }
 
 fn at(repository: &str) -> RepositoryIdentity {
@@ -29,8 +37,8 @@ fn at(repository: &str) -> RepositoryIdentity {
 
 /// Says what becomes of the object, where all else that a process asks for has been answered.
 fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
-    engine.record_check(0, engine.last_drop());
-    engine.record_check(1, engine.last_drop());
+    engine.record_check(FIRST, engine.last_drop());
+    engine.record_check(SECOND, engine.last_drop());
     engine.set_peers(Vec::new(), now);
     let decision = engine.decide(id, now);
     match (decision.action, decision.reason) {
@@ -44,16 +52,16 @@ fn fate(engine: &mut Engine, id: &ObjectId, now: Instant) -> String {
 #[test]
 fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was_not_read_whole() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-    engine.read(0, reading("c2", &[("a", None)]));
+    engine.read(FIRST, reading("c2", &[("a", None)]));
     let broken = FileFacts { understood: FileCompleteness::Partly, ..FileFacts::default() };
-    engine.read(1, SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) });
+    engine.read(SECOND, SourceReading { files: vec![("b/a".into(), Some(broken))], ..reading("c2", &[]) });
     let why = "source two of the same repository may want it: it has not been read completely";
     assert_eq!(fate(&mut engine, &id, now), format!("not pruned now: {why}"));
     let for_long = fate(&mut engine, &id, now + Duration::from_mins(2));
     assert_eq!(for_long, format!("{why}; see `rhumb prune list`"));
     // The file is mended, and has it.
-    engine.read(1, reading("c3", &[("b/a", Some(desired(&id, 1, "b/a")))]));
-    engine.read(0, reading("c3", &[]));
+    engine.read(SECOND, reading("c3", &[("b/a", Some(desired(&id, 1, "b/a")))]));
+    engine.read(FIRST, reading("c3", &[]));
     assert_eq!(fate(&mut engine, &id, now + Duration::from_mins(2)), "Transfer to source 1");
 }
 
@@ -61,7 +69,7 @@ fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was
 fn other_repositories_of_the_same_process_have_a_time_to_claim_what_one_drops() {
     let check = |other: RepositoryIdentity| {
         let (mut engine, id, now) = two([at(REPOSITORY), other], AdoptPolicy::IfUnowned);
-        engine.read(0, reading("c2", &[("a", None)]));
+        engine.read(FIRST, reading("c2", &[("a", None)]));
         let waits = "pruned when the other sources have had 30 s to claim it";
         assert_eq!(fate(&mut engine, &id, now), waits);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
@@ -70,16 +78,16 @@ fn other_repositories_of_the_same_process_have_a_time_to_claim_what_one_drops() 
     check(at("host/other HEAD"));
     check(RepositoryIdentity::Nowhere);
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-    engine.read(0, reading("c2", &[("a", None)]));
-    engine.read(1, reading("c2", &[]));
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.read(SECOND, reading("c2", &[]));
     assert_eq!(fate(&mut engine, &id, now), "deleted");
 }
 
 #[test]
 fn a_policy_never_to_adopt_leaves_what_another_source_of_the_process_gives_up() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::Never);
-    engine.read(0, reading("c2", &[("a", None)]));
-    engine.read(1, reading("c2", &[("b/a", Some(desired(&id, 2, "b/a")))]));
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    engine.read(SECOND, reading("c2", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     let why = fate(&mut engine, &id, now);
     assert!(why.contains("source one, which no longer wants it and keeps it, as adopt is `never`"), "{why}");
 }
@@ -101,17 +109,17 @@ fn elsewhere(claims: &[&ObjectId]) -> PeerSource {
 #[test]
 fn what_was_given_up_and_is_wanted_again_is_claimed_until_the_old_word_counts_no_more() {
     let (mut engine, id, now) = beside(&[]);
-    engine.read(0, reading("c2", &[("a", None)]));
-    let told = engine.statement(0, None).unwrap();
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    let told = engine.statement(FIRST, None).unwrap();
     assert!(told.released.contains(&mark(&id)));
-    engine.read(0, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    let claimed = |says: Option<SourceStatement>| says.unwrap().claims.can_hold(mark(&id));
-    let says = engine.statement(0, Some(&told)).unwrap();
-    assert!(says.released.is_empty() && says.claims.can_hold(mark(&id)));
+    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    let claimed = |says: Option<SourceStatement>| can_hold(&says.unwrap().claims, &id);
+    let says = engine.statement(FIRST, Some(&told)).unwrap();
+    assert!(says.released.is_empty() && can_hold(&says.claims, &id));
     // The other one takes it over for what it has read before, and drops it at once.
-    assert!(claimed(engine.tidy_statement(0, Some(&says))));
+    assert!(claimed(engine.tidy_statement(FIRST, Some(&says))));
     engine.set_clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
-    assert!(!claimed(engine.tidy_statement(0, Some(&says))));
+    assert!(!claimed(engine.tidy_statement(FIRST, Some(&says))));
 }
 
 #[test]
@@ -120,14 +128,14 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
     let read_later = config("later");
     let released = [mark(&known), mark(&read_later)].into();
     let claims = ContentClaims::These([].into());
-    engine.recall(0, &SourceStatement { progress: SourceProgress::Unordered, claims, released });
+    engine.recall(FIRST, &SourceStatement { progress: SourceProgress::Unordered, claims, released });
     let content = desired(&read_later, 1, "later");
-    engine.read(0, reading("c2", &[("later", Some(content.clone()))]));
+    engine.read(FIRST, reading("c2", &[("later", Some(content.clone()))]));
     engine
         .observe_object(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
     let claimed = |engine: &mut Engine| {
-        let says = engine.tidy_statement(0, None).unwrap();
-        [&known, &read_later].map(|id| says.claims.can_hold(mark(id)))
+        let says = engine.tidy_statement(FIRST, None).unwrap();
+        [&known, &read_later].map(|id| can_hold(&says.claims, id))
     };
     assert_eq!(claimed(&mut engine), [true, true]);
     engine.set_clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
@@ -145,16 +153,16 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
         let files = all.map(|(id, name)| (name.as_str(), is_there.then(|| desired(id, 1, name))));
         files.collect::<Vec<_>>()
     };
-    engine.read(0, reading("c2", &files(true)));
+    engine.read(FIRST, reading("c2", &files(true)));
     for (number, id) in many.iter().chain([&last]).enumerate() {
         engine.observe_object(
             id,
             World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", number as u64 + 2)),
         );
     }
-    engine.read(0, reading("c3", &files(false)));
+    engine.read(FIRST, reading("c3", &files(false)));
     engine.set_peers(vec![elsewhere(&[&last])], now);
-    let released = engine.statement(0, None).unwrap().released;
+    let released = engine.statement(FIRST, None).unwrap().released;
     assert_eq!((released.len(), released.contains(&mark(&last))), (MAX_CLAIMED_OBJECTS, true));
 }
 
@@ -163,10 +171,10 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
     let check = |prune: PrunePolicy, expected: bool| {
         let (mut engine, id, _) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
         engine.sources[0].prune = prune;
-        engine.read(0, reading("c2", &[("a", None)]));
-        engine.record_check(1, engine.last_drop());
+        engine.read(FIRST, reading("c2", &[("a", None)]));
+        engine.record_check(SECOND, engine.last_drop());
         engine.reevaluate_prunes();
-        let says = engine.statement(0, None).unwrap();
+        let says = engine.statement(FIRST, None).unwrap();
         assert_eq!(says.released.contains(&mark(&id)), expected, "{prune:?}");
     };
     check(PrunePolicy::Off, true);
@@ -176,21 +184,21 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
 #[test]
 fn a_revision_with_a_kind_that_nobody_knows_is_not_read_whole_for_others() {
     let (mut engine, _, _) = beside(&[]);
-    let told = engine.statement(0, None).unwrap();
+    let told = engine.statement(FIRST, None).unwrap();
     let facts = FileFacts {
         unscoped: [crate::object::GroupKind::new("example.org", "Foo")].into(),
         ..FileFacts::default()
     };
-    engine.read(0, SourceReading { files: vec![("foo".into(), Some(facts))], ..reading("c2", &[]) });
-    assert_eq!(engine.statement(0, Some(&told)).unwrap().progress, told.progress);
-    engine.read(0, reading("c3", &[("foo", None)]));
-    assert_ne!(engine.statement(0, Some(&told)).unwrap().progress, told.progress);
+    engine.read(FIRST, SourceReading { files: vec![("foo".into(), Some(facts))], ..reading("c2", &[]) });
+    assert_eq!(engine.statement(FIRST, Some(&told)).unwrap().progress, told.progress);
+    engine.read(FIRST, reading("c3", &[("foo", None)]));
+    assert_ne!(engine.statement(FIRST, Some(&told)).unwrap().progress, told.progress);
 }
 
 #[test]
 fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_before_it_was_answered() {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
-    for source in [0, 1] {
+    for source in [FIRST, SECOND] {
         engine.read(source, reading("c2", &[("a", None)]));
         engine.record_check(source, engine.last_drop());
     }
@@ -199,6 +207,6 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
     assert!(matches!(action, Action::Delete(..)), "{action:?}");
     engine.observe_absence(&id);
     engine.outcome(&id, &action, ActionResult::Deleted, now);
-    engine.read(1, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
+    engine.read(SECOND, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
     assert_eq!(engine.decide(&id, now).action, Action::Look);
 }

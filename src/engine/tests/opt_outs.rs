@@ -4,7 +4,7 @@ use crate::object::annotations;
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -103,7 +103,7 @@ fn what_cannot_be_used_any_more_is_not_defended_either() {
         harness.read(reading("r1", &[("a", Some(plain(&a, 1, asks)))]));
         harness.settle();
         harness.world.log.clear();
-        harness.engine.read(0, held(&a));
+        harness.engine.read(FIRST, held(&a));
         mark(&mut harness, &a, on_it);
         drift(&mut harness, &a);
         harness.settle();
@@ -208,15 +208,15 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
     for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
         let a = config("a");
         let mut harness = Harness::new(3);
-        harness.engine.set_opt_out(0, opt_out);
+        harness.engine.set_opt_out(FIRST, opt_out);
         harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
         harness.settle();
         harness.world.log.clear();
-        assert!(harness.engine.opt_outs(0, harness.now).is_empty());
+        assert!(harness.engine.opt_outs(FIRST, harness.now).is_empty());
         mark(&mut harness, &a, ReconcilePolicy::Disabled);
         drift(&mut harness, &a);
         harness.settle();
-        let told: Vec<_> = harness.engine.opt_outs(0, harness.now).into_iter().collect();
+        let told: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
         assert_eq!(told, [(a.clone(), annotations::RECONCILE)], "{opt_out:?}");
         let expected = match opt_out {
             OptOutPolicy::Allowed => vec![],
@@ -225,7 +225,7 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
         assert_eq!(harness.world.log, expected, "{opt_out:?}");
         mark(&mut harness, &a, ReconcilePolicy::Enabled);
         harness.settle();
-        assert!(harness.engine.opt_outs(0, harness.now).is_empty(), "{opt_out:?}");
+        assert!(harness.engine.opt_outs(FIRST, harness.now).is_empty(), "{opt_out:?}");
     }
 }
 

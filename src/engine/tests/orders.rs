@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
@@ -314,8 +314,8 @@ fn a_paused_source_releases_nothing_and_goes_back_all_the_same() {
 
 fn pause(harness: &mut Harness, paused: Option<PauseIntent>) {
     harness.world.paused.clone_from(&paused);
-    let inventory = harness.engine.source(0).inventory.clone().unwrap();
-    harness.engine.set_inventory(0, Inventory { paused, ..inventory });
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.engine.set_inventory(FIRST, Inventory { paused, ..inventory });
 }
 
 #[test]
@@ -399,11 +399,11 @@ fn whoever_gave_an_order_is_told() {
     let mut harness = second();
     harness.give(&workload("web"), "1-a undo");
     harness.world.orders[0].by = "ann".into();
-    harness.engine.take_orders(0, harness.world.orders.clone());
+    harness.engine.take_orders(FIRST, harness.world.orders.clone());
     harness.settle();
     let words = "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1 (ordered by ann)";
     assert_eq!(told(&harness), words);
-    assert_eq!(harness.engine.take_done_orders(), [(0, workload("web"), words.to_owned())]);
+    assert_eq!(harness.engine.take_done_orders(), [(FIRST, workload("web"), words.to_owned())]);
     assert_eq!(harness.engine.take_done_orders(), []);
     let why = "revision r2 undone by ann; it is back at revision r1";
     assert_eq!(reason(&mut harness, &workload("web")), why);
@@ -416,7 +416,7 @@ fn an_order_on_an_object_is_not_obeyed_and_told_once() {
     harness.settle();
     shows(&harness, 2, "r2");
     assert_eq!((&harness.world.log, &harness.world.acknowledged), (&Vec::new(), &Vec::new()));
-    assert_eq!(harness.engine.take_misplaced_orders(), [(0, workload("web"))]);
+    assert_eq!(harness.engine.take_misplaced_orders(), [(FIRST, workload("web"))]);
     let rv = harness.world.tick();
     harness.world.things.get_mut(&workload("web")).unwrap().rv = rv;
     harness.world.announce(&workload("web"));
@@ -424,7 +424,7 @@ fn an_order_on_an_object_is_not_obeyed_and_told_once() {
     assert_eq!(harness.engine.take_misplaced_orders(), []);
     annotate(&mut harness, &workload("web"), Some("2-b retry"), None, None);
     harness.settle();
-    assert_eq!(harness.engine.take_misplaced_orders(), [(0, workload("web"))]);
+    assert_eq!(harness.engine.take_misplaced_orders(), [(FIRST, workload("web"))]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::object::annotations::RELEASE;
 use std::sync::Arc;
 
 use super::harness::{Harness, release_key};
-use super::world::{SET, World, config, desired, id, reading};
+use super::world::{FIRST, SECOND, SET, World, config, desired, id, reading};
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -68,7 +68,7 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
         for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
             let a = config("a");
             let mut harness = settled(&a);
-            harness.engine.set_opt_out(0, opt_out);
+            harness.engine.set_opt_out(FIRST, opt_out);
             let live = LiveObject { opt_out: Some(word), ..theirs(&harness, &a, owner.clone()) };
             let decision = decided(&mut harness, &a, live);
             match opt_out {
@@ -77,7 +77,7 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
                 }
                 OptOutPolicy::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
             }
-            let told: Vec<_> = harness.engine.opt_outs(0, harness.now).into_iter().collect();
+            let told: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
             assert_eq!(told, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
         }
     }
@@ -91,7 +91,7 @@ fn what_was_never_ours_is_another_owners_whatever_the_policy() {
         for opt_out in [OptOutPolicy::Allowed, OptOutPolicy::Denied] {
             let a = config("a");
             let mut harness = settled(&a);
-            harness.engine.set_opt_out(0, opt_out);
+            harness.engine.set_opt_out(FIRST, opt_out);
             let live = theirs(&harness, &a, owner.clone());
             // Made anew by somebody else, under the same name.
             let live = LiveObject { uid: Uid("new".into()), release: None, ours: None, ..live };
@@ -156,7 +156,7 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
         for is_stamped in [true, false] {
             let a = config("a");
             let mut harness = settled(&a);
-            harness.engine.set_adopt(0, adopt);
+            harness.engine.set_adopt(FIRST, adopt);
             let live = LiveObject { ours: None, ..theirs(&harness, &a, owner.clone()) };
             let live = if is_stamped { live } else { LiveObject { release: None, ..live } };
             let decision = decided(&mut harness, &a, live);
@@ -177,8 +177,8 @@ fn with_other(a: &ObjectId) -> Harness {
         radius,
     ));
     let kinds = ["ConfigMap", "DaemonSet.apps", "Deployment.apps", "Secret"].map(GroupKind::parse).into();
-    harness.engine.set_inventory(1, Inventory { kinds, ..Inventory::default() });
-    harness.engine.read(1, reading("o1", &[]));
+    harness.engine.set_inventory(SECOND, Inventory { kinds, ..Inventory::default() });
+    harness.engine.read(SECOND, reading("o1", &[]));
     harness
 }
 
@@ -212,7 +212,7 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
             OrderVerb::PromoteFull(desired(&web(), 2, "a").hash),
         ] {
             let mut harness = relabelled(seal);
-            harness.engine.take_orders(1, vec![given(verb.clone())]);
+            harness.engine.take_orders(SECOND, vec![given(verb.clone())]);
             harness.engine.carry_out_orders();
             let told: Vec<String> =
                 harness.engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
@@ -232,8 +232,8 @@ fn a_promotion_is_that_of_the_source_that_brings_the_content() {
         let live = harness.engine.informer_object(&web()).unwrap().clone();
         harness.engine.promotion_request(&web(), &content, &live)
     };
-    assert_eq!(promoted(1), PromotionRequest::None);
-    assert_eq!(promoted(0), PromotionRequest::Full);
+    assert_eq!(promoted(SECOND), PromotionRequest::None);
+    assert_eq!(promoted(FIRST), PromotionRequest::Full);
 }
 
 /// Somebody's pause on an object that looks like one of the first source.
@@ -259,11 +259,11 @@ fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
     }
     paused(&mut harness, &a, 999);
     harness.engine.carry_out_orders();
-    let told = harness.engine.next_acknowledged(0).unwrap();
+    let told = harness.engine.next_acknowledged(FIRST).unwrap();
     let told: Vec<&str> = told.iter().map(|one| &*one.token).collect();
     assert_eq!(told, ["999-t"]);
-    assert_eq!(harness.engine.opt_outs(0, harness.now).into_keys().collect::<Vec<_>>(), [a]);
-    assert_eq!(harness.engine.unacknowledged_states(0), 0);
+    assert_eq!(harness.engine.opt_outs(FIRST, harness.now).into_keys().collect::<Vec<_>>(), [a]);
+    assert_eq!(harness.engine.unacknowledged_states(FIRST), 0);
 }
 
 #[test]
@@ -278,6 +278,6 @@ fn how_many_pauses_are_not_told_is_known() {
         paused(&mut harness, &config(name), number);
     }
     harness.engine.carry_out_orders();
-    assert_eq!(harness.engine.next_acknowledged(0).unwrap().len(), 100);
-    assert_eq!(harness.engine.unacknowledged_states(0), 30);
+    assert_eq!(harness.engine.next_acknowledged(FIRST).unwrap().len(), 100);
+    assert_eq!(harness.engine.unacknowledged_states(FIRST), 30);
 }

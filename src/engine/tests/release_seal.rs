@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::harness::{Harness, release_key};
-use super::world::{AuditEntry, SET, World, config, desired, id, reading, workload};
+use super::world::{AuditEntry, FIRST, SET, World, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -53,7 +53,7 @@ fn at_rest() -> Harness {
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
     harness.engine.reevaluate_prunes();
     let found =
-        harness.engine.prune_decisions(0).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
+        harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
 }
 
@@ -191,7 +191,11 @@ fn a_copy_of_a_sealed_object_is_no_member() {
     live.uid = Uid("copy".into());
     harness.engine.observe_object(&copy, live);
     assert!(judgement(&mut harness, &copy).starts_with("Keep"));
-    assert_eq!(harness.engine.source(0).members().by_kind()[&a.group_kind()], 1, "it makes no guard laxer");
+    assert_eq!(
+        harness.engine.source(FIRST).members().by_kind()[&a.group_kind()],
+        1,
+        "it makes no guard laxer"
+    );
 }
 
 #[test]
@@ -205,12 +209,12 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.observe_object(&web, live);
-        engine.read(0, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
+        engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
         engine.reevaluate_prunes();
         let decision = engine.decide(&web, harness.now);
         assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
-        assert!(!matches!(engine.member(0, &web).good, LastGood::Release(good) if good == forged));
+        assert!(!matches!(engine.member(FIRST, &web).good, LastGood::Release(good) if good == forged));
     }
     // In a process that knows what it has put there, it is drift.
     let mut live = claimed(&harness, &web, None);
@@ -271,5 +275,5 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
     assert!(harness.engine.revisions().contains(&Revision::new("r1")));
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     let good = Release { hash: commit["web"].hash, revision: Revision::new("r1") };
-    assert_eq!(harness.engine.member(0, &web).good, LastGood::Release(good));
+    assert_eq!(harness.engine.member(FIRST, &web).good, LastGood::Release(good));
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, config, desired, reading, workload};
+use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -367,15 +367,17 @@ fn asking_for_restarts_and_no_longer_asking_restart_nothing() {
 fn a_pause_and_a_hold_on_the_configuration_keep_pods_as_they_are() {
     let mut harness = at_rest(3);
     harness.world.paused = Some(PauseIntent { token: "t".into(), reason: "fair".into() });
-    let inventory = harness.engine.source(0).inventory.clone().unwrap();
-    harness.engine.set_inventory(0, Inventory { paused: harness.world.paused.clone(), ..inventory.clone() });
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness
+        .engine
+        .set_inventory(FIRST, Inventory { paused: harness.world.paused.clone(), ..inventory.clone() });
     tell(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, []);
     assert_eq!(reason(&mut harness, &workload("web")), "source test is paused: fair");
     harness.world.paused = None;
-    let resumed = harness.engine.source(0).inventory.clone().unwrap();
-    harness.engine.set_inventory(0, Inventory { paused: None, ..resumed });
+    let resumed = harness.engine.source(FIRST).inventory.clone().unwrap();
+    harness.engine.set_inventory(FIRST, Inventory { paused: None, ..resumed });
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
 }

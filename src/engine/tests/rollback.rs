@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::harness::Harness;
-use super::world::{World, config, desired, reading, workload};
+use super::world::{FIRST, World, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{GroupKind, ObjectId};
 
@@ -90,7 +90,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
     let want = desired(&a, 1, "a");
     let action = Action::Apply(ApplyRequest {
         want,
-        source: 0,
+        source: FIRST,
         revision: crate::object::Revision::new("r1"),
         seal: None,
         guard: Precondition::Absent,

@@ -1,7 +1,7 @@
 //! The events of rollouts: each once, and only of our own.
 
 use super::harness::Harness;
-use super::world::{config, desired, reading, workload};
+use super::world::{FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::Revision;
 
@@ -16,7 +16,7 @@ fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
 fn turns(harness: &mut Harness) -> Vec<String> {
     let contents = [1, 2, 3].map(|content| (desired(&workload("web"), content, "web").hash, content));
     let told = harness.engine.take_rollout_events().into_iter().map(|turn| {
-        assert_eq!((&turn.id, turn.source), (&workload("web"), 0));
+        assert_eq!((&turn.id, turn.source), (&workload("web"), FIRST));
         let content = contents.iter().find(|(hash, _)| *hash == turn.content).map(|(_, content)| *content);
         let course = match &turn.course {
             RolloutProgress::Started => "began",
@@ -97,7 +97,8 @@ fn who_made_a_revision_is_known_before_and_after_it_was_written_down() {
     let authored = Authorship::of("Ann", "Two replicas");
     let told = SourceReading { authored: Some(authored.clone()), ..reading("r1", &files(1)) };
     harness.read(told);
-    let author = |harness: &Harness, revision| harness.engine.author(0, &Revision::new(revision)).cloned();
+    let author =
+        |harness: &Harness, revision| harness.engine.author(FIRST, &Revision::new(revision)).cloned();
     assert_eq!(author(&harness, "r1"), Some(authored.clone()));
     harness.settle();
     harness.read(reading("r2", &files(2)));

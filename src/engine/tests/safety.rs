@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, SET, World, WorldObject, config, desired, gvk, id, reading, workload};
+use super::world::{
+    AuditEntry, FIRST, SECOND, SET, World, WorldObject, config, desired, gvk, id, reading, workload,
+};
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
@@ -60,17 +62,17 @@ pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> St
 fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_that_one_was_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
-    engine.read(0, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    engine.read(1, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.record_check(1, engine.last_drop());
+    engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    engine.read(SECOND, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.record_check(SECOND, engine.last_drop());
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
-    assert_eq!(judged(&mut engine, 0, &a), "wanted");
-    engine.read(0, reading("r2", &[("a", None)]));
+    assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
+    engine.read(FIRST, reading("r2", &[("a", None)]));
     let why = format!("pruned when source {OTHER}, which may want it, was looked at again");
-    assert_eq!(judged(&mut engine, 0, &a), why);
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
     // The other one has a look that began before: it says nothing.
-    engine.read(1, reading("r1b", &[]));
-    assert_eq!(judged(&mut engine, 0, &a), why);
+    engine.read(SECOND, reading("r1b", &[]));
+    assert_eq!(judged(&mut engine, FIRST, &a), why);
     let dropped = engine.last_drop();
     let mut takes_over =
         reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = ContentHash::hash_bytes(b"o"))))]);
@@ -80,12 +82,12 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
         wanted.origin.file = "moved".into();
         facts.objects = vec![wanted.into()];
     }
-    engine.read(1, takes_over);
-    engine.record_check(1, dropped);
-    assert_eq!(judged(&mut engine, 0, &a), "wanted");
+    engine.read(SECOND, takes_over);
+    engine.record_check(SECOND, dropped);
+    assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     let action = engine.decide(&a, Instant::now()).action;
     assert!(
-        matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, source: 1, .. })),
+        matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, source: SECOND, .. })),
         "{action:?}"
     );
 }
@@ -94,11 +96,11 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
 fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     let a = config("a");
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
-    engine.read(0, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
+    engine.read(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
-    assert!(judged(&mut engine, 0, &a).contains("looked at again"), "the other one was never read");
-    engine.record_check(1, engine.last_drop());
-    assert_eq!(judged(&mut engine, 0, &a), "delete");
+    assert!(judged(&mut engine, FIRST, &a).contains("looked at again"), "the other one was never read");
+    engine.record_check(SECOND, engine.last_drop());
+    assert_eq!(judged(&mut engine, FIRST, &a), "delete");
 }
 
 #[test]
@@ -108,16 +110,16 @@ fn nothing_goes_while_it_is_not_known_who_is_meant() {
     let mut engine = engine(&[SET], std::slice::from_ref(&kind));
     let mut before = reading("r1", &[("w", Some(desired(&widget(""), 1, "w")))]);
     before.files[0].1.as_mut().unwrap().unscoped = BTreeSet::from([kind]);
-    engine.read(0, before);
+    engine.read(FIRST, before);
     engine.observe_object(
         &widget("shop"),
         World::live(&widget("shop"), &WorldObject::settled(desired(&widget("shop"), 1, "w").hash, "r1", 1)),
     );
     let why =
         "nothing is pruned until w is readable: it is not known whether Widget.example.com is namespaced";
-    assert_eq!(judged(&mut engine, 0, &widget("shop")), why);
-    engine.read(0, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
-    assert_eq!(judged(&mut engine, 0, &widget("shop")), "wanted");
+    assert_eq!(judged(&mut engine, FIRST, &widget("shop")), why);
+    engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget("shop"), 1, "w")))]));
+    assert_eq!(judged(&mut engine, FIRST, &widget("shop")), "wanted");
 }
 
 #[test]
@@ -130,20 +132,20 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         let mut engine = engine(&[SET], &kinds);
         let uids = [Uid("1".into()), Uid("2".into()), Uid("3".into())];
         let kinds = kinds.iter().cloned().collect();
-        engine.set_inventory(0, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
+        engine.set_inventory(FIRST, Inventory { kinds, confirmed: uids.into(), ..Inventory::default() });
         for (n, id) in (1..).zip([&namespace, &crd, &widget]) {
             engine.observe_object(
                 id,
                 World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "r1", n)),
             );
         }
-        engine.read(0, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
+        engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
         let why = "pruned after Widget shop/w, which uses it";
-        assert_eq!(judged(&mut engine, 0, kept), why, "a wanted object would go along");
-        engine.read(0, reading("r2", &[("w", None)]));
-        assert_eq!(judged(&mut engine, 0, kept), why, "first the one, then the other");
+        assert_eq!(judged(&mut engine, FIRST, kept), why, "a wanted object would go along");
+        engine.read(FIRST, reading("r2", &[("w", None)]));
+        assert_eq!(judged(&mut engine, FIRST, kept), why, "first the one, then the other");
         engine.observe_absence(&widget);
-        assert_eq!(judged(&mut engine, 0, kept), "delete");
+        assert_eq!(judged(&mut engine, FIRST, kept), "delete");
     }
 }
 
@@ -202,7 +204,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     let job = id("batch", "Job", "shop", "migrate");
     let wanted = with(&job, 1, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
-    engine.read(0, reading("r1", &[("migrate", Some(wanted.clone()))]));
+    engine.read(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
     engine.observe_object(
         &job,
         LiveObject { finished: true, ..World::live(&job, &WorldObject::settled(wanted.hash, "r1", 1)) },
@@ -213,10 +215,10 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     let now = Instant::now();
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
     let kinds = [job.group_kind()].into();
-    engine.set_inventory(0, Inventory { kinds, ..Inventory::default() });
+    engine.set_inventory(FIRST, Inventory { kinds, ..Inventory::default() });
     assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older parent does not count");
     let other = with(&job, 2, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
-    engine.read(0, reading("r2", &[("migrate", Some(other))]));
+    engine.read(FIRST, reading("r2", &[("migrate", Some(other))]));
     assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");
     assert_eq!(gvk(&job).api_version(), "batch/v1");
 }
@@ -232,7 +234,7 @@ fn letting_a_held_rollout_go_is_a_restart() {
             body: body.into(),
             origin: crate::object::ManifestOrigin { file: "a".into(), line: 1, column: 1 },
         };
-        DesiredObject::of(&object, BodyLocation::default(), SET).template
+        DesiredObject::of(&object, BodyLocation { source: FIRST, blob: [0; 20], index: 0 }, SET).template
     };
     let template = serde_json::json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
     let plain = object(serde_json::json!({"template": template, "replicas": 3}));
@@ -253,7 +255,7 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let with_need = with(&user, 1, |wanted| wanted.needs = [config_map.clone()].into());
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
     engine.sources[0].life = SourceLifecycle::Ends;
-    engine.read(0, reading("r2", &[]));
+    engine.read(FIRST, reading("r2", &[]));
     engine.observe_object(
         &config_map,
         World::live(&config_map, &WorldObject::settled(desired(&config_map, 1, "used").hash, "r1", 1)),
@@ -261,14 +263,14 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     engine.observe_object(&user, World::live(&user, &WorldObject::settled(with_need.hash, "r1", 2)));
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
-    assert!(judged(&mut engine, 0, &user).starts_with(unread), "{}", judged(&mut engine, 0, &user));
+    assert!(judged(&mut engine, FIRST, &user).starts_with(unread), "{}", judged(&mut engine, FIRST, &user));
     let named = |wanted: &SharedDesired| Release { hash: wanted.hash, revision: Revision::new("r1") };
     engine.record_past_content(&user, &named(&with_need), Some(with_need.clone()));
-    assert!(judged(&mut engine, 0, &user).starts_with(unread));
+    assert!(judged(&mut engine, FIRST, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.
     engine.record_past_content(&config_map, &named(&desired(&config_map, 1, "used")), None);
-    assert_eq!(judged(&mut engine, 0, &user), "delete");
-    assert_eq!(judged(&mut engine, 0, &config_map), "pruned after Deployment shop/web, which uses it");
+    assert_eq!(judged(&mut engine, FIRST, &user), "delete");
+    assert_eq!(judged(&mut engine, FIRST, &config_map), "pruned after Deployment shop/web, which uses it");
 }
 
 #[test]
@@ -288,11 +290,11 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         let mut engine = engine(&[SET], &[gone.group_kind()]);
         engine.sources[0].life = life;
         let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
-        engine.set_inventory(0, Inventory { kinds, rejections, ..Inventory::default() });
-        engine.read(0, reading("r3", &[]));
+        engine.set_inventory(FIRST, Inventory { kinds, rejections, ..Inventory::default() });
+        engine.read(FIRST, reading("r3", &[]));
         engine.observe_object(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
         engine.record_past_content(&gone, &release, Some(good.clone()));
         let expected = if life == SourceLifecycle::Lives { "wanted" } else { "delete" };
-        assert_eq!(judged(&mut engine, 0, &gone), expected);
+        assert_eq!(judged(&mut engine, FIRST, &gone), expected);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{budget, config, desired, id, reading, workload};
+use super::world::{FIRST, budget, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -218,7 +218,7 @@ fn nothing_begins_while_the_budget_object_is_locked() {
 #[test]
 fn an_inventory_that_is_locked_is_not_read() {
     let mut harness = at_rest();
-    let inventory = harness.engine.source(0).inventory.clone().unwrap();
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     let mut engine = Engine::new(budget(3));
     engine.set_release_key(ReadState::Value(super::harness::release_key()));
     engine.add_source(SourceState::new(
@@ -228,16 +228,16 @@ fn an_inventory_that_is_locked_is_not_read() {
         PrunePolicy::On,
         BlastRadius::default(),
     ));
-    engine.lock_inventory(0);
+    engine.lock_inventory(FIRST);
     assert!(engine.needs_key());
     engine.set_config_key(ReadState::Unreadable("forbidden".into()));
     let desired = desired(&secret(), 1, "secret");
     engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Yes);
     engine.list_complete(&secret().group_kind());
-    engine.read(0, reading("r1", &[("secret", Some(desired))]));
+    engine.read(FIRST, reading("r1", &[("secret", Some(desired))]));
     engine.record_lookup(&secret(), LiveLookup::Absent);
     assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
-    engine.set_inventory(0, inventory);
+    engine.set_inventory(FIRST, inventory);
     assert!(matches!(engine.decide(&secret(), harness.now).action, Action::Apply(_)));
     harness.settle();
 }
@@ -245,9 +245,9 @@ fn an_inventory_that_is_locked_is_not_read() {
 #[test]
 fn an_inventory_that_is_locked_later_counts_no_more() {
     let mut harness = at_rest();
-    let inventory = harness.engine.source(0).inventory.clone().unwrap();
+    let inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     harness.engine.set_config_key(ReadState::Unreadable("forbidden".into()));
-    harness.engine.lock_inventory(0);
+    harness.engine.lock_inventory(FIRST);
     harness.read(reading("r2", &files(2)));
     harness.settle();
     assert_shows(&harness, [1, 1, 1]);
@@ -256,7 +256,7 @@ fn an_inventory_that_is_locked_later_counts_no_more() {
     harness.settle();
     assert_shows(&harness, [1, 1, 1]);
     harness.engine.set_config_key(ReadState::Value(key(1)));
-    harness.engine.set_inventory(0, inventory);
+    harness.engine.set_inventory(FIRST, inventory);
     harness.read(reading("r4", &files(4)));
     harness.settle();
     assert_shows(&harness, [4, 4, 4]);

@@ -268,7 +268,6 @@ fn each_standing_has_its_move() {
     check(auto, standing(8, surge(2, 2), 5), "enter surge=4 step=3");
     check(auto, standing(8, surge(4, 3), 4), "finish");
     check(auto, standing(8, OverlayState::Plain, 0), "finish");
-    check(auto, standing(8, OverlayState::Nothing, 0), "finish");
     check(auto, standing(8, OverlayState::Under(Overlay::Narrow(1)), 3), "finish");
     check(auto, standing(0, OverlayState::Other, 0), "finish");
     check(auto, standing(0, surge(1, 1), 0), "finish");
@@ -395,7 +394,6 @@ fn all_standings(steps: &Steps) -> Vec<StepProgress> {
     let mut all = Vec::new();
     for replicas in 0..=5 {
         let mut shown = vec![
-            OverlayState::Nothing,
             OverlayState::Other,
             OverlayState::Plain,
             OverlayState::Unreadable,
@@ -461,7 +459,7 @@ fn no_standing_skips_a_step_or_goes_on_without_its_pods() {
                 StepDecision::Finish => {
                     let was_free = matches!(
                         standing.shown,
-                        OverlayState::Nothing | OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_))
+                        OverlayState::Plain | OverlayState::Under(Overlay::Narrow(_))
                     );
                     let at_end = at.is_some_and(|at| at >= steps.count());
                     assert!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::harness::Harness;
 use super::pods::pod;
-use super::world::{desired, gvk, id, reading};
+use super::world::{FIRST, desired, gvk, id, reading};
 use crate::engine::*;
 use crate::object::ObjectId;
 
@@ -19,9 +19,9 @@ fn at_rest() -> Harness {
         Budget { deadline: Duration::from_secs(10), on_failure: OnFailure::Hold, ..super::world::budget(1) };
     harness.engine = harness.fresh_with(budget);
     let kind = db().group_kind();
-    let mut inventory = harness.engine.source(0).inventory.clone().unwrap();
+    let mut inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
     inventory.kinds.insert(kind.clone());
-    harness.engine.set_inventory(0, inventory);
+    harness.engine.set_inventory(FIRST, inventory);
     harness.engine.set_kind_availability(gvk(&db()), KindAvailability::Yes);
     harness.engine.list_started(&kind);
     harness.engine.list_complete(&kind);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::harness::Harness;
-use super::world::{World, config, desired, reading, workload};
+use super::world::{FIRST, World, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId};
 
@@ -24,10 +24,10 @@ fn contents(harness: &Harness) -> [bool; 2] {
 
 fn pause(harness: &mut Harness, paused: Option<&ObjectId>, token: Option<&str>) {
     let Some(id) = paused else {
-        let known = harness.engine.source(0).inventory.clone().unwrap();
+        let known = harness.engine.source(FIRST).inventory.clone().unwrap();
         let paused = token.and_then(PauseIntent::parse);
         harness.world.paused.clone_from(&paused);
-        return harness.engine.set_inventory(0, Inventory { paused, ..known });
+        return harness.engine.set_inventory(FIRST, Inventory { paused, ..known });
     };
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(id).unwrap();

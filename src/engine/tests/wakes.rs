@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::harness::Harness;
-use super::world::{AuditEntry, World, WorldObject, config, desired, id, reading, workload};
+use super::world::{AuditEntry, FIRST, World, WorldObject, config, desired, id, reading, workload};
 use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::ObjectId;
@@ -293,7 +293,7 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
         let kinds = [kind, web.group_kind()].into();
         harness
             .engine
-            .set_inventory(0, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
+            .set_inventory(FIRST, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
         let web_wanted = with(&web, 1, |wanted| match order {
             "wave" => wanted.wave = 1,
             _ => wanted.after = [claim.clone()].into(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::harness::release_key;
-use super::world::{SET, World, WorldObject, config, desired, reading};
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, reading};
 use crate::engine::*;
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
@@ -24,19 +24,19 @@ impl TwoWatchers {
         engine.set_release_key(ReadState::Value(release_key()));
         engine.set_ledger(RolloutLedger::default());
         let watchers = [OWN_WATCHER, engine.add_watcher(None)];
-        for (number, set) in [SET, OTHER].into_iter().enumerate() {
+        for (watcher, set) in watchers.into_iter().zip([SET, OTHER]) {
             let radius = BlastRadius { count: 100, percent: 100 };
             let mut source = SourceState::new(set, set, AdoptPolicy::IfUnowned, PrunePolicy::On, radius);
-            source.watcher = watchers[number];
-            engine.add_source(source);
-            engine.set_inventory(number, Inventory { kinds: [maps()].into(), ..Inventory::default() });
+            source.watcher = watcher;
+            let source = engine.add_source(source);
+            engine.set_inventory(source, Inventory { kinds: [maps()].into(), ..Inventory::default() });
         }
         engine.set_kind_availability(crate::object::Gvk::new("", "v1", "ConfigMap"), KindAvailability::Yes);
         Self { engine, watchers, now }
     }
 
-    fn list(&mut self, number: usize, shown: &[(&ObjectId, LiveObject)]) {
-        let listing = WatchScope::whole_cluster(self.watchers[number], &maps());
+    fn list(&mut self, source: SourceId, shown: &[(&ObjectId, LiveObject)]) {
+        let listing = WatchScope::whole_cluster(self.watchers[source.position()], &maps());
         self.engine.list_started(&listing);
         for (id, live) in shown {
             self.engine.observe_object_by(listing.watcher, id, live.clone());
@@ -44,12 +44,12 @@ impl TwoWatchers {
         self.engine.list_complete(&listing);
     }
 
-    fn blind(&mut self, number: usize) {
-        let listing = WatchScope::whole_cluster(self.watchers[number], &maps());
+    fn blind(&mut self, source: SourceId) {
+        let listing = WatchScope::whole_cluster(self.watchers[source.position()], &maps());
         self.engine.set_informer_state(&listing, KindState::Blind("denied".into(), ErrorClass::Forbidden));
     }
 
-    fn read(&mut self, number: usize, revision: &str, names: &[(&str, Option<u32>)]) {
+    fn read(&mut self, source: SourceId, revision: &str, names: &[(&str, Option<u32>)]) {
         let files: Vec<(&str, Option<SharedDesired>)> = names
             .iter()
             .map(|(name, content)| {
@@ -57,7 +57,7 @@ impl TwoWatchers {
                 (*name, wanted)
             })
             .collect();
-        self.engine.read(number, reading(revision, &files));
+        self.engine.read(source, reading(revision, &files));
     }
 
     fn decide(&mut self, name: &str) -> Decision {
@@ -79,29 +79,29 @@ fn shown(name: &str, set: &str, rv: u64) -> LiveObject {
 #[test]
 fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     let mut two = TwoWatchers::new();
-    two.list(0, &[(&config("old"), shown("old", SET, 1))]);
-    two.blind(1);
-    two.read(0, "r1", &[("a", Some(1)), ("old", Some(1))]);
-    two.read(1, "r1", &[("b", Some(1))]);
+    two.list(FIRST, &[(&config("old"), shown("old", SET, 1))]);
+    two.blind(SECOND);
+    two.read(FIRST, "r1", &[("a", Some(1)), ("old", Some(1))]);
+    two.read(SECOND, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").action, Action::Look);
     let reason = two.decide("b").reason;
     assert_eq!(reason, Some(Reason::Blind(maps(), "denied".into(), ErrorClass::Forbidden)));
-    assert!(two.engine.is_synced(0, &maps()) && !two.engine.is_synced(1, &maps()));
+    assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
     // Nor does it hold up what the others no longer want.
-    two.read(0, "r2", &[("a", Some(1)), ("old", None)]);
-    two.engine.record_check(1, two.engine.last_drop());
+    two.read(FIRST, "r2", &[("a", Some(1)), ("old", None)]);
+    two.engine.record_check(SECOND, two.engine.last_drop());
     assert!(matches!(two.decide("old").action, Action::Delete(..)), "{:?}", two.decide("old"));
-    assert_eq!(two.engine.unlisted_reason(0), None);
-    assert!(two.engine.unlisted_reason(1).unwrap().contains("denied"));
+    assert_eq!(two.engine.unlisted_reason(FIRST), None);
+    assert!(two.engine.unlisted_reason(SECOND).unwrap().contains("denied"));
 }
 
 #[test]
 fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
     let mut two = TwoWatchers::new();
-    two.list(1, &[]);
+    two.list(SECOND, &[]);
     two.engine.list_started(WatchScope::whole_cluster(two.watchers[0], &maps()));
-    two.read(0, "r1", &[("a", Some(1))]);
-    two.read(1, "r1", &[("b", Some(1))]);
+    two.read(FIRST, "r1", &[("a", Some(1))]);
+    two.read(SECOND, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").reason, Some(Reason::Syncing(maps())));
     assert_eq!(two.decide("b").action, Action::Look);
 }
@@ -110,11 +110,11 @@ fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
 fn what_one_list_does_not_show_another_one_may() {
     let mut two = TwoWatchers::new();
     let (a, b) = (config("a"), config("b"));
-    two.list(0, &[(&a, shown("a", SET, 1))]);
-    two.list(1, &[(&b, shown("b", OTHER, 1))]);
-    two.list(0, &[(&a, shown("a", SET, 1))]);
+    two.list(FIRST, &[(&a, shown("a", SET, 1))]);
+    two.list(SECOND, &[(&b, shown("b", OTHER, 1))]);
+    two.list(FIRST, &[(&a, shown("a", SET, 1))]);
     assert!(two.engine.informer_object(&a).is_some() && two.engine.informer_object(&b).is_some());
-    two.list(0, &[]);
+    two.list(FIRST, &[]);
     assert!(two.engine.informer_object(&a).is_none() && two.engine.informer_object(&b).is_some());
 }
 
@@ -125,8 +125,8 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
     let (a, moved) = (config("a"), 2);
     for late in [false, true] {
         let mut two = TwoWatchers::new();
-        two.list(0, &[(&a, shown("a", SET, 1))]);
-        two.list(1, &[]);
+        two.list(FIRST, &[(&a, shown("a", SET, 1))]);
+        two.list(SECOND, &[]);
         let [first, second] = two.watchers;
         two.engine.list_started(WatchScope::whole_cluster(first, &maps()));
         if late {
@@ -154,10 +154,10 @@ fn an_object_that_moves_to_another_account_is_there_all_the_time() {
 #[test]
 fn whose_rights_count_follows_from_who_wants_it_and_else_from_who_has_it() {
     let mut two = TwoWatchers::new();
-    two.list(0, &[(&config("a"), shown("a", SET, 1))]);
-    two.list(1, &[(&config("b"), shown("b", OTHER, 1))]);
-    two.read(1, "r1", &[("a", Some(2)), ("c", Some(1))]);
-    for (name, expected) in [("a", Some(1)), ("b", Some(1)), ("c", Some(1)), ("d", None)] {
+    two.list(FIRST, &[(&config("a"), shown("a", SET, 1))]);
+    two.list(SECOND, &[(&config("b"), shown("b", OTHER, 1))]);
+    two.read(SECOND, "r1", &[("a", Some(2)), ("c", Some(1))]);
+    for (name, expected) in [("a", Some(SECOND)), ("b", Some(SECOND)), ("c", Some(SECOND)), ("d", None)] {
         assert_eq!(two.engine.acting_source(&config(name)), expected, "{name}");
     }
 }
@@ -169,7 +169,13 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     let id = |namespace: &str| ObjectId::new(&maps(), Some(namespace), "a");
     let states = |engine: &Engine| {
         let of = |namespace| engine.would_be_shown_by(watcher, &id(namespace));
-        (engine.is_syncing(0, &maps()), engine.is_synced(0, &maps()), of("one"), of("two"), of("three"))
+        (
+            engine.is_syncing(FIRST, &maps()),
+            engine.is_synced(FIRST, &maps()),
+            of("one"),
+            of("two"),
+            of("three"),
+        )
     };
     // A kind that discovery does not list has no namespaces.
     engine.set_informer_state(
@@ -182,7 +188,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     {
         engine.set_informer_state(of(listing), KindState::Syncing);
         engine.list_started(of(listing));
-        assert!(engine.is_syncing(0, &maps()));
+        assert!(engine.is_syncing(FIRST, &maps()));
         engine.list_complete(of(listing));
         assert_eq!(states(&engine), expected, "{listing}");
     }
@@ -191,7 +197,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     // The cluster as a whole is another question, and of kinds without a namespace the only one.
     let nodes = GroupKind::new("", "Node");
     engine.set_informer_state(WatchScope::whole_cluster(watcher, &nodes), KindState::Synced);
-    assert!(engine.is_synced(0, &nodes));
+    assert!(engine.is_synced(FIRST, &nodes));
 }
 
 /// Returns an engine with one source that looks into these two namespaces.
@@ -212,9 +218,9 @@ fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed(
     for (first, second) in [("one", "two"), ("two", "one")] {
         engine.set_informer_state(of(first), KindState::Blind("denied".into(), ErrorClass::Forbidden));
         engine.set_informer_state(of(second), KindState::Syncing);
-        assert!(engine.is_syncing(0, &maps()) && !engine.is_synced(0, &maps()), "{second}");
+        assert!(engine.is_syncing(FIRST, &maps()) && !engine.is_synced(FIRST, &maps()), "{second}");
         engine.list_complete(of(second));
-        assert!(!engine.is_syncing(0, &maps()) && !engine.is_synced(0, &maps()), "{first}");
+        assert!(!engine.is_syncing(FIRST, &maps()) && !engine.is_synced(FIRST, &maps()), "{first}");
     }
 }
 
@@ -222,7 +228,7 @@ fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed(
 fn a_kind_that_the_server_does_not_have_is_absent_for_all_who_watch() {
     let (mut engine, _) = looking_into_two();
     engine.set_kind_absent(&maps());
-    assert!(engine.is_synced(0, &maps()));
+    assert!(engine.is_synced(FIRST, &maps()));
     assert!(engine.is_listed(&WatchScope::whole_cluster(OWN_WATCHER, &maps())));
 }
 
@@ -234,10 +240,10 @@ fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_told() {
         [(0..0, None), (0..1, None), (0..2, Some("namespace three")), (0..4, Some("namespaces four, three"))]
     {
         let namespaces = namespaces[named].iter().cloned().collect();
-        engine.set_inventory(0, Inventory { namespaces, kinds: [maps()].into(), ..Inventory::default() });
-        let told = engine.unwatched_namespaces(0);
+        engine.set_inventory(FIRST, Inventory { namespaces, kinds: [maps()].into(), ..Inventory::default() });
+        let told = engine.unwatched_namespaces(FIRST);
         assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
-        assert_eq!(engine.has_unwatched(0), expected.is_some());
+        assert_eq!(engine.has_unwatched(FIRST), expected.is_some());
         assert!(expected.is_none_or(|words| told.unwrap().contains(&format!("{words} is neither"))));
     }
 }

@@ -12,6 +12,11 @@ use crate::object::{ContentHash, GroupKind, Gvk, ManifestOrigin, ObjectId, Revis
 
 pub(super) const SET: &str = "applyset-ours-v1";
 
+/// The source that was added first.
+pub(super) const FIRST: SourceId = SourceId::new(0);
+/// The source that was added second.
+pub(super) const SECOND: SourceId = SourceId::new(1);
+
 /// Returns a budget of this many workloads at once from the beginning, whatever their pods, and no
 /// time to soak.
 pub(super) fn budget(most: u32) -> Budget {
@@ -62,7 +67,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired 
         traits: ObjectTraits::default(),
         ignores: None,
         origin: ManifestOrigin { file: file.into(), line: 1, column: 1 },
-        place: BodyLocation::default(),
+        place: BodyLocation { source: FIRST, blob: [0; 20], index: 0 },
     })
 }
 
@@ -326,5 +331,17 @@ impl World {
             Some(_) => ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
             None => ActionResult::Deleted,
         }
+    }
+}
+
+impl Engine {
+    /// An informer shows an object, where there is only one watcher.
+    pub(in crate::engine) fn observe_object(&mut self, id: &ObjectId, live: LiveObject) {
+        self.observe_object_by(OWN_WATCHER, id, live);
+    }
+
+    /// An informer no longer shows an object, where there is only one watcher.
+    pub(in crate::engine) fn observe_absence(&mut self, id: &ObjectId) {
+        self.observe_absence_by(OWN_WATCHER, id);
     }
 }

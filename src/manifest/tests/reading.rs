@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{read, read_text};
-use crate::manifest::{MAX_FILE, clean, read_item, too_large};
+use crate::manifest::{MAX_FILE, clean, too_large};
 use crate::object::Severity;
 
 fn object(name: &str) -> String {
@@ -29,7 +29,7 @@ fn objects_of_wrong_types_are_held_and_not_shown() {
 }
 
 #[test]
-fn an_item_is_found_again_by_its_position() {
+fn items_are_numbered_by_their_position() {
     let text = format!(
         "{}---\napiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {{name: b}}\n- metadata: {{name: c}}\n",
         object("a")
@@ -38,10 +38,8 @@ fn an_item_is_found_again_by_its_position() {
     let all = read(&file, text.as_bytes()).items;
     for (item, index) in all.iter().zip(0..) {
         assert_eq!(item.index, index);
-        assert_eq!(read_item(&file, text.as_bytes(), index).as_ref(), Some(item));
     }
     assert_eq!(all.iter().map(|item| item.origin.line).collect::<Vec<_>>(), [1, 8, 9]);
-    assert_eq!(read_item(&file, text.as_bytes(), 3), None);
 }
 
 #[test]

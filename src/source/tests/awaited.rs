@@ -30,7 +30,7 @@ impl AwaitedFixture {
             path: inside.map(str::to_owned),
             ..GitLocation::new(self.path().to_str().unwrap())
         };
-        open(&ResolvedLocation::Git(git).as_awaited(), self.state.path())
+        open(&ResolvedLocation::Git(git).into_awaited(), self.state.path())
     }
 
     /// Puts a repository there.

@@ -5,9 +5,9 @@ use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
 
+use super::compare;
 use super::fixture::{TestRepository, git, marks, paths, put, refused, state};
 use crate::object::Revision;
-use crate::source::snapshot::compare;
 use crate::source::{Ancestry, GitLocation, ResolvedLocation, Source, SourceError};
 
 fn open(repo: &TestRepository, location: &ResolvedLocation) -> Source {

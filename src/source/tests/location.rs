@@ -41,7 +41,7 @@ fn texts_name_what_people_mean() {
 #[test]
 fn what_is_no_source_says_what_to_write() {
     let check = |text: &str, expected: &str| {
-        let error = ResolvedLocation::parse(text).unwrap_err();
+        let error = classify(text).unwrap_err();
         assert!(error.to_string().contains(expected), "{text}: {error}");
     };
     check("", "a URL or a path is expected");
@@ -55,7 +55,7 @@ fn what_is_no_source_says_what_to_write() {
     check("file:///a%zz", "two hex digits");
     check("/nonexistent/path", "no such file or folder");
     check("https://user:hunter2@/a", "names no host");
-    assert!(!ResolvedLocation::parse("https://user:hunter2@/a").unwrap_err().to_string().contains("hunter2"));
+    assert!(!classify("https://user:hunter2@/a").unwrap_err().to_string().contains("hunter2"));
     let dir = folder(&[("a.yaml", "1")]);
     check(dir.path().join("a.yaml").to_str().unwrap(), "it is a file");
 }

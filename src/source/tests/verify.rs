@@ -407,7 +407,8 @@ async fn a_plain_folder_in_place_of_the_repository_is_not_followed() {
     let state = tempfile::tempdir().unwrap();
     let verify = Some(SignatureVerification { keys: "keys".into(), extent: VerifyExtent::Head });
     let location = GitLocation { verify, ..GitLocation::new(folder.path().to_str().unwrap()) };
-    for location in [ResolvedLocation::Git(location.clone()), ResolvedLocation::Git(location).as_awaited()] {
+    for location in [ResolvedLocation::Git(location.clone()), ResolvedLocation::Git(location).into_awaited()]
+    {
         let opened = Source::open("test", &location, state.path());
         let seen = match opened {
             Ok(mut source) => {

@@ -422,7 +422,7 @@ impl Cluster {
     ) -> Result<(), Error> {
         let process = lock(&self.processes).get(&part).cloned();
         let process = process.ok_or(Error::NotRunning { part: part.name() })?;
-        ready::wait(&self.supervisor, (part, &process), what, look)
+        ready::wait(&self.supervisor, part, &process, what, look)
     }
 }
 

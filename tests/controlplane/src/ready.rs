@@ -93,7 +93,8 @@ fn expect(answer: std::io::Result<Answer>, text: &str) -> Result<(), String> {
 /// Waits until a part fulfils a condition, as long as it lives.
 pub(crate) fn wait(
     supervisor: &Supervisor,
-    (part, process): (Part, &Process),
+    part: Part,
+    process: &Process,
     what: &'static str,
     mut look: impl FnMut() -> Result<(), String>,
 ) -> Result<(), Error> {

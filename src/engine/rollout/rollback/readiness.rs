@@ -63,8 +63,8 @@ impl Engine {
 
     /// Returns the source whose parent says that something else stands in for what it wants of an
     /// object.
-    pub fn rollback_source(&self, id: &ObjectId) -> Option<SourceId> {
-        self.sources.iter().position(|source| source.instead.contains(id))
+    pub(crate) fn rollback_source(&self, id: &ObjectId) -> Option<SourceId> {
+        self.source_ids().find(|source| self.sources[*source].instead.contains(id))
     }
 
     /// Begins the ways back of which all is known, and gives up those that lack something.
@@ -72,7 +72,7 @@ impl Engine {
         if self.returning.is_empty() {
             return;
         }
-        for source in 0..self.sources.len() {
+        for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
             let returning = |one: &&Rejection| {
                 one.way == RejectionAction::RollBack

@@ -19,7 +19,7 @@ use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
+pub(crate) struct Rejection {
     /// The contents, each with its last good one.
     pub unit: Unit,
     /// The action.
@@ -30,7 +30,7 @@ pub struct Rejection {
 
 /// The action in place of a rejected content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RejectionAction {
+pub(crate) enum RejectionAction {
     /// The last good content is put back.
     #[serde(rename = "back")]
     RollBack,
@@ -61,7 +61,7 @@ struct RejectionText {
 
 /// Returns the text of rejections: one line of JSON each. None where the hash of a Secret is to be
 /// sealed, and no key is known.
-pub fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
+pub(crate) fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
             way: rejection.way,
@@ -74,12 +74,12 @@ pub fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<St
 }
 
 /// Counts the lines of such a text that cannot be read: what failed there would be tried again.
-pub fn unreadable_rejections(text: &str) -> usize {
+pub(crate) fn unreadable_rejections(text: &str) -> usize {
     text.lines().filter(|line| serde_json::from_str::<RejectionText>(line).is_err()).count()
 }
 
 /// Reads what [`rejections_text`] writes. A line that cannot be read is left out.
-pub fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
+pub(crate) fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
         Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: bound_cause(read.cause) })
@@ -88,7 +88,7 @@ pub fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
 }
 
 /// Returns how the hashes of Secrets stand in a text that [`rejections_text`] has written.
-pub fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatus {
+pub(crate) fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatus {
     let read = |line| serde_json::from_str::<RejectionText>(line).ok();
     text.lines()
         .filter(|line| HashSeals::can_be_in(line))
@@ -100,7 +100,7 @@ pub fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatus {
 
 /// The content in place of the newest revision's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RollbackTarget {
+pub(crate) struct RollbackTarget {
     /// The content.
     pub content: RollbackContent,
     /// The reason, in words.
@@ -112,7 +112,7 @@ pub struct RollbackTarget {
 
 /// A content that stands in for another one.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RollbackContent {
+pub(crate) enum RollbackContent {
     /// The live content stays.
     Stay,
     /// None: the object goes away.
@@ -209,7 +209,7 @@ impl RollbackTarget {
 impl Engine {
     /// Returns the rejections that a source's parent should say, where those are not the ones that
     /// it says.
-    pub fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
+    pub(crate) fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.rejections;
         let mut next: Vec<Rejection> = known

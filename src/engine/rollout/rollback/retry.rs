@@ -79,7 +79,7 @@ impl Engine {
     /// nobody would judge it.
     pub(in crate::engine) fn renew(&self, ledger: &mut RolloutLedger) {
         for unit in &mut ledger.units {
-            let source = self.applysets.iter().position(|one| *one == unit.applyset);
+            let source = self.source_of_applyset(&unit.applyset);
             let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
             let rejecting = self.sources[source].rejecting.iter().any(|one| is_overlapping(&one.unit, unit));
             if let Some(renewed) = self.wanted_unit(source, unit).filter(|_| !rejecting) {

@@ -1,0 +1,120 @@
+//! The handling of each event of the loop: what it changes in the engine and in the queue.
+//!
+//! Decides nothing: the turn that follows does.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::loop_event::LoopEvent;
+use super::super::tasks::FatalError;
+use super::{Reconciler, StopCondition};
+use crate::cluster::{InformerChange, InformerEvent, Scaler};
+use crate::engine::{LiveObject, Reason};
+use crate::object::ObjectId;
+use crate::report::EventReason;
+
+/// The longest rest after a call of unknown fate, so that all is soon tried again when the API
+/// server is back. The number of writes in flight, which falls to one, keeps that from being a
+/// storm.
+pub(super) const MAX_OUTAGE_BACKOFF: Duration = Duration::from_secs(15);
+
+impl Reconciler {
+    pub(super) fn handle_event(&mut self, event: LoopEvent) {
+        match event {
+            LoopEvent::Read(source, reading, unknown) => self.record_reading(source, reading, unknown),
+            LoopEvent::Unreadable(source, why) => {
+                let name = self.engine.source(source).name.clone();
+                let message_id = EventReason::SourceIncomplete.message_id();
+                tracing::warn!(source = %name, message_id, "{why}");
+                let head = self.engine.source(source).head.clone();
+                self.engine.set_unreadable(source, why);
+                self.notice_read(source, head.as_ref());
+                self.read.insert(source);
+            }
+            LoopEvent::Accepted(source, revision) => self.stores[source].accepted = Some(revision),
+            LoopEvent::Place(source, place) => self.is_at(source, place),
+            LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
+            LoopEvent::Peers(answer) => self.record_peers(answer),
+            LoopEvent::Checked(source, reading) => self.engine.record_check(source, reading),
+            LoopEvent::Resolved(all) => {
+                for (id, release, content) in all {
+                    self.resolving.remove(&id);
+                    self.engine.record_past_content(&id, &release, content);
+                }
+            }
+            LoopEvent::LookedBack(token, past) => self.undo_target_read(&token, past),
+            LoopEvent::Kinds(Ok(kinds)) => self.handle_discovery(kinds),
+            LoopEvent::Kinds(Err(error)) => {
+                tracing::warn!("discovery failed: {error}");
+                self.watched.note_discovery_failure(error);
+            }
+            LoopEvent::Absent(Ok(kinds)) => {
+                self.watched.set_absent(kinds, &mut self.engine);
+                self.schedule_tidying();
+            }
+            LoopEvent::Absent(Err(error)) => {
+                self.watched.note_no_answer();
+                tracing::debug!("it cannot be found out whether a kind is gone: {error}");
+            }
+            LoopEvent::Parent(source, inventory) => self.record_inventory(source, inventory),
+            LoopEvent::Orders(source, object) => self.record_orders(source, object),
+            LoopEvent::Budget(answer) => self.record_budget_answer(answer),
+            LoopEvent::ConfigKey(answer) => self.record_config_key(answer),
+            LoopEvent::Other(id, looked) => self.record_foreign_workload(&id, looked),
+            LoopEvent::Selector(id, selector) => self.record_selector(&id, selector.as_deref()),
+            LoopEvent::Freed(id) => self.engine.mark(&id),
+            LoopEvent::Evicted(pod, answer) => self.record_eviction(&pod, &answer),
+            LoopEvent::Rescaled(due, answer) => self.record_scale(&due, &answer),
+            LoopEvent::Warned(id, events) => self.engine.add_failure_events(&id, &events),
+            LoopEvent::Looked(all) => {
+                for (id, looked) in all {
+                    match looked {
+                        Ok(looked) => self.engine.record_lookup(&id, looked),
+                        Err(trouble) => self.put_off(&id, &trouble.0),
+                    }
+                    self.queue.finish(&id);
+                }
+            }
+            LoopEvent::Compared(all) => {
+                for (id, verified) in all {
+                    match verified {
+                        Ok(verified) => self.engine.record_coverage(&id, verified),
+                        Err(trouble) => self.put_off(&id, &trouble.0),
+                    }
+                    self.queue.finish(&id);
+                }
+            }
+            LoopEvent::Done(id, action, outcome, told) => self.record_result(&id, &action, outcome, told),
+        }
+    }
+
+    pub(super) fn handle_informer_event(&mut self, event: InformerEvent<LiveObject>) {
+        if let (InformerChange::Apply(id, live), false) =
+            (&event.change, self.until == StopCondition::Stopped)
+            && let Some(why) = self.find_rival(id, live)
+        {
+            self.fatal = Some(FatalError::Contested(why));
+        }
+        if matches!(&event.change, InformerChange::Delete(..) | InformerChange::InitDone)
+            || matches!(&event.change, InformerChange::Apply(_, live) if live.finished)
+        {
+            self.schedule_tidying();
+        }
+        if let Some(bug) = self.watched.relay_event(event, &mut self.engine) {
+            self.fatal = Some(bug.into());
+        }
+    }
+
+    pub(super) fn handle_scaler_event(&mut self, event: InformerEvent<Scaler>) {
+        if let Some(bug) = self.watched.relay_scaler_event(event, &mut self.engine) {
+            self.fatal = Some(bug.into());
+        }
+    }
+
+    /// A question about an object had no answer: it is asked again later.
+    fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
+        let wait = self.queue.next_backoff(id, super::super::random_fraction()).min(MAX_OUTAGE_BACKOFF);
+        self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
+        self.queue.add_at(id.clone(), Instant::now() + wait);
+    }
+}

@@ -1,0 +1,252 @@
+//! The verdict about a rollout: it goes on, it is done, or it has failed.
+//!
+//! Owns the judgement of one rollout by what the cluster shows of its workload, and the times for
+//! which it waits. Knows nothing of what follows from a verdict.
+//!
+//! **Invariant:** a judgement changes nothing. What the rollout is to remember is part of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::gates::health_words;
+use crate::engine::rollout::budget::TokenState;
+use crate::engine::rollout::pods::{WorkloadPods, find_failure, next_failure_check};
+use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
+use crate::engine::rollout::step_overlay::StepState;
+use crate::engine::state::Engine;
+use crate::engine::{LiveObject, RolloutNumbers, RolloutPhase, Uid};
+use crate::health::HealthStatus;
+use crate::object::{ObjectId, duration_text};
+
+/// The verdict about a rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum RolloutVerdict {
+    /// It goes on; the time changes the answer then.
+    Going(Option<Instant>),
+    /// It is whole, and has been for long enough.
+    Done,
+    /// It failed, and whose Events tell more.
+    Failed(Arc<str>, Vec<Uid>),
+}
+
+/// The part of a rollout that changes with what the cluster shows, and with the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct RolloutMemory {
+    pub(in crate::engine) token: TokenState,
+    pub(in crate::engine) reserved: u32,
+    pub(in crate::engine) best: Option<(u32, u32)>,
+    pub(in crate::engine) moved: Option<Instant>,
+    pub(in crate::engine) whole: Option<Instant>,
+    pub(in crate::engine) switch: ServiceSwitch,
+    pub(in crate::engine) held: Option<Instant>,
+}
+
+impl RolloutMemory {
+    /// Notes how far it has come.
+    fn with_progress(mut self, rolling: RolloutNumbers, now: Instant) -> Self {
+        let came = (rolling.updated, rolling.available);
+        let best = self.best.unwrap_or_default();
+        // Pods that come and go are no progress; another template begins anew.
+        if self.best.is_none() || came > best || came.0 < best.0 {
+            (self.best, self.moved) = (Some(came), Some(now));
+        }
+        self
+    }
+
+    fn judged(self, verdict: RolloutVerdict) -> RolloutJudgement {
+        RolloutJudgement { verdict, memory: self }
+    }
+}
+
+/// A verdict, and the memory of the rollout from then on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct RolloutJudgement {
+    pub(in crate::engine) verdict: RolloutVerdict,
+    pub(in crate::engine) memory: RolloutMemory,
+}
+
+/// The condition of a workload whose rollout is shown.
+enum RolloutCondition {
+    /// Nothing of it has to be waited for.
+    Over,
+    /// All its pods are updated and available.
+    Whole,
+    /// It failed before.
+    Failed,
+    /// It fails now, and whose Events tell more.
+    Failing(Arc<str>, Vec<Uid>),
+    /// Its step has come as far as it was to come.
+    StepDone {
+        /// The time at which the step ends by itself.
+        until: Option<Instant>,
+        /// Indicates whether it is still observed, and so has to make no progress.
+        soaks: bool,
+    },
+    /// Its pods are being replaced.
+    Replacing,
+}
+
+impl Engine {
+    /// Judges one rollout.
+    pub(in crate::engine) fn judge_rollout(
+        &self,
+        id: &ObjectId,
+        rollout: &Rollout,
+        now: Instant,
+    ) -> RolloutJudgement {
+        let memory = rollout.memory();
+        // Without it the watch owes us an event, or the workload is being made again.
+        let live =
+            self.live_object(id).filter(|live| rollout.written.is_some_and(|written| live.rv >= written));
+        let Some(live) = live else { return memory.judged(RolloutVerdict::Going(None)) };
+        let Some(rolling) = live.rolling else { return memory.judged(RolloutVerdict::Done) };
+        let mut memory = memory.with_progress(rolling, now);
+        let condition = self.rollout_condition(id, rollout, live, rolling, now);
+        if !matches!(condition, RolloutCondition::Over | RolloutCondition::Whole) {
+            memory.whole = None;
+        }
+        match condition {
+            RolloutCondition::Over => memory.judged(RolloutVerdict::Done),
+            RolloutCondition::Whole => self.judge_whole(id, rollout, memory, now),
+            RolloutCondition::Failed => {
+                if self.is_failed_for_good(id) {
+                    (memory.token, memory.reserved) = (TokenState::None, 0);
+                }
+                memory.judged(RolloutVerdict::Going(None))
+            }
+            RolloutCondition::Failing(why, tellers) => memory.judged(RolloutVerdict::Failed(why, tellers)),
+            RolloutCondition::StepDone { until, soaks } => {
+                // Pods that are Ready and unready in turns come no farther by that.
+                memory.moved = memory.moved.filter(|_| soaks).or(Some(now));
+                memory.reserved = 0;
+                memory.held.get_or_insert(now);
+                memory.judged(RolloutVerdict::Going(until))
+            }
+            RolloutCondition::Replacing => self.judge_progress(id, rollout, live, memory, now),
+        }
+    }
+
+    /// Judges a rollout that is whole: it has to stay so for some time.
+    ///
+    /// A Service that waited for that is switched to it then, and what that does is watched for as
+    /// long again.
+    fn judge_whole(
+        &self,
+        id: &ObjectId,
+        rollout: &Rollout,
+        mut memory: RolloutMemory,
+        now: Instant,
+    ) -> RolloutJudgement {
+        memory.reserved = 0;
+        let soak = if rollout.claim.is_some() { self.soak_time(id) } else { Duration::ZERO };
+        let since = *memory.whole.get_or_insert(now);
+        if now.duration_since(since) < soak {
+            return memory.judged(RolloutVerdict::Going(Some(since + soak)));
+        }
+        match (memory.switch, self.is_switched_to(id)) {
+            (_, true) => {
+                (memory.switch, memory.token) = (ServiceSwitch::Due, TokenState::None);
+                memory.judged(RolloutVerdict::Going(None))
+            }
+            (ServiceSwitch::Due, false) => {
+                (memory.switch, memory.whole) = (ServiceSwitch::None, Some(now));
+                let until = (!soak.is_zero()).then(|| now + soak);
+                memory.judged(until.map_or(RolloutVerdict::Done, |until| RolloutVerdict::Going(Some(until))))
+            }
+            (ServiceSwitch::None, false) => memory.judged(RolloutVerdict::Done),
+        }
+    }
+
+    /// Judges a rollout whose pods are being replaced: it has to make progress in time.
+    fn judge_progress(
+        &self,
+        id: &ObjectId,
+        rollout: &Rollout,
+        live: &LiveObject,
+        mut memory: RolloutMemory,
+        now: Instant,
+    ) -> RolloutJudgement {
+        let soak = self.step_of(id, now).map_or(Duration::ZERO, |_| self.step_soak_time(id));
+        let patience = soak + self.deadline(id);
+        let deadline = *memory.moved.get_or_insert(now) + patience;
+        if now < deadline {
+            let ripe = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
+            let due = ripe.map_or(deadline, |ripe| ripe.min(deadline));
+            return memory.judged(RolloutVerdict::Going(Some(due)));
+        }
+        let length = duration_text(patience);
+        let health = self.daemon_set_words(id).unwrap_or_else(|| health_words(live));
+        let why = format!("no progress for {length}: {health}").into();
+        memory.judged(RolloutVerdict::Failed(why, vec![live.uid.clone()]))
+    }
+
+    fn rollout_condition(
+        &self,
+        id: &ObjectId,
+        rollout: &Rollout,
+        live: &LiveObject,
+        rolling: RolloutNumbers,
+        now: Instant,
+    ) -> RolloutCondition {
+        let step = self.step_of(id, now);
+        match rolling.phase {
+            _ if step.is_some() => {}
+            RolloutPhase::Settled => return RolloutCondition::Whole,
+            // Nothing of it was ever up, so there is nothing to wait for.
+            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutCondition::Over,
+            // Somebody else's rollout is over with its last new pod.
+            RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutCondition::Over,
+            _ => {}
+        }
+        if rollout.failed.is_some() {
+            return RolloutCondition::Failed;
+        }
+        if let Some(pods) = own_pods(rollout)
+            && let Some(failing) = find_failure(pods, now)
+        {
+            let pod = pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref());
+            let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
+            return RolloutCondition::Failing(failing.to_string().into(), tellers.collect());
+        }
+        if live.health.status == HealthStatus::Failed && !self.was_reported_before(id, rollout, live) {
+            return RolloutCondition::Failing(live.health.message.clone(), vec![live.uid.clone()]);
+        }
+        match step {
+            Some(StepState::Held(until)) => {
+                RolloutCondition::StepDone { until, soaks: until.is_some() && !self.is_resting(id, now) }
+            }
+            Some(StepState::Over) => RolloutCondition::StepDone { until: None, soaks: false },
+            _ => RolloutCondition::Replacing,
+        }
+    }
+
+    /// Returns whether a failure was reported before the write of this rollout. The controller of a
+    /// Deployment leaves the condition as it is until the way back has made progress.
+    fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
+        let words = &*live.health.message;
+        let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        rollout.blamed.as_deref() == Some(words)
+            || live.rolling.is_some_and(|rolling| rolling.failed_before)
+            || rejected.is_some_and(|instead| self.is_rolled_back(id) && instead.cause.contains(words))
+    }
+
+    fn soak_time(&self, id: &ObjectId) -> Duration {
+        let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
+        all.fold(self.rollouts.budget.soak, Duration::max)
+    }
+
+    fn step_soak_time(&self, id: &ObjectId) -> Duration {
+        let steps = self.entry(id).and_then(|entry| entry.wanted_content()?.1.steps.as_ref());
+        steps.map_or(Duration::ZERO, |steps| steps.soak)
+    }
+
+    fn deadline(&self, id: &ObjectId) -> Duration {
+        let all = self.narrowings(id).filter_map(|narrowing| narrowing.deadline);
+        all.fold(self.rollouts.budget.deadline, Duration::min)
+    }
+}
+
+/// Returns the pods of a rollout, unless they were told before its write.
+fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
+    rollout.pods.as_deref().filter(|pods| rollout.written.is_some_and(|written| pods.rv >= written))
+}

@@ -1,0 +1,94 @@
+//! The hashes that tell the states of the model apart.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::hash::Hasher as _;
+
+use super::ExhaustiveModel;
+use crate::engine::tests::world::{FIRST, WorldObject};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+impl ExhaustiveModel<'_> {
+    /// Returns a print that tells one state from another, whatever the versions are.
+    pub(super) fn print(&self) -> u64 {
+        let mut print = self.print_world();
+        let engine = &self.harness.engine;
+        for (id, thing) in &self.harness.world.things {
+            let live = engine.informer_object(id);
+            let _ = write!(
+                print,
+                "{:?}{}{:?}",
+                live.map(|live| (&live.release, live.rolling, &live.health.message)),
+                live.is_some_and(|live| live.rv.0 == thing.rv),
+                engine.entry(id).map(|entry| entry_print(entry, live)),
+            );
+            print.write_str(&engine.rollout_words(id)).unwrap();
+        }
+        let mut events: Vec<&(ObjectId, Option<WorldObject>)> = self.harness.world.events.iter().collect();
+        events.sort_by_key(|(id, _)| id);
+        for (id, thing) in events {
+            let told = thing.as_ref().map(|thing| (&thing.release, thing.phase, thing.numbers, thing.failed));
+            let _ = write!(print, "{}{told:?};", id.name());
+        }
+        let dirty: BTreeSet<&ObjectId> = engine.dirty.iter().collect();
+        let waits: BTreeMap<&ObjectId, &WaitTopic> = engine.waits.iter().collect();
+        let source = engine.source(FIRST);
+        let _ = write!(
+            print,
+            "{dirty:?}{waits:?}{:?}{:?}{}",
+            source.rejecting, engine.rollouts.recording, engine.rollouts.window
+        );
+        print.0.finish()
+    }
+
+    /// Returns a hash of all that is left when the process ends.
+    pub(super) fn world_hash(&self) -> u64 {
+        self.print_world().0.finish()
+    }
+
+    /// Returns the same of the cluster and the source alone: all that is left when the process
+    /// ends.
+    pub(super) fn print_world(&self) -> StateHash {
+        let (mut print, world) = (StateHash::default(), &self.harness.world);
+        for thing in world.things.values() {
+            let _ =
+                write!(print, "{:?}{:?}{:?}{:?}", thing.release, thing.phase, thing.numbers, thing.failed);
+        }
+        // Past units decide nothing.
+        let ledger = (&world.ledger.claims, &world.ledger.units);
+        let pods = self.pods.map(|pods| pods.map(|pod| (pod.0, pod.1)));
+        let _ = write!(print, "{ledger:?}{:?}{pods:?}{} {}", world.rejections, self.commit, self.crashes);
+        print
+    }
+}
+
+/// Returns a print that tells one entry from another.
+fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt::Debug {
+    (
+        entry.accepted.content().map(|accepted| accepted.hash),
+        std::mem::discriminant(&entry.accepted),
+        entry.candidate().map(|want| want.hash),
+        entry.instead.as_ref().map(|instead| std::mem::discriminant(&instead.content)),
+        entry.written.map(|(rv, _)| live.map(|live| live.rv >= rv)),
+        entry.looked.is_some(),
+        entry.before.as_ref().map(|before| before.hash),
+        entry.verified.as_ref().map(|verified| verified.content),
+        entry.foreseen.as_ref().map(|foreseen| {
+            let holds = live.is_some_and(|live| live.generation == foreseen.generation);
+            (foreseen.content, foreseen.impact, holds)
+        }),
+    )
+}
+
+/// A hash of what is written.
+#[derive(Default)]
+pub(super) struct StateHash(DefaultHasher);
+
+impl std::fmt::Write for StateHash {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
