@@ -1,4 +1,4 @@
-//! Files that the real `sops` encrypts, opened by [`rhumb::testing::input::sops`] and by `sops` itself.
+//! Files that the real `sops` encrypts, opened by rhumb and by `sops` itself.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 

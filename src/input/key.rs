@@ -14,7 +14,7 @@ const FORM: &str = "rhumb render 1";
 
 /// The program that renders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramIdentity {
+pub(crate) struct ProgramIdentity {
     /// Its name.
     pub name: String,
     /// The version it calls itself.
@@ -25,7 +25,7 @@ pub struct ProgramIdentity {
 
 /// All that the outcome of a render depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RenderInputs<'a> {
+pub(crate) struct RenderInputs<'a> {
     /// The program.
     pub program: &'a ProgramIdentity,
     /// Its arguments, without the places of files, in their order.
@@ -50,7 +50,7 @@ pub struct RenderInputs<'a> {
 
 /// The mode of a file, as git has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FileMode {
+pub(crate) enum FileMode {
     /// Not executable.
     Plain,
     /// Executable.
@@ -59,7 +59,7 @@ pub enum FileMode {
 
 impl<'a> RenderInputs<'a> {
     /// Returns the inputs of a program over a closure, without any option.
-    pub fn of(program: &'a ProgramIdentity, closure: &'a Closure) -> Self {
+    pub(crate) fn of(program: &'a ProgramIdentity, closure: &'a Closure) -> Self {
         let mode = |is_executable| if is_executable { FileMode::Executable } else { FileMode::Plain };
         let files = closure.files.iter();
         Self {
@@ -79,7 +79,7 @@ impl<'a> RenderInputs<'a> {
     }
 
     /// Returns the key.
-    pub fn key(&self) -> RenderKey {
+    pub(crate) fn key(&self) -> RenderKey {
         let mut form = CanonicalForm(Sha256::new());
         form.text(FORM);
         form.text(&self.program.name);
@@ -130,16 +130,16 @@ impl CanonicalForm {
 
 /// The key of a render: the SHA-256 of its inputs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RenderKey([u8; 32]);
+pub(crate) struct RenderKey([u8; 32]);
 
 impl RenderKey {
     /// Returns its bytes.
-    pub fn bytes(self) -> [u8; 32] {
+    pub(crate) fn bytes(self) -> [u8; 32] {
         self.0
     }
 
     /// Reads the 64 hex digits that `Display` writes.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits: Vec<u8> = text
             .bytes()
             .map(|digit| match digit {

@@ -10,15 +10,17 @@
 //! refused by name before any program starts.
 
 mod key;
-pub mod kustomize;
+pub(crate) mod kustomize;
 mod origin;
 mod paths;
 mod roots;
-pub mod sandbox;
-pub mod sops;
+pub(crate) mod sandbox;
+pub(crate) mod sops;
 mod tree;
 
-pub use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
-pub use origin::{ObjectOrigin, OriginAnnotation, read_origin, strip_origin};
-pub use roots::{RenderMode, RenderRoot, RootForm, RootListing, find_roots};
-pub use tree::{FileTree, LookFailure, MemoryTree, ResolvedPath, resolve};
+pub(crate) use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
+pub use origin::strip_origin;
+pub(crate) use origin::{ObjectOrigin, OriginAnnotation, read_origin};
+pub(crate) use roots::{RenderMode, RenderRoot, RootForm, RootListing, find_roots};
+pub use tree::FileTree;
+pub(crate) use tree::{LookFailure, MemoryTree, ResolvedPath, resolve};

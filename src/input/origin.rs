@@ -74,7 +74,7 @@ impl OriginAnnotation {
 }
 
 /// Returns the origin that a rendered object names, and leaves it there.
-pub fn read_origin(object: &Value) -> Option<OriginAnnotation> {
+pub(crate) fn read_origin(object: &Value) -> Option<OriginAnnotation> {
     OriginAnnotation::parse(annotation_text(object, ORIGIN))
 }
 

@@ -2,7 +2,7 @@
 
 /// Returns the path that a reference means as seen from a folder, by its text alone. None where it
 /// leaves the revision, or is absolute.
-pub(super) fn joined(folder: &str, reference: &str) -> Option<String> {
+pub(super) fn join(folder: &str, reference: &str) -> Option<String> {
     if reference.starts_with('/') {
         return None;
     }
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn a_reference_is_joined_by_its_text() {
         let check = |folder, reference, expected: Option<&str>| {
-            assert_eq!(joined(folder, reference).as_deref(), expected, "{folder} + {reference}");
+            assert_eq!(join(folder, reference).as_deref(), expected, "{folder} + {reference}");
         };
         check("apps/web", "deployment.yaml", Some("apps/web/deployment.yaml"));
         check("apps/web", "./../base//x/", Some("apps/base/x"));

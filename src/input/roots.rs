@@ -16,7 +16,7 @@ const CHART: &str = "Chart.yaml";
 
 /// `spec.render`: how a source becomes objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RenderMode {
+pub(crate) enum RenderMode {
     /// A folder with a kustomization is one root, one with a chart another; all other folders are
     /// read as they are, and their subfolders likewise.
     #[default]
@@ -31,10 +31,10 @@ pub enum RenderMode {
 
 impl RenderMode {
     /// All modes, as the documents list them.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::None, Self::Kustomize, Self::Helm];
+    pub(crate) const ALL: [Self; 4] = [Self::Auto, Self::None, Self::Kustomize, Self::Helm];
 
     /// Returns the word for it.
-    pub const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::None => "none",
@@ -61,7 +61,7 @@ impl FromStr for RenderMode {
 
 /// The program that a root is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RootForm {
+pub(crate) enum RootForm {
     /// A folder with a kustomization.
     Kustomize,
     /// A chart.
@@ -70,7 +70,7 @@ pub enum RootForm {
 
 /// A folder that is rendered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RenderRoot {
+pub(crate) struct RenderRoot {
     /// Its path in the revision, not in the source's folder; empty for the whole.
     pub folder: Arc<str>,
     /// What it is.
@@ -79,7 +79,7 @@ pub struct RenderRoot {
 
 /// What a source consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RootListing {
+pub(crate) struct RootListing {
     /// The folders that are rendered, ordered by path.
     pub roots: Vec<RenderRoot>,
     /// The files that are taken as they are, and what is refused.
@@ -95,7 +95,7 @@ pub struct RootListing {
 ///
 /// # Errors
 /// Fails where the revision cannot be read.
-pub fn find_roots(
+pub(crate) fn find_roots(
     mode: RenderMode,
     start: &str,
     snapshot: Snapshot,

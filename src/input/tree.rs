@@ -61,20 +61,20 @@ impl FileTree for DiskTree {
 
 /// A revision in memory.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryTree {
+pub(crate) struct MemoryTree {
     entries: BTreeMap<String, TreeEntry>,
     bytes: BTreeMap<BlobId, Arc<[u8]>>,
 }
 
 impl MemoryTree {
     /// Returns a revision without files.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Adds a file.
     #[must_use]
-    pub fn file(mut self, path: &str, text: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn file(mut self, path: &str, text: impl AsRef<[u8]>) -> Self {
         let bytes = text.as_ref();
         let (blob, size) = (BlobId::of(bytes), bytes.len() as u64);
         self.bytes.insert(blob, bytes.into());
@@ -83,20 +83,20 @@ impl MemoryTree {
 
     /// Adds a symbolic link.
     #[must_use]
-    pub fn link(self, path: &str, target: &str) -> Self {
+    pub(crate) fn link(self, path: &str, target: &str) -> Self {
         let blob = BlobId::of(target.as_bytes());
         self.put(path, TreeEntry::Link(TreeLink { blob, target: target.to_owned() }))
     }
 
     /// Adds something that is not read.
     #[must_use]
-    pub fn defect(self, path: &str, defect: FileDefect) -> Self {
+    pub(crate) fn defect(self, path: &str, defect: FileDefect) -> Self {
         self.put(path, TreeEntry::Defect(defect))
     }
 
     /// Takes away what is at a path.
     #[must_use]
-    pub fn without(mut self, path: &str) -> Self {
+    pub(crate) fn without(mut self, path: &str) -> Self {
         self.entries.remove(path);
         self
     }
@@ -137,7 +137,7 @@ impl FileTree for MemoryTree {
 
 /// The end of a path, over all links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolvedPath {
+pub(crate) struct ResolvedPath {
     /// The path without links.
     pub path: String,
     /// The regular file there; none for a folder.
@@ -146,7 +146,7 @@ pub struct ResolvedPath {
 
 /// The reason for which a path leads to nothing that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LookFailure {
+pub(crate) enum LookFailure {
     /// Nothing is there: the first part that is missing.
     Missing(String),
     /// The text leads out of the revision.
@@ -176,13 +176,13 @@ pub enum LookFailure {
 ///
 /// # Errors
 /// Fails where the revision cannot be read; that nothing is there is a [`LookFailure`].
-pub fn resolve(
+pub(crate) fn resolve(
     tree: &impl FileTree,
     folder: &str,
     reference: &str,
     mut watch: impl FnMut(&str),
 ) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
-    let Some(text) = paths::joined(folder, reference) else { return Ok(Err(LookFailure::OutOfTree)) };
+    let Some(text) = paths::join(folder, reference) else { return Ok(Err(LookFailure::OutOfTree)) };
     let mut walk = LinkWalk { left: parts(&text), at: String::new(), first: None, links: 0 };
     while let Some(part) = walk.left.pop_front() {
         let path = match walk.step(&part) {

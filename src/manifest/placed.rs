@@ -35,7 +35,7 @@ impl From<TextMark> for TextPlace {
 
 /// A value, where it stands, and the same of its parts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlacedValue {
+pub(crate) struct PlacedValue {
     /// The place of its first token.
     pub place: TextPlace,
     /// The value.
@@ -44,7 +44,7 @@ pub struct PlacedValue {
 
 /// A value of which the parts have places too.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PlacedNode {
+pub(crate) enum PlacedNode {
     /// A text, number, truth value or null, or anything that is nested too deep to have places.
     Scalar(Value),
     /// A list.
@@ -55,7 +55,7 @@ pub enum PlacedNode {
 
 /// One key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlacedEntry {
+pub(crate) struct PlacedEntry {
     /// The key.
     pub key: String,
     /// The place of the key.
@@ -66,7 +66,7 @@ pub struct PlacedEntry {
 
 impl PlacedValue {
     /// Returns the text, where it is one.
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.node {
             PlacedNode::Scalar(value) => value.as_str(),
             PlacedNode::List(_) | PlacedNode::Mapping(_) => None,
@@ -74,7 +74,7 @@ impl PlacedValue {
     }
 
     /// Returns the items; none where it is no list.
-    pub fn items(&self) -> &[PlacedValue] {
+    pub(crate) fn items(&self) -> &[PlacedValue] {
         match &self.node {
             PlacedNode::List(items) => items,
             PlacedNode::Scalar(_) | PlacedNode::Mapping(_) => &[],
@@ -82,7 +82,7 @@ impl PlacedValue {
     }
 
     /// Returns the keys and values; none where it is no mapping.
-    pub fn entries(&self) -> &[PlacedEntry] {
+    pub(crate) fn entries(&self) -> &[PlacedEntry] {
         match &self.node {
             PlacedNode::Mapping(entries) => entries,
             PlacedNode::Scalar(_) | PlacedNode::List(_) => &[],
@@ -90,12 +90,12 @@ impl PlacedValue {
     }
 
     /// Returns whether it is a mapping.
-    pub fn is_mapping(&self) -> bool {
+    pub(crate) fn is_mapping(&self) -> bool {
         matches!(self.node, PlacedNode::Mapping(_))
     }
 
     /// Returns the value without its places.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         match &self.node {
             PlacedNode::Scalar(value) => value.clone(),
             PlacedNode::List(items) => items.iter().map(Self::to_value).collect(),
@@ -108,7 +108,7 @@ impl PlacedValue {
 
 /// The documents of a file that is no manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlacedFile {
+pub(crate) struct PlacedFile {
     /// The documents that have a content and could be read, in the order of the file.
     pub documents: Vec<PlacedValue>,
     /// The findings. None shows a line of the file, which may hold a secret.
@@ -116,7 +116,7 @@ pub struct PlacedFile {
 }
 
 /// Reads every document of a file.
-pub fn read_documents(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
+pub(crate) fn read_documents(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
     read(file, bytes, |reader, text| {
         for (part, number) in DocumentSplitter::new(text).zip(1..) {
             if number > MAX_DOCUMENTS || reader.full {
@@ -133,7 +133,7 @@ pub fn read_documents(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
 }
 
 /// Reads the first document of a file, as programs do that take the whole file for one.
-pub fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
+pub(crate) fn read_first_document(file: &Arc<str>, bytes: &[u8]) -> PlacedFile {
     read(file, bytes, |reader, text| reader.yaml(text, 1))
 }
 

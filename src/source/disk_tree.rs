@@ -49,6 +49,9 @@ impl DiskTree {
     }
 
     /// As [`super::RevisionTree::entry`]. A repository's own files are not there.
+    ///
+    /// # Errors
+    /// Fails where the folder cannot be read.
     pub fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         // The look at each folder on the way is recursive.
         if path.matches('/').count() > file_names::MAX_FOLDER_DEPTH {
@@ -63,6 +66,9 @@ impl DiskTree {
     }
 
     /// As [`super::RevisionTree::names`].
+    ///
+    /// # Errors
+    /// Fails where the folder cannot be read.
     pub fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
         if self.entry(folder)? != Some(TreeEntry::Folder) {
             return Ok(None);
@@ -72,6 +78,9 @@ impl DiskTree {
     }
 
     /// Returns the bytes of a file that was looked at.
+    ///
+    /// # Errors
+    /// Fails where the folder cannot be read.
     pub fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
         let lost = || self.unreadable(&blob.to_string(), io::ErrorKind::NotFound.into());
         self.seen().bytes.get(&blob).cloned().ok_or_else(lost)

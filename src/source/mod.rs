@@ -63,7 +63,7 @@ pub(crate) use location::GitLocation;
 pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_url, is_vacant};
 pub(crate) use program::GitVersion;
 pub(crate) use reader::{MAX_FILE, RevisionReader};
-pub use revision_tree::{FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
+pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
 pub(crate) use settings::SourceSettings;
 #[cfg(test)]
 pub(crate) use settings::TransportPolicy;

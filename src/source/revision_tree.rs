@@ -91,7 +91,7 @@ impl From<RefusalReason> for FileDefect {
 
 /// Every file of one revision. Folders are remembered once they were read.
 #[derive(Debug)]
-pub struct RevisionTree {
+pub(crate) struct RevisionTree {
     reader: RevisionReader,
     root: Oid,
     folders: Mutex<FolderMemory>,
@@ -115,7 +115,7 @@ impl RevisionTree {
 
     /// Returns what stands at a path, which is `/` between names that are neither empty nor dots.
     /// Follows no link; the empty path is the whole.
-    pub fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
+    pub(crate) fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         if path.is_empty() {
             return Ok(Some(TreeEntry::Folder));
         }
@@ -127,7 +127,7 @@ impl RevisionTree {
 
     /// Returns the names in a folder; none where no folder is at the path. Names that are no UTF-8
     /// are left out: no path leads to them.
-    pub fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
+    pub(crate) fn names(&self, folder: &str) -> Result<Option<Vec<String>>, SourceError> {
         let listing = self.reader.look(|objects| self.listing(objects, folder))?;
         Ok(listing.map(|listing| {
             listing.keys().filter_map(|name| std::str::from_utf8(name).ok()).map(str::to_owned).collect()
@@ -135,13 +135,13 @@ impl RevisionTree {
     }
 
     /// Reads a file's bytes.
-    pub fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
+    pub(crate) fn read(&self, blob: BlobId) -> Result<Vec<u8>, SourceError> {
         self.reader.read(blob)
     }
 
     /// Returns the paths of all files that differ between this revision and another, at the cost of
     /// their difference. Of a file in whose place a folder came, both are named.
-    pub fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
+    pub(crate) fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
         self.reader.look(|objects| {
             let mut diff = TreeDiff { objects, left: self.reader.most_entries(), paths: Vec::new() };
             let done = diff.folders(Some(self.root), Some(newer.root), String::new(), 0);

@@ -2,17 +2,17 @@
 
 use rhumb::testing::input::sandbox::{Confinement, SandboxWall};
 
-use crate::bed::{Bed, Stop, assert_stopped, text};
+use crate::fixture::{Fixture, Stop, assert_stopped, text};
 use crate::probe::{Link, probe};
 
 /// Tries an act in both kinds of program, under both kinds of confinement.
 #[track_caller]
 fn denied(words: &[&str], by: Stop) {
-    let mut bed = Bed::new(&[("file", "text")]);
+    let mut fixture = Fixture::new(&[("file", "text")]);
     for confinement in [Confinement::Full, Confinement::Seccomp] {
-        bed.policy.confinement = confinement;
+        fixture.policy.confinement = confinement;
         for link in [Link::Static, Link::Dynamic] {
-            let outcome = bed.run(&bed.command(probe(link), words));
+            let outcome = fixture.run(&fixture.command(probe(link), words));
             assert_stopped(&format!("{words:?}, {link:?}, {confinement:?}"), outcome, &[by]);
         }
     }
@@ -93,8 +93,8 @@ fn the_calls_of_another_architecture_end_it() {
 
 #[test]
 fn threads_can_be_started() {
-    let bed = Bed::new(&[]);
+    let fixture = Fixture::new(&[]);
     for link in [Link::Static, Link::Dynamic] {
-        assert_eq!(text(bed.run(&bed.command(probe(link), &["thread"]))), "");
+        assert_eq!(text(fixture.run(&fixture.command(probe(link), &["thread"]))), "");
     }
 }

@@ -11,7 +11,7 @@ use rhumb::testing::input::sandbox::{
 use rhumb::testing::object::ErrorClass;
 use tempfile::TempDir;
 
-use crate::bed::{helm, kustomize, sandbox, wait_for};
+use crate::fixture::{helm, kustomize, sandbox, wait_for};
 
 /// A program of this name that prints a version.
 fn printing(dir: &Path, name: &str, version: &str) {

@@ -8,7 +8,7 @@ use std::thread;
 use rhumb::testing::input::sandbox::{Sandbox, SandboxError};
 use rustix::io::FdFlags;
 
-use crate::bed::{Bed, sandbox, text, wait_for};
+use crate::fixture::{Fixture, sandbox, text, wait_for};
 use crate::probe::{Link, probe};
 use crate::wait::{DEFAULT_TIMEOUT, until};
 
@@ -38,12 +38,12 @@ fn await_none(word: &str) {
 
 #[test]
 fn its_environment_is_what_it_was_given() {
-    let bed = Bed::new(&[]);
-    let command = bed.command(probe(Link::Dynamic), &["environment"]).variable("HELM_NAMESPACE", "a");
-    let told = text(bed.run(&command));
+    let fixture = Fixture::new(&[]);
+    let command = fixture.command(probe(Link::Dynamic), &["environment"]).variable("HELM_NAMESPACE", "a");
+    let told = text(fixture.run(&command));
     let mut variables: Vec<&str> = told.lines().collect();
     variables.sort_unstable();
-    let private = bed.private();
+    let private = fixture.private();
     let (home, folder) = (format!("HOME={}", private.display()), format!("TMPDIR={}", private.display()));
     assert_eq!(variables, ["HELM_NAMESPACE=a", &home, &folder]);
 }
@@ -52,27 +52,27 @@ fn its_environment_is_what_it_was_given() {
 fn it_has_three_descriptors_and_nothing_to_read() {
     let leaked = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
     rustix::io::fcntl_setfd(&leaked, FdFlags::empty()).unwrap();
-    let bed = Bed::new(&[]);
-    assert_eq!(text(bed.run(&bed.command(probe(Link::Static), &["descriptors"]))), "0\n1\n2\n");
+    let fixture = Fixture::new(&[]);
+    assert_eq!(text(fixture.run(&fixture.command(probe(Link::Static), &["descriptors"]))), "0\n1\n2\n");
     // `/dev/null`, at its end.
-    assert_eq!(text(bed.run(&bed.command(probe(Link::Static), &["input"]))), "1:3 0\n");
+    assert_eq!(text(fixture.run(&fixture.command(probe(Link::Static), &["input"]))), "1:3 0\n");
 }
 
 #[test]
 fn its_exit_code_is_told() {
-    let bed = Bed::new(&[]);
+    let fixture = Fixture::new(&[]);
     for code in ["1", "125", "255"] {
-        let output = bed.run(&bed.command(probe(Link::Static), &["exit", code])).unwrap();
+        let output = fixture.run(&fixture.command(probe(Link::Static), &["exit", code])).unwrap();
         assert_eq!((output.code.to_string(), output.is_success()), (code.to_owned(), false));
     }
 }
 
 #[test]
 fn it_is_the_first_to_die_and_somebody_elses_kill_is_told_as_such() {
-    let bed = Bed::new(&[]);
+    let fixture = Fixture::new(&[]);
     let word = "first-to-die";
     let run = thread::scope(|scope| {
-        let running = scope.spawn(|| bed.run(&bed.command(probe(Link::Static), &["stay", word])));
+        let running = scope.spawn(|| fixture.run(&fixture.command(probe(Link::Static), &["stay", word])));
         let process = await_one(word);
         let read = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap();
         assert_eq!(read("oom_score_adj"), "1000\n");
@@ -87,12 +87,12 @@ fn it_is_the_first_to_die_and_somebody_elses_kill_is_told_as_such() {
 
 #[test]
 fn it_is_killed_when_nobody_waits_for_it_any_more() {
-    let bed = Bed::new(&[]);
+    let fixture = Fixture::new(&[]);
     let word = "nobody-waits";
-    let command = bed.command(probe(Link::Static), &["stay", word]);
+    let command = fixture.command(probe(Link::Static), &["stay", word]);
     wait_for(async {
         let sandbox = sandbox();
-        let run = sandbox.run(&bed.policy, &command);
+        let run = sandbox.run(&fixture.policy, &command);
         let running = tokio::task::spawn_blocking(move || await_one(word));
         tokio::select! {
             outcome = run => panic!("it ended: {outcome:?}"),
@@ -107,8 +107,8 @@ fn it_is_killed_when_nobody_waits_for_it_any_more() {
 fn it_is_killed_when_the_process_that_started_it_is() {
     let word = "orphan";
     if std::env::var_os(OWNER).is_some() {
-        let bed = Bed::new(&[]).limits(|limits| limits.deadline = DEFAULT_TIMEOUT);
-        let outcome = bed.run(&bed.command(probe(Link::Static), &["stay", word]));
+        let fixture = Fixture::new(&[]).limits(|limits| limits.deadline = DEFAULT_TIMEOUT);
+        let outcome = fixture.run(&fixture.command(probe(Link::Static), &["stay", word]));
         panic!("it ended: {outcome:?}");
     }
     let mut owner = Command::new(std::env::current_exe().unwrap())
@@ -149,10 +149,10 @@ fn the_entry_does_nothing_for_others() {
 
 #[test]
 fn a_start_without_walls_is_no_run() {
-    let bed = Bed::new(&[]);
-    let command = bed.command(probe(Link::Static), &["thread"]);
+    let fixture = Fixture::new(&[]);
+    let command = fixture.command(probe(Link::Static), &["thread"]);
     // A launcher that ends well, and knows nothing of walls.
-    let run = wait_for(Sandbox::launched_by("/bin/true").run(&bed.policy, &command));
+    let run = wait_for(Sandbox::launched_by("/bin/true").run(&fixture.policy, &command));
     let error = run.unwrap_err();
     assert!(error.to_string().contains("ended before its walls stood"), "{error}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxWall};
 
-use crate::bed::{Bed, CANARY, Stop, assert_stopped, helm, text};
+use crate::fixture::{CANARY, Fixture, Stop, assert_stopped, helm, text};
 
 const TEMPLATE: [&str; 5] = ["template", "release", ".", "--namespace", "prod"];
 const CHART: &str = "apiVersion: v2\nname: chart\nversion: 0.1.0\n";
@@ -15,8 +15,8 @@ const PROCESSOR: Stop = Stop::Killed(SandboxWall::Processor);
 const DEADLINE: Stop = Stop::Killed(SandboxWall::Deadline);
 
 /// A chart with one template.
-fn chart(template: &str) -> Bed {
-    Bed::new(&[("Chart.yaml", CHART), ("templates/a.yaml", template)]).limits(|limits| {
+fn chart(template: &str) -> Fixture {
+    Fixture::new(&[("Chart.yaml", CHART), ("templates/a.yaml", template)]).limits(|limits| {
         limits.processor = Duration::from_secs(2);
         limits.deadline = Duration::from_secs(20);
     })
@@ -26,39 +26,40 @@ fn map(value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n  a: {value}\n")
 }
 
-fn template(bed: &Bed) -> Result<RunOutput, SandboxError> {
-    bed.render(helm(), &TEMPLATE)
+fn template(fixture: &Fixture) -> Result<RunOutput, SandboxError> {
+    fixture.render(helm(), &TEMPLATE)
 }
 
 #[test]
 fn what_it_renders_is_what_it_renders_without_walls() {
-    let bed = chart(&map("{{ .Release.Name }} {{ .Values.a | quote | upper }} {{ .Files.Get \"file\" }}"));
-    bed.add("values.yaml", "a: b\n");
-    bed.add("file", "text");
-    bed.add("charts/part/Chart.yaml", "apiVersion: v2\nname: part\nversion: 1.0.0\n");
-    bed.add("charts/part/templates/b.yaml", &map("{{ include \"name\" . }}"));
-    bed.add("charts/part/templates/_name.tpl", "{{- define \"name\" }}{{ .Chart.Name }}{{ end }}");
-    let bare = bed.bare(helm(), &TEMPLATE);
+    let fixture =
+        chart(&map("{{ .Release.Name }} {{ .Values.a | quote | upper }} {{ .Files.Get \"file\" }}"));
+    fixture.add("values.yaml", "a: b\n");
+    fixture.add("file", "text");
+    fixture.add("charts/part/Chart.yaml", "apiVersion: v2\nname: part\nversion: 1.0.0\n");
+    fixture.add("charts/part/templates/b.yaml", &map("{{ include \"name\" . }}"));
+    fixture.add("charts/part/templates/_name.tpl", "{{- define \"name\" }}{{ .Chart.Name }}{{ end }}");
+    let bare = fixture.bare(helm(), &TEMPLATE);
     assert!(bare.success && bare.output.contains("a: release \"B\" text") && bare.output.contains("a: part"));
-    assert_eq!(text(template(&bed)), bare.output);
+    assert_eq!(text(template(&fixture)), bare.output);
 }
 
 #[test]
 fn a_link_out_of_the_chart_is_not_followed() {
     for path in ["templates/link.yaml", "files/link", "values.yaml"] {
-        let bed = chart(&map("{{ .Files.Get \"files/link\" | quote }}"));
-        bed.link(path, bed.canary());
+        let fixture = chart(&map("{{ .Files.Get \"files/link\" | quote }}"));
+        fixture.link(path, fixture.canary());
         if path == "files/link" {
-            let bare = bed.bare(helm(), &TEMPLATE);
+            let bare = fixture.bare(helm(), &TEMPLATE);
             assert!(bare.output.contains(CANARY), "{path}: {bare:?}");
         }
-        assert_stopped(path, template(&bed), &[FILES]);
+        assert_stopped(path, template(&fixture), &[FILES]);
     }
     for target in ["/etc/passwd", "/proc/self/environ", "/dev/zero"] {
-        let bed = chart(&map("{{ .Files.Get \"link\" | quote }}"));
-        bed.link("link", target);
+        let fixture = chart(&map("{{ .Files.Get \"link\" | quote }}"));
+        fixture.link("link", target);
         // Helm itself leaves out what is no regular file.
-        assert_stopped(target, template(&bed), &[FILES, Stop::Refused("irregular file")]);
+        assert_stopped(target, template(&fixture), &[FILES, Stop::Refused("irregular file")]);
     }
 }
 
@@ -85,15 +86,19 @@ fn functions_that_look_outside_find_nothing() {
 
 #[test]
 fn a_name_is_not_looked_up_even_where_that_is_switched_on() {
-    let bed = chart(&map("{{ getHostByName \"localhost\" | quote }}"));
+    let fixture = chart(&map("{{ getHostByName \"localhost\" | quote }}"));
     let words = [&TEMPLATE[..], &["--enable-dns"]].concat();
-    assert_stopped("a look-up", bed.render(helm(), &words), &[Stop::Refused("error calling getHostByName")]);
+    assert_stopped(
+        "a look-up",
+        fixture.render(helm(), &words),
+        &[Stop::Refused("error calling getHostByName")],
+    );
 }
 
 #[test]
 fn values_by_url_and_files_outside_are_not_read() {
-    let bed = chart(&map("{{ .Values | toJson | quote }}"));
-    let outside = bed.canary();
+    let fixture = chart(&map("{{ .Values | toJson | quote }}"));
+    let outside = fixture.canary();
     let cases = [
         (
             vec!["--values", "http://127.0.0.1:1/values.yaml"],
@@ -104,15 +109,15 @@ fn values_by_url_and_files_outside_are_not_read() {
         (vec!["--set-file", "a=../canary"], FILES),
     ];
     for (words, by) in cases {
-        let outcome = bed.render(helm(), &[&TEMPLATE[..], &words].concat());
+        let outcome = fixture.render(helm(), &[&TEMPLATE[..], &words].concat());
         assert_stopped(&format!("{words:?}"), outcome, &[by]);
     }
 }
 
 #[test]
 fn no_program_is_run_and_no_server_asked() {
-    let bed = chart(&map("b"));
-    let outcome = bed.render(helm(), &[&TEMPLATE[..], &["--post-renderer", "/bin/sh"]].concat());
+    let fixture = chart(&map("b"));
+    let outcome = fixture.render(helm(), &[&TEMPLATE[..], &["--post-renderer", "/bin/sh"]].concat());
     let denied = [
         Stop::Denied(SandboxWall::SystemCalls, "not permitted"),
         FILES,
@@ -122,29 +127,29 @@ fn no_program_is_run_and_no_server_asked() {
     assert_stopped("--post-renderer", outcome, &denied);
     let words = ["template", "a", "oci://127.0.0.1:1/chart", "--version", "1.0.0"];
     let denied = Stop::Denied(SandboxWall::SystemCalls, "not permitted");
-    assert_stopped("oci://", bed.render(helm(), &words), &[denied]);
+    assert_stopped("oci://", fixture.render(helm(), &words), &[denied]);
     let words = ["template", "a", "chart", "--repo", "http://127.0.0.1:1"];
-    assert_stopped("--repo", bed.render(helm(), &words), &[denied]);
+    assert_stopped("--repo", fixture.render(helm(), &words), &[denied]);
     let schema =
         r#"{"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "http://127.0.0.1:1/a.json"}"#;
-    bed.add("values.schema.json", schema);
+    fixture.add("values.schema.json", schema);
     let denied = [denied, Stop::Refused("127.0.0.1")];
-    assert_stopped("a schema elsewhere", template(&bed), &denied);
-    bed.add("values.schema.json", &schema.replace("http://127.0.0.1:1/a.json", "file:///etc/passwd"));
-    assert_stopped("a schema in a file", template(&bed), &[FILES, Stop::Refused("file://")]);
+    assert_stopped("a schema elsewhere", template(&fixture), &denied);
+    fixture.add("values.schema.json", &schema.replace("http://127.0.0.1:1/a.json", "file:///etc/passwd"));
+    assert_stopped("a schema in a file", template(&fixture), &[FILES, Stop::Refused("file://")]);
 }
 
 #[test]
 fn dependencies_are_not_fetched_through_a_lock_that_is_a_link() {
-    let bed = chart(&map("b"));
-    bed.add(
+    let fixture = chart(&map("b"));
+    fixture.add(
         "Chart.yaml",
         &format!("{CHART}dependencies: [{{name: a, version: 1.0.0, repository: 'http://127.0.0.1:1'}}]\n"),
     );
-    bed.link("Chart.lock", bed.canary());
+    fixture.link("Chart.lock", fixture.canary());
     let words = [&TEMPLATE[..], &["--dependency-update"]].concat();
-    assert_stopped("update", bed.render(helm(), &words), &[FILES]);
-    assert_eq!(std::fs::read_to_string(bed.canary()).unwrap(), CANARY);
+    assert_stopped("update", fixture.render(helm(), &words), &[FILES]);
+    assert_eq!(std::fs::read_to_string(fixture.canary()).unwrap(), CANARY);
 }
 
 #[test]
@@ -182,11 +187,11 @@ fn templates_without_an_end_are_ended() {
 fn templates_that_grow_end_with_the_memory() {
     for text in ["{{ until 200000000 | len }}", "{{ repeat 2000000000 \"x\" | len }}"] {
         // Other walls are far away, however busy the host is.
-        let bed = chart(&map(text)).limits(|limits| {
+        let fixture = chart(&map(text)).limits(|limits| {
             limits.processor = Duration::from_mins(2);
             limits.deadline = Duration::from_mins(2);
         });
-        assert_stopped(text, template(&bed), &[MEMORY]);
+        assert_stopped(text, template(&fixture), &[MEMORY]);
     }
     assert_eq!(value("{{ .Release.Name }}"), "release");
 }
@@ -195,8 +200,8 @@ fn templates_that_grow_end_with_the_memory() {
 fn more_output_than_may_be_ends_it() {
     let line = "x".repeat(1000);
     let text = format!("{{{{ range until 4000 }}}}\n# {line}\n{{{{ end }}}}\n{}", map("b"));
-    let bed = chart(&text).limits(|limits| limits.output = 1 << 20);
-    assert_stopped("4 MB", template(&bed), &[Stop::Killed(SandboxWall::Output)]);
+    let fixture = chart(&text).limits(|limits| limits.output = 1 << 20);
+    assert_stopped("4 MB", template(&fixture), &[Stop::Killed(SandboxWall::Output)]);
     let text = text.replace("4000", "300000");
     let stops = [Stop::Killed(SandboxWall::Output), MEMORY, PROCESSOR];
     assert_stopped("300 MB", template(&chart(&text)), &stops);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxWall};
 use rustix::fs::Mode;
 
-use crate::bed::{Bed, CANARY, Stop, assert_stopped, kustomize, text};
+use crate::fixture::{CANARY, Fixture, Stop, assert_stopped, kustomize, text};
 
 const BUILD: [&str; 2] = ["build", "--load-restrictor=LoadRestrictionsNone"];
 const DANGEROUS: [&str; 4] =
@@ -21,17 +21,20 @@ fn words() -> Vec<&'static str> {
 }
 
 /// Builds with every flag on, and with the programs in reach that it would start.
-fn build(bed: &Bed) -> Result<RunOutput, SandboxError> {
-    let command = bed.command(kustomize(), &words()).variable("PATH", "/usr/bin:/bin");
-    bed.run(&command.go_runtime(192 << 20, 2))
+fn build(fixture: &Fixture) -> Result<RunOutput, SandboxError> {
+    let command = fixture.command(kustomize(), &words()).variable("PATH", "/usr/bin:/bin");
+    fixture.run(&command.go_runtime(192 << 20, 2))
 }
 
-fn resource(path: &str) -> Bed {
-    Bed::new(&[("kustomization.yaml", &format!("resources: ['{path}']\n"))])
+fn resource(path: &str) -> Fixture {
+    Fixture::new(&[("kustomization.yaml", &format!("resources: ['{path}']\n"))])
 }
 
-fn generator(path: &str) -> Bed {
-    Bed::new(&[("kustomization.yaml", &format!("configMapGenerator: [{{name: a, files: ['{path}']}}]\n"))])
+fn generator(path: &str) -> Fixture {
+    Fixture::new(&[(
+        "kustomization.yaml",
+        &format!("configMapGenerator: [{{name: a, files: ['{path}']}}]\n"),
+    )])
 }
 
 const OVERLAY: [(&str, &str); 4] = [
@@ -55,10 +58,10 @@ const OVERLAY: [(&str, &str); 4] = [
 
 #[test]
 fn what_it_renders_is_what_it_renders_without_walls() {
-    let bed = Bed::new(&OVERLAY);
-    let bare = bed.bare(kustomize(), &BUILD);
+    let fixture = Fixture::new(&OVERLAY);
+    let bare = fixture.bare(kustomize(), &BUILD);
     assert!(bare.success && bare.output.contains("memory: 1Gi") && bare.output.contains("image: web:1"));
-    assert_eq!(text(bed.render(kustomize(), &BUILD)), bare.output);
+    assert_eq!(text(fixture.render(kustomize(), &BUILD)), bare.output);
 }
 
 #[test]
@@ -85,23 +88,23 @@ fn a_resource_of_the_cloud_s_metadata_is_not_fetched() {
 
 /// Asserts that the bare program reads the canary where the confined one does not.
 #[track_caller]
-fn read_only_when_bare(case: &str, bed: &Bed, by: Stop) {
-    let bare = bed.bare(kustomize(), &words());
+fn read_only_when_bare(case: &str, fixture: &Fixture, by: Stop) {
+    let bare = fixture.bare(kustomize(), &words());
     assert!(format!("{}{}", bare.output, bare.complaint).contains(CANARY), "{case}: {bare:?}");
-    assert_stopped(case, build(bed), &[by]);
+    assert_stopped(case, build(fixture), &[by]);
 }
 
 #[test]
 fn a_file_outside_of_the_tree_is_not_read() {
-    let bed = generator("../canary");
-    read_only_when_bare("a path upwards", &bed, FILES);
-    let bed = Bed::new(&[]);
-    let path = bed.canary();
-    bed.add(
+    let fixture = generator("../canary");
+    read_only_when_bare("a path upwards", &fixture, FILES);
+    let fixture = Fixture::new(&[]);
+    let path = fixture.canary();
+    fixture.add(
         "kustomization.yaml",
         &format!("configMapGenerator: [{{name: a, files: ['{}']}}]\n", path.display()),
     );
-    read_only_when_bare("an absolute path", &bed, FILES);
+    read_only_when_bare("an absolute path", &fixture, FILES);
     for path in [
         "/etc/passwd",
         "../../../../../../etc/hostname",
@@ -116,27 +119,27 @@ fn a_file_outside_of_the_tree_is_not_read() {
 
 #[test]
 fn a_link_out_of_the_tree_is_not_followed() {
-    let bed = generator("link");
-    bed.link("link", bed.canary());
-    read_only_when_bare("a link to a file", &bed, FILES);
-    let bed = generator("link/canary");
-    bed.link("link", bed.canary().parent().unwrap());
-    read_only_when_bare("a link to a folder", &bed, FILES);
+    let fixture = generator("link");
+    fixture.link("link", fixture.canary());
+    read_only_when_bare("a link to a file", &fixture, FILES);
+    let fixture = generator("link/canary");
+    fixture.link("link", fixture.canary().parent().unwrap());
+    read_only_when_bare("a link to a folder", &fixture, FILES);
     for target in ["/etc/passwd", "/proc/self/environ", "/proc/thread-self/environ", "/dev/zero"] {
-        let bed = generator("link");
-        bed.link("link", target);
-        assert_stopped(target, build(&bed), &[FILES]);
+        let fixture = generator("link");
+        fixture.link("link", target);
+        assert_stopped(target, build(&fixture), &[FILES]);
     }
-    let bed = generator("link");
-    bed.link("link", format!("/proc/{}/environ", std::process::id()));
-    assert_stopped("the environment of its starter", build(&bed), &[FILES]);
+    let fixture = generator("link");
+    fixture.link("link", format!("/proc/{}/environ", std::process::id()));
+    assert_stopped("the environment of its starter", build(&fixture), &[FILES]);
 }
 
 #[test]
 fn a_file_that_gives_nothing_ends_with_the_deadline() {
-    let bed = generator("pipe").limits(|limits| limits.deadline = Duration::from_millis(500));
-    rustix::fs::mkfifoat(rustix::fs::CWD, bed.tree().join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
-    assert_stopped("a pipe", build(&bed), &[Stop::Killed(SandboxWall::Deadline)]);
+    let fixture = generator("pipe").limits(|limits| limits.deadline = Duration::from_millis(500));
+    rustix::fs::mkfifoat(rustix::fs::CWD, fixture.tree().join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+    assert_stopped("a pipe", build(&fixture), &[Stop::Killed(SandboxWall::Deadline)]);
 }
 
 #[test]
@@ -146,46 +149,50 @@ fn no_plugin_is_run() {
     let container = function.replace("exec: {path: /bin/sh}", "container: {image: 'example.org/a:1'}");
     for (name, text) in [("exec", function), ("container", &container)] {
         for field in ["generators", "transformers"] {
-            let bed = Bed::new(&[
+            let fixture = Fixture::new(&[
                 ("kustomization.yaml", &format!("{field}: [plugin.yaml]\nresources: [a.yaml]\n")),
                 ("plugin.yaml", text),
                 ("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
             ]);
             let denied = [CALLS, FILES, Stop::Refused("executable file not found")];
-            assert_stopped(&format!("{field}, {name}"), build(&bed), &denied);
+            assert_stopped(&format!("{field}, {name}"), build(&fixture), &denied);
         }
     }
 }
 
 #[test]
 fn no_chart_is_rendered_by_another_program() {
-    let bed = Bed::new(&[
+    let fixture = Fixture::new(&[
         ("kustomization.yaml", "helmCharts: [{name: a, releaseName: a}]\n"),
         ("charts/a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 0.1.0\n"),
     ]);
-    assert_stopped("helmCharts", build(&bed), &[CALLS]);
+    assert_stopped("helmCharts", build(&fixture), &[CALLS]);
 }
 
 #[test]
 fn a_kustomization_that_includes_itself_ends() {
     let cycle = Stop::Refused("cycle detected");
-    assert_stopped("itself", build(&Bed::new(&[("kustomization.yaml", "resources: [../tree]\n")])), &[cycle]);
+    assert_stopped(
+        "itself",
+        build(&Fixture::new(&[("kustomization.yaml", "resources: [../tree]\n")])),
+        &[cycle],
+    );
     // A diamond at each level: two to the power of the levels.
-    let bed = Bed::new(&[]).limits(|limits| limits.processor = Duration::from_secs(2));
-    bed.add("kustomization.yaml", "resources: [0/a, 0/b]\n");
+    let fixture = Fixture::new(&[]).limits(|limits| limits.processor = Duration::from_secs(2));
+    fixture.add("kustomization.yaml", "resources: [0/a, 0/b]\n");
     for level in 0..20 {
         for side in ["a", "b"] {
             let next = level + 1;
             let text = format!("resources: [../../{next}/a, ../../{next}/b]\n");
-            bed.add(&format!("{level}/{side}/kustomization.yaml"), &text);
+            fixture.add(&format!("{level}/{side}/kustomization.yaml"), &text);
         }
     }
     for side in ["a", "b"] {
-        bed.add(&format!("20/{side}/kustomization.yaml"), "resources: []\n");
+        fixture.add(&format!("20/{side}/kustomization.yaml"), "resources: []\n");
     }
     assert_stopped(
         "diamonds",
-        build(&bed),
+        build(&fixture),
         &[Stop::Killed(SandboxWall::Processor), Stop::Killed(SandboxWall::Deadline)],
     );
 }
@@ -202,7 +209,7 @@ fn yaml_that_grows_ends_with_the_memory() {
     let deep =
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\na: {}\n", "[".repeat(100_000));
     for (case, text) in [("aliases", &bomb), ("depth", &deep)] {
-        let bed = Bed::new(&[("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", text)])
+        let fixture = Fixture::new(&[("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", text)])
             .limits(|limits| limits.processor = Duration::from_secs(2));
         let stops = [
             Stop::Denied(SandboxWall::Memory, "memory"),
@@ -211,7 +218,7 @@ fn yaml_that_grows_ends_with_the_memory() {
             Stop::Refused("exceeded max depth"),
             Stop::Refused("trouble configuring builtin"),
         ];
-        assert_stopped(case, build(&bed), &stops);
+        assert_stopped(case, build(&fixture), &stops);
     }
 }
 
@@ -221,7 +228,7 @@ fn a_schema_of_one_root_changes_no_other() {
     let last = format!("{}openapi: {{path: schema.json}}\n", OVERLAY[2].1);
     files[2].1 = &last;
     files.push(("schema.json", r#"{"definitions": {"io.k8s.api.apps.v1.Deployment": {"type": "object"}}}"#));
-    let odd = Bed::new(&files);
+    let odd = Fixture::new(&files);
     let changed = text(odd.render(kustomize(), &BUILD));
     assert!(
         !changed.contains("image: web:1"),
@@ -234,9 +241,9 @@ fn a_schema_of_one_root_changes_no_other() {
 fn what_is_missing_in_the_tree_is_an_error() {
     for missing in ["base/web.yaml", "patch.yaml", "base/kustomization.yaml"] {
         let files: Vec<_> = OVERLAY.into_iter().filter(|(path, _)| *path != missing).collect();
-        let bed = Bed::new(&files);
+        let fixture = Fixture::new(&files);
         let name = Path::new(missing).file_stem().unwrap().to_str().unwrap();
-        let output = bed.render(kustomize(), &BUILD).unwrap();
+        let output = fixture.render(kustomize(), &BUILD).unwrap();
         assert!(!output.is_success() && output.complaint.contains(name), "{missing}: {}", output.complaint);
     }
 }
@@ -253,10 +260,10 @@ fn more_output_than_may_be_ends_it() {
         })
         .collect();
     let names: Vec<&str> = files.iter().map(|(name, _)| &**name).collect();
-    let bed = Bed::new(&[("kustomization.yaml", &format!("resources: [{}]\n", names.join(", ")))]);
-    let bed = bed.limits(|limits| limits.output = 1 << 20);
+    let fixture = Fixture::new(&[("kustomization.yaml", &format!("resources: [{}]\n", names.join(", ")))]);
+    let fixture = fixture.limits(|limits| limits.output = 1 << 20);
     for (name, text) in &files {
-        bed.add(name, text);
+        fixture.add(name, text);
     }
-    assert_stopped("4 MB", build(&bed), &[Stop::Killed(SandboxWall::Output)]);
+    assert_stopped("4 MB", build(&fixture), &[Stop::Killed(SandboxWall::Output)]);
 }

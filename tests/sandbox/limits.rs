@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use rhumb::testing::input::sandbox::SandboxWall;
 
-use crate::bed::{Bed, Stop, assert_stopped, text};
+use crate::fixture::{Fixture, Stop, assert_stopped, text};
 use crate::probe::{Link, probe};
 
 const MIB: u64 = 1 << 20;
 
 #[test]
 fn limits_are_those_of_the_policy() {
-    let bed = Bed::new(&[]).limits(|limits| {
+    let fixture = Fixture::new(&[]).limits(|limits| {
         (limits.memory, limits.processor, limits.file) = (100 * MIB, Duration::from_secs(7), 3 * MIB);
         limits.descriptors = 20;
     });
@@ -20,20 +20,20 @@ fn limits_are_those_of_the_policy() {
         100 * MIB,
         3 * MIB
     );
-    assert_eq!(text(bed.run(&bed.command(probe(Link::Static), &["limits"]))), expected);
+    assert_eq!(text(fixture.run(&fixture.command(probe(Link::Static), &["limits"]))), expected);
 }
 
 #[test]
 fn memory_ends() {
-    let bed = Bed::new(&[]).limits(|limits| limits.memory = 64 * MIB);
-    let outcome = bed.run(&bed.command(probe(Link::Static), &["eat"]));
+    let fixture = Fixture::new(&[]).limits(|limits| limits.memory = 64 * MIB);
+    let outcome = fixture.run(&fixture.command(probe(Link::Static), &["eat"]));
     assert_stopped("eat", outcome, &[Stop::Denied(SandboxWall::Memory, "Cannot allocate memory")]);
 }
 
 #[test]
 fn threads_end_with_the_memory_for_their_stacks() {
-    let bed = Bed::new(&[]).limits(|limits| limits.memory = 64 * MIB);
-    let output = bed.run(&bed.command(probe(Link::Dynamic), &["threads", "10000"])).unwrap();
+    let fixture = Fixture::new(&[]).limits(|limits| limits.memory = 64 * MIB);
+    let output = fixture.run(&fixture.command(probe(Link::Dynamic), &["threads", "10000"])).unwrap();
     let made: u64 = String::from_utf8(output.output).unwrap().trim().parse().unwrap();
     assert!((1..100).contains(&made), "{made} threads");
     assert!(output.complaint.contains("Resource temporarily unavailable"), "{}", output.complaint);
@@ -41,32 +41,32 @@ fn threads_end_with_the_memory_for_their_stacks() {
 
 #[test]
 fn processor_time_ends() {
-    let bed = Bed::new(&[]).limits(|limits| limits.processor = Duration::from_secs(1));
-    let outcome = bed.run(&bed.command(probe(Link::Static), &["spin"]));
+    let fixture = Fixture::new(&[]).limits(|limits| limits.processor = Duration::from_secs(1));
+    let outcome = fixture.run(&fixture.command(probe(Link::Static), &["spin"]));
     assert_stopped("spin", outcome, &[Stop::Killed(SandboxWall::Processor)]);
 }
 
 #[test]
 fn files_end() {
-    let bed = Bed::new(&[]).limits(|limits| limits.file = MIB);
-    let path = bed.private().join("file");
+    let fixture = Fixture::new(&[]).limits(|limits| limits.file = MIB);
+    let path = fixture.private().join("file");
     let words = ["write", path.to_str().unwrap(), "100000000"];
-    let outcome = bed.run(&bed.command(probe(Link::Static), &words));
+    let outcome = fixture.run(&fixture.command(probe(Link::Static), &words));
     assert_stopped("write", outcome, &[Stop::Killed(SandboxWall::FileSize)]);
     assert_eq!(path.metadata().unwrap().len(), MIB);
 }
 
 #[test]
 fn descriptors_end() {
-    let bed = Bed::new(&[("file", "")]);
-    let outcome = bed.run(&bed.command(probe(Link::Static), &["open", "file"]));
+    let fixture = Fixture::new(&[("file", "")]);
+    let outcome = fixture.run(&fixture.command(probe(Link::Static), &["open", "file"]));
     assert_stopped("open", outcome, &[Stop::Denied(SandboxWall::Descriptors, "Too many open files")]);
 }
 
 #[test]
 fn output_ends_at_its_last_byte() {
-    let bed = Bed::new(&[]).limits(|limits| limits.output = 1 << 20);
-    let print = |bytes: &str| bed.run(&bed.command(probe(Link::Static), &["print", bytes]));
+    let fixture = Fixture::new(&[]).limits(|limits| limits.output = 1 << 20);
+    let print = |bytes: &str| fixture.run(&fixture.command(probe(Link::Static), &["print", bytes]));
     assert_eq!(text(print("1048576")).len(), 1 << 20);
     assert_stopped("1 MiB and a part", print("1048577"), &[Stop::Killed(SandboxWall::Output)]);
     assert_stopped("300 MB", print("300000000"), &[Stop::Killed(SandboxWall::Output)]);
@@ -74,9 +74,9 @@ fn output_ends_at_its_last_byte() {
 
 #[test]
 fn of_complaints_both_ends_are_kept() {
-    let bed = Bed::new(&[]);
+    let fixture = Fixture::new(&[]);
     let complain = |bytes: &str| {
-        let output = bed.run(&bed.command(probe(Link::Static), &["complain", bytes])).unwrap();
+        let output = fixture.run(&fixture.command(probe(Link::Static), &["complain", bytes])).unwrap();
         assert!(output.is_success());
         output.complaint
     };
@@ -89,9 +89,9 @@ fn of_complaints_both_ends_are_kept() {
 #[test]
 fn time_ends_for_a_program_that_ignores_every_signal() {
     let deadline = Duration::from_millis(300);
-    let bed = Bed::new(&[]).limits(|limits| limits.deadline = deadline);
+    let fixture = Fixture::new(&[]).limits(|limits| limits.deadline = deadline);
     let begun = Instant::now();
-    let outcome = bed.run(&bed.command(probe(Link::Static), &["stay"]));
+    let outcome = fixture.run(&fixture.command(probe(Link::Static), &["stay"]));
     assert_stopped("stay", outcome, &[Stop::Killed(SandboxWall::Deadline)]);
     assert!(begun.elapsed() >= deadline, "{:?}", begun.elapsed());
 }

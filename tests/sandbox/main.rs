@@ -1,4 +1,4 @@
-//! Foreign programs behind the walls of [`rhumb::testing::input::sandbox`]: what a hostile program or a
+//! Foreign programs behind the walls of the sandbox: what a hostile program or a
 //! hostile repository tries, and what stops it.
 //!
 //! Programs run that try everything by themselves (`probe.c`), and the real renderers on hostile
@@ -12,11 +12,11 @@
     reason = "a test fails by panicking, also in its own functions"
 )]
 
-mod bed;
 mod calls;
 mod catalog;
 mod ends;
 mod files;
+mod fixture;
 mod helm;
 #[path = "../cluster/support/host.rs"]
 #[expect(dead_code, reason = "the tests of the service ask it for more")]

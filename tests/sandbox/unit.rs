@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rhumb::testing::input::sandbox::ENTRY;
 
-use crate::bed::kustomize;
+use crate::fixture::kustomize;
 use crate::host::Host;
 use crate::probe::{Link, probe};
 

@@ -48,7 +48,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
             let parts = folder.kustomization.references.iter().filter(|reference| {
                 matches!(reference.role, ReferenceRole::Resource | ReferenceRole::Component)
             });
-            for path in parts.filter_map(|part| paths::joined(&folder.path, &part.target)) {
+            for path in parts.filter_map(|part| paths::join(&folder.path, &part.target)) {
                 includers.entry(path).or_default().push(index);
             }
         }
@@ -68,7 +68,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         let mut origin =
             ObjectOrigin { root: self.closure.root.clone(), renderer: "kustomize", places: Vec::new() };
         let named = said.and_then(|said| said.path.as_ref().or(said.configured_in.as_ref()));
-        let Some(path) = named.and_then(|path| paths::joined(&self.closure.root, path)) else {
+        let Some(path) = named.and_then(|path| paths::join(&self.closure.root, path)) else {
             return Ok(origin);
         };
         let Some(file) = self.closure.files.get(path.as_str()) else { return Ok(origin) };
@@ -98,7 +98,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         blob: BlobId,
         object: &NamedObject,
     ) -> Result<(Option<TextPlace>, String), SourceError> {
-        let named = self.named(blob)?;
+        let named = self.read_named(blob)?;
         let same_kind = || named.iter().filter(|one| one.kind == object.kind && one.group == object.group);
         let longest =
             same_kind().filter(|one| object.name.contains(&one.name)).max_by_key(|one| one.name.len());
@@ -108,7 +108,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         Ok((found.map(|one| one.place), found.map(|one| one.name.clone()).unwrap_or_default()))
     }
 
-    fn named(&mut self, blob: BlobId) -> Result<Arc<[NamedObject]>, SourceError> {
+    fn read_named(&mut self, blob: BlobId) -> Result<Arc<[NamedObject]>, SourceError> {
         if let Some(named) = self.named.get(&blob) {
             return Ok(named.clone());
         }
@@ -146,7 +146,7 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
     fn components(&self, folder: &ClosureFolder) -> impl Iterator<Item = usize> {
         let components = folder.kustomization.references.iter();
         components.filter(|reference| reference.role == ReferenceRole::Component).filter_map(|reference| {
-            let path = paths::joined(&folder.path, &reference.target)?;
+            let path = paths::join(&folder.path, &reference.target)?;
             self.folders.get(path.as_str()).copied()
         })
     }
@@ -180,12 +180,12 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         first_name: &str,
     ) -> Result<Option<ManifestOrigin>, SourceError> {
         let file = match &patch.file {
-            Some(file) => paths::joined(&folder.path, file),
+            Some(file) => paths::join(&folder.path, file),
             None => Some(folder.file.to_string()),
         };
         let Some(file) = file.and_then(|file| self.closure.files.get(file.as_str())) else { return Ok(None) };
         let named =
-            if patch.file.is_some() { self.named(file.file.blob)? } else { patch.names.clone().into() };
+            if patch.file.is_some() { self.read_named(file.file.blob)? } else { patch.names.clone().into() };
         let is_for = |one: &&NamedObject| {
             one.kind == object.kind
                 && one.group == object.group

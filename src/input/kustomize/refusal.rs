@@ -13,7 +13,7 @@ use super::file::{FileReference, KustomizationKind, ReferenceRole, UnsupportedFe
 const MAX_SHOWN: usize = 200;
 
 /// Returns a foreign text as a message shows it.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
     let cut: String = text.chars().take(MAX_SHOWN).map(plain).collect();
     if text.chars().nth(MAX_SHOWN).is_some() { cut + "…" } else { cut }
@@ -32,7 +32,7 @@ fn error(
 
 /// Returns the refusal of what is fetched from elsewhere.
 pub(super) fn remote(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
-    let target = shown(&reference.target);
+    let target = printable(&reference.target);
     let what = match reference.role {
         ReferenceRole::Resource | ReferenceRole::Component => "a remote base",
         ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::File => "a remote file",
@@ -51,7 +51,8 @@ pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: 
             error(file, place, "helm-chart", message, hint)
         }
         UnsupportedFeature::Plugin(name) => {
-            let message = format!("this plugin is a program of its own, which is not run: {}", shown(name));
+            let message =
+                format!("this plugin is a program of its own, which is not run: {}", printable(name));
             let hint = "commit what it generates, or use one of kustomize's own (`apiVersion: builtin`)";
             error(file, place, "kustomize-plugin", message, hint)
         }
@@ -60,7 +61,7 @@ pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: 
 
 /// Returns the refusal of a reference that leads to nothing that can be read.
 pub(super) fn lost(file: &Arc<str>, reference: &FileReference, failure: &LookFailure) -> Diagnostic {
-    let (field, target) = (reference.field, shown(&reference.target));
+    let (field, target) = (reference.field, printable(&reference.target));
     let refuse = |code, message: String, hint: &str| {
         error(file, reference.place, code, format!("{field}: {message}"), hint)
     };
@@ -71,7 +72,8 @@ pub(super) fn lost(file: &Arc<str>, reference: &FileReference, failure: &LookFai
                 ReferenceRole::Component => "folder",
                 ReferenceRole::Patch | ReferenceRole::File => "file",
             };
-            let message = format!("no such {what} in this revision: {target} ({} is missing)", shown(path));
+            let message =
+                format!("no such {what} in this revision: {target} ({} is missing)", printable(path));
             refuse("missing-file", message, "add it to the repository, or correct the path")
         }
         LookFailure::OutOfTree => {
@@ -84,19 +86,21 @@ pub(super) fn lost(file: &Arc<str>, reference: &FileReference, failure: &LookFai
         }
         LookFailure::LinkOut { link, target } => {
             let message =
-                format!("the link {} leads out of the repository, to {}", shown(link), shown(target));
+                format!("the link {} leads out of the repository, to {}", printable(link), printable(target));
             refuse("out-of-tree", message, "replace the link with the file")
         }
         LookFailure::Dangling { link, target } => {
-            let message = format!("the link {} leads to nothing: {}", shown(link), shown(target));
+            let message = format!("the link {} leads to nothing: {}", printable(link), printable(target));
             refuse("missing-file", message, "correct the link, or replace it with the file")
         }
-        LookFailure::LinkLoop(link) => {
-            refuse("missing-file", format!("the link {} leads to itself", shown(link)), "correct the link")
-        }
+        LookFailure::LinkLoop(link) => refuse(
+            "missing-file",
+            format!("the link {} leads to itself", printable(link)),
+            "correct the link",
+        ),
         LookFailure::Defect(path, defect) => {
             let (code, why) = defect_text(*defect);
-            refuse(code, format!("{} {why}", shown(path)), "replace it with a plain file of its own")
+            refuse(code, format!("{} {why}", printable(path)), "replace it with a plain file of its own")
         }
     }
 }
@@ -129,7 +133,7 @@ pub(super) fn wrong_form(file: &Arc<str>, reference: &FileReference) -> Diagnost
         }
     };
     let message =
-        format!("{}: {needed} is needed, and {} is {found}", reference.field, shown(&reference.target));
+        format!("{}: {needed} is needed, and {} is {found}", reference.field, printable(&reference.target));
     error(file, reference.place, "missing-file", message, "correct the path")
 }
 
@@ -139,12 +143,12 @@ pub(super) fn not_one(at: Option<(&Arc<str>, &FileReference)>, folder: &str, fou
     let (code, message, hint) = match found {
         [] => (
             "no-kustomization",
-            format!("{} has no kustomization.yaml", shown(name)),
+            format!("{} has no kustomization.yaml", printable(name)),
             "add one, or name the files in it one by one",
         ),
         several => (
             "several-kustomizations",
-            format!("{} has more than one kustomization: {}", shown(name), several.join(", ")),
+            format!("{} has more than one kustomization: {}", printable(name), several.join(", ")),
             "keep one of them",
         ),
     };
@@ -172,7 +176,7 @@ pub(super) fn wrong_kind(
     };
     match at {
         Some((by, reference)) => {
-            let message = format!("{}: {}: {message}", reference.field, shown(&reference.target));
+            let message = format!("{}: {}: {message}", reference.field, printable(&reference.target));
             error(by, reference.place, "component", message, hint)
         }
         None => Diagnostic::file_error(file.clone(), "component", message).hint(hint),
@@ -181,7 +185,7 @@ pub(super) fn wrong_kind(
 
 /// Returns the refusal of a folder that includes itself, or one that holds it.
 pub(super) fn cycle(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
-    let message = format!("{}: this includes itself: {}", reference.field, shown(&reference.target));
+    let message = format!("{}: this includes itself: {}", reference.field, printable(&reference.target));
     error(file, reference.place, "kustomize-cycle", message, "move what both need into a folder of its own")
 }
 
@@ -198,7 +202,7 @@ pub(super) fn link_conflict(file: &Arc<str>, reference: &FileReference, path: Op
     let message = format!(
         "{}: {} is reached over a link to a folder, and {what} would have two contents without the link",
         reference.field,
-        shown(&reference.target),
+        printable(&reference.target),
     );
     error(file, reference.place, "symlink", message, "name the folder that the link leads to")
 }

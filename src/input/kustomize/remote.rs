@@ -88,7 +88,7 @@ fn has_repository_path(path: &str, parts: Option<usize>) -> bool {
         }
     };
     let inside = inside.strip_prefix('/').unwrap_or(inside);
-    !repository.is_empty() && (inside.starts_with('/') || paths::joined("", inside).is_some())
+    !repository.is_empty() && (inside.starts_with('/') || paths::join("", inside).is_some())
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, Sour
             reference.role == ReferenceRole::Resource
                 || matches!(reference.field, "configMapGenerator" | "secretGenerator")
         });
-        harmless.extend(references.filter_map(|one| paths::joined(&folder.path, &one.target)));
+        harmless.extend(references.filter_map(|one| paths::join(&folder.path, &one.target)));
     }
     for (path, file) in &closure.files {
         if !harmless.contains(&**path) && origin::mentions_origins(&files.read(file.file.blob)?) {

@@ -238,7 +238,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             }
             Ok(found) => found,
         };
-        let Some(path) = paths::joined(site.path, target) else {
+        let Some(path) = paths::join(site.path, target) else {
             self.refuse(refusal::link_conflict(site.file, reference, None));
             return Ok(());
         };

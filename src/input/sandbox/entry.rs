@@ -18,7 +18,7 @@ use super::executable::{self, Linkage, LinkageError};
 use super::files::{self, FileWallError, ReachableFiles};
 use super::policy::Confinement;
 use super::system_calls::{self, CallWallError};
-use super::words::{ConfinedStart, StartReport, shown};
+use super::words::{ConfinedStart, StartReport, printable};
 
 /// The first word of the command line that leads here. No command of the program has this name.
 pub const ENTRY: &str = "confined-exec";
@@ -59,9 +59,9 @@ enum EntryError {
     Files(#[from] FileWallError),
     #[error("seccomp")]
     Calls(#[from] CallWallError),
-    #[error("{}: {error}", shown(.path))]
+    #[error("{}: {error}", printable(.path))]
     Program { path: PathBuf, error: LinkageError },
-    #[error("{}: {error}", shown(.path))]
+    #[error("{}: {error}", printable(.path))]
     Exec { path: PathBuf, error: io::Error },
     #[error("its {what} cannot be bounded: {error}")]
     Limit { what: &'static str, error: rustix::io::Errno },

@@ -88,7 +88,7 @@ fn denied(complaint: &str) -> Option<SandboxWall> {
 }
 
 /// Returns the wall that a signal comes from, if it comes from one.
-pub(super) fn wall_of_signal(signal: i32, (used, limit): (Duration, Duration)) -> Option<SandboxWall> {
+pub(super) fn wall_of_signal(signal: i32, used: Duration, limit: Duration) -> Option<SandboxWall> {
     match signal {
         signal if signal == Signal::SYS.as_raw() => Some(SandboxWall::SystemCalls),
         signal if signal == Signal::XFSZ.as_raw() => Some(SandboxWall::FileSize),
@@ -140,8 +140,9 @@ mod tests {
     fn a_signal_names_the_wall() {
         #[track_caller]
         fn check(signal: Signal, used: u64, expected: Option<SandboxWall>) {
-            let times = (Duration::from_millis(used), Duration::from_secs(2));
-            assert_eq!(wall_of_signal(signal.as_raw(), times), expected, "{signal:?} after {used} ms");
+            let used_time = Duration::from_millis(used);
+            let wall = wall_of_signal(signal.as_raw(), used_time, Duration::from_secs(2));
+            assert_eq!(wall, expected, "{signal:?} after {used} ms");
         }
         check(Signal::SYS, 0, Some(SandboxWall::SystemCalls));
         check(Signal::XFSZ, 0, Some(SandboxWall::FileSize));

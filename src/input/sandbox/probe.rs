@@ -30,7 +30,10 @@ impl SandboxSupport {
         Ok(Self { landlock, seccomp })
     }
 
-    /// Returns whether programs can be run with these walls.
+    /// Checks that programs can be run with these walls.
+    ///
+    /// # Errors
+    /// Fails with the reason why the kernel or this process cannot set them up.
     pub fn allows(&self, confinement: Confinement) -> Result<(), &str> {
         let landlock = match confinement {
             Confinement::Full => self.landlock.as_ref().map(drop),

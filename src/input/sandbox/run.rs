@@ -83,8 +83,7 @@ impl Sandbox {
             return Err(SandboxError::Stopped { program, wall: SandboxWall::Output, complaint });
         }
         if let Some(signal) = raw.end.status.signal() {
-            let times = (raw.end.processor, policy.limits.processor);
-            return Err(match wall_of_signal(signal, times) {
+            return Err(match wall_of_signal(signal, raw.end.processor, policy.limits.processor) {
                 Some(wall) => SandboxError::Stopped { program, wall, complaint },
                 None => SandboxError::Killed { program, signal, complaint },
             });

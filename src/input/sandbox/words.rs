@@ -142,7 +142,7 @@ impl StartReport {
 }
 
 /// Returns a path without the bytes that no file has in its name.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn printable(path: &Path) -> String {
     path.display().to_string()
 }
 

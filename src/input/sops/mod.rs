@@ -30,10 +30,12 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-pub use age::{AgeFault, AgeIdentities, AgeIdentityError};
-pub use error::{MetadataFault, SopsError};
-pub use object::open_object;
-pub use value::{DataKey, SealedValueFault};
+pub use age::AgeIdentities;
+pub(crate) use age::{AgeFault, AgeIdentityError};
+pub(crate) use error::MetadataFault;
+pub(crate) use error::SopsError;
+pub(crate) use object::open_object;
+pub(crate) use value::{DataKey, SealedValueFault};
 
 use document::OpenedDocuments;
 use leaves::NamedFile;

@@ -25,7 +25,11 @@ const MAX_WORK: usize = 64 << 20;
 /// # Errors
 ///
 /// When a value fits none of the keys, as one does that was edited or moved to another key.
-pub fn open_object(object: &mut Value, at: &ManifestOrigin, keys: &[DataKey]) -> Result<(), SopsError> {
+pub(crate) fn open_object(
+    object: &mut Value,
+    at: &ManifestOrigin,
+    keys: &[DataKey],
+) -> Result<(), SopsError> {
     if let Some(root) = object.as_object_mut() {
         root.remove(SOPS);
     }

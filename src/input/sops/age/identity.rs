@@ -63,7 +63,14 @@ pub enum AgeIdentityError {
 impl AgeIdentityError {
     /// Returns the class.
     pub const fn class(self) -> crate::object::ErrorClass {
-        crate::object::ErrorClass::Config
+        match self {
+            Self::Empty
+            | Self::TooLong
+            | Self::Encrypted { .. }
+            | Self::NotSupported { .. }
+            | Self::Recipient { .. }
+            | Self::Malformed { .. } => crate::object::ErrorClass::Config,
+        }
     }
 }
 

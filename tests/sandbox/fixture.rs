@@ -21,12 +21,12 @@ const GO_MEMORY: u64 = 192 << 20;
 
 /// A tree that a program may read, a folder that it may write, and a file that is none of its
 /// business.
-pub(crate) struct Bed {
+pub(crate) struct Fixture {
     dir: TempDir,
     pub(crate) policy: SandboxPolicy,
 }
 
-impl Bed {
+impl Fixture {
     /// The files of the tree, each a path and a text.
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let dir = TempDir::new().unwrap();
@@ -40,11 +40,11 @@ impl Bed {
             private: dir.path().join("private"),
             limits: SandboxLimits { deadline: Duration::from_secs(30), ..SandboxLimits::default() },
         };
-        let bed = Self { dir, policy };
+        let fixture = Self { dir, policy };
         for (path, text) in files {
-            bed.add(path, text);
+            fixture.add(path, text);
         }
-        bed
+        fixture
     }
 
     pub(crate) fn add(&self, path: &str, text: &str) {
