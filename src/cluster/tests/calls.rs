@@ -127,7 +127,7 @@ async fn a_delete_names_incarnation_and_version() {
     let sent: Value = serde_json::from_str(&asked[0].body).unwrap();
     assert_eq!(asked[0].method, "DELETE");
     assert_eq!(sent["preconditions"], json!({ "uid": "u-1", "resourceVersion": "7" }));
-    assert_eq!(sent["propagationPolicy"], "Orphan");
+    assert_eq!(sent["propagationPolicy"], "Background");
     let methods: Vec<&str> = asked.iter().map(|asked| asked.method.as_str()).collect();
     assert_eq!(methods, ["DELETE", "DELETE", "DELETE", "DELETE", "GET", "DELETE", "GET"]);
 }

@@ -56,8 +56,6 @@ fn what_is_no_source_says_what_to_write() {
     check("/nonexistent/path", "no such file or folder");
     check("https://user:hunter2@/a", "names no host");
     assert!(!classify("https://user:hunter2@/a").unwrap_err().to_string().contains("hunter2"));
-    let dir = folder(&[("a.yaml", "1")]);
-    check(dir.path().join("a.yaml").to_str().unwrap(), "it is a file");
 }
 
 #[test]
