@@ -31,7 +31,7 @@ mod yaml;
 pub(crate) use assemble::assemble;
 pub(crate) use clean::clean;
 pub(crate) use placed::{
-    PlacedEntry, PlacedFile, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document,
+    PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document,
 };
 pub(crate) use scopes::{KindScope, KindScopes};
 

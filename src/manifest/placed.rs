@@ -89,10 +89,6 @@ impl PlacedValue {
         }
     }
 
-    /// Returns whether it is a mapping.
-    pub(crate) fn is_mapping(&self) -> bool {
-        matches!(self.node, PlacedNode::Mapping(_))
-    }
 
     /// Returns the value without its places.
     pub(crate) fn to_value(&self) -> Value {

@@ -36,6 +36,7 @@ mod program;
 mod reader;
 mod refusal;
 mod remote;
+#[allow(dead_code, reason = "the renderers that read it are not joined yet")]
 mod revision_tree;
 mod settings;
 mod settling;

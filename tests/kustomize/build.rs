@@ -1,8 +1,10 @@
 //! The real kustomize, without a network, and what it prints.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
+use controlplane::Renderers;
 use rhumb::testing::input::FileTree;
 use rhumb::testing::input::kustomize::RenderTree;
 use serde::Deserialize as _;
@@ -12,13 +14,10 @@ use tempfile::TempDir;
 /// An address at which nothing listens.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
-/// The program: from the folder that `RHUMB_RENDERERS_BIN` names, else from PATH.
-fn kustomize() -> PathBuf {
-    let folder = std::env::var_os("RHUMB_RENDERERS_BIN").filter(|folder| !folder.is_empty());
-    let path = folder.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
-    let found =
-        std::env::split_paths(&path).map(|folder| folder.join("kustomize")).find(|file| file.is_file());
-    found.unwrap_or_else(|| panic!("kustomize is neither in the folder RHUMB_RENDERERS_BIN nor in PATH"))
+/// The program, built once for all tests.
+fn kustomize() -> &'static Path {
+    static RENDERERS: OnceLock<Renderers> = OnceLock::new();
+    &RENDERERS.get_or_init(|| Renderers::find().unwrap()).kustomize
 }
 
 /// Builds a folder. It finds no git, and no way out of this machine.

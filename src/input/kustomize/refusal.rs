@@ -198,7 +198,7 @@ pub(super) fn too_much(folder: &str, what: &str) -> Diagnostic {
 
 /// Returns the refusal of a link that cannot be replaced by what it leads to.
 pub(super) fn link_conflict(file: &Arc<str>, reference: &FileReference, path: Option<&str>) -> Diagnostic {
-    let what = path.map_or("a path above the repository".to_owned(), shown);
+    let what = path.map_or("a path above the repository".to_owned(), printable);
     let message = format!(
         "{}: {} is reached over a link to a folder, and {what} would have two contents without the link",
         reference.field,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::manifest::{PlacedFile, PlacedValue, TextPlace, read_documents, read_first_document};
+use crate::manifest::placed::PlacedFile;
+use crate::manifest::{PlacedValue, TextPlace, read_documents, read_first_document};
 
 fn all(text: &str) -> PlacedFile {
     read_documents(&Arc::from("file.yaml"), text.as_bytes())
