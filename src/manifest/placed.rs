@@ -89,7 +89,6 @@ impl PlacedValue {
         }
     }
 
-
     /// Returns the value without its places.
     pub(crate) fn to_value(&self) -> Value {
         match &self.node {
