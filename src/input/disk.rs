@@ -45,12 +45,13 @@ pub(crate) fn render_folders(
         plain: renderer.plain_part(disk.snapshot.clone()),
         roots: Vec::new(),
         contents: Vec::new(),
+        is_interrupted: false,
     };
     let mut trees = Vec::new();
     for folder in folders {
-        let (tree, rendered) = render_folder(&disk.snapshot, folder, renderer)?;
-        all.roots.extend(rendered.roots);
-        all.contents.extend(rendered.contents);
+        let (tree, part) = render_folder(&disk.snapshot, folder, renderer)?;
+        all.roots.extend(part.roots);
+        all.contents.extend(part.contents);
         trees.push(tree);
     }
     all.roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -73,11 +74,11 @@ fn render_folder(
             raw.refused.push(found);
         }
     }
-    let mut rendered = renderer.render_files(raw, &start, &tree)?;
-    for root in &mut rendered.roots {
+    let mut all = renderer.render_files(raw, &start, &tree)?;
+    for root in &mut all.roots {
         add_prefix(root, &folder.prefix);
     }
-    Ok((tree, rendered))
+    Ok((tree, all))
 }
 
 /// Names a root, and its objects, as they are reached from here.

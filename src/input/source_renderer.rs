@@ -94,7 +94,7 @@ impl SourceRenderer {
     }
 
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
-        let RenderRequest { raw, start, tree, known } = request;
+        let RenderRequest { raw, start, tree, same, before } = request;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last } = &mut *state;
         let listing = find_roots(self.mode, start, raw, &tree, parsed)?;
@@ -104,17 +104,18 @@ impl SourceRenderer {
             .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)).roots);
         let (mut kept, mut closures) = (Vec::new(), Vec::new());
         for root in listing.roots {
-            match last.as_ref().and_then(|last| last.kept_root(&root, touched.as_ref())) {
-                Some(same) => kept.push(same),
-                None => {
-                    let closure = trace(&tree, &root.folder, ClosureLimits::default(), parsed)?;
-                    closures.push((root, closure));
-                }
+            if let Some(same) = last.as_ref().and_then(|last| last.kept_root(&root, touched.as_ref())) {
+                kept.push(same);
+                continue;
             }
+            let closure = trace(&tree, &root.folder, ClosureLimits::default(), parsed)?;
+            closures.push((root, closure));
         }
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
-        closures.iter().for_each(|(_, closure)| index.replace(closure));
-        let known = known.into_iter().map(|root| (root.key, root)).collect();
+        for (_, closure) in &closures {
+            index.replace(closure);
+        }
+        let known = same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
         let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
         let done = self.render_closures(start, closures, &tree, &known)?;
         let mut roots: HashMap<Arc<str>, RenderedRoot> =
@@ -122,7 +123,9 @@ impl SourceRenderer {
         roots.extend(kept.iter().cloned());
         *last = Some(LastRevision { tree: tree.unread(), index, roots });
         let kept = kept.into_iter().map(|(_, root)| root).collect();
-        Ok(joined_outcomes(listing.plain, kept, done))
+        let mut rendered = joined_outcomes(listing.plain, kept, done);
+        rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
+        Ok(rendered)
     }
 
     /// Renders roots, on all cores, in the order in which they are given.
@@ -139,7 +142,7 @@ impl SourceRenderer {
         let program = self.find_program(RenderProgram::Kustomize)?;
         let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
         for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
-            match self.judge(root, start, closure, &program, known) {
+            match judge(root, start, closure, &program, known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, outcome)),
             }
@@ -148,52 +151,6 @@ impl SourceRenderer {
             done.extend(self.run_all(program, jobs, files)?);
         }
         Ok(done.into_values().collect())
-    }
-
-    /// Returns what is known of a root without a run of its program, or what has to be run.
-    fn judge(
-        &self,
-        root: RenderRoot,
-        start: &str,
-        closure: Closure,
-        program: &Result<InstalledProgram, ProgramError>,
-        known: &HashMap<RootKey, RenderedRoot>,
-    ) -> Result<RootJob, JobOutcome> {
-        let path = root_path(&root, &closure, start);
-        let without = |outcome| JobOutcome {
-            root: RenderedRoot { path: path.clone(), key: RootKey::default(), outcome },
-            contents: Vec::new(),
-        };
-        if root.form == RootForm::Helm {
-            return Err(without(RootOutcome::Refused(vec![roots::chart_refusal(&path)])));
-        }
-        if !closure.is_renderable() {
-            let found = closure.diagnostics.into_iter().filter(Diagnostic::is_error);
-            let seen = |mut found: Diagnostic| {
-                found.origin = seen_from(start, &found.origin);
-                found
-            };
-            return Err(without(RootOutcome::Refused(found.map(seen).collect())));
-        }
-        let program = match program {
-            Ok(program) => program,
-            Err(error) => {
-                let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
-                return Err(without(RootOutcome::Interrupted(vec![found])));
-            }
-        };
-        let identity = ProgramIdentity {
-            name: program.program.name().to_owned(),
-            version: program.version.to_string(),
-            digest: program.digest,
-        };
-        let key = RenderInputs::of(&identity, &closure).key().bytes();
-        match known.get(&key) {
-            Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
-                Err(JobOutcome { root: same.clone(), contents: Vec::new() })
-            }
-            _ => Ok(RootJob { start: start.into(), path, closure, key }),
-        }
     }
 
     /// Finds a program on a thread of its own: the caller's may be one of a runtime, which must not
@@ -238,6 +195,51 @@ impl SourceRenderer {
     }
 }
 
+/// Returns what is known of a root without a run of its program, or what has to be run.
+fn judge(
+    root: RenderRoot,
+    start: &str,
+    closure: Closure,
+    program: &Result<InstalledProgram, ProgramError>,
+    known: &HashMap<RootKey, RenderedRoot>,
+) -> Result<RootJob, JobOutcome> {
+    let path = root_path(&root, &closure, start);
+    let without = |outcome| JobOutcome {
+        root: RenderedRoot { path: path.clone(), key: RootKey::default(), outcome },
+        contents: Vec::new(),
+    };
+    if root.form == RootForm::Helm {
+        return Err(without(RootOutcome::Refused(vec![roots::chart_refusal(&path)])));
+    }
+    if !closure.is_renderable() {
+        let found = closure.diagnostics.into_iter().filter(Diagnostic::is_error);
+        let seen = |mut found: Diagnostic| {
+            found.origin = seen_from(start, &found.origin);
+            found
+        };
+        return Err(without(RootOutcome::Refused(found.map(seen).collect())));
+    }
+    let program = match program {
+        Ok(program) => program,
+        Err(error) => {
+            let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
+            return Err(without(RootOutcome::Interrupted(vec![found])));
+        }
+    };
+    let identity = ProgramIdentity {
+        name: program.program.name().to_owned(),
+        version: program.version.to_string(),
+        digest: program.digest,
+    };
+    let key = RenderInputs::of(&identity, &closure).key().bytes();
+    match known.get(&key) {
+        Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
+            Err(JobOutcome { root: same.clone(), contents: Vec::new() })
+        }
+        _ => Ok(RootJob { start: start.into(), path, closure, key }),
+    }
+}
+
 /// Returns the runtime of one worker: it waits for one program at a time.
 fn worker_runtime() -> Result<Runtime, SourceError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -279,6 +281,19 @@ impl SnapshotRenderer for SourceRenderer {
     }
 }
 
+/// Puts what was rendered of a root in this very revision in the place of a try that was
+/// interrupted: the revision says the same as then.
+fn keep_what_was_rendered(root: &mut RenderedRoot, same: &[RenderedRoot]) {
+    let RootOutcome::Interrupted(found) = &root.outcome else { return };
+    let stored = same.iter().find(|stored| stored.path == root.path);
+    let Some(stored) = stored.filter(|stored| matches!(stored.outcome, RootOutcome::Rendered(_))) else {
+        return;
+    };
+    let why = found.first().map(|found| found.message.as_str()).unwrap_or_default();
+    tracing::warn!(root = %root.path, "it is taken as it was rendered before, as it cannot be rendered now: {why}");
+    *root = stored.clone();
+}
+
 /// Returns the path of a root inside the source: of the file that makes its folder one.
 fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
     let file = match root.form {
@@ -306,11 +321,11 @@ fn outcome_of(
         Err(RenderError::Source(error)) => return Err(error),
         Err(error) => {
             let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
-            match error.is_passing() {
-                true => RootOutcome::Interrupted(vec![found]),
-                false => RootOutcome::Refused(vec![
-                    found.hint("run the same program on this folder to see all it says"),
-                ]),
+            if error.is_passing() {
+                RootOutcome::Interrupted(vec![found])
+            } else {
+                let hint = "run the same program on this folder to see all it says";
+                RootOutcome::Refused(vec![found.hint(hint)])
             }
         }
     };
@@ -355,5 +370,6 @@ fn joined_outcomes(plain: Snapshot, kept: Vec<RenderedRoot>, done: Vec<JobOutcom
         contents.extend(one.contents);
     }
     roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    RenderedSnapshot { plain, roots, contents }
+    let is_interrupted = roots.iter().any(|root| matches!(root.outcome, RootOutcome::Interrupted(_)));
+    RenderedSnapshot { plain, roots, contents, is_interrupted }
 }

@@ -1,6 +1,7 @@
 //! One look at a path's files as they are on disk, for the commands that run once.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::ops::ControlFlow;
@@ -57,7 +58,7 @@ impl DiskSnapshot {
         } else {
             let mut named = self.snapshot.revision.to_string();
             for root in &rendered.roots {
-                named.push_str(&format!("\n{} {:?}", root.path, root.key));
+                let _ = write!(named, "\n{} {:?}", root.path, root.key);
             }
             (self.head, self.commit) = (None, None);
             Revision::new(&BlobId::of(named.as_bytes()).to_string())

@@ -157,7 +157,8 @@ impl RevisionReader {
             return Err(SourceError::Unrendered { place, revision });
         };
         let plain = renderer.plain_part(raw);
-        let snapshot = RenderedSnapshot { plain, roots, contents: Vec::new() }.into_snapshot();
+        let snapshot =
+            RenderedSnapshot { plain, roots, contents: Vec::new(), is_interrupted: false }.into_snapshot();
         if snapshot.files.is_empty() && snapshot.is_complete() {
             return Err(self.empty_error(revision));
         }

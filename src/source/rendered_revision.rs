@@ -6,7 +6,7 @@ use crate::object::Revision;
 
 use super::error::SourceError;
 use super::reader::RevisionReader;
-use super::rendering::{LastRender, RenderRequest, RenderRetry, RenderedRoot, RenderedSnapshot};
+use super::rendering::{LastRender, RenderRequest, RenderRetry, RenderedSnapshot};
 use super::source::Source;
 
 /// The pause before roots that were interrupted are tried again, the first time and at most.
@@ -82,7 +82,7 @@ impl Source {
         let (reader, wanted, before) = (self.reader.clone(), revision.clone(), self.current.clone());
         let rendered = self.run_blocking(move || render(&reader, &wanted, before.as_ref())).await?;
         let Some(rendered) = rendered else { return Ok(None) };
-        let is_interrupted = rendered.is_interrupted();
+        let is_interrupted = rendered.is_interrupted;
         let lock = self.prepare_store().await?;
         let (store, wanted) = (self.store.clone(), revision.clone());
         self.run_blocking(move || store.keep_rendered(&lock, &wanted, &rendered)).await?;
@@ -106,10 +106,9 @@ fn render(
     if !renderer.has_roots(&raw) {
         return Ok(None);
     }
-    let mut known: Vec<RenderedRoot> = Vec::new();
-    for stored in [Some(revision), before].into_iter().flatten() {
-        known.extend(reader.rendered_roots(stored)?.into_iter().flatten());
-    }
-    let tree = reader.tree(revision)?;
-    renderer.render(RenderRequest { raw, start: reader.start(), tree, known }).map(Some)
+    let stored = |revision: &Revision| Ok(reader.rendered_roots(revision)?.unwrap_or_default());
+    let before = before.filter(|before| *before != revision).map(stored).transpose()?;
+    let (same, tree) = (stored(revision)?, reader.tree(revision)?);
+    let before = before.unwrap_or_default();
+    renderer.render(RenderRequest { raw, start: reader.start(), tree, same, before }).map(Some)
 }

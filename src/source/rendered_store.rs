@@ -5,6 +5,7 @@
 //! source's own store is asked: nobody who may write to a followed repository can plant one.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,8 @@ struct ListedObject {
 }
 
 /// File, line and column.
-type ListedPlace = (String, u32, u32);
+#[derive(Debug, Serialize, Deserialize)]
+struct ListedPlace(String, u32, u32);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct ListedError {
@@ -123,7 +125,7 @@ fn write(
 fn list_of(root: &RenderedRoot) -> RootList {
     let mut list = RootList {
         path: root.path.to_string(),
-        key: root.key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        key: written_key(root.key),
         objects: Vec::new(),
         failed: false,
         errors: Vec::new(),
@@ -151,7 +153,7 @@ fn listed_object(file: &SnapshotFile) -> ListedObject {
 }
 
 fn listed_place(origin: &ManifestOrigin) -> ListedPlace {
-    (origin.file.to_string(), origin.line, origin.column)
+    ListedPlace(origin.file.to_string(), origin.line, origin.column)
 }
 
 fn listed_error(found: &Diagnostic) -> ListedError {
@@ -212,7 +214,8 @@ fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {
     })
 }
 
-fn read_place((file, line, column): &ListedPlace) -> ManifestOrigin {
+fn read_place(place: &ListedPlace) -> ManifestOrigin {
+    let ListedPlace(file, line, column) = place;
     ManifestOrigin::new(file.as_str().into(), *line, *column)
 }
 
@@ -222,6 +225,13 @@ fn read_error(listed: ListedError) -> Diagnostic {
         Some(hint) => found.hint(hint),
         None => found,
     }
+}
+
+fn written_key(key: RootKey) -> String {
+    key.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn read_key(text: &str) -> Option<RootKey> {

@@ -37,8 +37,10 @@ pub(crate) struct RenderRequest<'a> {
     pub start: &'a str,
     /// Every file of it.
     pub tree: RevisionTree,
-    /// Roots that were rendered before, of this or another revision.
-    pub known: Vec<RenderedRoot>,
+    /// What was rendered of this revision before.
+    pub same: Vec<RenderedRoot>,
+    /// What was rendered of the revision that is in force.
+    pub before: Vec<RenderedRoot>,
 }
 
 /// The key of a render: equal keys, equal outcomes.
@@ -53,6 +55,8 @@ pub(crate) struct RenderedSnapshot {
     pub roots: Vec<RenderedRoot>,
     /// The contents that are new.
     pub contents: Vec<RenderedContent>,
+    /// Tells if another try may do better for some root.
+    pub is_interrupted: bool,
 }
 
 /// The bytes of a rendered object. Their `Debug` form leaves them out.
@@ -107,11 +111,6 @@ impl RenderedRoot {
 }
 
 impl RenderedSnapshot {
-    /// Returns whether another try may do better for some root.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.roots.iter().any(|root| matches!(root.outcome, RootOutcome::Interrupted(_)))
-    }
-
     /// Returns the snapshot to be read in the place of the raw one.
     pub(crate) fn into_snapshot(self) -> Snapshot {
         let mut snapshot = self.plain;

@@ -52,20 +52,20 @@ fn compare_revisions(
         return compare_file_lists(reader, Some(&from), to);
     };
     let ToldSnapshot { mut snapshot, unrendered } = from;
-    let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
+    let (mut replaced, mut gone) = (BTreeMap::new(), BTreeSet::new());
     for change in changes {
         snapshot.files.retain(|file| file.path != change.path);
         match change.new {
             Some((blob, size)) => {
                 let file = SnapshotFile { path: change.path.clone(), blob, size, origin: None };
                 snapshot.files.push(file.clone());
-                changed.insert(change.path, file);
+                replaced.insert(change.path, file);
             }
             None => drop(gone.insert(change.path)),
         }
     }
     snapshot.revision = to.clone();
-    Ok(RevisionDiff { snapshot, changed, gone, unrendered })
+    Ok(RevisionDiff { snapshot, changed: replaced, gone, unrendered })
 }
 
 /// Compares whole lists of files. The objects of a root that is not rendered now are not gone.

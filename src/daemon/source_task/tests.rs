@@ -10,7 +10,7 @@ use super::super::reading::TextInterner;
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
-use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, VerifyExtent};
+use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, SnapshotFile, VerifyExtent};
 
 /// A repository with one manifest, and a feed that has told nothing yet.
 struct FeedFixture {
