@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::args::{GlobalArgs, OneShotArgs};
 use super::one_shot_input::{self, STANDARD_INPUT};
+use super::rendering::SourceRendering;
 use super::settings::{self, FileRead};
 use super::{CommandError, Terminal, session};
 use crate::config::{Config, DnsLabel, SourceConfig, SourceLocation, SourceMode};
@@ -69,10 +70,14 @@ impl SelectedSources {
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         let mut configured = Self::read(global, file, args.named.as_ref(), terminal)?;
+        let rendering = match configured.single_source("") {
+            Ok(source) => SourceRendering::of(source),
+            Err(_) => SourceRendering::automatic(&configured.config.renderers),
+        };
         configured.source_override = match &args.source {
             None if args.files.is_empty() => None,
             None => Some(SourceOverride {
-                disk: one_shot_input::read_named_files(&args.files)?,
+                disk: one_shot_input::read_named_files(&args.files, &rendering)?,
                 prune: PrunePolicy::Partial,
             }),
             Some(text) => {
@@ -83,7 +88,7 @@ impl SelectedSources {
                     }
                     error
                 };
-                Some(parse_override(text).map_err(hinted)?)
+                Some(parse_override(text, &rendering).map_err(hinted)?)
             }
         };
         if configured.source_override.is_some() {
@@ -153,20 +158,20 @@ impl SelectedSources {
     }
 }
 
-fn parse_override(text: &str) -> Result<SourceOverride, CommandError> {
+fn parse_override(text: &str, rendering: &SourceRendering) -> Result<SourceOverride, CommandError> {
     if text == STANDARD_INPUT {
         return Ok(SourceOverride {
-            disk: one_shot_input::read_named_files(&[text.into()])?,
+            disk: one_shot_input::read_named_files(&[text.into()], rendering)?,
             prune: PrunePolicy::Partial,
         });
     }
     match source::classify(text)? {
         LocationKind::File(path) => Ok(SourceOverride {
-            disk: one_shot_input::read_named_files(&[path])?,
+            disk: one_shot_input::read_named_files(&[path], rendering)?,
             prune: PrunePolicy::Partial,
         }),
         LocationKind::Directory(path) | LocationKind::Repository(path) if !source::is_url(text) => {
-            Ok(SourceOverride { disk: source::read_disk(&path)?.into(), prune: PrunePolicy::On })
+            Ok(SourceOverride { disk: rendering.read_disk(&path)?.into(), prune: PrunePolicy::On })
         }
         _ => Err(CommandError::usage_error(format!(
             "{text} is no directory, and the file says where its sources are"

@@ -35,6 +35,7 @@ mod rbac;
 mod reading;
 mod reload;
 mod render;
+mod rendering;
 mod rights;
 mod rollout;
 mod rollout_words;

@@ -9,6 +9,7 @@ use super::args::{ApplyArgs, DiffArgs, GlobalArgs, OneShotArgs};
 use super::configured::SelectedSources;
 use super::derived_name::{self, NameOrigin};
 use super::exit::os_message;
+use super::rendering::SourceRendering;
 use super::{CommandError, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::{Config, PositiveDuration, SourceConfig, SourceMode};
@@ -117,7 +118,7 @@ impl OneShotSource {
         let place = session::place(&session::only_source(&config)?);
         let is_piped = named.iter().any(|path| is_pipe(path));
         let place = if is_piped { format!("standard input in {place}") } else { place };
-        let disk = read_pieces(named)?;
+        let disk = read_pieces(named, &SourceRendering::of(&session::only_source(&config)?))?;
         Ok(Self { config, name_origin: naming, files: Some(NamedFiles { disk, location: place }) })
     }
 
@@ -157,14 +158,17 @@ pub(super) fn partial_note(name: &str) -> String {
 }
 
 /// Reads files that are named one by one.
-pub(super) fn read_named_files(named: &[PathBuf]) -> Result<Arc<DiskSnapshot>, CommandError> {
+pub(super) fn read_named_files(
+    named: &[PathBuf],
+    rendering: &SourceRendering,
+) -> Result<Arc<DiskSnapshot>, CommandError> {
     refuse_urls(named)?;
-    read_pieces(named.to_vec())
+    read_pieces(named.to_vec(), rendering)
 }
 
-fn read_pieces(named: Vec<PathBuf>) -> Result<Arc<DiskSnapshot>, CommandError> {
+fn read_pieces(named: Vec<PathBuf>, rendering: &SourceRendering) -> Result<Arc<DiskSnapshot>, CommandError> {
     let pieces: Result<_, CommandError> = named.into_iter().map(read_piece).collect();
-    Ok(Arc::new(source::read_named(pieces?)?))
+    Ok(Arc::new(rendering.read_named(pieces?)?))
 }
 
 /// Returns a SOURCE that is no source, but a file or standard input.

@@ -1,13 +1,15 @@
 //! Manifests without a cluster: what `validate` and `render` look at.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input};
+use super::rendering::{SourceRendering, here_if_empty};
 use super::{CommandError, ExitStatus};
+use crate::input::read_manifest;
 use crate::manifest::{self, ManifestFile, ManifestItem};
-use crate::object::{Diagnostic, ErrorClass};
-use crate::source::{self, Snapshot, Source, SourceError};
+use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, RenderOrigin};
+use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 
 /// The objects of a file that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,22 +42,28 @@ impl Default for ManifestSet {
 impl ManifestSet {
     /// Reads a directory, a file, or standard input. Findings name files as they are reached from
     /// here.
-    pub(super) fn read(path: &Path, extent: ReadScope) -> Result<Self, CommandError> {
+    pub(super) fn read(
+        path: &Path,
+        extent: ReadScope,
+        rendering: &SourceRendering,
+    ) -> Result<Self, CommandError> {
         let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
             let bytes = read_standard_input()?;
             manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), extent);
             return Ok(manifests);
         }
-        let disk = source::read_disk(path).map_err(without_cluster_advice)?;
+        let disk = rendering.read_disk(here_if_empty(path)).map_err(without_cluster_advice)?;
         let single = path.is_file();
         let shown = |file: &str| -> Arc<str> {
-            let whole = if single { path.to_owned() } else { path.join(file) };
-            Arc::from(whole.strip_prefix(".").unwrap_or(&whole).to_string_lossy())
+            let is_itself = single && path.file_name().is_some_and(|name| name == file);
+            let folder = if single { path.parent().unwrap_or(path) } else { path };
+            let whole = if is_itself { path.to_owned() } else { folder.join(file) };
+            without_detours(&whole).into()
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
-                manifests.take(manifest::read(&shown(&file.path), bytes), extent);
+                manifests.take(read_manifest(&shown_file(file, shown), bytes), extent);
             }
         }
         manifests.add_refused(disk.snapshot, shown);
@@ -69,9 +77,10 @@ impl ManifestSet {
         let reader = source.reader();
         let snapshot = reader.snapshot(&observed.revision)?;
         let mut manifests = Self::default();
-        let shown = |file: &str| -> Arc<str> { Arc::from(Path::new(folder).join(file).to_string_lossy()) };
+        let shown = |file: &str| -> Arc<str> { without_detours(&Path::new(folder).join(file)).into() };
         for file in &snapshot.files {
-            manifests.take(manifest::read(&shown(&file.path), &reader.read(file.blob)?), ReadScope::All);
+            let bytes = reader.read(file.blob)?;
+            manifests.take(read_manifest(&shown_file(file, shown), &bytes), ReadScope::All);
         }
         manifests.add_refused(snapshot, shown);
         Ok(manifests)
@@ -94,6 +103,34 @@ impl ManifestSet {
         }
         self.diagnostics.extend(reading.diagnostics);
     }
+}
+
+/// Returns a file whose places are named as they are reached from here.
+fn shown_file(file: &SnapshotFile, shown: impl Fn(&str) -> Arc<str>) -> SnapshotFile {
+    let origin = file.origin.as_ref().map(|origin| {
+        let places = origin.places.iter();
+        Arc::new(RenderOrigin {
+            root: shown(&origin.root),
+            renderer: origin.renderer.clone(),
+            places: places
+                .map(|place| ManifestOrigin { file: shown(&place.file), ..place.clone() })
+                .collect(),
+        })
+    });
+    SnapshotFile { path: shown(&file.path), origin, ..file.clone() }
+}
+
+/// Returns a path without `.`, and without `NAME/..`.
+fn without_detours(path: &Path) -> String {
+    let mut straight = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if straight.file_name().is_some() => drop(straight.pop()),
+            part => straight.push(part),
+        }
+    }
+    if straight.as_os_str().is_empty() { ".".to_owned() } else { straight.to_string_lossy().into_owned() }
 }
 
 /// Returns how a command ends that found this.

@@ -4,13 +4,16 @@ use serde_json::Value;
 
 use super::args::{RenderArgs, RenderOutput};
 use super::reading::{ManifestSet, ReadScope, exit_status_of};
+use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal};
 use crate::change::write_yaml;
+use crate::config::RendererConfig;
 use crate::render;
 
 /// Prints manifests as Kubernetes reads them; needs no cluster.
 pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
-    let manifests = ManifestSet::read(&args.path, ReadScope::Shown)?;
+    let rendering = SourceRendering::automatic(&RendererConfig::default());
+    let manifests = ManifestSet::read(&args.path, ReadScope::Shown, &rendering)?;
     let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
     match args.output {
         RenderOutput::Json => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::exit::{ExitStatus, os_message};
+use super::rendering::{SourceRendering, source_settings};
 use super::{CommandError, settings};
 use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
@@ -15,7 +16,7 @@ use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup};
 use crate::engine::SourceWrites;
 use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
-use crate::source::{self, DiskSnapshot, Source, SourceSettings, read_disk};
+use crate::source::{self, DiskSnapshot, Source};
 
 /// The maximum number of retries where the server asks to slow down, and the pause where it names
 /// none.
@@ -163,7 +164,7 @@ fn followed_setup_in(
     config: &SourceConfig,
     state: &Path,
 ) -> Result<SourceSetup, CommandError> {
-    let settings = SourceSettings::of_service(&config.name, &config.credentials);
+    let settings = source_settings(config);
     let source = Source::open_with(&config.name, location, &state.join(&config.name), settings)?;
     let place = source.identity().to_owned();
     Ok(setup(config, place, SourceFiles::Followed(source)))
@@ -172,7 +173,10 @@ fn followed_setup_in(
 /// Returns a source as it is on disk now, where it is a directory; else at its revision.
 pub(super) fn one_shot_source(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     match &config.location {
-        SourceLocation::Directory(path) => Ok(disk_setup(config, place(config), read_disk(path)?.into())),
+        SourceLocation::Directory(path) => {
+            let disk = SourceRendering::of(config).read_disk(path)?;
+            Ok(disk_setup(config, place(config), disk.into()))
+        }
         SourceLocation::Git { .. } => followed_setup(config, state),
     }
 }

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::rendering::{SourceRendering, source_settings};
 use super::{CommandError, exit};
 use crate::config::{SourceConfig, SourceLocation};
 use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manifests};
 use crate::manifest::KindScopes;
 use crate::object::ErrorClass;
-use crate::source::{self, Source, SourceSettings, VerificationAnchor, read_disk};
+use crate::source::{self, Source, VerificationAnchor};
 
 /// Reads what sources hold, in their order. Where objects live says any of them that defines their
 /// kind, unless it is known already.
@@ -45,7 +46,7 @@ pub(super) fn temporary_folder() -> Result<TempDir, CommandError> {
 /// only that commit is verified.
 pub(super) fn open_newest(config: &SourceConfig, folder: &Path) -> Result<Source, CommandError> {
     let location = source::ResolvedLocation::from(&config.location);
-    let settings = SourceSettings::of_service(&config.name, &config.credentials);
+    let settings = source_settings(config);
     let mut source = Source::open_with(&config.name, &location, &folder.join(&config.name), settings)?;
     source.set_anchor(VerificationAnchor::default());
     Ok(source)
@@ -57,7 +58,9 @@ async fn gather(source: &SourceConfig, folder: &TempDir) -> Result<GatheredManif
 
 fn files(config: &SourceConfig, folder: &Path) -> Result<SourceFiles, CommandError> {
     Ok(match &config.location {
-        SourceLocation::Directory(path) => SourceFiles::Once(read_disk(path)?.into()),
+        SourceLocation::Directory(path) => {
+            SourceFiles::Once(SourceRendering::of(config).read_disk(path)?.into())
+        }
         SourceLocation::Git { .. } => SourceFiles::Followed(open_newest(config, folder)?),
     })
 }

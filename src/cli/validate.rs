@@ -5,8 +5,9 @@ use std::path::Path;
 use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
 use super::reading::{ManifestSet, ReadScope, exit_status_of};
+use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
-use crate::config::{SourceConfig, SourceLocation};
+use crate::config::{RendererConfig, SourceConfig, SourceLocation};
 use crate::engine::{AllowList, check_annotations, find_self_waits};
 use crate::manifest::{KindScopes, assemble};
 use crate::object::Diagnostic;
@@ -24,7 +25,10 @@ pub(super) fn carry_out(
             sources(args, &configured, terminal)
         }
         (None, path) => {
-            let manifests = ManifestSet::read(path.as_deref().unwrap_or(Path::new("")), ReadScope::All)?;
+            let manifests = {
+                let rendering = SourceRendering::automatic(&RendererConfig::default());
+                ManifestSet::read(path.as_deref().unwrap_or(Path::new("")), ReadScope::All, &rendering)?
+            };
             let namespace = settings::default_namespace(global);
             check(manifests, namespace.as_str(), &AllowList::default(), terminal)
         }
@@ -39,7 +43,7 @@ fn sources(
 ) -> Result<ExitStatus, CommandError> {
     if let Some(path) = &args.path {
         let source = configured.single_source("files given beside --config are read as one source")?;
-        let manifests = ManifestSet::read(path, ReadScope::All)?;
+        let manifests = ManifestSet::read(path, ReadScope::All, &SourceRendering::of(source))?;
         return check(manifests, &source.namespace, &source.allow, terminal);
     }
     let is_only = configured.selected_sources().nth(1).is_none();
@@ -67,7 +71,9 @@ fn sources(
 /// signed where the source requires it.
 fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
     match &source.location {
-        SourceLocation::Directory(path) => ManifestSet::read(path, ReadScope::All),
+        SourceLocation::Directory(path) => {
+            ManifestSet::read(path, ReadScope::All, &SourceRendering::of(source))
+        }
         SourceLocation::Git { path, .. } => session::start_runtime()?.block_on(async {
             let clone = source_contents::temporary_folder()?;
             ManifestSet::read_newest(source_contents::open_newest(source, clone.path())?, path.as_str()).await

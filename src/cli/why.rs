@@ -148,7 +148,7 @@ fn plan_lines(id: &ObjectId, plan: &Plan) -> Vec<KeyValueLine> {
         let unread = if plan.complete { "" } else { ", but was not read completely" };
         return vec![("file", format!("SOURCE does not contain it{unread}"))];
     };
-    vec![("file", format!("{}:{}", origin.file, origin.line)), ("manifest", difference_text(planned))]
+    vec![("file", origin.to_string()), ("manifest", difference_text(planned))]
 }
 
 fn difference_text(planned: &PlannedObject) -> String {
@@ -189,7 +189,7 @@ mod tests {
         PlannedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web"),
             gvk: Gvk::new("apps", "v1", "Deployment"),
-            origin: Some(ManifestOrigin { file: "deploy/web.yaml".into(), line: 12, column: 1 }),
+            origin: Some(ManifestOrigin::new("deploy/web.yaml".into(), 12, 1)),
             wave: 0,
             verdict,
             impact: Impact { kind: ImpactKind::None, pods: 0 },

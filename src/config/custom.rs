@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::allow::require_value;
 use super::{
     API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, NarrowingSpec,
-    ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SourceSpec, UrlPrefix, VerifySpec,
+    RenderMode, RendererConfig, ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SourceSpec,
+    UrlPrefix, VerifySpec,
 };
 use crate::engine::{self, AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 use crate::fields::blur;
@@ -56,6 +57,8 @@ pub struct CustomSourcePolicy {
     /// The service accounts that they may name, beside that one; none for all as which rhumb may
     /// act.
     pub service_accounts: Option<BTreeSet<ServiceAccountName>>,
+    /// The programs that render each, and the walls around them.
+    pub renderers: RendererConfig,
 }
 
 impl CustomSourcePolicy {
@@ -128,6 +131,11 @@ impl CustomSourcePolicy {
                     .to_owned(),
             ),
         }
+    }
+
+    /// Returns the same whose sources are rendered so.
+    pub(super) fn with_renderers(self, renderers: &RendererConfig) -> Self {
+        Self { renderers: renderers.clone(), ..self }
     }
 
     /// Returns the reason for which a location is not followed, in its author's terms.
@@ -243,6 +251,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             verify,
             default_service_account: all.default_service_account,
             service_accounts: all.service_accounts,
+            renderers: RendererConfig::default(),
         })
     }
 }
@@ -422,6 +431,8 @@ impl SourceConfig {
         Self {
             name: name.to_string(),
             location: SourceLocation::nowhere(),
+            render: RenderMode::None,
+            renderers: RendererConfig::default(),
             namespace: DnsLabel::unnamed().into(),
             allow: allow.clone(),
             service_account: None,
@@ -462,7 +473,7 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
         spec.into_config(&name, &Environment::default()).map_err(|error| blur(&error.to_string()))?;
     match allowed.refusal(&config.location) {
         Some(why) => Err(why),
-        None => Ok(config),
+        None => Ok(SourceConfig { renderers: allowed.renderers.clone(), ..config }),
     }
 }
 

@@ -7,7 +7,7 @@ use super::spec::{ConfigurationDocument, SourceDocument, default_resync};
 use super::tree::{self, ConfigNode, NodeMark};
 use super::{
     API_VERSION, ApiSpec, BudgetSpec, Config, ConnectionSpec, CustomSourcePolicy, DnsLabel, Environment,
-    LeaseMode, NotifyConfig, ServeConfig, SourceConfig, reader,
+    LeaseMode, NotifyConfig, RendererConfig, ServeConfig, SourceConfig, reader,
 };
 use crate::fields::blur;
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -130,6 +130,11 @@ impl ConfigFileReader<'_> {
             return Config { serve, sources: self.sources, ..Config::default() };
         };
         let resolve = |path: std::path::PathBuf| self.environment.resolve(&path);
+        let renderers = RendererConfig {
+            programs: document.programs.resolved(self.environment),
+            confinement: document.confinement,
+        };
+        let rendered = |source| SourceConfig { renderers: renderers.clone(), ..source };
         Config {
             connection: ConnectionSpec {
                 kubeconfig: document.kubeconfig.map(resolve),
@@ -141,10 +146,11 @@ impl ConfigFileReader<'_> {
             resync: document.resync,
             budget: document.budget,
             leases: document.leases,
-            custom_sources: document.custom_sources.resolve(self.environment),
+            custom_sources: document.custom_sources.resolve(self.environment).with_renderers(&renderers),
             serve: document.serve.resolved(self.environment),
             notify: self.notify,
-            sources: self.sources,
+            sources: self.sources.into_iter().map(rendered).collect(),
+            renderers,
         }
     }
 }
@@ -171,6 +177,7 @@ impl Default for Config {
             leases: LeaseMode::default(),
             custom_sources: CustomSourcePolicy::default(),
             serve: ServeConfig::default(),
+            renderers: RendererConfig::default(),
             notify: Vec::new(),
             sources: Vec::new(),
         }
@@ -198,7 +205,7 @@ impl ConfigFindings<'_> {
                         .and_then(|index| lines.get(index))
                         .map(|line| blur(line)),
                     ..Diagnostic::error(
-                        ManifestOrigin { file: self.file.clone(), line, column },
+                        ManifestOrigin::new(self.file.clone(), line, column),
                         fault.code,
                         blur(&fault.message),
                     )

@@ -21,6 +21,7 @@ mod notify;
 mod prefix;
 mod reader;
 mod reload;
+mod render;
 #[cfg(test)]
 mod schema;
 mod serve;
@@ -46,6 +47,7 @@ pub(crate) use name::{DnsLabel, ServiceAccountName};
 pub(crate) use notify::is_sound;
 pub(crate) use prefix::UrlPrefix;
 pub(crate) use reload::{ConfigChange, differences};
+pub(crate) use render::{ConfinementMode, ProgramSpec, RenderMode, RendererConfig};
 pub(crate) use serve::SOCKET_FILE;
 pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
 pub(crate) use verify::{VerifyMode, VerifySpec};
@@ -73,6 +75,8 @@ pub struct Config {
     pub custom_sources: CustomSourcePolicy,
     /// The HTTP endpoints.
     pub serve: ServeConfig,
+    /// The programs that render, and the walls around them.
+    pub renderers: RendererConfig,
     /// The recipients of notifications.
     pub notify: Vec<NotifyConfig>,
     /// The sources; names are unique.
@@ -217,6 +221,10 @@ pub struct SourceConfig {
     pub name: String,
     /// The location of its manifests.
     pub location: SourceLocation,
+    /// What of it is rendered.
+    pub render: RenderMode,
+    /// The programs that render it, and the walls around them.
+    pub renderers: RendererConfig,
     /// The namespace of objects that name none.
     pub namespace: String,
     /// The allow-list.

@@ -90,6 +90,10 @@ fn spec() -> Value {
         "properties": {
             "git": git(),
             "directory": text("A directory of the host that rhumb runs on; it or `git`. Only followed with `customSources: any`."),
+            "render": one_of(
+                &["auto", "none", "kustomize", "helm"],
+                "What is rendered before it is read. Left out: auto, each folder with a kustomization or a chart.",
+            ),
             "namespace": matching(LABEL_PATTERN, "The namespace of objects that name none. Left out: default."),
             "allow": allow(),
             "serviceAccountName": {

@@ -13,8 +13,9 @@ use super::duration::parse_interval;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
-    AllowSpec, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment, GitUrl, LeaseMode,
-    PositiveDuration, ServiceAccountName, SourceConfig, SourceLocation, SourceMode, TreePath, VerifySpec,
+    AllowSpec, ConfinementMode, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment,
+    GitUrl, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig, ServiceAccountName,
+    SourceConfig, SourceLocation, SourceMode, TreePath, VerifySpec,
 };
 use crate::engine::{
     self, AdoptPolicy, BlastRadius, OnFailure, OptOutPolicy, PodAmount, PrunePolicy, SourceLifecycle,
@@ -38,6 +39,9 @@ pub(crate) struct SourceSpec {
     /// A directory; it or `git`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
+    /// What of it is rendered before it is read.
+    #[serde(skip_serializing_if = "RenderMode::is_default")]
+    pub render: RenderMode,
     /// The namespace of objects that name none.
     pub namespace: DnsLabel,
     /// The allow-list, whatever its manifests say.
@@ -77,6 +81,7 @@ impl Default for SourceSpec {
         Self {
             git: None,
             directory: None,
+            render: RenderMode::default(),
             namespace: DnsLabel::unnamed(),
             allow: AllowSpec::default(),
             service_account_name: None,
@@ -165,6 +170,8 @@ impl SourceSpec {
         Ok(SourceConfig {
             name: name.to_string(),
             location,
+            render: self.render,
+            renderers: RendererConfig::default(),
             namespace: self.namespace.into(),
             allow: self.allow.into(),
             credentials: CredentialUse::Own,
@@ -303,7 +310,7 @@ impl From<&NarrowingSpec> for engine::Narrowing {
     }
 }
 
-/// A document of kind `ConfigRole`.
+/// A document of kind `Configuration`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a mapping")]
 pub(super) struct ConfigurationDocument {
@@ -330,6 +337,10 @@ pub(super) struct ConfigurationDocument {
     pub(super) custom_sources: CustomSourcePolicy,
     #[serde(default)]
     pub(super) serve: ServeSpec,
+    #[serde(default)]
+    pub(super) programs: ProgramSpec,
+    #[serde(default)]
+    pub(super) confinement: ConfinementMode,
 }
 
 /// A document of kind `Source`.

@@ -60,6 +60,14 @@ fn the_example_says_what_it_explains() {
                 interval,
                 verify: Some(VerifySpec { keys: "/etc/rhumb/signers".into(), mode: VerifyMode::Head }),
             },
+            render: RenderMode::Auto,
+            renderers: RendererConfig {
+                programs: ProgramSpec {
+                    kustomize: Some("/usr/bin/kustomize".into()),
+                    helm: Some("/usr/bin/helm".into()),
+                },
+                confinement: ConfinementMode::Full,
+            },
             namespace: "default".to_owned(),
             allow: AllowList::default(),
             credentials: CredentialUse::Own,
@@ -85,7 +93,8 @@ fn the_example_shows_the_defaults() {
     assert_eq!((example.resync, example.budget), (least.resync, least.budget));
     assert_eq!(example.namespace, least.namespace);
     let location = SourceLocation::Directory("/etc/rhumb/shop".into());
-    let shown = SourceConfig { location, ..example.sources[0].clone() };
+    let renderers = least.sources[0].renderers.clone();
+    let shown = SourceConfig { location, renderers, ..example.sources[0].clone() };
     assert_eq!(shown, least.sources[0]);
 }
 
@@ -98,6 +107,7 @@ fn the_example_names_every_key() {
         keys_of::<super::serve::ServeSpec>(),
         keys_of::<super::serve::TlsSpec>(),
         keys_of::<super::serve::HookSpec>(),
+        keys_of::<super::ProgramSpec>(),
         keys_of::<super::notify::NotifySpec>(),
         keys_of::<super::notify::SlackSpec>(),
         keys_of::<super::notify::ForgeSpec>(),
@@ -182,7 +192,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  zzz: 1"),
         &[
-            "6:3 unknown key `zzz` (known here: git, directory, namespace, allow, serviceAccountName, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
+            "6:3 unknown key `zzz` (known here: git, directory, render, namespace, allow, serviceAccountName, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
         ],
     );
 }

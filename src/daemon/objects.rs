@@ -3,6 +3,7 @@
 use super::executor::run_blocking;
 use super::setup::SourceFiles;
 use crate::engine::AllowList;
+use crate::input::read_manifest;
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};
 use crate::object::{Diagnostic, Object};
 use crate::source::{self, Source};
@@ -75,7 +76,7 @@ async fn read_followed(mut source: Source) -> Result<(Vec<ManifestItem>, bool), 
         let snapshot = reader.snapshot(&observed.revision)?;
         let mut readings = Vec::new();
         for file in &snapshot.files {
-            readings.push(manifest::read(&file.path, &reader.read(file.blob)?));
+            readings.push(read_manifest(file, &reader.read(file.blob)?));
         }
         Ok(gather(readings.into_iter(), snapshot.is_complete()))
     })

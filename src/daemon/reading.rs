@@ -7,8 +7,10 @@ use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
     check_annotations,
 };
+use crate::input::read_manifest;
 use crate::manifest::{self, KindScopes};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};
+use crate::source::SnapshotFile;
 
 /// The settings for reading the files of one source.
 #[derive(Clone, Debug)]
@@ -39,12 +41,13 @@ impl ReadSettings {
     /// Reads one file.
     pub(super) fn read(
         &self,
-        file: &Arc<str>,
+        snapshot_file: &SnapshotFile,
         bytes: &[u8],
-        blob: [u8; 20],
         scopes: &mut KindScopes,
     ) -> FileReading {
-        let reading = manifest::read(file, bytes);
+        let file = &snapshot_file.path;
+        let blob = snapshot_file.blob.into();
+        let reading = read_manifest(snapshot_file, bytes);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
             facts.understood = FileCompleteness::Partly;
@@ -160,7 +163,8 @@ mod tests {
             allow: Arc::new(allow),
             names: TextInterner::default(),
         };
-        let mut read = dialect.read(&"a.yaml".into(), text.as_bytes(), [0; 20], &mut KindScopes::builtin());
+        let mut read =
+            dialect.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());
         let found = read.facts.diagnostics.drain(..).filter(|found| found.code == "not-allowed");
         let told = found.map(|found| format!("{}: {}", found.origin.line, found.message)).collect();
         (read, told)

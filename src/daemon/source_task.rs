@@ -5,9 +5,10 @@ mod last_look;
 mod missing_revisions;
 mod once;
 mod past_contents;
+mod revision_step;
 mod verified_revision;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,18 +21,20 @@ use tokio::time::{Instant, sleep_until};
 pub(super) use self::last_look::LastLook;
 use self::missing_revisions::{ContentLookup, MissingContents};
 pub(super) use self::once::{read_disk, read_newest_once, read_once};
+use self::revision_step::{ToldSnapshot, read_newest};
 use self::verified_revision::ConcurrentLookups;
 use super::executor::run_blocking;
 use super::loop_event::LoopEvent;
 use super::pins::RevisionPins;
 use super::reading::ReadSettings;
 use super::setup::SourceFiles;
-use crate::engine::{Authorship, FileFacts, RepositoryIdentity, SourceReading, UndoRequest};
+use crate::engine::{Authorship, RepositoryIdentity, SourceReading, UndoRequest};
 use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::source::{
-    BlobId, CommitInfo, RevisionReader, Snapshot, SnapshotFile, Source, SourceError, VerificationAnchor,
+    CommitInfo, RenderStep, RevisionReader, Snapshot, Source, SourceError, SourceObservation,
+    VerificationAnchor,
 };
 
 /// The slack after which a late feed counts as dead: its events wait until the loop takes them.
@@ -84,7 +87,7 @@ pub(super) struct SourceFeed {
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
     looked: LastLook,
-    told: Option<Snapshot>,
+    told: Option<ToldSnapshot>,
     place: String,
     /// As it was told last.
     repository: RepositoryIdentity,
@@ -150,8 +153,11 @@ impl SourceFeed {
     pub(super) async fn run(mut self, orders: mpsc::Receiver<FeedRequest>) {
         let hints = self.source.change_hints();
         let mut next = Instant::now();
-        let beside =
-            if self.source.is_verified() { ConcurrentLookups::Accepted } else { ConcurrentLookups::All };
+        let beside = if self.source.is_verified() || self.source.may_render() {
+            ConcurrentLookups::Accepted
+        } else {
+            ConcurrentLookups::All
+        };
         let mut queue =
             TaskQueue { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
         loop {
@@ -253,7 +259,7 @@ impl SourceFeed {
 
     /// Returns the revision that was told last.
     fn head_revision(&self) -> Option<Revision> {
-        let told = self.told.as_ref().map(|told| &told.revision);
+        let told = self.told.as_ref().map(|told| &told.snapshot.revision);
         told.or_else(|| self.source.current_revision()).cloned()
     }
 
@@ -330,8 +336,9 @@ impl SourceFeed {
     }
 
     async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
-        let revision = self.source.observe().await?.revision;
-        let same = self.told.as_ref().filter(|told| told.revision == revision);
+        let SourceObservation { revision, rendered, .. } = self.source.observe().await?;
+        let told = self.told.as_ref().map(|told| &told.snapshot);
+        let same = told.filter(|told| told.revision == revision && rendered == RenderStep::Kept);
         if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
             let (incomplete, refused) = (refusal_text(told), told.refused.clone());
@@ -356,7 +363,7 @@ impl SourceFeed {
         let (from, extent) = (self.told.clone(), self.extent);
         let step =
             run_blocking(move || read_newest(&reader, &dialect, scopes, from, extent, &revision)).await?;
-        self.told = Some(step.snapshot);
+        self.told = Some(step.told);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;
         Ok((step.reading, step.unknown))
@@ -463,133 +470,8 @@ impl ContentReader {
     }
 }
 
-struct ReadStep {
-    snapshot: Snapshot,
-    reading: SourceReading,
-    unknown: BTreeSet<GroupKind>,
-    scopes: KindScopes,
-}
-
-/// The difference of a revision from the one last reported.
-struct RevisionDiff {
-    snapshot: Snapshot,
-    changed: BTreeMap<Arc<str>, BlobId>,
-    gone: BTreeSet<Arc<str>>,
-}
-
-/// Compares at the cost of what changed, wherever that can be told from the changes alone.
-fn compare_revisions(
-    reader: &RevisionReader,
-    from: Option<Snapshot>,
-    extent: ReadExtent,
-    to: &Revision,
-) -> Result<RevisionDiff, SourceError> {
-    if let Some(mut snapshot) = from {
-        if extent == ReadExtent::Everything {
-            let mut all = compare_file_lists(reader, &snapshot.files, to)?;
-            all.changed = all.snapshot.files.iter().map(|file| (file.path.clone(), file.blob)).collect();
-            return Ok(all);
-        }
-        let plain = reader.plain_changes(&snapshot.revision, to);
-        if let Ok(Some(changes)) = plain {
-            let (mut changed, mut gone) = (BTreeMap::new(), BTreeSet::new());
-            for change in changes {
-                snapshot.files.retain(|file| file.path != change.path);
-                match change.new {
-                    Some((blob, size)) => {
-                        snapshot.files.push(SnapshotFile { path: change.path.clone(), blob, size });
-                        changed.insert(change.path, blob);
-                    }
-                    None => drop(gone.insert(change.path)),
-                }
-            }
-            snapshot.revision = to.clone();
-            return Ok(RevisionDiff { snapshot, changed, gone });
-        }
-        return compare_file_lists(reader, &snapshot.files, to);
-    }
-    compare_file_lists(reader, &[], to)
-}
-
-/// Compares whole lists of files.
-fn compare_file_lists(
-    reader: &RevisionReader,
-    old: &[SnapshotFile],
-    to: &Revision,
-) -> Result<RevisionDiff, SourceError> {
-    let snapshot = reader.snapshot(to)?;
-    let old: BTreeMap<&Arc<str>, BlobId> = old.iter().map(|file| (&file.path, file.blob)).collect();
-    let mut gone: BTreeSet<Arc<str>> = old.keys().map(|path| (*path).clone()).collect();
-    let mut changed = BTreeMap::new();
-    for file in &snapshot.files {
-        gone.remove(&file.path);
-        if old.get(&file.path) != Some(&file.blob) {
-            changed.insert(file.path.clone(), file.blob);
-        }
-    }
-    Ok(RevisionDiff { snapshot, changed, gone })
-}
-
-/// Reads what changed since the last reading, or all.
-fn read_newest(
-    reader: &RevisionReader,
-    dialect: &ReadSettings,
-    mut scopes: KindScopes,
-    from: Option<Snapshot>,
-    extent: ReadExtent,
-    to: &Revision,
-) -> Result<ReadStep, SourceError> {
-    let RevisionDiff { snapshot, changed, gone } = compare_revisions(reader, from, extent, to)?;
-    let mut files: BTreeMap<Arc<str>, Option<FileFacts>> =
-        gone.into_iter().map(|path| (path, None)).collect();
-    let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
-    // A definition may stand in a later file than its objects.
-    let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
-    let again: BTreeMap<Arc<str>, BlobId> = unknown
-        .iter()
-        .filter(|(_, kinds)| learnt(kinds))
-        .filter_map(|(path, _)| Some((path.clone(), *changed.get(path)?)))
-        .collect();
-    if !again.is_empty() {
-        unknown.retain(|path, _| !again.contains_key(path));
-        unknown.extend(read_files(reader, dialect, &mut scopes, &again, &mut files)?);
-    }
-    let mut reading = SourceReading {
-        revision: Some(to.clone()),
-        files: files.into_iter().collect(),
-        ..SourceReading::default()
-    };
-    reading.authored = reader.commit(to)?.map(|commit| authorship(&commit));
-    reading.incomplete = refusal_text(&snapshot);
-    reading.refused.clone_from(&snapshot.refused);
-    Ok(ReadStep { snapshot, reading, unknown: unknown.into_values().flatten().collect(), scopes })
-}
-
 fn authorship(commit: &CommitInfo) -> Authorship {
     Authorship::of(&commit.author, &commit.subject)
-}
-
-/// Reads files, and returns the kinds of unknown scope in each that has some.
-fn read_files(
-    reader: &RevisionReader,
-    dialect: &ReadSettings,
-    scopes: &mut KindScopes,
-    wanted: &BTreeMap<Arc<str>, BlobId>,
-    files: &mut BTreeMap<Arc<str>, Option<FileFacts>>,
-) -> Result<BTreeMap<Arc<str>, BTreeSet<GroupKind>>, SourceError> {
-    let mut unknown = BTreeMap::new();
-    let mut paths = wanted.keys();
-    reader.read_all(wanted.values().copied(), |blob, bytes| {
-        if let Some(path) = paths.next() {
-            let read = dialect.read(path, &bytes, blob.into(), scopes);
-            if !read.unknown.is_empty() {
-                unknown.insert(path.clone(), read.unknown);
-            }
-            files.insert(path.clone(), Some(read.facts));
-        }
-        Ok(())
-    })?;
-    Ok(unknown)
 }
 
 fn refusal_text(snapshot: &Snapshot) -> Option<Arc<str>> {

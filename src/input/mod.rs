@@ -9,18 +9,27 @@
 //! started, written or fetched here. What a render would have to reach outside its revision is
 //! refused by name before any program starts.
 
+mod disk;
 mod key;
 pub(crate) mod kustomize;
 mod origin;
 mod paths;
+mod reading;
+mod render_host;
+mod root_render;
 mod roots;
 pub(crate) mod sandbox;
 pub(crate) mod sops;
+mod source_renderer;
 mod tree;
 
+pub(crate) use disk::{ReadFolder, render_disk, render_folders};
 pub(crate) use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
 pub use origin::strip_origin;
 pub(crate) use origin::{ObjectOrigin, OriginAnnotation, read_origin};
-pub(crate) use roots::{RenderMode, RenderRoot, RootForm, RootListing, find_roots};
+pub(crate) use reading::read_manifest;
+pub(crate) use render_host::RenderHost;
+pub(crate) use roots::{RenderRoot, RootForm, RootListing, find_roots};
+pub(crate) use source_renderer::SourceRenderer;
 pub use tree::FileTree;
 pub(crate) use tree::{LookFailure, MemoryTree, ResolvedPath, resolve};

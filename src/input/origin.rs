@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_shown_in_one_line() {
-        let place = |file: &str, line| ManifestOrigin { file: file.into(), line, column: 1 };
+        let place = |file: &str, line| ManifestOrigin::new(file.into(), line, 1);
         let places = vec![place("base/web.yaml", 3), place("overlays/prod/patch.yaml", 1)];
         let origin = ObjectOrigin { root: "overlays/prod".into(), renderer: "kustomize", places };
         assert_eq!(

@@ -35,9 +35,34 @@ pub(super) fn holds(folder: &str, other: &str) -> bool {
         || other.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Returns a path of a tree as it is seen from a folder in it; `.` for the folder itself.
+pub(super) fn seen_from(folder: &str, path: &str) -> String {
+    let parts =
+        |text: &str| text.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+    let (from, to) = (parts(folder), parts(path));
+    let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = from.iter().skip(common).map(|_| "..");
+    let seen: Vec<&str> = up.chain(to.iter().skip(common).map(String::as_str)).collect();
+    if seen.is_empty() { ".".to_owned() } else { seen.join("/") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_seen_from_a_folder() {
+        for (folder, path, expected) in [
+            ("", "base/web.yaml", "base/web.yaml"),
+            ("overlays/prod", "overlays/prod/patch.yaml", "patch.yaml"),
+            ("overlays/prod", "base/web.yaml", "../../base/web.yaml"),
+            ("overlays/prod", "overlays/production", "../production"),
+            ("overlays/prod", "overlays/prod", "."),
+            ("", "", "."),
+        ] {
+            assert_eq!(seen_from(folder, path), expected, "{path} from {folder}");
+        }
+    }
 
     #[test]
     fn a_reference_is_joined_by_its_text() {

@@ -1,9 +1,8 @@
 //! Which folders of a source are rendered, and which files are taken as they are.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::config::RenderMode;
 use crate::object::Diagnostic;
 use crate::source::{Snapshot, SourceError};
 
@@ -14,51 +13,6 @@ use super::tree::{self, FileTree};
 /// The name of the file that makes a folder a chart.
 const CHART: &str = "Chart.yaml";
 
-/// `spec.render`: how a source becomes objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum RenderMode {
-    /// A folder with a kustomization is one root, one with a chart another; all other folders are
-    /// read as they are, and their subfolders likewise.
-    #[default]
-    Auto,
-    /// Nothing is rendered.
-    None,
-    /// The source's folder is one kustomize root.
-    Kustomize,
-    /// The source's folder is one chart.
-    Helm,
-}
-
-impl RenderMode {
-    /// All modes, as the documents list them.
-    pub(crate) const ALL: [Self; 4] = [Self::Auto, Self::None, Self::Kustomize, Self::Helm];
-
-    /// Returns the word for it.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::None => "none",
-            Self::Kustomize => "kustomize",
-            Self::Helm => "helm",
-        }
-    }
-}
-
-impl fmt::Display for RenderMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
-impl FromStr for RenderMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|mode| mode.word() == text);
-        known.ok_or_else(|| format!("{text}: must be auto, none, kustomize or helm"))
-    }
-}
-
 /// The program that a root is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum RootForm {
@@ -66,6 +20,16 @@ pub(crate) enum RootForm {
     Kustomize,
     /// A chart.
     Helm,
+}
+
+impl RootForm {
+    /// Returns the usual name of the file that makes a folder one.
+    pub(crate) const fn file_name(self) -> &'static str {
+        match self {
+            Self::Kustomize => "kustomization.yaml",
+            Self::Helm => CHART,
+        }
+    }
 }
 
 /// A folder that is rendered.
@@ -104,42 +68,56 @@ pub(crate) fn find_roots(
 ) -> Result<RootListing, SourceError> {
     match mode {
         RenderMode::None => Ok(RootListing { roots: Vec::new(), plain: snapshot }),
-        RenderMode::Kustomize => single(start, snapshot, RootForm::Kustomize, files),
-        RenderMode::Helm => single(start, snapshot, RootForm::Helm, files),
+        RenderMode::Kustomize => Ok(single(start, snapshot, RootForm::Kustomize)),
+        RenderMode::Helm => Ok(single(start, snapshot, RootForm::Helm)),
         RenderMode::Auto => automatic(start, snapshot, files, parsed),
     }
 }
 
-fn single(
-    start: &str,
-    snapshot: Snapshot,
-    form: RootForm,
-    files: &impl FileTree,
-) -> Result<RootListing, SourceError> {
-    let names: &[&str] = match form {
-        RootForm::Kustomize => &FILE_NAMES,
-        RootForm::Helm => &[CHART],
-    };
-    let mut is_there = false;
-    for name in names {
-        is_there |= files.entry(&paths::inside(start, name))?.is_some();
+/// Returns whether something of a snapshot is rendered.
+pub(super) fn has_roots(mode: RenderMode, snapshot: &Snapshot) -> bool {
+    match mode {
+        RenderMode::None => false,
+        RenderMode::Kustomize | RenderMode::Helm => true,
+        RenderMode::Auto => snapshot.refused.iter().any(|refused| form_of(refused).is_some()),
     }
-    let mut listing = RootListing { roots: Vec::new(), plain: snapshot };
-    listing.plain.files.clear();
-    listing.plain.refused.clear();
-    if is_there {
-        listing.roots.push(RenderRoot { folder: start.into(), form });
-        return Ok(listing);
+}
+
+/// Returns what is left of a snapshot without its roots.
+pub(super) fn plain_part(mode: RenderMode, mut snapshot: Snapshot) -> Snapshot {
+    match mode {
+        RenderMode::None => {}
+        RenderMode::Kustomize | RenderMode::Helm => {
+            snapshot.files.clear();
+            snapshot.refused.clear();
+        }
+        RenderMode::Auto => snapshot.refused.retain(|refused| form_of(refused).is_none()),
     }
-    let (word, name) = match form {
-        RootForm::Kustomize => (RenderMode::Kustomize, "kustomization.yaml"),
-        RootForm::Helm => (RenderMode::Helm, CHART),
-    };
-    let place = if start.is_empty() { "." } else { start };
-    let message = format!("`render: {word}` is asked for, and this folder has no {name}");
-    let hint = "name the folder that has one as `path`, or leave `render` out";
-    listing.plain.refused.push(Diagnostic::file_error(place, "no-root", message).hint(hint));
-    Ok(listing)
+    snapshot
+}
+
+/// Returns the form of the root that a refused folder is.
+fn form_of(refused: &Diagnostic) -> Option<RootForm> {
+    match refused.code {
+        "kustomization" => Some(RootForm::Kustomize),
+        "helm-chart" => Some(RootForm::Helm),
+        _ => None,
+    }
+}
+
+/// Returns the refusal of a chart.
+pub(super) fn chart_refusal(path: &Arc<str>) -> Diagnostic {
+    let message = "this folder is a Helm chart, which rhumb does not render; nothing in it is read";
+    let hint =
+        "commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore";
+    Diagnostic::file_error(path.clone(), "helm-chart", message).hint(hint)
+}
+
+/// Takes a whole folder as one root. That it is none is for its render to tell.
+fn single(start: &str, mut snapshot: Snapshot, form: RootForm) -> RootListing {
+    snapshot.files.clear();
+    snapshot.refused.clear();
+    RootListing { roots: vec![RenderRoot { folder: start.into(), form }], plain: snapshot }
 }
 
 fn automatic(
@@ -152,15 +130,13 @@ fn automatic(
     for refused in std::mem::take(&mut listing.plain.refused) {
         let folder = paths::inside(start, paths::folder_of(&refused.origin.file));
         let folder = folder.trim_end_matches('/');
-        let form = match refused.code {
-            "kustomization" if is_component(folder, files, parsed)? => continue,
-            "kustomization" => RootForm::Kustomize,
-            "helm-chart" => RootForm::Helm,
-            _ => {
-                listing.plain.refused.push(refused);
-                continue;
-            }
+        let Some(form) = form_of(&refused) else {
+            listing.plain.refused.push(refused);
+            continue;
         };
+        if form == RootForm::Kustomize && is_component(folder, files, parsed)? {
+            continue;
+        }
         listing.roots.push(RenderRoot { folder: folder.into(), form });
     }
     listing.roots.sort_unstable();
@@ -194,7 +170,7 @@ mod tests {
     }
 
     fn snapshot(refused: Vec<Diagnostic>) -> Snapshot {
-        Snapshot { revision: Revision::new("0"), files: Vec::new(), refused }
+        Snapshot { revision: Revision::new("0"), files: Vec::new(), refused, failed_roots: Vec::new() }
     }
 
     fn folders(listing: &RootListing) -> Vec<(&str, RootForm)> {
@@ -245,18 +221,5 @@ mod tests {
         assert_eq!((folders(&listing), listing.plain.is_complete()), (vec![("", RootForm::Kustomize)], true));
         let listing = find(RenderMode::Helm, "chart");
         assert_eq!((folders(&listing), listing.plain.is_complete()), (vec![("chart", RootForm::Helm)], true));
-        for (mode, start) in [(RenderMode::Kustomize, "chart"), (RenderMode::Helm, "")] {
-            let listing = find(mode, start);
-            assert_eq!(listing.plain.refused.iter().map(|found| found.code).collect::<Vec<_>>(), ["no-root"]);
-            assert!(listing.roots.is_empty());
-        }
-    }
-
-    #[test]
-    fn a_mode_is_read_as_it_is_written() {
-        for mode in RenderMode::ALL {
-            assert_eq!(mode.to_string().parse(), Ok(mode));
-        }
-        assert!("Auto".parse::<RenderMode>().is_err());
     }
 }

@@ -322,7 +322,7 @@ impl FileDecoder<'_> {
         self.items.push(ManifestItem {
             namespace,
             name: text_at(&body, &["metadata", "name"]).to_owned(),
-            origin: ManifestOrigin { file: self.file.clone(), line: mark.line, column: mark.column },
+            origin: ManifestOrigin::new(self.file.clone(), mark.line, mark.column),
             valid: self.findings.errors() == before && doubled == DuplicateKind::Nothing,
             // Kubernetes decodes the metadata of documents, not that of the items of a list.
             decodes: verdict.typed || node != DocumentTree::ROOT_NODE,

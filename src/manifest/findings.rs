@@ -166,7 +166,7 @@ impl FileFindings {
         let secret = self.secret_file || self.secret.contains(&document);
         let detail = finding.detail.filter(|_| !secret).unwrap_or_default();
         Diagnostic {
-            origin: ManifestOrigin { file: self.file.clone(), line, column },
+            origin: ManifestOrigin::new(self.file.clone(), line, column),
             severity: finding.severity,
             code: finding.code,
             message: finding.message + &detail,

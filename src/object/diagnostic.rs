@@ -56,7 +56,7 @@ impl Diagnostic {
 
     /// Returns an error about a whole file or folder.
     pub fn file_error(file: impl Into<Arc<str>>, code: DiagnosticCode, message: impl Into<String>) -> Self {
-        Self::error(ManifestOrigin { file: file.into(), line: 0, column: 0 }, code, message)
+        Self::error(ManifestOrigin::new(file.into(), 0, 0), code, message)
     }
 
     /// Adds what to do about it.

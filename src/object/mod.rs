@@ -47,18 +47,65 @@ pub(crate) const SERVER_SET: [&str; 8] = [
 /// The place in a source that an object was read from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManifestOrigin {
-    /// Path inside the source, with `/` between its parts.
+    /// Path inside the source, with `/` between its parts. Of a rendered object, the path of its root
+    /// and its name there.
     pub file: Arc<str>,
     /// Line of the object's first token, from 1.
     pub line: u32,
     /// Column of the object's first token, from 1.
     pub column: u32,
+    /// The render that made the object; none where the file is read as it is.
+    pub render: Option<Arc<RenderOrigin>>,
 }
 
+/// The render that an object comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RenderOrigin {
+    /// The rendered folder, as people write it; `.` for the whole.
+    pub root: Arc<str>,
+    /// The program that rendered it, and what else tells its form: a chart's name and version.
+    pub renderer: Arc<str>,
+    /// The places that the object was made of: first its own, then those that change it.
+    pub places: Vec<ManifestOrigin>,
+}
+
+impl ManifestOrigin {
+    /// Returns a place in a file that is read as it is.
+    pub fn new(file: Arc<str>, line: u32, column: u32) -> Self {
+        Self { file, line, column, render: None }
+    }
+
+    /// Returns a whole file that is read as it is.
+    pub fn of_file(file: impl Into<Arc<str>>) -> Self {
+        Self::new(file.into(), 0, 0)
+    }
+
+    /// Returns the place in a file that a person edits: of a rendered object, the first that it was
+    /// made of.
+    pub(crate) fn edited_place(&self) -> &Self {
+        let render = self.render.as_deref();
+        render.and_then(|render| render.places.first()).unwrap_or(self)
+    }
+}
+
+/// `base/web.yaml:3`, or `overlays/prod (kustomize) ← base/web.yaml:3, overlays/prod/patch.yaml:1`.
 impl fmt::Display for ManifestOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(render) = &self.render {
+            return render.fmt(f);
+        }
         f.write_str(&self.file)?;
         if self.line == 0 { Ok(()) } else { write!(f, ":{}", self.line) }
+    }
+}
+
+impl fmt::Display for RenderOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.root, self.renderer)?;
+        for (place, number) in self.places.iter().zip(0..) {
+            write!(f, "{} {place}", if number == 0 { " ←" } else { "," })?;
+        }
+        Ok(())
     }
 }
 

@@ -36,8 +36,12 @@ pub(crate) fn tally(found: &[Diagnostic]) -> String {
 }
 
 fn diagnostic(out: &mut String, found: &Diagnostic, palette: Palette) {
-    let mut place = sanitize(&found.origin.file).into_owned();
-    for number in [found.origin.line, found.origin.column] {
+    let (file, numbers) = match &found.origin.render {
+        Some(render) => (render.to_string(), [0, 0]),
+        None => (found.origin.file.to_string(), [found.origin.line, found.origin.column]),
+    };
+    let mut place = sanitize(&file).into_owned();
+    for number in numbers {
         if number == 0 {
             break;
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::change::ImpactKind;
 use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
-use crate::object::{Diagnostic, ObjectId, pretty_json};
+use crate::object::{Diagnostic, ManifestOrigin, ObjectId, RenderOrigin, pretty_json};
 
 /// The version of the form that [`plan_json`] writes.
 pub(crate) const PLAN_SCHEMA: &str = "rhumb.dev/plan/v1";
@@ -33,11 +33,22 @@ struct ObjectForm<'a> {
     name: &'a str,
     file: Option<&'a str>,
     line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rendered: Option<RenderForm<'a>>,
     wave: i32,
     action: &'static str,
     impact: ImpactForm,
     fields: Vec<FieldForm<'a>>,
     reason: Option<&'a str>,
+}
+
+/// The render that an object comes from.
+#[derive(Serialize)]
+struct RenderForm<'a> {
+    root: &'a str,
+    renderer: &'a str,
+    /// `FILE:LINE` of each place that it was made of: first its own, then those that change it.
+    places: Vec<String>,
 }
 
 /// Objects that are released together and restart pods; places in `objects`.
@@ -132,14 +143,16 @@ fn summary(plan: &Plan) -> PlanSummary {
 }
 
 fn object(planned: &PlannedObject) -> ObjectForm<'_> {
+    let place = planned.origin.as_ref().map(ManifestOrigin::edited_place);
     ObjectForm {
         group: planned.id.group(),
         version: &planned.gvk.version,
         kind: planned.id.kind(),
         namespace: planned.id.namespace(),
         name: planned.id.name(),
-        file: planned.origin.as_ref().map(|origin| &*origin.file),
-        line: planned.origin.as_ref().map(|origin| origin.line),
+        file: place.map(|place| &*place.file),
+        line: place.map(|place| place.line),
+        rendered: planned.origin.as_ref().and_then(|origin| origin.render.as_deref()).map(render_form),
         wave: planned.wave,
         action: planned.verdict.label(),
         impact: ImpactForm { kind: impact_word(planned.impact.kind), pods: planned.impact.pods },
@@ -173,6 +186,15 @@ fn restart_form<'a>(objects: impl Iterator<Item = &'a PlannedObject>) -> Restart
     RestartsForm { workloads: restarting.len(), pods }
 }
 
+fn render_form(render: &RenderOrigin) -> RenderForm<'_> {
+    let place = |place: &ManifestOrigin| place.to_string();
+    RenderForm {
+        root: &render.root,
+        renderer: &render.renderer,
+        places: render.places.iter().map(place).collect(),
+    }
+}
+
 const fn impact_word(kind: ImpactKind) -> &'static str {
     match kind {
         ImpactKind::None => "none",
@@ -190,9 +212,9 @@ fn sort_diagnostics(diagnostics: &[Diagnostic]) -> Vec<DiagnosticForm<'_>> {
     sorted
         .into_iter()
         .map(|found| DiagnosticForm {
-            file: &found.origin.file,
-            line: given(found.origin.line),
-            column: given(found.origin.column),
+            file: &found.origin.edited_place().file,
+            line: given(found.origin.edited_place().line),
+            column: given(found.origin.edited_place().column),
             severity: found.severity.to_string(),
             code: found.code,
             message: &found.message,

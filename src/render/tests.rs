@@ -36,7 +36,7 @@ fn deployment(image: &str) -> Value {
 }
 
 fn place(file: &str, line: u32) -> ManifestOrigin {
-    ManifestOrigin { file: file.into(), line, column: 1 }
+    ManifestOrigin::new(file.into(), line, 1)
 }
 
 fn plan() -> Plan {
@@ -119,7 +119,7 @@ impl Diagnostic {
 }
 
 fn finding() -> Diagnostic {
-    let origin = ManifestOrigin { file: "deploy/web.yaml".into(), line: 3, column: 5 };
+    let origin = ManifestOrigin::new("deploy/web.yaml".into(), 3, 5);
     Diagnostic::error(origin, "duplicate-key", "the key `name` stands here twice, first on line 2")
         .hint("keep one of them")
         .with_excerpt("    name: web")
@@ -547,7 +547,7 @@ fn progress_reads_like_kubectl() {
 
 #[test]
 fn diagnostics_show_the_line() {
-    let place = |line, column| ManifestOrigin { file: "a.yaml".into(), line, column };
+    let place = |line, column| ManifestOrigin::new("a.yaml".into(), line, column);
     let long = format!("{{{}\"name\": 1{}", "\"key\": 1, ".repeat(20), ", \"key\": 1".repeat(20));
     let found = [
         finding(),

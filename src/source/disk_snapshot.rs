@@ -1,6 +1,7 @@
 //! One look at a path's files as they are on disk, for the commands that run once.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::ops::ControlFlow;
@@ -10,12 +11,15 @@ use git2::{Oid, Repository, RepositoryOpenFlags};
 
 use crate::object::Revision;
 
+use super::disk_tree::DiskTree;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::location::{self, LocationKind};
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::refusal::{RefusalReason, RefusedFile};
+use super::rendering::RenderedSnapshot;
+use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
 use super::tree_builder::{self, ObjectHasher};
 
@@ -30,6 +34,8 @@ pub(crate) struct DiskSnapshot {
     pub snapshot: Snapshot,
     /// The revision's author, where it is a commit.
     pub commit: Option<CommitInfo>,
+    /// Every file of that commit, where the revision is one.
+    head: Option<RevisionTree>,
     bytes: HashMap<BlobId, Vec<u8>>,
 }
 
@@ -37,6 +43,28 @@ impl DiskSnapshot {
     /// Returns a file's bytes.
     pub(crate) fn read(&self, blob: BlobId) -> Option<&[u8]> {
         self.bytes.get(&blob).map(Vec::as_slice)
+    }
+
+    /// Returns the same with its roots rendered from these files.
+    ///
+    /// The revision is HEAD's commit no more where any of the files is another one there.
+    pub(crate) fn with_rendered(mut self, rendered: RenderedSnapshot, trees: &[DiskTree]) -> Self {
+        for content in &rendered.contents {
+            self.bytes.insert(content.blob, content.bytes.to_vec());
+        }
+        let is_at_head = self.head.as_ref().is_some_and(|head| trees.iter().all(|tree| tree.is_as_in(head)));
+        let revision = if is_at_head {
+            self.snapshot.revision.clone()
+        } else {
+            let mut named = self.snapshot.revision.to_string();
+            for root in &rendered.roots {
+                let _ = write!(named, "\n{} {:?}", root.path, root.key);
+            }
+            (self.head, self.commit) = (None, None);
+            Revision::new(&BlobId::of(named.as_bytes()).to_string())
+        };
+        self.snapshot = Snapshot { revision, ..rendered.into_snapshot() };
+        self
     }
 }
 
@@ -64,9 +92,10 @@ pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
         _ => whole(path)?,
     };
     let mut disk = frozen(read, &text)?;
-    if let Some((revision, commit)) = committed(path, &disk.snapshot) {
+    if let Some((revision, commit, head)) = committed(path, &disk.snapshot) {
         disk.snapshot.revision = revision;
         disk.commit = commit;
+        disk.head = head;
     }
     Ok(disk)
 }
@@ -211,16 +240,22 @@ fn frozen(pass: DiskPass, place: &str) -> Result<DiskSnapshot, SourceError> {
     let files = pass
         .files
         .into_iter()
-        .map(|(path, id, size)| SnapshotFile { path: path.into(), blob: BlobId::from_oid(id), size })
+        .map(|(path, id, size)| SnapshotFile {
+            path: path.into(),
+            blob: BlobId::from_oid(id),
+            size,
+            origin: None,
+        })
         .collect();
     let refused = pass.refusals.iter().map(RefusedFile::diagnostic).collect();
-    let snapshot = Snapshot { revision: Revision::new(&id.to_string()), files, refused };
-    Ok(DiskSnapshot { snapshot, commit: None, bytes: pass.bytes })
+    let snapshot =
+        Snapshot { revision: Revision::new(&id.to_string()), files, refused, failed_roots: Vec::new() };
+    Ok(DiskSnapshot { snapshot, commit: None, head: None, bytes: pass.bytes })
 }
 
 /// HEAD, if the path is in a git work tree and HEAD holds the same files there. Trouble with git is
 /// no trouble here: the files have been read.
-fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInfo>)> {
+fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInfo>, Option<RevisionTree>)> {
     let path = folder::resolve(path).ok()?;
     if !path.is_dir() {
         return None;
@@ -239,7 +274,23 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
         return None;
     }
     let commit = reader.commit(&revision).ok()?;
-    Some((revision, commit))
+    let head = reader.tree(&revision).ok();
+    Some((revision, commit, head))
+}
+
+/// Returns every file of the work tree that a folder is in, or of the folder where it is in none,
+/// and the folder's path in it.
+///
+/// # Errors
+/// Fails where the folder is not there, or cannot be read.
+pub(crate) fn tree_around(folder: &Path) -> Result<(DiskTree, String), SourceError> {
+    let resolved = folder::resolve(folder)?;
+    if let Some((repository, inside)) = work_tree(&resolved)
+        && let Some(work) = repository.workdir()
+    {
+        return Ok((DiskTree::open(work)?, inside.unwrap_or_default()));
+    }
+    Ok((DiskTree::open(&resolved)?, String::new()))
 }
 
 /// Returns the repository of a work tree that holds a folder, and the folder's path inside it.

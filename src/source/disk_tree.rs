@@ -12,7 +12,7 @@ use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::reader::MAX_FILE;
 use super::refusal::RefusalReason;
-use super::revision_tree::{FileDefect, MAX_TARGET, TreeEntry, TreeFile, TreeLink};
+use super::revision_tree::{FileDefect, MAX_TARGET, RevisionTree, TreeEntry, TreeFile, TreeLink};
 use super::snapshot::BlobId;
 
 /// The number of tries to read a file that changes meanwhile.
@@ -63,6 +63,12 @@ impl DiskTree {
         let entry = self.look(path)?;
         self.seen().entries.insert(path.to_owned(), entry.clone());
         Ok(entry)
+    }
+
+    /// Returns whether everything that was looked at is the same in a revision.
+    pub(super) fn is_as_in(&self, revision: &RevisionTree) -> bool {
+        let looked_at = self.seen().entries.clone();
+        looked_at.iter().all(|(path, entry)| revision.entry(path).is_ok_and(|there| there == *entry))
     }
 
     /// As [`super::RevisionTree::names`].

@@ -190,6 +190,14 @@ pub enum SourceError {
         /// The revision asked for.
         revision: Revision,
     },
+    /// The roots of a revision were not rendered yet, or not for this store.
+    #[error("{place}: revision {revision} is not rendered yet")]
+    Unrendered {
+        /// The source.
+        place: String,
+        /// The revision.
+        revision: Revision,
+    },
     /// Objects are missing or do not match their ids.
     #[error("{place}: damaged repository: {detail}")]
     Damaged {
@@ -418,6 +426,7 @@ impl SourceError {
             | Self::NotARepository { .. }
             | Self::Refused { .. }
             | Self::Unknown { .. }
+            | Self::Unrendered { .. }
             | Self::Damaged { .. }
             | Self::Memory { .. }
             | Self::Unverified { .. }

@@ -36,7 +36,9 @@ mod program;
 mod reader;
 mod refusal;
 mod remote;
-#[allow(dead_code, reason = "the renderers that read it are not joined yet")]
+mod rendered_revision;
+mod rendered_store;
+mod rendering;
 mod revision_tree;
 mod settings;
 mod settling;
@@ -55,7 +57,7 @@ pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
 pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};
 #[cfg(test)]
 pub(crate) use credentials::Credentials;
-pub(crate) use disk_snapshot::{DiskSnapshot, NamedInput, read_disk, read_named};
+pub(crate) use disk_snapshot::{DiskSnapshot, NamedInput, read_disk, read_named, tree_around};
 pub use disk_tree::DiskTree;
 pub use error::SourceError;
 pub(crate) use lineage::Ancestry;
@@ -64,6 +66,10 @@ pub(crate) use location::GitLocation;
 pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_url, is_vacant};
 pub(crate) use program::GitVersion;
 pub(crate) use reader::{MAX_FILE, RevisionReader};
+pub(crate) use rendered_revision::RenderStep;
+pub(crate) use rendering::{
+    RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, SnapshotRenderer,
+};
 pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
 pub(crate) use settings::SourceSettings;
 #[cfg(test)]
@@ -71,7 +77,7 @@ pub(crate) use settings::TransportPolicy;
 #[cfg(test)]
 pub(crate) use snapshot::ChangedFile;
 pub(crate) use snapshot::{BlobId, CommitInfo, Snapshot, SnapshotFile};
-pub(crate) use source::Source;
+pub(crate) use source::{Source, SourceObservation};
 
 #[cfg(test)]
 mod tests;

@@ -88,7 +88,8 @@ fn git_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<Or
         place.to_owned(),
         inner,
         store.settings().read_limits(),
-    );
+    )
+    .with_rendering(store.rendering());
     Ok(OriginParts::new(ResolvedLocation::Git(git.clone()), origin, reader, git.interval))
 }
 
@@ -104,7 +105,8 @@ fn directory_parts(
         place.to_owned(),
         None,
         store.settings().read_limits(),
-    );
+    )
+    .with_rendering(store.rendering());
     let origin = RevisionOrigin::Directory(DirectorySource::new(path, place, store.clone())?);
     Ok(OriginParts::new(ResolvedLocation::Directory(path.to_owned()), origin, reader, POLL_HOST))
 }

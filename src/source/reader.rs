@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{ErrorCode, Odb, Oid};
+use git2::{ErrorCode, Odb, Oid, Repository};
 use jiff::Timestamp;
 
 use crate::object::Revision;
@@ -16,8 +16,10 @@ use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
-use super::objects::ObjectStores;
+use super::objects::{self, ObjectStores};
 use super::refusal::{RefusalReason, RefusedFile};
+use super::rendered_store;
+use super::rendering::{RenderedRoot, RenderedSnapshot, SnapshotRenderer};
 use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
 use super::tree::{self, TreeWalk, WalkSink, WalkStop};
@@ -71,10 +73,20 @@ struct ReaderState {
     place: String,
     /// The folder of the revisions that is the source's root.
     path: Option<String>,
+    rendering: Option<Rendering>,
     limits: ReadLimits,
     /// Set when a store turned out to be damaged.
     suspect: AtomicBool,
     handles: HandlePool,
+}
+
+/// The renderer of a source, and the store in which its results are.
+#[derive(Clone, Debug)]
+pub(super) struct Rendering {
+    /// The source's own store.
+    pub(super) store: PathBuf,
+    /// The renderer.
+    pub(super) renderer: Arc<dyn SnapshotRenderer>,
 }
 
 /// Handles that were opened a moment ago: to open them costs more than to read a file.
@@ -97,7 +109,24 @@ impl RevisionReader {
     ) -> Self {
         let suspect = AtomicBool::new(false);
         let handles = HandlePool::default();
-        Self { shared: Arc::new(ReaderState { stores, form, place, path, limits, suspect, handles }) }
+        let rendering = None;
+        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles };
+        Self { shared: Arc::new(state) }
+    }
+
+    /// Returns a reader that gives what was rendered in the place of what is rendered.
+    pub(super) fn with_rendering(self, rendering: Option<Rendering>) -> Self {
+        let ReaderState { stores, form, place, path, limits, .. } = &*self.shared;
+        let (stores, place, path) = (stores.clone(), place.clone(), path.clone());
+        let (suspect, handles) = (AtomicBool::new(false), HandlePool::default());
+        let (form, limits) = (*form, *limits);
+        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles };
+        Self { shared: Arc::new(state) }
+    }
+
+    /// Returns the renderer, where there is one.
+    pub(super) fn renderer(&self) -> Option<&Arc<dyn SnapshotRenderer>> {
+        self.shared.rendering.as_ref().map(|rendering| &rendering.renderer)
     }
 
     /// Has the store looked at before it is used again.
@@ -115,9 +144,62 @@ impl RevisionReader {
         self.shared.suspect.swap(false, Ordering::Relaxed)
     }
 
-    /// Lists the files of a revision.
+    /// Lists the files of a revision, and what was rendered of it in the place of its roots.
+    ///
+    /// Fails with [`SourceError::Unrendered`] where it has roots that nobody has rendered yet.
     pub(crate) fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
+        let raw = self.raw_snapshot(revision)?;
+        let Some(renderer) = self.renderer().filter(|renderer| renderer.has_roots(&raw)) else {
+            return Ok(raw);
+        };
+        let Some(roots) = self.rendered_roots(revision)? else {
+            let (place, revision) = (self.shared.place.clone(), revision.clone());
+            return Err(SourceError::Unrendered { place, revision });
+        };
+        let plain = renderer.plain_part(raw);
+        let snapshot =
+            RenderedSnapshot { plain, roots, contents: Vec::new(), is_interrupted: false }.into_snapshot();
+        if snapshot.files.is_empty() && snapshot.is_complete() {
+            return Err(self.empty_error(revision));
+        }
+        Ok(snapshot)
+    }
+
+    /// Lists the files of a revision as they are.
+    pub(super) fn raw_snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
         self.pass(|objects| self.list(objects, revision))
+    }
+
+    /// Returns the roots of a revision that were rendered; none where nobody has.
+    pub(super) fn rendered_roots(
+        &self,
+        revision: &Revision,
+    ) -> Result<Option<Vec<RenderedRoot>>, SourceError> {
+        self.rendered(|store| {
+            let tree = rendered_store::rendered_tree(store, revision)?;
+            tree.map(|tree| rendered_store::read_roots(store, tree)).transpose()
+        })
+    }
+
+    /// Returns the id of what was rendered of a revision; none where nothing was.
+    fn rendered_tree(&self, revision: &Revision) -> Result<Option<Oid>, SourceError> {
+        self.rendered(|store| rendered_store::rendered_tree(store, revision))
+    }
+
+    fn rendered<T>(
+        &self,
+        look: impl Fn(&Repository) -> Result<Option<T>, git2::Error>,
+    ) -> Result<Option<T>, SourceError> {
+        let Some(rendering) = self.shared.rendering.as_ref().filter(|rendering| rendering.store.exists())
+        else {
+            return Ok(None);
+        };
+        let store = objects::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
+        look(&store).or_else(|error| {
+            // What was rendered can be rendered again.
+            tracing::warn!(source = %self.shared.place, "what was rendered cannot be read: {}", error.message());
+            Ok(None)
+        })
     }
 
     /// Also with what the snapshot of a folder had refused.
@@ -134,7 +216,7 @@ impl RevisionReader {
 
     /// Returns whether all files of a revision can be read.
     pub(super) fn is_whole(&self, revision: &Revision) -> bool {
-        let Ok(snapshot) = self.snapshot(revision) else { return false };
+        let Ok(snapshot) = self.raw_snapshot(revision) else { return false };
         self.read_all(snapshot.files.iter().map(|file| file.blob), |_, _| Ok(())).is_ok()
     }
 
@@ -161,8 +243,12 @@ impl RevisionReader {
         from: &Revision,
         to: &Revision,
     ) -> Result<Option<Vec<ChangedFile>>, SourceError> {
+        if self.rendered_tree(from)? != self.rendered_tree(to)? {
+            return Ok(None);
+        }
         if from == to {
-            return Ok(Some(Vec::new()));
+            // It may have been rendered again since.
+            return Ok(self.renderer().is_none().then(Vec::new));
         }
         self.pass(|objects| {
             let (old, _) = self.source_root(objects, from)?;
@@ -255,14 +341,12 @@ impl RevisionReader {
 
     /// Returns every file of a revision, whatever its name, to be looked at one by one: also those
     /// outside the folder that is the source's root.
-    #[allow(dead_code, reason = "the renderers that read it are not joined yet")]
     pub(crate) fn tree(&self, revision: &Revision) -> Result<RevisionTree, SourceError> {
         let root = self.pass(|objects| Ok(self.find(objects, revision)?.tree_id()))?;
         Ok(RevisionTree::new(self.clone(), root))
     }
 
     /// Returns the folder of the revisions that is the source's root; empty for the whole.
-    #[allow(dead_code, reason = "the renderers that read it are not joined yet")]
     pub(crate) fn start(&self) -> &str {
         self.shared.path.as_deref().unwrap_or_default()
     }
@@ -412,7 +496,12 @@ impl RevisionReader {
         let mut files = Vec::with_capacity(found.len());
         for (path, id) in found {
             match self.weigh(objects, id)? {
-                Ok(size) => files.push(SnapshotFile { path: path.into(), blob: BlobId::from_oid(id), size }),
+                Ok(size) => files.push(SnapshotFile {
+                    path: path.into(),
+                    blob: BlobId::from_oid(id),
+                    size,
+                    origin: None,
+                }),
                 Err(reason) => refusals.push(RefusedFile::new(path, reason)),
             }
         }
@@ -421,7 +510,7 @@ impl RevisionReader {
         }
         refusals.sort();
         let refused = refusals.iter().map(RefusedFile::diagnostic).collect();
-        Ok(Snapshot { revision: revision.clone(), files, refused })
+        Ok(Snapshot { revision: revision.clone(), files, refused, failed_roots: Vec::new() })
     }
 
     /// Returns a file's size, or the reason for which its content is refused.

@@ -113,6 +113,11 @@ impl RevisionTree {
         Self { reader, root, folders: Mutex::default() }
     }
 
+    /// Returns the same revision with nothing remembered of it.
+    pub(crate) fn unread(&self) -> Self {
+        Self::new(self.reader.clone(), self.root)
+    }
+
     /// Returns what stands at a path, which is `/` between names that are neither empty nor dots.
     /// Follows no link; the empty path is the whole.
     pub(crate) fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::credentials::Credentials;
 use super::reader::{MAX_ENTRIES, MAX_FILE, ReadLimits};
+use super::rendering::SnapshotRenderer;
 use crate::config::CredentialUse;
 
 /// The time limits and size limits of a source.
@@ -39,6 +40,8 @@ pub(crate) struct SourceSettings {
     pub credentials: Credentials,
     /// The clock for [`SourceSettings::settle`].
     pub clock: Clock,
+    /// The renderer of its folders; none where nothing is rendered.
+    pub renderer: Option<Arc<dyn SnapshotRenderer>>,
 }
 
 /// Tells the time.
@@ -83,6 +86,7 @@ impl Default for SourceSettings {
             transports: TransportPolicy::Authenticated,
             credentials: Credentials::default(),
             clock: Arc::new(Instant::now),
+            renderer: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use git2::{ObjectType, Oid};
 use jiff::Timestamp;
 
-use crate::object::{Diagnostic, Revision};
+use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision};
 
 /// The id of a file's content, as git computes it: equal content, equal id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +56,9 @@ impl fmt::Debug for BlobId {
     }
 }
 
+/// Stands between the path of a root and the name of an object that was rendered from it.
+pub(crate) const RENDERED_SEPARATOR: char = '#';
+
 /// One manifest file of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SnapshotFile {
@@ -65,6 +68,26 @@ pub(crate) struct SnapshotFile {
     pub blob: BlobId,
     /// Its content's size in bytes.
     pub size: u64,
+    /// The render that it comes from; none where it is a file of the revision itself.
+    pub origin: Option<Arc<RenderOrigin>>,
+}
+
+impl SnapshotFile {
+    /// Returns a file of a test, whose content is named by no id.
+    #[cfg(test)]
+    pub(crate) fn in_test(path: &str) -> Self {
+        Self { path: path.into(), blob: BlobId::from([0; 20]), size: 0, origin: None }
+    }
+
+    /// Returns the place of an object that stands in it.
+    pub(crate) fn origin_of(&self, inside: ManifestOrigin) -> ManifestOrigin {
+        match &self.origin {
+            Some(render) => {
+                ManifestOrigin { render: Some(render.clone()), ..ManifestOrigin::of_file(self.path.clone()) }
+            }
+            None => inside,
+        }
+    }
 }
 
 /// The manifest files of one revision, frozen.
@@ -76,6 +99,8 @@ pub(crate) struct Snapshot {
     pub files: Vec<SnapshotFile>,
     /// The files that could have held manifests and were not read, each with its reason.
     pub refused: Vec<Diagnostic>,
+    /// The roots that could not be rendered, each by the path that its objects' paths begin with.
+    pub failed_roots: Vec<Arc<str>>,
 }
 
 impl Snapshot {
@@ -83,6 +108,13 @@ impl Snapshot {
     /// mean deletion.
     pub(crate) fn is_complete(&self) -> bool {
         self.refused.is_empty()
+    }
+
+    /// Returns whether a file would come from a root that could not be rendered.
+    pub(crate) fn is_of_failed_root(&self, path: &str) -> bool {
+        self.failed_roots
+            .iter()
+            .any(|root| path.strip_prefix(&**root).is_some_and(|rest| rest.starts_with(RENDERED_SEPARATOR)))
     }
 }
 

@@ -19,6 +19,8 @@ use super::location::ResolvedLocation;
 use super::lock::StateLock;
 use super::origin::{OriginParts, POLL_HOST, RevisionOrigin};
 use super::reader::RevisionReader;
+use super::rendered_revision::RenderStep;
+use super::rendering::LastRender;
 use super::settings::SourceSettings;
 use super::store::RevisionStore;
 
@@ -32,6 +34,8 @@ pub(crate) struct SourceObservation {
     pub revision: Revision,
     /// Indicates whether it is another one than the last look of this process gave.
     pub changed: bool,
+    /// Tells if it was rendered just now.
+    pub rendered: RenderStep,
     /// The files of a folder that are gone, but not long enough to count: the revision still holds
     /// them.
     pub waiting: Vec<Arc<str>>,
@@ -47,11 +51,11 @@ pub(crate) struct Source {
     repository: Option<String>,
     interval: Duration,
     origin: RevisionOrigin,
-    reader: RevisionReader,
+    pub(super) reader: RevisionReader,
     pub(super) store: RevisionStore,
     /// The verification of its commits.
     guard: Option<CommitVerifier>,
-    current: Option<Revision>,
+    pub(super) current: Option<Revision>,
     /// Indicates whether a look of this process gave [`Source::current_revision`].
     looked: bool,
     pins: BTreeSet<Revision>,
@@ -62,6 +66,8 @@ pub(crate) struct Source {
     /// refused.
     went_back: bool,
     reached: Option<Instant>,
+    /// The revision that was rendered last.
+    pub(super) rendered: Option<LastRender>,
 }
 
 impl Source {
@@ -99,6 +105,7 @@ impl Source {
             failures: 0,
             went_back: false,
             reached: None,
+            rendered: None,
             place,
         })
     }
@@ -181,6 +188,13 @@ impl Source {
         }
         match seen {
             Ok(revision) => {
+                let rendered = match self.render_revision(&revision).await {
+                    Ok(rendered) => rendered,
+                    Err(error) => {
+                        self.failures = self.failures.saturating_add(1);
+                        return Err(error);
+                    }
+                };
                 self.failures = 0;
                 self.reached = Some((self.store.settings().clock)());
                 let changed = !self.looked || self.current.as_ref() != Some(&revision);
@@ -199,7 +213,7 @@ impl Source {
                     RevisionOrigin::Directory(directory) => directory.waiting(),
                     _ => Vec::new(),
                 };
-                Ok(SourceObservation { revision, changed, waiting })
+                Ok(SourceObservation { revision, changed, rendered, waiting })
             }
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
@@ -371,7 +385,7 @@ impl Source {
 
     /// Takes the store's lock and makes the store fit for use. At the first look of a process, and
     /// when something could not be read, that means to look through it.
-    async fn prepare_store(&self) -> Result<StateLock, SourceError> {
+    pub(super) async fn prepare_store(&self) -> Result<StateLock, SourceError> {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
         let local = matches!(self.origin, RevisionOrigin::Local { .. } | RevisionOrigin::Awaited(_));
@@ -409,6 +423,8 @@ impl Source {
                 self.store.unpin(&lock, &revision)?;
             }
         }
+        let (pins, current) = (&self.pins, self.current.as_ref());
+        self.store.forget_rendered(&lock, |revision| pins.contains(revision) || current == Some(revision))?;
         self.store.maintain(&lock).await;
         Ok(self.lost.iter().cloned().collect())
     }
@@ -416,12 +432,12 @@ impl Source {
     /// Fetches an older revision, where it is not here and the history of what is followed holds
     /// it.
     pub(crate) async fn fetch_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
-        if !matches!(self.origin, RevisionOrigin::Remote(_)) {
-            return Ok(());
+        if matches!(self.origin, RevisionOrigin::Remote(_)) {
+            let lock = self.prepare_store().await?;
+            self.pins.insert(revision.clone());
+            self.keep(&lock, revision).await?;
         }
-        let lock = self.prepare_store().await?;
-        self.pins.insert(revision.clone());
-        self.keep(&lock, revision).await.map(drop)
+        self.render_past_revision(revision).await
     }
 
     /// Pins missing revisions, be it that the store had to be made anew. A failure is not tried
@@ -513,7 +529,7 @@ impl Source {
         due.map_or(spread, |due| spread.min(due))
     }
 
-    async fn run_blocking<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {

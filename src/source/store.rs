@@ -21,6 +21,7 @@ use super::error::SourceError;
 use super::lineage::{self, Ancestry};
 use super::lock::StateLock;
 use super::objects;
+use super::reader::Rendering;
 use super::settings::SourceSettings;
 
 /// Pins: `refs/rhumb/keep/<id>`.
@@ -59,6 +60,12 @@ impl RevisionStore {
     /// Returns the repository in it.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the renderer, and where its results are kept.
+    pub(super) fn rendering(&self) -> Option<Rendering> {
+        let renderer = self.settings.renderer.clone()?;
+        Some(Rendering { store: self.path.clone(), renderer })
     }
 
     pub(super) fn settings(&self) -> &SourceSettings {

@@ -4,6 +4,10 @@
 use git2::{ObjectType, Oid};
 
 use super::refusal::RefusedFile;
+use crate::object::Revision;
+
+/// Stands for author, committer and dates, so that equal contents are equal commits.
+const NOBODY: &str = "rhumb <rhumb@localhost> 0 +0000";
 
 /// Takes the bytes of an object and gives its id; it may also store them.
 pub(super) trait ObjectSink {
@@ -34,13 +38,24 @@ pub(super) fn write_commit(
     refusals: &[RefusedFile],
 ) -> Result<Oid, git2::Error> {
     let tree = write_folder(sink, files, 0)?;
-    let mut text = format!(
-        "tree {tree}\nauthor rhumb <rhumb@localhost> 0 +0000\ncommitter rhumb <rhumb@localhost> 0 +0000\n\nSnapshot\n"
-    );
+    let mut text = format!("tree {tree}\nauthor {NOBODY}\ncommitter {NOBODY}\n\nSnapshot\n");
     for refusal in refusals {
         text.push_str(&refusal.line());
         text.push('\n');
     }
+    sink.put(ObjectType::Commit, text.as_bytes())
+}
+
+/// Makes the commit of what was rendered of a revision, which it names. The files are ordered by
+/// path.
+pub(super) fn write_rendered_commit(
+    sink: &mut impl ObjectSink,
+    files: &[(&str, Oid)],
+    of: &Revision,
+) -> Result<Oid, git2::Error> {
+    let tree = write_folder(sink, files, 0)?;
+    let text =
+        format!("tree {tree}\nauthor {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n");
     sink.put(ObjectType::Commit, text.as_bytes())
 }
 

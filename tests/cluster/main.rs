@@ -34,6 +34,7 @@ mod jobs;
 mod journal;
 mod kills;
 mod kinds;
+mod kustomize;
 mod lifecycle;
 mod listening;
 mod namespaced;

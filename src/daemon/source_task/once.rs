@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::reading::{FileReading, ReadSettings};
-use super::{ReadExtent, authorship, read_newest, refusal_text};
+use super::revision_step::read_newest;
+use super::{ReadExtent, authorship, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
 use crate::object::GroupKind;
@@ -42,7 +43,7 @@ pub(in crate::daemon) fn read_disk(
                 continue;
             }
             let bytes = disk.read(file.blob).unwrap_or_default();
-            files.insert(&file.path, dialect.read(&file.path, bytes, file.blob.into(), &mut scopes));
+            files.insert(&file.path, dialect.read(file, bytes, &mut scopes));
         }
     }
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();

@@ -19,7 +19,7 @@ fn contents(
     let mut found: BTreeMap<ObjectId, Vec<SharedDesired>> = BTreeMap::new();
     for file in reader.snapshot(revision)?.files.iter().filter(|file| file.size <= MAX_FILE) {
         let Ok(bytes) = reader.read(file.blob) else { continue };
-        let FileReading { facts, .. } = dialect.read(&file.path, &bytes, file.blob.into(), &mut scopes);
+        let FileReading { facts, .. } = dialect.read(file, &bytes, &mut scopes);
         for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
             found.entry(object.id.clone()).or_default().push(object);
         }
@@ -70,7 +70,7 @@ pub(super) fn look_back(
     Ok(PastRevision { revision, contents })
 }
 
-fn undo_target_revision(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {
+pub(super) fn undo_target_revision(reader: &RevisionReader, undo: &UndoRequest) -> Result<Revision, String> {
     if let Some(name) = &undo.to {
         let found = reader.find_by_prefix(name).map_err(|error| error.to_string())?;
         return found.ok_or_else(|| format!("no revision is called {name}, or more than one"));

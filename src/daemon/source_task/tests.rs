@@ -10,7 +10,7 @@ use super::super::reading::TextInterner;
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
-use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, VerifyExtent};
+use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, SnapshotFile, VerifyExtent};
 
 /// A repository with one manifest, and a feed that has told nothing yet.
 struct FeedFixture {
@@ -171,7 +171,8 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let location =
         ResolvedLocation::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
     let FeedFixture { dir: _dir, _state: state, feed, mut told } = FeedFixture::of(dir, &location);
-    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut KindScopes::builtin());
+    let read =
+        feed.dialect.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));
@@ -232,7 +233,8 @@ async fn first_of_two(
     git(&origin, &["commit", "--quiet", "--all", "--message=y"]);
     let location = ResolvedLocation::Git(GitLocation::new(place(&origin)));
     let FeedFixture { dir: _dir, _state, feed, mut told } = FeedFixture::of(dir, &location);
-    let read = feed.dialect.read(&"a.yaml".into(), MANIFEST.as_bytes(), [0; 20], &mut KindScopes::builtin());
+    let read =
+        feed.dialect.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));

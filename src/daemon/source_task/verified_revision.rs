@@ -1,7 +1,8 @@
 //! The reports between a source with signed commits and the record of its accepted revision.
 
+use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
-use super::{SourceFeed, TaskQueue};
+use super::{SourceFeed, TaskQueue, past_contents};
 use crate::engine::UndoRequest;
 use crate::source::VerificationAnchor;
 
@@ -43,6 +44,16 @@ impl SourceFeed {
     /// accepted, and must be signed itself.
     pub(super) async fn look_back(&mut self, undo: UndoRequest) -> LoopEvent {
         let (token, in_force) = (undo.token.clone(), undo.in_force.clone());
+        let reader = self.source.reader();
+        let target = {
+            let undo = undo.clone();
+            run_blocking(move || past_contents::undo_target_revision(&reader, &undo)).await
+        };
+        if let Ok(target) = target
+            && let Err(error) = self.source.render_past_revision(&target).await
+        {
+            return LoopEvent::LookedBack(token, Err(error.to_string()));
+        }
         let event = self.content_reader().look_back(undo, self.head_revision()).await;
         let LoopEvent::LookedBack(_, Ok(past)) = &event else { return event };
         if in_force.contains(&past.revision) {

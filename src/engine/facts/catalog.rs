@@ -46,6 +46,8 @@ pub(crate) enum FileCompleteness {
     Whole,
     /// Not all: it may want objects that nobody knows of.
     Partly,
+    /// It is an object of a root that is not rendered now.
+    Unrendered,
 }
 
 /// The wish of one source for one object.
@@ -120,7 +122,7 @@ impl Catalog {
                 wants.push(want);
                 touched.push(id.clone());
             }
-            if facts.understood == FileCompleteness::Partly {
+            if facts.understood != FileCompleteness::Whole {
                 self.partly.insert(file.clone());
             }
             self.files.insert(file.clone(), facts);
@@ -150,8 +152,11 @@ impl Catalog {
             self.object_counts.remove(&held.id);
             touched.push(held.id.clone());
         }
-        let Some(now) = now.filter(|facts| facts.understood == FileCompleteness::Partly) else { return };
-        let reason: Arc<str> = format!("{file} is not understood").into();
+        let Some(now) = now.filter(|facts| facts.understood != FileCompleteness::Whole) else { return };
+        let reason: Arc<str> = match now.understood {
+            FileCompleteness::Unrendered => "the folder that it comes from is not rendered".into(),
+            FileCompleteness::Whole | FileCompleteness::Partly => format!("{file} is not understood").into(),
+        };
         let held = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
             Arc::new(UnusableObject {
                 id: id.clone(),
@@ -253,7 +258,7 @@ mod tests {
         let mut catalog = Catalog::default();
         for line in 1..=40 {
             let file: Arc<str> = format!("{line:02}.yaml").into();
-            let origin = ManifestOrigin { file: file.clone(), line, column: 1 };
+            let origin = ManifestOrigin::new(file.clone(), line, 1);
             let held = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
             catalog.replace(&file, Some(FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }));
         }

@@ -124,7 +124,7 @@ mod tests {
             id: ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"),
             gvk: Gvk::new("", "v1", kind),
             body: Arc::new(body.clone()),
-            origin: ManifestOrigin { file: "a.yaml".into(), line: 1, column: 1 },
+            origin: ManifestOrigin::new("a.yaml".into(), 1, 1),
         };
         find_unfilled(&object).map(|unfilled| (unfilled.path, unfilled.variable))
     }

@@ -58,7 +58,7 @@ fn object(body: Value) -> Object {
         id: config("a"),
         gvk: Gvk::new("apps", "v1", "Deployment"),
         body: Arc::new(body),
-        origin: ManifestOrigin { file: "a.yaml".into(), line: 3, column: 1 },
+        origin: ManifestOrigin::new("a.yaml".into(), 3, 1),
     }
 }
 

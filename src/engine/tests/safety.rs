@@ -232,7 +232,7 @@ fn letting_a_held_rollout_go_is_a_restart() {
             gvk: gvk(&id),
             id,
             body: body.into(),
-            origin: crate::object::ManifestOrigin { file: "a".into(), line: 1, column: 1 },
+            origin: crate::object::ManifestOrigin::new("a".into(), 1, 1),
         };
         DesiredObject::of(&object, BodyLocation { source: FIRST, blob: [0; 20], index: 0 }, SET).template
     };

@@ -29,7 +29,7 @@ fn words(kind: &str, annotations: Value, spec: Value, expected: &[&str]) {
         id: ObjectId::new(&GroupKind::new("apps", kind), Some("shop"), "web"),
         gvk: Gvk::from_api_version("apps/v1", kind),
         body: Arc::new(body),
-        origin: ManifestOrigin { file: "a.yaml".into(), line: 3, column: 1 },
+        origin: ManifestOrigin::new("a.yaml".into(), 3, 1),
     };
     let found = check_steps(&object);
     let told: Vec<String> =

@@ -11,7 +11,7 @@ fn object(id: ObjectId, annotations: &Value) -> Object {
         id,
         gvk: Gvk::new("", "v1", "ConfigMap"),
         body: Arc::new(json!({"metadata": {"annotations": annotations}})),
-        origin: ManifestOrigin { file: "a.yaml".into(), line: 3, column: 1 },
+        origin: ManifestOrigin::new("a.yaml".into(), 3, 1),
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired 
         defines: None,
         traits: ObjectTraits::default(),
         ignores: None,
-        origin: ManifestOrigin { file: file.into(), line: 1, column: 1 },
+        origin: ManifestOrigin::new(file.into(), 1, 1),
         place: BodyLocation { source: FIRST, blob: [0; 20], index: 0 },
     })
 }

@@ -139,7 +139,7 @@ pub(super) fn unreadable(diagnostics: Vec<Diagnostic>, is_read: bool) -> Vec<Dia
 /// Returns diagnostics that were made without a file, as those of one.
 pub(super) fn placed_in(faults: &[Diagnostic], file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
     faults.iter().map(move |fault| Diagnostic {
-        origin: ManifestOrigin { file: file.clone(), ..fault.origin },
+        origin: ManifestOrigin { file: file.clone(), ..fault.origin.clone() },
         ..fault.clone()
     })
 }

@@ -214,7 +214,7 @@ fn generated_place(folder: &ClosureFolder, object: &NamedObject) -> (Option<Text
 
 fn at(file: &Arc<str>, place: Option<TextPlace>) -> ManifestOrigin {
     let TextPlace { line, column } = place.unwrap_or(TextPlace { line: 0, column: 0 });
-    ManifestOrigin { file: file.clone(), line, column }
+    ManifestOrigin::new(file.clone(), line, column)
 }
 
 fn named_object(object: &Value) -> NamedObject {

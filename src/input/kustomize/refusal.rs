@@ -26,7 +26,7 @@ fn error(
     message: impl Into<String>,
     hint: impl Into<String>,
 ) -> Diagnostic {
-    let origin = ManifestOrigin { file: file.clone(), line: place.line, column: place.column };
+    let origin = ManifestOrigin::new(file.clone(), place.line, place.column);
     Diagnostic::error(origin, code, message).hint(hint)
 }
 

@@ -26,11 +26,11 @@ pub(super) struct NamedFile<'f>(pub(super) &'f Arc<str>);
 impl NamedFile<'_> {
     /// Returns the place of a line; 0 is the whole file.
     pub(super) fn line(self, line: u32) -> ManifestOrigin {
-        ManifestOrigin { file: self.0.clone(), line, column: u32::from(line > 0) }
+        ManifestOrigin::new(self.0.clone(), line, u32::from(line > 0))
     }
 
     pub(super) fn at(self, mark: TextMark) -> ManifestOrigin {
-        ManifestOrigin { file: self.0.clone(), line: mark.line, column: mark.column }
+        ManifestOrigin::new(self.0.clone(), mark.line, mark.column)
     }
 
     pub(super) fn form(self, mark: TextMark, form: &'static str) -> SopsError {

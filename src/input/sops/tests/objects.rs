@@ -8,7 +8,7 @@ use super::sealing::{DATA_KEY, seal};
 use crate::object::ManifestOrigin;
 
 fn opened(mut object: Value, keys: &[DataKey]) -> Result<Value, String> {
-    let at = ManifestOrigin { file: "web.yaml".into(), line: 3, column: 1 };
+    let at = ManifestOrigin::new("web.yaml".into(), 3, 1);
     open_object(&mut object, &at, keys).map(|()| object).map_err(|error| error.to_string())
 }
 

@@ -1,0 +1,83 @@
+//! Renderers as the configuration asks for them, and what is on disk with its roots rendered.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::one_shot_input::STANDARD_INPUT;
+use crate::config::{RenderMode, RendererConfig, SourceConfig};
+use crate::input::{ReadFolder, RenderHost, SourceRenderer, render_disk, render_folders};
+use crate::source::{self, DiskSnapshot, NamedInput, SnapshotRenderer, SourceError, SourceSettings};
+
+/// The renderer of one source.
+#[derive(Clone, Debug)]
+pub(super) struct SourceRendering {
+    renderer: Arc<SourceRenderer>,
+}
+
+impl SourceRendering {
+    /// Returns the one of a source.
+    pub(super) fn of(config: &SourceConfig) -> Self {
+        Self::new(config.render, &config.renderers)
+    }
+
+    /// Returns the one for what is read in the usual way.
+    pub(super) fn automatic(renderers: &RendererConfig) -> Self {
+        Self::new(RenderMode::Auto, renderers)
+    }
+
+    fn new(mode: RenderMode, renderers: &RendererConfig) -> Self {
+        let search = std::env::var_os("PATH").unwrap_or_default();
+        let host = RenderHost::new(renderers, search, private_folder());
+        Self { renderer: Arc::new(SourceRenderer::new(host.into(), mode)) }
+    }
+
+    /// Reads a directory, or a single file, as it is on disk.
+    pub(super) fn read_disk(&self, path: &Path) -> Result<DiskSnapshot, SourceError> {
+        let disk = source::read_disk(path)?;
+        let folder = if path.is_file() { path.parent().unwrap_or(Path::new("")) } else { path };
+        render_disk(disk, here_if_empty(folder), &self.renderer)
+    }
+
+    /// Reads what was named piece by piece.
+    pub(super) fn read_named(&self, named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
+        let folders = named.iter().filter_map(folder_of).collect::<Vec<_>>();
+        render_folders(source::read_named(named)?, &folders, &self.renderer)
+    }
+}
+
+/// Returns the settings of a source that is followed.
+pub(super) fn source_settings(config: &SourceConfig) -> SourceSettings {
+    let renderer: Option<Arc<dyn SnapshotRenderer>> = match config.render {
+        RenderMode::None => None,
+        RenderMode::Auto | RenderMode::Kustomize | RenderMode::Helm => {
+            Some(SourceRendering::of(config).renderer)
+        }
+    };
+    SourceSettings { renderer, ..SourceSettings::of_service(&config.name, &config.credentials) }
+}
+
+/// Returns the folder of a piece, and what the paths of its files begin with.
+fn folder_of(named: &NamedInput) -> Option<ReadFolder> {
+    let NamedInput::Path(path) = named else { return None };
+    if path == Path::new(STANDARD_INPUT) {
+        return None;
+    }
+    let folder = if path.is_file() { path.parent().unwrap_or(Path::new("")) } else { path };
+    let prefix: PathBuf = folder.components().collect();
+    let prefix = prefix.to_string_lossy();
+    let prefix = if prefix.is_empty() || prefix == "." { String::new() } else { format!("{prefix}/") };
+    Some(ReadFolder { prefix, folder: here_if_empty(folder).to_owned() })
+}
+
+/// Returns the folder that a path without a name means: this one.
+pub(super) fn here_if_empty(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
+
+/// Returns the folder below which the files for programs are written: of a service, one that is in
+/// memory.
+fn private_folder() -> PathBuf {
+    let service = std::env::var_os("RUNTIME_DIRECTORY");
+    let first = service.as_deref().and_then(|folders| std::env::split_paths(folders).next());
+    first.filter(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
+}

@@ -1,0 +1,110 @@
+//! What is rendered before it is read, and by which programs.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::Environment;
+
+/// `spec.render`: how a source becomes objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RenderMode {
+    /// A folder with a kustomization is one root, one with a chart another; all other folders are
+    /// read as they are, and their subfolders likewise.
+    #[default]
+    Auto,
+    /// Nothing is rendered.
+    None,
+    /// The source's folder is one kustomize root.
+    Kustomize,
+    /// The source's folder is one chart.
+    Helm,
+}
+
+impl RenderMode {
+    /// All modes, as the documents list them.
+    pub(crate) const ALL: [Self; 4] = [Self::Auto, Self::None, Self::Kustomize, Self::Helm];
+
+    /// Returns the word for it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::Kustomize => "kustomize",
+            Self::Helm => "helm",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for RenderMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for RenderMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|mode| mode.word() == text);
+        known.ok_or_else(|| format!("{text}: must be auto, none, kustomize or helm"))
+    }
+}
+
+/// The walls that must stand around a program that renders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConfinementMode {
+    /// All of them: files, network, processes, memory and time.
+    #[default]
+    Full,
+    /// All but the one around files, for kernels and containers without Landlock.
+    Seccomp,
+}
+
+/// The files of the programs that render.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
+pub struct ProgramSpec {
+    /// The file of `kustomize`; none for the first in `PATH`.
+    pub kustomize: Option<PathBuf>,
+    /// The file of `helm`; none for the first in `PATH`.
+    pub helm: Option<PathBuf>,
+}
+
+impl ProgramSpec {
+    pub(super) fn resolved(self, environment: &Environment) -> Self {
+        let resolve = |file: PathBuf| environment.resolve(&file);
+        Self { kustomize: self.kustomize.map(resolve), helm: self.helm.map(resolve) }
+    }
+}
+
+/// What renders the sources, and behind which walls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RendererConfig {
+    /// The programs.
+    pub programs: ProgramSpec,
+    /// The walls.
+    pub confinement: ConfinementMode,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_read_as_it_is_written() {
+        for mode in RenderMode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        assert!("Auto".parse::<RenderMode>().is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! The programs of this host that render, and the place where they do.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread;
+
+use super::sandbox::{
+    Confinement, InstalledProgram, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram, Sandbox,
+    SandboxLimits, SandboxPolicy,
+};
+use crate::config::{ConfinementMode, ProgramSpec, RendererConfig};
+
+/// Finds and runs the programs of this host.
+#[derive(Debug)]
+pub(crate) struct RenderHost {
+    programs: ProgramSpec,
+    confinement: Confinement,
+    search: OsString,
+    folder: PathBuf,
+    sandbox: Sandbox,
+    catalog: ProgramCatalog,
+    limits: SandboxLimits,
+}
+
+impl RenderHost {
+    /// Returns a host with these settings. Trees are written below the folder, which is the one of
+    /// this service in memory, or that for temporary files.
+    pub(crate) fn new(settings: &RendererConfig, search: OsString, folder: PathBuf) -> Self {
+        Self::with_sandbox(settings, search, folder, Sandbox::default())
+    }
+
+    /// As [`RenderHost::new`], with another sandbox.
+    pub(crate) fn with_sandbox(
+        settings: &RendererConfig,
+        search: OsString,
+        folder: PathBuf,
+        sandbox: Sandbox,
+    ) -> Self {
+        let (catalog, limits) = (ProgramCatalog::new(sandbox.clone()), SandboxLimits::default());
+        let confinement = match settings.confinement {
+            ConfinementMode::Full => Confinement::Full,
+            ConfinementMode::Seccomp => Confinement::Seccomp,
+        };
+        let programs = settings.programs.clone();
+        Self { programs, confinement, search, folder, sandbox, catalog, limits }
+    }
+
+    /// Finds a program.
+    ///
+    /// # Errors
+    /// Fails where there is none, or where it cannot be used.
+    pub(crate) async fn find(&self, program: RenderProgram) -> Result<InstalledProgram, ProgramError> {
+        let configured = match program {
+            RenderProgram::Kustomize => &self.programs.kustomize,
+            RenderProgram::Helm => &self.programs.helm,
+        };
+        let place = match configured {
+            Some(file) => ProgramPlace::File(file),
+            None => ProgramPlace::Search(&self.search),
+        };
+        self.catalog.find(program, place, self.confinement).await
+    }
+
+    /// Returns the sandbox.
+    pub(crate) const fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// Returns the folder below which trees are written.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// Returns the walls around a render of the tree in one folder that may write another.
+    pub(crate) fn policy(&self, tree: PathBuf, private: PathBuf) -> SandboxPolicy {
+        SandboxPolicy { confinement: self.confinement, readable: vec![tree], private, limits: self.limits }
+    }
+
+    /// Returns how many renders run at once.
+    pub(crate) fn parallel_renders() -> usize {
+        thread::available_parallelism().map_or(1, NonZeroUsize::get)
+    }
+}

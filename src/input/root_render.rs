@@ -1,0 +1,219 @@
+//! One render of one root: a folder with the files of its closure, a confined program, and the
+//! objects that it prints.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::kustomize::{Closure, OriginFinder, OriginTracking, PlannedContent, RenderTree};
+use super::origin::{ObjectOrigin, strip_origin};
+use super::render_host::RenderHost;
+use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError};
+use super::tree::FileTree;
+use crate::manifest::{PlacedValue, read_documents};
+use crate::object::{Gvk, text_at};
+use crate::source::SourceError;
+
+/// Go collects garbage only near this many bytes: few renders need as much.
+const GO_MEMORY: u64 = 192 << 20;
+
+/// Objects that one root may have: as many as one file may hold.
+const MAX_OBJECTS: usize = 20_000;
+
+/// Characters of a program's complaint that are shown.
+const MAX_COMPLAINT: usize = 1_000;
+
+/// An object that was rendered.
+#[derive(Clone, PartialEq)]
+pub(crate) struct RenderedObject {
+    /// Its name among those of its root.
+    pub name: String,
+    /// Its tree.
+    pub body: Value,
+    /// The places that it was made of.
+    pub origin: ObjectOrigin,
+}
+
+/// Leaves the body out, because it may be a Secret.
+impl std::fmt::Debug for RenderedObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RenderedObject({} from {})", self.name, self.origin)
+    }
+}
+
+/// The reason for which a root was not rendered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RenderError {
+    /// The revision cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The tree could not be written for the program.
+    #[error("the files for {program} cannot be written: {error}")]
+    Tree {
+        /// The program.
+        program: &'static str,
+        /// The system's message.
+        error: io::Error,
+    },
+    /// The program did not run to its own end.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The program fails.
+    #[error("{program} fails: {complaint}")]
+    Failed {
+        /// The program.
+        program: &'static str,
+        /// The end of what it said.
+        complaint: String,
+    },
+    /// What the program printed is no list of objects.
+    #[error("the output of {program} cannot be read: {detail}")]
+    Output {
+        /// The program.
+        program: &'static str,
+        /// The fault.
+        detail: String,
+    },
+}
+
+impl RenderError {
+    /// Returns whether another try of the same may do better.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Source(_) | Self::Tree { .. } => true,
+            Self::Sandbox(error) => error.class() != crate::object::ErrorClass::Invalid,
+            Self::Failed { .. } | Self::Output { .. } => false,
+        }
+    }
+}
+
+/// Renders a kustomize root from the files of its closure.
+///
+/// # Errors
+/// Fails where the program does, where it meets a wall, and where its output cannot be read.
+pub(crate) async fn render_kustomization<T: FileTree>(
+    host: &RenderHost,
+    program: &InstalledProgram,
+    closure: &Closure,
+    files: &T,
+) -> Result<Vec<RenderedObject>, RenderError> {
+    let tree = RenderTree::of(closure, files)?;
+    let (output, tracking) = match build(host, program, &tree, files).await {
+        // Origins are worth nothing where they are what the program fails for.
+        Err(RenderError::Failed { .. }) if tree.origins == OriginTracking::Added => {
+            (build(host, program, &RenderTree::plain(closure), files).await?, OriginTracking::Absent)
+        }
+        output => (output?, tree.origins),
+    };
+    let mut finder = OriginFinder::new(closure, files);
+    let mut names = ObjectNames::default();
+    let mut objects = Vec::new();
+    for mut body in documents("kustomize", &output)? {
+        let said = match tracking {
+            OriginTracking::Added => strip_origin(&mut body),
+            OriginTracking::Asked | OriginTracking::Absent => super::origin::read_origin(&body),
+        };
+        let origin = finder.find(said.as_ref(), &body)?;
+        objects.push(RenderedObject { name: names.name_of(&body), body, origin });
+    }
+    Ok(objects)
+}
+
+/// Runs the program over a tree, and returns what it prints.
+async fn build<T: FileTree>(
+    host: &RenderHost,
+    program: &InstalledProgram,
+    tree: &RenderTree,
+    files: &T,
+) -> Result<Vec<u8>, RenderError> {
+    let unwritten = |error| RenderError::Tree { program: "kustomize", error };
+    let folder = tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder());
+    let folder = folder.map_err(unwritten)?;
+    let (below, private) = (folder.path().join("tree"), folder.path().join("private"));
+    fs::create_dir(&private).map_err(unwritten)?;
+    write_tree(&below, tree, files)?;
+    let command = ProgramCommand::new(&program.path, below.join(&*tree.root))
+        .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
+        .go_runtime(GO_MEMORY, 1);
+    let run = host.sandbox().run(&host.policy(below, private), &command).await?;
+    if run.is_success() {
+        return Ok(run.output);
+    }
+    Err(RenderError::Failed { program: "kustomize", complaint: complaint(&run.complaint, folder.path()) })
+}
+
+/// Writes the files of a tree, each regular and readable by its owner alone.
+fn write_tree<T: FileTree>(folder: &Path, tree: &RenderTree, files: &T) -> Result<(), RenderError> {
+    let unwritten = |error| RenderError::Tree { program: "kustomize", error };
+    fs::create_dir(folder).map_err(unwritten)?;
+    fs::create_dir_all(folder.join(&*tree.root)).map_err(unwritten)?;
+    for planned in &tree.files {
+        let path = folder.join(&*planned.path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(unwritten)?;
+        }
+        let bytes = match &planned.content {
+            PlannedContent::Blob(blob) => files.read(*blob)?,
+            PlannedContent::Text(text) => text.clone(),
+        };
+        fs::write(&path, &bytes).map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+/// Returns the last thing that a program said, without the places of our own files.
+fn complaint(said: &str, folder: &Path) -> String {
+    let said = said.replace(&format!("{}/tree/", folder.display()), "");
+    let said = said.replace(&format!("{}/tree", folder.display()), ".");
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing");
+    let last = last.strip_prefix("Error: ").unwrap_or(last);
+    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let mut text: String = last.chars().take(MAX_COMPLAINT).map(plain).collect();
+    if last.chars().nth(MAX_COMPLAINT).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+/// Reads the documents that a program printed. Each is read by itself, so that the bounds of a file
+/// are those of an object.
+pub(super) fn documents(program: &'static str, output: &[u8]) -> Result<Vec<Value>, RenderError> {
+    let unreadable = |detail: String| RenderError::Output { program, detail };
+    let text = std::str::from_utf8(output).map_err(|error| unreadable(error.to_string()))?;
+    let name: Arc<str> = "output".into();
+    let mut documents = Vec::new();
+    for part in text.split("\n---\n") {
+        let part = part.strip_prefix("---\n").unwrap_or(part);
+        let read = read_documents(&name, part.as_bytes());
+        if let Some(fault) = read.diagnostics.iter().find(|found| found.is_error()) {
+            return Err(unreadable(format!("line {}: {}", fault.origin.line, fault.message)));
+        }
+        documents.extend(read.documents.iter().map(PlacedValue::to_value).filter(|one| !one.is_null()));
+        if documents.len() > MAX_OBJECTS {
+            return Err(unreadable(format!("it has more than {MAX_OBJECTS} objects")));
+        }
+    }
+    Ok(documents)
+}
+
+/// The names of a root's objects, no two alike.
+#[derive(Debug, Default)]
+pub(super) struct ObjectNames(HashMap<String, usize>);
+
+impl ObjectNames {
+    /// Returns `KIND.GROUP/NAMESPACE/NAME`.
+    pub(super) fn name_of(&mut self, body: &Value) -> String {
+        let gvk = Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"]));
+        let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
+        let namespace = text_at(body, &["metadata", "namespace"]);
+        let name = text_at(body, &["metadata", "name"]);
+        let whole = format!("{}{group}/{namespace}/{name}", gvk.kind);
+        let count = self.0.entry(whole.clone()).or_default();
+        *count += 1;
+        if *count == 1 { whole } else { format!("{whole}/{count}") }
+    }
+}

@@ -1,0 +1,375 @@
+//! Renders the roots of one source: those whose closure changed, on all cores, each other one kept.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use tokio::runtime::Runtime;
+
+use super::key::{ProgramIdentity, RenderInputs};
+use super::kustomize::{Closure, ClosureIndex, ClosureLimits, ParsedFiles, trace};
+use super::origin::ObjectOrigin;
+use super::paths;
+use super::render_host::RenderHost;
+use super::root_render::{RenderError, RenderedObject, render_kustomization};
+use super::roots::{self, RenderRoot, RootForm, find_roots};
+use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
+use super::tree::FileTree;
+use crate::config::RenderMode;
+use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
+use crate::source::{
+    BlobId, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RevisionTree, RootKey,
+    RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
+};
+
+/// The code of a root that its program does not render.
+const RENDER_FAILED: &str = "render-failed";
+/// The code of a root whose program is missing, or cannot be used.
+const NO_PROGRAM: &str = "no-program";
+
+/// Renders the roots of one source's revisions.
+#[derive(Debug)]
+pub(crate) struct SourceRenderer {
+    host: Arc<RenderHost>,
+    mode: RenderMode,
+    state: Mutex<RendererState>,
+}
+
+/// What is remembered between two revisions.
+#[derive(Debug, Default)]
+struct RendererState {
+    parsed: ParsedFiles,
+    last: Option<LastRevision>,
+}
+
+/// The revision that was rendered last.
+#[derive(Debug)]
+struct LastRevision {
+    tree: RevisionTree,
+    index: ClosureIndex,
+    roots: HashMap<Arc<str>, RenderedRoot>,
+}
+
+/// A root, and what its outcome follows from.
+struct RootJob {
+    /// The folder that is the source's root.
+    start: Arc<str>,
+    /// The path inside the source of the file that makes its folder a root.
+    path: Arc<str>,
+    closure: Closure,
+    key: RootKey,
+}
+
+/// What came of one job.
+struct JobOutcome {
+    root: RenderedRoot,
+    contents: Vec<RenderedContent>,
+}
+
+impl SourceRenderer {
+    /// Returns the renderer of a source.
+    pub(crate) fn new(host: Arc<RenderHost>, mode: RenderMode) -> Self {
+        Self { host, mode, state: Mutex::default() }
+    }
+
+    /// Renders all roots below a folder. Blocks, and runs programs.
+    ///
+    /// # Errors
+    /// Fails where the files cannot be read.
+    pub(crate) fn render_files<T: FileTree + Sync>(
+        &self,
+        raw: Snapshot,
+        start: &str,
+        files: &T,
+    ) -> Result<RenderedSnapshot, SourceError> {
+        let mut parsed = ParsedFiles::default();
+        let listing = find_roots(self.mode, start, raw, files, &mut parsed)?;
+        let mut closures = Vec::new();
+        for root in listing.roots {
+            let closure = trace(files, &root.folder, ClosureLimits::default(), &mut parsed)?;
+            closures.push((root, closure));
+        }
+        let done = self.render_closures(start, closures, files, &HashMap::new())?;
+        Ok(joined_outcomes(listing.plain, Vec::new(), done))
+    }
+
+    fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
+        let RenderRequest { raw, start, tree, same, before } = request;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let RendererState { parsed, last } = &mut *state;
+        let listing = find_roots(self.mode, start, raw, &tree, parsed)?;
+        let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
+        let touched = changed
+            .zip(last.as_ref())
+            .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)).roots);
+        let (mut kept, mut closures) = (Vec::new(), Vec::new());
+        for root in listing.roots {
+            if let Some(same) = last.as_ref().and_then(|last| last.kept_root(&root, touched.as_ref())) {
+                kept.push(same);
+                continue;
+            }
+            let closure = trace(&tree, &root.folder, ClosureLimits::default(), parsed)?;
+            closures.push((root, closure));
+        }
+        let mut index = last.take().map(|last| last.index).unwrap_or_default();
+        for (_, closure) in &closures {
+            index.replace(closure);
+        }
+        let known = same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
+        let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
+        let done = self.render_closures(start, closures, &tree, &known)?;
+        let mut roots: HashMap<Arc<str>, RenderedRoot> =
+            folders.into_iter().zip(done.iter().map(|done| done.root.clone())).collect();
+        roots.extend(kept.iter().cloned());
+        *last = Some(LastRevision { tree: tree.unread(), index, roots });
+        let kept = kept.into_iter().map(|(_, root)| root).collect();
+        let mut rendered = joined_outcomes(listing.plain, kept, done);
+        rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
+        Ok(rendered)
+    }
+
+    /// Renders roots, on all cores, in the order in which they are given.
+    fn render_closures<T: FileTree + Sync>(
+        &self,
+        start: &str,
+        closures: Vec<(RenderRoot, Closure)>,
+        files: &T,
+        known: &HashMap<RootKey, RenderedRoot>,
+    ) -> Result<Vec<JobOutcome>, SourceError> {
+        if closures.is_empty() {
+            return Ok(Vec::new());
+        }
+        let program = self.find_program(RenderProgram::Kustomize)?;
+        let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
+        for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
+            match judge(root, start, closure, &program, known) {
+                Ok(job) => jobs.push((number, job)),
+                Err(outcome) => drop(done.insert(number, outcome)),
+            }
+        }
+        if let Ok(program) = &program {
+            done.extend(self.run_all(program, jobs, files)?);
+        }
+        Ok(done.into_values().collect())
+    }
+
+    /// Finds a program on a thread of its own: the caller's may be one of a runtime, which must not
+    /// wait for another.
+    fn find_program(
+        &self,
+        program: RenderProgram,
+    ) -> Result<Result<InstalledProgram, ProgramError>, SourceError> {
+        thread::scope(|scope| {
+            let find = scope.spawn(|| Ok(worker_runtime()?.block_on(self.host.find(program))));
+            find.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn run_all<T: FileTree + Sync>(
+        &self,
+        program: &InstalledProgram,
+        jobs: Vec<(usize, RootJob)>,
+        files: &T,
+    ) -> Result<Vec<(usize, JobOutcome)>, SourceError> {
+        let workers = RenderHost::parallel_renders().min(jobs.len());
+        let queue = Mutex::new(jobs.into_iter());
+        let work = || {
+            let runtime = worker_runtime()?;
+            let mut done = Vec::new();
+            while let Some((number, job)) = take_next(&queue) {
+                let run = render_kustomization(&self.host, program, &job.closure, files);
+                let run = runtime.block_on(run);
+                done.push((number, outcome_of(job, run)?));
+            }
+            Ok(done)
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let mut all = Vec::new();
+            for worker in workers {
+                let done = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                all.extend(done?);
+            }
+            Ok(all)
+        })
+    }
+}
+
+/// Returns what is known of a root without a run of its program, or what has to be run.
+fn judge(
+    root: RenderRoot,
+    start: &str,
+    closure: Closure,
+    program: &Result<InstalledProgram, ProgramError>,
+    known: &HashMap<RootKey, RenderedRoot>,
+) -> Result<RootJob, JobOutcome> {
+    let path = root_path(&root, &closure, start);
+    let without = |outcome| JobOutcome {
+        root: RenderedRoot { path: path.clone(), key: RootKey::default(), outcome },
+        contents: Vec::new(),
+    };
+    if root.form == RootForm::Helm {
+        return Err(without(RootOutcome::Refused(vec![roots::chart_refusal(&path)])));
+    }
+    if !closure.is_renderable() {
+        let found = closure.diagnostics.into_iter().filter(Diagnostic::is_error);
+        let seen = |mut found: Diagnostic| {
+            found.origin = seen_from(start, &found.origin);
+            found
+        };
+        return Err(without(RootOutcome::Refused(found.map(seen).collect())));
+    }
+    let program = match program {
+        Ok(program) => program,
+        Err(error) => {
+            let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
+            return Err(without(RootOutcome::Interrupted(vec![found])));
+        }
+    };
+    let identity = ProgramIdentity {
+        name: program.program.name().to_owned(),
+        version: program.version.to_string(),
+        digest: program.digest,
+    };
+    let key = RenderInputs::of(&identity, &closure).key().bytes();
+    match known.get(&key) {
+        Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
+            Err(JobOutcome { root: same.clone(), contents: Vec::new() })
+        }
+        _ => Ok(RootJob { start: start.into(), path, closure, key }),
+    }
+}
+
+/// Returns the runtime of one worker: it waits for one program at a time.
+fn worker_runtime() -> Result<Runtime, SourceError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| SourceError::Worker { place: "renders".to_owned(), detail: error.to_string() })
+}
+
+fn take_next<T>(queue: &Mutex<std::vec::IntoIter<T>>) -> Option<T> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).next()
+}
+
+impl LastRevision {
+    /// Returns what came of a root, where nothing that it reads has changed and another try would
+    /// give the same.
+    fn kept_root(
+        &self,
+        root: &RenderRoot,
+        touched: Option<&BTreeSet<Arc<str>>>,
+    ) -> Option<(Arc<str>, RenderedRoot)> {
+        if touched?.contains(&root.folder) {
+            return None;
+        }
+        let before = self.roots.get(&root.folder)?;
+        let is_final = !matches!(before.outcome, RootOutcome::Interrupted(_));
+        is_final.then(|| (root.folder.clone(), before.clone()))
+    }
+}
+
+impl SnapshotRenderer for SourceRenderer {
+    fn has_roots(&self, raw: &Snapshot) -> bool {
+        roots::has_roots(self.mode, raw)
+    }
+
+    fn plain_part(&self, raw: Snapshot) -> Snapshot {
+        roots::plain_part(self.mode, raw)
+    }
+
+    fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
+        self.render_revision(request)
+    }
+}
+
+/// Puts what was rendered of a root in this very revision in the place of a try that was
+/// interrupted: the revision says the same as then.
+fn keep_what_was_rendered(root: &mut RenderedRoot, same: &[RenderedRoot]) {
+    let RootOutcome::Interrupted(found) = &root.outcome else { return };
+    let stored = same.iter().find(|stored| stored.path == root.path);
+    let Some(stored) = stored.filter(|stored| matches!(stored.outcome, RootOutcome::Rendered(_))) else {
+        return;
+    };
+    let why = found.first().map(|found| found.message.as_str()).unwrap_or_default();
+    tracing::warn!(root = %root.path, "it is taken as it was rendered before, as it cannot be rendered now: {why}");
+    *root = stored.clone();
+}
+
+/// Returns the path of a root inside the source: of the file that makes its folder one.
+fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
+    let file = match root.form {
+        RootForm::Kustomize => closure.folders.first().map(|folder| &*folder.file),
+        RootForm::Helm => None,
+    };
+    let file = file.and_then(|file| file.rsplit('/').next()).unwrap_or(root.form.file_name());
+    let folder = root.folder.strip_prefix(start).unwrap_or(&root.folder).trim_start_matches('/');
+    paths::inside(folder, file).into()
+}
+
+fn outcome_of(
+    job: RootJob,
+    run: Result<Vec<RenderedObject>, RenderError>,
+) -> Result<JobOutcome, SourceError> {
+    let RootJob { start, path, closure: _, key } = job;
+    let mut contents = Vec::new();
+    let outcome = match run {
+        Ok(objects) => {
+            let files = objects.into_iter().map(|object| file_of(&start, &path, object, &mut contents));
+            let mut files: Vec<SnapshotFile> = files.collect();
+            files.sort_unstable();
+            RootOutcome::Rendered(files.into())
+        }
+        Err(RenderError::Source(error)) => return Err(error),
+        Err(error) => {
+            let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
+            if error.is_passing() {
+                RootOutcome::Interrupted(vec![found])
+            } else {
+                let hint = "run the same program on this folder to see all it says";
+                RootOutcome::Refused(vec![found.hint(hint)])
+            }
+        }
+    };
+    Ok(JobOutcome { root: RenderedRoot { path, key, outcome }, contents })
+}
+
+fn file_of(
+    start: &str,
+    root: &str,
+    object: RenderedObject,
+    contents: &mut Vec<RenderedContent>,
+) -> SnapshotFile {
+    let bytes: Arc<[u8]> = object.body.to_string().into_bytes().into();
+    let (blob, size) = (BlobId::of(&bytes), bytes.len() as u64);
+    contents.push(RenderedContent { blob, bytes });
+    SnapshotFile {
+        path: RenderedRoot::object_path(root, &object.name),
+        blob,
+        size,
+        origin: Some(render_origin(start, object.origin).into()),
+    }
+}
+
+fn render_origin(start: &str, origin: ObjectOrigin) -> RenderOrigin {
+    let ObjectOrigin { root, renderer, places } = origin;
+    RenderOrigin {
+        root: paths::seen_from(start, &root).into(),
+        renderer: renderer.into(),
+        places: places.iter().map(|place| seen_from(start, place)).collect(),
+    }
+}
+
+/// Returns a place of the revision as it is seen from the source's folder.
+fn seen_from(start: &str, place: &ManifestOrigin) -> ManifestOrigin {
+    ManifestOrigin { file: paths::seen_from(start, &place.file).into(), ..place.clone() }
+}
+
+fn joined_outcomes(plain: Snapshot, kept: Vec<RenderedRoot>, done: Vec<JobOutcome>) -> RenderedSnapshot {
+    let (mut roots, mut contents) = (kept, Vec::new());
+    for one in done {
+        roots.push(one.root);
+        contents.extend(one.contents);
+    }
+    roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let is_interrupted = roots.iter().any(|root| matches!(root.outcome, RootOutcome::Interrupted(_)));
+    RenderedSnapshot { plain, roots, contents, is_interrupted }
+}

@@ -1,0 +1,114 @@
+//! Rendering the revisions of a source, and keeping what came of it in its store.
+
+use std::time::{Duration, Instant};
+
+use crate::object::Revision;
+
+use super::error::SourceError;
+use super::reader::RevisionReader;
+use super::rendering::{LastRender, RenderRequest, RenderRetry, RenderedSnapshot};
+use super::source::Source;
+
+/// The pause before roots that were interrupted are tried again, the first time and at most.
+const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
+
+/// Tells if a look rendered something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RenderStep {
+    /// Nothing is rendered, or what is was there.
+    Kept,
+    /// The roots were rendered just now.
+    Rendered,
+}
+
+impl Source {
+    /// Returns whether folders of its revisions may be rendered.
+    pub(crate) fn may_render(&self) -> bool {
+        self.reader.renderer().is_some()
+    }
+
+    /// Renders a revision, unless that was done: what did not change since the last one is kept.
+    pub(super) async fn render_revision(&mut self, revision: &Revision) -> Result<RenderStep, SourceError> {
+        if !self.may_render() {
+            return Ok(RenderStep::Kept);
+        }
+        let last = self.rendered.clone();
+        let same = last.as_ref().filter(|last| last.revision == *revision);
+        let now = (self.store.settings().clock)();
+        if same.is_some_and(|last| last.retry.is_none_or(|retry| now < retry.due)) {
+            return Ok(RenderStep::Kept);
+        }
+        let pause = same.and_then(|last| last.retry).map(|retry| retry.pause);
+        if let Some(last) = last.filter(|last| !last.has_roots && last.revision != *revision)
+            && self.is_plain_step(&last.revision, revision).await?
+        {
+            self.rendered = Some(LastRender { revision: revision.clone(), has_roots: false, retry: None });
+            return Ok(RenderStep::Kept);
+        }
+        let (step, is_interrupted, has_roots) = match self.render_and_keep(revision).await? {
+            Some(is_interrupted) => (RenderStep::Rendered, is_interrupted, true),
+            None => (RenderStep::Kept, false, false),
+        };
+        let retry = is_interrupted.then(|| next_retry(now, pause));
+        self.rendered = Some(LastRender { revision: revision.clone(), has_roots, retry });
+        Ok(step)
+    }
+
+    /// Renders a revision that is not in force, unless that was done.
+    pub(crate) async fn render_past_revision(&mut self, revision: &Revision) -> Result<(), SourceError> {
+        if !self.may_render() {
+            return Ok(());
+        }
+        let (reader, wanted) = (self.reader.clone(), revision.clone());
+        let unrendered = self
+            .run_blocking(move || match reader.snapshot(&wanted) {
+                Err(SourceError::Unrendered { .. }) => Ok(true),
+                // What else is wrong is for the reading to tell.
+                _ => Ok(false),
+            })
+            .await?;
+        if unrendered { self.render_and_keep(revision).await.map(drop) } else { Ok(()) }
+    }
+
+    /// Returns whether only contents of plain files differ, so that there are no roots in both.
+    async fn is_plain_step(&self, from: &Revision, to: &Revision) -> Result<bool, SourceError> {
+        let (reader, from, to) = (self.reader.clone(), from.clone(), to.clone());
+        self.run_blocking(move || Ok(matches!(reader.plain_changes(&from, &to), Ok(Some(_))))).await
+    }
+
+    /// Renders a revision and stores what came of it. Returns none where it has no roots, else
+    /// whether some were interrupted.
+    async fn render_and_keep(&self, revision: &Revision) -> Result<Option<bool>, SourceError> {
+        let (reader, wanted, before) = (self.reader.clone(), revision.clone(), self.current.clone());
+        let rendered = self.run_blocking(move || render(&reader, &wanted, before.as_ref())).await?;
+        let Some(rendered) = rendered else { return Ok(None) };
+        let is_interrupted = rendered.is_interrupted;
+        let lock = self.prepare_store().await?;
+        let (store, wanted) = (self.store.clone(), revision.clone());
+        self.run_blocking(move || store.keep_rendered(&lock, &wanted, &rendered)).await?;
+        Ok(Some(is_interrupted))
+    }
+}
+
+fn next_retry(now: Instant, last: Option<Duration>) -> RenderRetry {
+    let pause = last.map_or(RETRY_PAUSES.0, |last| (last * 2).min(RETRY_PAUSES.1));
+    RenderRetry { due: now + pause, pause }
+}
+
+/// Renders a revision; none where it has no roots. Blocks.
+fn render(
+    reader: &RevisionReader,
+    revision: &Revision,
+    before: Option<&Revision>,
+) -> Result<Option<RenderedSnapshot>, SourceError> {
+    let Some(renderer) = reader.renderer() else { return Ok(None) };
+    let raw = reader.raw_snapshot(revision)?;
+    if !renderer.has_roots(&raw) {
+        return Ok(None);
+    }
+    let stored = |revision: &Revision| Ok(reader.rendered_roots(revision)?.unwrap_or_default());
+    let before = before.filter(|before| *before != revision).map(stored).transpose()?;
+    let (same, tree) = (stored(revision)?, reader.tree(revision)?);
+    let before = before.unwrap_or_default();
+    renderer.render(RenderRequest { raw, start: reader.start(), tree, same, before }).map(Some)
+}

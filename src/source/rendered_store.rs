@@ -1,0 +1,250 @@
+//! What was rendered of a revision, as a commit in the source's own store.
+//!
+//! The commit of a revision stands at `refs/rhumb/rendered/<revision>`. Its tree has a folder for
+//! each root: a list of the root's objects with their origins, and a blob for each object. Only the
+//! source's own store is asked: nobody who may write to a followed repository can plant one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
+use serde::{Deserialize, Serialize};
+
+use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision};
+
+use super::error::SourceError;
+use super::lock::StateLock;
+use super::objects;
+use super::rendering::{RenderedRoot, RenderedSnapshot, RootKey, RootOutcome};
+use super::snapshot::{BlobId, SnapshotFile};
+use super::store::RevisionStore;
+use super::tree_builder;
+
+/// The rendered form of a revision: `refs/rhumb/rendered/<revision>`.
+const RENDERED_PREFIX: &str = "refs/rhumb/rendered/";
+/// The list of a root, in its folder.
+const LIST_FILE: &str = "root.json";
+/// The code of what was found wrong with a root, when it is read again.
+const FAILED_ROOT: &str = "render-failed";
+
+/// The list of one root.
+#[derive(Debug, Serialize, Deserialize)]
+struct RootList {
+    path: String,
+    key: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    objects: Vec<ListedObject>,
+    /// Says that it did not render, for these reasons.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<ListedError>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ListedObject {
+    path: String,
+    blob: String,
+    size: u64,
+    root: String,
+    renderer: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    places: Vec<ListedPlace>,
+}
+
+/// File, line and column.
+#[derive(Debug, Serialize, Deserialize)]
+struct ListedPlace(String, u32, u32);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ListedError {
+    place: ListedPlace,
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl RevisionStore {
+    /// Writes what was rendered of a revision, in the place of what was there.
+    pub(super) fn keep_rendered(
+        &self,
+        _: &StateLock,
+        revision: &Revision,
+        rendered: &RenderedSnapshot,
+    ) -> Result<(), SourceError> {
+        self.quota_room()?;
+        let repository = self.repository()?;
+        let written = write(&repository, revision, rendered);
+        let id = written.map_err(|error| self.classify_error(&error))?;
+        let name = format!("{RENDERED_PREFIX}{revision}");
+        let done = repository.reference(&name, id, true, "").map(drop);
+        done.map_err(|error| self.classify_error(&error))
+    }
+
+    /// Forgets what was rendered of all revisions but these.
+    pub(super) fn forget_rendered(
+        &self,
+        _: &StateLock,
+        keep: impl Fn(&Revision) -> bool,
+    ) -> Result<(), SourceError> {
+        let repository = self.repository()?;
+        let references = repository.references_glob(&format!("{RENDERED_PREFIX}*"));
+        for reference in references.map_err(|error| self.classify_error(&error))? {
+            let mut reference = reference.map_err(|error| self.classify_error(&error))?;
+            let name = reference.name().ok().and_then(|name| name.strip_prefix(RENDERED_PREFIX));
+            if name.is_some_and(|name| !keep(&Revision::new(name))) {
+                reference.delete().map_err(|error| self.classify_error(&error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(
+    repository: &Repository,
+    revision: &Revision,
+    rendered: &RenderedSnapshot,
+) -> Result<Oid, git2::Error> {
+    let mut odb = repository.odb()?;
+    for content in &rendered.contents {
+        odb.write(ObjectType::Blob, &content.bytes)?;
+    }
+    let mut files: BTreeMap<String, Oid> = BTreeMap::new();
+    for (root, number) in rendered.roots.iter().zip(0..) {
+        let folder = format!("{number:06}");
+        let list = serde_json::to_vec(&list_of(root)).unwrap_or_default();
+        files.insert(format!("{folder}/{LIST_FILE}"), odb.write(ObjectType::Blob, &list)?);
+        if let RootOutcome::Rendered(objects) = &root.outcome {
+            files.extend(objects.iter().map(|file| (format!("{folder}/{}", file.blob), file.blob.oid())));
+        }
+    }
+    let files: Vec<(&str, Oid)> = files.iter().map(|(path, id)| (path.as_str(), *id)).collect();
+    tree_builder::write_rendered_commit(&mut odb, &files, revision)
+}
+
+fn list_of(root: &RenderedRoot) -> RootList {
+    let mut list = RootList {
+        path: root.path.to_string(),
+        key: written_key(root.key),
+        objects: Vec::new(),
+        failed: false,
+        errors: Vec::new(),
+    };
+    match &root.outcome {
+        RootOutcome::Rendered(files) => list.objects = files.iter().map(listed_object).collect(),
+        RootOutcome::Refused(found) | RootOutcome::Interrupted(found) => {
+            list.failed = true;
+            list.errors = found.iter().map(listed_error).collect();
+        }
+    }
+    list
+}
+
+fn listed_object(file: &SnapshotFile) -> ListedObject {
+    let render = file.origin.as_deref();
+    ListedObject {
+        path: file.path.to_string(),
+        blob: file.blob.to_string(),
+        size: file.size,
+        root: render.map(|render| render.root.to_string()).unwrap_or_default(),
+        renderer: render.map(|render| render.renderer.to_string()).unwrap_or_default(),
+        places: render.iter().flat_map(|render| &render.places).map(listed_place).collect(),
+    }
+}
+
+fn listed_place(origin: &ManifestOrigin) -> ListedPlace {
+    ListedPlace(origin.file.to_string(), origin.line, origin.column)
+}
+
+fn listed_error(found: &Diagnostic) -> ListedError {
+    ListedError {
+        place: listed_place(&found.origin),
+        message: found.message.clone(),
+        hint: found.hint.clone(),
+    }
+}
+
+/// Returns the tree of what was rendered of a revision, if a store has it.
+pub(super) fn rendered_tree(store: &Repository, revision: &Revision) -> Result<Option<Oid>, git2::Error> {
+    match store.find_reference(&format!("{RENDERED_PREFIX}{revision}")) {
+        Ok(found) => Ok(Some(found.peel_to_tree()?.id())),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads the roots of what was rendered.
+pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<Vec<RenderedRoot>, git2::Error> {
+    let odb = store.odb()?;
+    let mut roots = Vec::new();
+    for folder in &store.find_tree(tree)? {
+        let folder = store.find_tree(folder.id())?;
+        let list = folder.get_name(LIST_FILE).map(|entry| entry.id());
+        let list = list.ok_or_else(|| damaged("a root has no list"))?;
+        roots.push(read_list(&odb, list)?);
+    }
+    Ok(roots)
+}
+
+fn read_list(odb: &Odb<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
+    objects::check_size(odb, list)?;
+    let object = odb.read(list)?;
+    let list: RootList =
+        serde_json::from_slice(object.data()).map_err(|_| damaged("the list of a root cannot be read"))?;
+    let key = read_key(&list.key).ok_or_else(|| damaged("the key of a root cannot be read"))?;
+    let outcome = if list.failed {
+        RootOutcome::Interrupted(list.errors.into_iter().map(read_error).collect())
+    } else {
+        RootOutcome::Rendered(list.objects.iter().map(read_object).collect::<Result<_, _>>()?)
+    };
+    Ok(RenderedRoot { path: list.path.into(), key, outcome })
+}
+
+fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {
+    let render = RenderOrigin {
+        root: listed.root.as_str().into(),
+        renderer: listed.renderer.as_str().into(),
+        places: listed.places.iter().map(read_place).collect(),
+    };
+    Ok(SnapshotFile {
+        path: listed.path.as_str().into(),
+        blob: BlobId::from_oid(Oid::from_str(&listed.blob)?),
+        size: listed.size,
+        origin: Some(render.into()),
+    })
+}
+
+fn read_place(place: &ListedPlace) -> ManifestOrigin {
+    let ListedPlace(file, line, column) = place;
+    ManifestOrigin::new(file.as_str().into(), *line, *column)
+}
+
+fn read_error(listed: ListedError) -> Diagnostic {
+    let found = Diagnostic::error(read_place(&listed.place), FAILED_ROOT, listed.message);
+    match listed.hint {
+        Some(hint) => found.hint(hint),
+        None => found,
+    }
+}
+
+fn written_key(key: RootKey) -> String {
+    key.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn read_key(text: &str) -> Option<RootKey> {
+    let mut key = RootKey::default();
+    if text.len() != 2 * key.len() || !text.is_ascii() {
+        return None;
+    }
+    for (byte, number) in key.iter_mut().zip(0..) {
+        *byte = u8::from_str_radix(text.get(2 * number..2 * number + 2)?, 16).ok()?;
+    }
+    Some(key)
+}
+
+fn damaged(text: &str) -> git2::Error {
+    git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text)
+}

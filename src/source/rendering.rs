@@ -1,0 +1,149 @@
+//! The contract between a source and what renders folders of its revisions.
+//!
+//! A source knows that some folders are rendered, keeps what came of it beside the revision, and
+//! gives it where the snapshot of the revision is asked for. How a folder is rendered is the
+//! renderer's business.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::object::{Diagnostic, Revision};
+
+use super::error::SourceError;
+use super::revision_tree::RevisionTree;
+use super::snapshot::{BlobId, RENDERED_SEPARATOR, Snapshot, SnapshotFile};
+
+/// Renders the folders of one source's revisions.
+pub(crate) trait SnapshotRenderer: fmt::Debug + Send + Sync {
+    /// Returns whether a revision with these files and refusals has something to render.
+    fn has_roots(&self, raw: &Snapshot) -> bool;
+
+    /// Returns what is left of a snapshot when its roots are taken out, which are not rendered here.
+    fn plain_part(&self, raw: Snapshot) -> Snapshot;
+
+    /// Renders all roots of a revision. Blocks, and runs programs.
+    ///
+    /// # Errors
+    /// Fails where the revision cannot be read. A root that does not render is an outcome.
+    fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError>;
+}
+
+/// A revision to be rendered.
+#[derive(Debug)]
+pub(crate) struct RenderRequest<'a> {
+    /// Its files and refusals, as they are.
+    pub raw: Snapshot,
+    /// The folder that is the source's root; empty for the whole.
+    pub start: &'a str,
+    /// Every file of it.
+    pub tree: RevisionTree,
+    /// What was rendered of this revision before.
+    pub same: Vec<RenderedRoot>,
+    /// What was rendered of the revision that is in force.
+    pub before: Vec<RenderedRoot>,
+}
+
+/// The key of a render: equal keys, equal outcomes.
+pub(crate) type RootKey = [u8; 32];
+
+/// A revision with its roots rendered.
+#[derive(Clone, Debug)]
+pub(crate) struct RenderedSnapshot {
+    /// The files that are taken as they are.
+    pub plain: Snapshot,
+    /// The roots, ordered by path.
+    pub roots: Vec<RenderedRoot>,
+    /// The contents that are new.
+    pub contents: Vec<RenderedContent>,
+    /// Tells if another try may do better for some root.
+    pub is_interrupted: bool,
+}
+
+/// The bytes of a rendered object. Their `Debug` form leaves them out.
+#[derive(Clone)]
+pub(crate) struct RenderedContent {
+    /// Their id.
+    pub blob: BlobId,
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+impl fmt::Debug for RenderedContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RenderedContent({})", self.blob)
+    }
+}
+
+/// One root and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RenderedRoot {
+    /// The path inside the source of the file that makes its folder a root.
+    pub path: Arc<str>,
+    /// Its key.
+    pub key: RootKey,
+    /// What came of it.
+    pub outcome: RootOutcome,
+}
+
+/// What came of a render.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RootOutcome {
+    /// Its objects, ordered by path, each with its origin.
+    Rendered(Arc<[SnapshotFile]>),
+    /// It does not render, and will not as long as its key is the same.
+    Refused(Vec<Diagnostic>),
+    /// It did not render, and another try may do better.
+    Interrupted(Vec<Diagnostic>),
+}
+
+impl RenderedRoot {
+    /// Returns the path of one of its objects in a snapshot.
+    pub(crate) fn object_path(root: &str, object: &str) -> Arc<str> {
+        format!("{root}{RENDERED_SEPARATOR}{object}").into()
+    }
+
+    fn failure(&self) -> Option<&[Diagnostic]> {
+        match &self.outcome {
+            RootOutcome::Rendered(_) => None,
+            RootOutcome::Refused(found) | RootOutcome::Interrupted(found) => Some(found),
+        }
+    }
+}
+
+impl RenderedSnapshot {
+    /// Returns the snapshot to be read in the place of the raw one.
+    pub(crate) fn into_snapshot(self) -> Snapshot {
+        let mut snapshot = self.plain;
+        for root in self.roots {
+            if let Some(found) = root.failure() {
+                snapshot.refused.extend(found.iter().cloned());
+                snapshot.failed_roots.push(root.path);
+            } else if let RootOutcome::Rendered(files) = root.outcome {
+                snapshot.files.extend(files.iter().cloned());
+            }
+        }
+        snapshot.files.sort_unstable();
+        snapshot.refused.sort_unstable();
+        snapshot
+    }
+}
+
+/// The revision that was rendered last by this process.
+#[derive(Clone, Debug)]
+pub(super) struct LastRender {
+    /// The revision.
+    pub(super) revision: Revision,
+    /// Says if it has roots.
+    pub(super) has_roots: bool,
+    /// Says when it is tried again, where some root may do better then.
+    pub(super) retry: Option<RenderRetry>,
+}
+
+/// The next try of roots that were interrupted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RenderRetry {
+    /// Its time.
+    pub(super) due: std::time::Instant,
+    /// The pause before it.
+    pub(super) pause: std::time::Duration,
+}

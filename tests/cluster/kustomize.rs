@@ -1,0 +1,120 @@
+//! Folders with a kustomization: rendered by the real program, and followed as plain files are.
+
+use std::sync::OnceLock;
+
+use controlplane::Renderers;
+use serde_json::json;
+
+use crate::support::{Folder, Repo, TestNamespace, run, yaml};
+
+/// The `Configuration`'s line that names the program.
+fn programs() -> String {
+    static RENDERERS: OnceLock<Renderers> = OnceLock::new();
+    let renderers = RENDERERS.get_or_init(|| Renderers::find().unwrap());
+    format!("programs: {{kustomize: {}}}", renderers.kustomize.display())
+}
+
+/// A base with one ConfigMap, an overlay that patches it, and a plain file beside them.
+fn shop() -> Vec<(&'static str, String)> {
+    vec![
+        ("base/kustomization.yaml", "resources: [settings.yaml]\n".to_owned()),
+        ("base/settings.yaml", yaml::config_map("settings", "level", "base")),
+        (
+            "overlays/prod/kustomization.yaml",
+            "resources: [../../base]\nnamePrefix: prod-\npatches: [{path: patch.yaml}]\n".to_owned(),
+        ),
+        ("overlays/prod/patch.yaml", yaml::config_map("settings", "mode", "prod")),
+        ("plain/own.yaml", yaml::config_map("own", "key", "one")),
+        (".rhumbignore", "base\n".to_owned()),
+    ]
+}
+
+#[test]
+fn an_overlay_is_followed_commit_by_commit() {
+    let site = TestNamespace::new("kustomize");
+    let repo = Repo::new(&shop());
+    let text = site.configuration(repo.path(), &programs());
+    let mut daemon = site.configured(&text);
+    site.await_data("prod-settings", "level", "base");
+    site.await_data("prod-settings", "mode", "prod");
+    site.await_data("own", "key", "one");
+    assert!(!site.has("ConfigMap", "settings"), "the base is applied for itself");
+
+    // A file that the overlay reads, outside its folder.
+    repo.change("base/settings.yaml", &yaml::config_map("settings", "level", "two"));
+    site.await_data("prod-settings", "level", "two");
+
+    // Drift is repaired from the store.
+    site.api.merge(&site.at("ConfigMap", "prod-settings"), "somebody", &json!({"data": {"mode": "x"}}));
+    site.await_data("prod-settings", "mode", "prod");
+
+    // An object that leaves the root is deleted, and a new one comes.
+    repo.write("base/more.yaml", &yaml::config_map("more", "key", "one"));
+    repo.change("base/kustomization.yaml", "resources: [more.yaml]\n");
+    // The patch for an object that is gone keeps the root from being rendered: nothing is deleted.
+    daemon.says(&["WARN", "kustomize fails"]);
+    let window = site.window();
+    repo.change("plain/own.yaml", &yaml::config_map("own", "key", "two"));
+    site.await_data("own", "key", "two");
+    site.api.delete(&site.at("ConfigMap", "prod-settings"));
+    site.await_data("prod-settings", "level", "two");
+    window.assert_no_deletes();
+    repo.change("overlays/prod/kustomization.yaml", "resources: [../../base]\nnamePrefix: prod-\n");
+    site.await_data("prod-more", "key", "one");
+    site.await_absence("ConfigMap", "prod-settings");
+    assert!(daemon.is_running());
+}
+
+#[test]
+fn what_was_rendered_outlives_the_program() {
+    let site = TestNamespace::new("kustomize-gone");
+    let repo = Repo::new(&shop());
+    let daemon = site.configured(&site.configuration(repo.path(), &programs()));
+    site.await_data("prod-settings", "level", "base");
+    drop(daemon);
+
+    // A start without the program goes on defending what is in force, and says what is missing.
+    let daemon =
+        site.configured(&site.configuration(repo.path(), "programs: {kustomize: /nonexistent/kustomize}"));
+    daemon.says(&["WARN", "/nonexistent/kustomize"]);
+    site.api.delete(&site.at("ConfigMap", "prod-settings"));
+    site.await_data("prod-settings", "level", "base");
+    // What needs no program advances.
+    repo.change("plain/own.yaml", &yaml::config_map("own", "key", "two"));
+    site.await_data("own", "key", "two");
+    let window = site.window();
+    site.api.delete(&site.at("ConfigMap", "prod-settings"));
+    site.await_data("prod-settings", "level", "base");
+    window.assert_no_deletes();
+}
+
+#[test]
+fn a_failed_rollout_of_an_overlay_goes_back() {
+    let site = TestNamespace::new("kustomize-back");
+    let deployment = |image: &str| yaml::deployment("web", 1, image);
+    let repo = Repo::new(&[
+        ("kustomization.yaml", "resources: [web.yaml]\n".to_owned()),
+        ("web.yaml", deployment("registry.example.org/web:1")),
+    ]);
+    let settings = format!("{}\nbudget: {{soak: 0s}}", programs());
+    let daemon = site.configured(&site.configuration(repo.path(), &settings));
+    site.await_rollout("web");
+    let image = || site.value("Deployment", "web", "/spec/template/spec/containers/0/image");
+    repo.change("web.yaml", &deployment("registry.example.org/web:broken"));
+    daemon.says(&["rolled back", "it is back at revision"]);
+    assert_eq!(image(), json!("registry.example.org/web:1"));
+}
+
+#[test]
+fn one_look_names_the_places_that_an_object_comes_from() {
+    let site = TestNamespace::new("kustomize-once");
+    let folder = Folder::new(&shop());
+    let mut command = site.command(&["diff", folder.path().to_str().unwrap()]);
+    let renderers = Renderers::find().unwrap();
+    command.env("PATH", renderers.kustomize.parent().unwrap());
+    let run_diff = run(command).ends(1);
+    run_diff.says(&[
+        "+ ConfigMap kustomize-once/prod-settings",
+        "overlays/prod (kustomize) ← base/settings.yaml:1, overlays/prod/patch.yaml:1",
+    ]);
+}
