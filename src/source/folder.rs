@@ -17,7 +17,7 @@ use super::reader::MAX_ENTRIES;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::tree::{self, JudgedEntry};
 
-/// The bytes of a followed folder that are frozen for its renders. More are no manifests' companions.
+/// The bytes of a followed folder that are frozen for its renders.
 const MAX_FROZEN_BYTES: u64 = 512 << 20;
 
 /// The identity of a file's content on disk.
