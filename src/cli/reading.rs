@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input};
 use super::rendering::{SourceRendering, here_if_empty};
 use super::{CommandError, ExitStatus};
-use crate::input::read_manifest;
+use crate::input::{Decrypter, read_manifest};
 use crate::manifest::{self, ManifestFile, ManifestItem};
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, RenderOrigin};
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
@@ -54,6 +54,7 @@ impl ManifestSet {
             return Ok(manifests);
         }
         let disk = rendering.read_disk(here_if_empty(path)).map_err(without_cluster_advice)?;
+        let decrypter = rendering.decrypter();
         let single = path.is_file();
         let shown = |file: &str| -> Arc<str> {
             let is_itself = single && path.file_name().is_some_and(|name| name == file);
@@ -63,7 +64,7 @@ impl ManifestSet {
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
-                manifests.take(read_manifest(&shown_file(file, shown), bytes), extent);
+                manifests.take(read_manifest(&shown_file(file, shown), bytes, &decrypter), extent);
             }
         }
         manifests.add_refused(disk.snapshot, shown);
@@ -72,7 +73,11 @@ impl ManifestSet {
 
     /// Reads the newest commit of a repository. Findings name files with the folder that the source
     /// is in.
-    pub(super) async fn read_newest(mut source: Source, folder: &str) -> Result<Self, CommandError> {
+    pub(super) async fn read_newest(
+        mut source: Source,
+        folder: &str,
+        decrypter: &Decrypter,
+    ) -> Result<Self, CommandError> {
         let observed = source.observe().await?;
         let reader = source.reader();
         let snapshot = reader.snapshot(&observed.revision)?;
@@ -80,7 +85,8 @@ impl ManifestSet {
         let shown = |file: &str| -> Arc<str> { without_detours(&Path::new(folder).join(file)).into() };
         for file in &snapshot.files {
             let bytes = reader.read(file.blob)?;
-            manifests.take(read_manifest(&shown_file(file, shown), &bytes), ReadScope::All);
+            let reading = read_manifest(&shown_file(file, shown), &bytes, decrypter);
+            manifests.take(reading, ReadScope::All);
         }
         manifests.add_refused(snapshot, shown);
         Ok(manifests)

@@ -4,31 +4,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::one_shot_input::STANDARD_INPUT;
-use crate::config::{RenderMode, RendererConfig, SourceConfig};
-use crate::input::{ReadFolder, RenderHost, SourceRenderer, render_disk, render_folders};
+use crate::config::{CredentialUse, RenderMode, RendererConfig, SourceConfig};
+use crate::input::{Decrypter, ReadFolder, RenderHost, SourceRenderer, render_disk, render_folders};
 use crate::source::{self, DiskSnapshot, NamedInput, SnapshotRenderer, SourceError, SourceSettings};
+
+/// The credential with age identities; with a dot and the name of a source behind it, of that one.
+const AGE_CREDENTIAL: &str = "sops-age";
 
 /// The renderer of one source.
 #[derive(Clone, Debug)]
 pub(super) struct SourceRendering {
     renderer: Arc<SourceRenderer>,
+    decrypter: Arc<Decrypter>,
 }
 
 impl SourceRendering {
     /// Returns the one of a source.
     pub(super) fn of(config: &SourceConfig) -> Self {
-        Self::new(config.render, &config.renderers)
+        Self::new(config.render, &config.renderers, decrypter(&config.name, &config.credentials))
     }
 
     /// Returns the one for what is read in the usual way.
     pub(super) fn automatic(renderers: &RendererConfig) -> Self {
-        Self::new(RenderMode::Auto, renderers)
+        Self::new(RenderMode::Auto, renderers, decrypter("", &CredentialUse::Own))
     }
 
-    fn new(mode: RenderMode, renderers: &RendererConfig) -> Self {
+    fn new(mode: RenderMode, renderers: &RendererConfig, decrypter: Decrypter) -> Self {
+        let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
-        Self { renderer: Arc::new(SourceRenderer::new(host.into(), mode)) }
+        let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone());
+        Self { renderer: Arc::new(renderer), decrypter }
+    }
+
+    /// Returns the identities that open what is encrypted.
+    pub(super) fn decrypter(&self) -> Arc<Decrypter> {
+        self.decrypter.clone()
     }
 
     /// Reads a directory, or a single file, as it is on disk.
@@ -54,6 +65,28 @@ pub(super) fn source_settings(config: &SourceConfig) -> SourceSettings {
         }
     };
     SourceSettings { renderer, ..SourceSettings::of_service(&config.name, &config.credentials) }
+}
+
+/// Returns the identities that a source may use: of a service its own credential or the one for all,
+/// and of a command what `sops` itself would use. A source that is shown no credentials but those
+/// of its address has its own alone.
+fn decrypter(name: &str, shown: &CredentialUse) -> Decrypter {
+    let is_own = *shown == CredentialUse::Own;
+    let mut files = Vec::new();
+    if let Some(folder) = variable("CREDENTIALS_DIRECTORY") {
+        files.push(Path::new(&folder).join(format!("{AGE_CREDENTIAL}.{name}")));
+        files.extend(is_own.then(|| Path::new(&folder).join(AGE_CREDENTIAL)));
+    }
+    if !is_own {
+        return Decrypter::new(files, None);
+    }
+    files.extend(variable("SOPS_AGE_KEY_FILE").map(PathBuf::from));
+    let text = variable("SOPS_AGE_KEY").and_then(|text| text.into_string().ok());
+    Decrypter::new(files, text)
+}
+
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Returns the folder of a piece, and what the paths of its files begin with.

@@ -198,6 +198,7 @@ fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetu
         namespace: config.namespace.clone(),
         allow: config.allow.clone().into(),
         account: config.service_account.as_ref().map(|name| name.as_str().into()),
+        decrypter: SourceRendering::of(config).decrypter(),
         namespaces: config.allow.namespaces.clone(),
         adopt: config.adopt,
         opt_out: config.opt_out,

@@ -53,7 +53,8 @@ pub(super) fn open_newest(config: &SourceConfig, folder: &Path) -> Result<Source
 }
 
 async fn gather(source: &SourceConfig, folder: &TempDir) -> Result<GatheredManifests, CommandError> {
-    Ok(gather_manifests(files(source, folder.path())?).await?)
+    let decrypter = SourceRendering::of(source).decrypter();
+    Ok(gather_manifests(files(source, folder.path())?, decrypter).await?)
 }
 
 fn files(config: &SourceConfig, folder: &Path) -> Result<SourceFiles, CommandError> {

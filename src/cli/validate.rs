@@ -76,7 +76,9 @@ fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
         }
         SourceLocation::Git { path, .. } => session::start_runtime()?.block_on(async {
             let clone = source_contents::temporary_folder()?;
-            ManifestSet::read_newest(source_contents::open_newest(source, clone.path())?, path.as_str()).await
+            let decrypter = SourceRendering::of(source).decrypter();
+            let newest = source_contents::open_newest(source, clone.path())?;
+            ManifestSet::read_newest(newest, path.as_str(), &decrypter).await
         }),
     }
 }

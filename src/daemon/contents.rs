@@ -11,9 +11,10 @@ use crate::engine::{
     ApplyVariant, DesiredObject, ReleaseClaim, VersionBinding, effective_content, remove_ignored,
     resolve_ignores, stamp_release,
 };
+use crate::input::{Decrypter, read_manifest};
 use crate::manifest::{self, ManifestItem};
 use crate::object::{ContentHash, Object};
-use crate::source::{self, BlobId, DiskSnapshot, RevisionReader};
+use crate::source::{self, BlobId, DiskSnapshot, RevisionReader, SnapshotFile};
 
 /// The maximum number of parsed files kept: a first apply asks for the objects of one file one
 /// after the other.
@@ -62,10 +63,15 @@ impl SourceBytes {
     }
 }
 
+/// Where the contents of one source are.
 #[derive(Clone)]
-struct ContentOrigin {
-    applyset: Arc<str>,
-    bytes: SourceBytes,
+pub(super) struct ContentOrigin {
+    /// The id of its inventory.
+    pub(super) applyset: Arc<str>,
+    /// The bytes of its files.
+    pub(super) bytes: SourceBytes,
+    /// The identities that open what is encrypted.
+    pub(super) decrypter: Arc<Decrypter>,
 }
 
 /// With the size of each file.
@@ -81,14 +87,13 @@ pub(super) struct ContentStore {
 impl ContentStore {
     /// Returns a store over sources in the order of their numbers, each with the id of its
     /// inventory.
-    pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, SourceBytes)>) -> Self {
-        let places = sources.into_iter().map(|(applyset, bytes)| ContentOrigin { applyset, bytes }).collect();
-        Self { places: Arc::new(places), kept: Arc::default() }
+    pub(super) fn new(sources: impl IntoIterator<Item = ContentOrigin>) -> Self {
+        Self { places: Arc::new(sources.into_iter().collect()), kept: Arc::default() }
     }
 
     /// Adds those of the source with the next number.
-    pub(super) fn add(&mut self, applyset: Arc<str>, bytes: SourceBytes) {
-        Arc::make_mut(&mut self.places).push(ContentOrigin { applyset, bytes });
+    pub(super) fn add(&mut self, origin: ContentOrigin) {
+        Arc::make_mut(&mut self.places).push(origin);
     }
 
     /// Returns whether the contents of an object's source need no disk.
@@ -160,7 +165,7 @@ impl ContentStore {
             SourceBytes::Store(reader) => reader.read(blob).map_err(missing)?,
             SourceBytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
         };
-        let items = Arc::new(manifest::read(&want.origin.file, &bytes).items);
+        let items = Arc::new(read_manifest(&file_of(want), &bytes, &place.decrypter).items);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((blob, bytes.len(), items.clone()));
         let size = |kept: &ParsedFiles| kept.iter().map(|(_, size, _)| size).sum::<usize>();
@@ -179,6 +184,16 @@ impl ContentStore {
                 reader.close();
             }
         }
+    }
+}
+
+/// Returns the file that a wanted object was read from.
+fn file_of(want: &DesiredObject) -> SnapshotFile {
+    SnapshotFile {
+        path: want.origin.file.clone(),
+        blob: want.place.blob.into(),
+        size: 0,
+        origin: want.origin.render.clone(),
     }
 }
 

@@ -1,12 +1,14 @@
 //! The objects of a source as its files say them, for whoever asks what it holds.
 
+use std::sync::Arc;
+
 use super::executor::run_blocking;
 use super::setup::SourceFiles;
 use crate::engine::AllowList;
-use crate::input::read_manifest;
+use crate::input::{Decrypter, read_manifest};
 use crate::manifest::{self, KindScopes, ManifestItem, assemble};
 use crate::object::{Diagnostic, Object};
-use crate::source::{self, Source};
+use crate::source::{self, SnapshotFile, Source};
 
 /// The objects of a source.
 #[derive(Debug)]
@@ -28,15 +30,17 @@ pub(crate) struct GatheredManifests {
 }
 
 /// Reads a source once, at its newest revision.
-pub(crate) async fn gather_manifests(files: SourceFiles) -> Result<GatheredManifests, source::SourceError> {
+pub(crate) async fn gather_manifests(
+    files: SourceFiles,
+    decrypter: Arc<Decrypter>,
+) -> Result<GatheredManifests, source::SourceError> {
     let (items, complete) = match files {
         SourceFiles::Once(disk) => {
-            let texts =
-                disk.snapshot.files.iter().map(|file| (&file.path, disk.read(file.blob).unwrap_or_default()));
-            let read = texts.map(|(path, bytes)| manifest::read(path, bytes));
+            let bytes = |file: &SnapshotFile| disk.read(file.blob).unwrap_or_default();
+            let read = disk.snapshot.files.iter().map(|file| read_manifest(file, bytes(file), &decrypter));
             gather(read, disk.snapshot.is_complete())
         }
-        SourceFiles::Followed(source) => read_followed(source).await?,
+        SourceFiles::Followed(source) => read_followed(source, decrypter).await?,
     };
     Ok(GatheredManifests { items, complete })
 }
@@ -69,14 +73,17 @@ impl GatheredManifests {
     }
 }
 
-async fn read_followed(mut source: Source) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
+async fn read_followed(
+    mut source: Source,
+    decrypter: Arc<Decrypter>,
+) -> Result<(Vec<ManifestItem>, bool), source::SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
     run_blocking(move || {
         let snapshot = reader.snapshot(&observed.revision)?;
         let mut readings = Vec::new();
         for file in &snapshot.files {
-            readings.push(read_manifest(file, &reader.read(file.blob)?));
+            readings.push(read_manifest(file, &reader.read(file.blob)?, &decrypter));
         }
         Ok(gather(readings.into_iter(), snapshot.is_complete()))
     })

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::acceptance;
-use super::contents::{ContentStore, SourceBytes};
+use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
 use super::executor::run_blocking;
 use super::handover::read_peers;
@@ -174,12 +174,13 @@ impl PreviewRun {
         };
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
         let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
+        let decrypter = setup.decrypter.clone();
         let reading = self.read(SourceId::new(self.engine.sources().len()), &applyset, setup).await?;
         if namespaces.is_some() {
             source.watcher = self.engine.add_watcher(namespaces.clone());
         }
         let number = self.engine.add_source(source);
-        self.contents.add(applyset, bytes);
+        self.contents.add(ContentOrigin { applyset, bytes, decrypter });
         let scalable = self.take(number, reading);
         self.outlooks.push(SourceView { acting, namespaces, place, scalable });
         Ok(number)
@@ -198,8 +199,14 @@ impl PreviewRun {
         setup: SourceSetup,
     ) -> Result<SourceReading, source::SourceError> {
         let (applyset, namespace) = (applyset.clone(), setup.namespace.as_str().into());
-        let dialect =
-            ReadSettings { source, applyset, namespace, allow: setup.allow, names: TextInterner::default() };
+        let dialect = ReadSettings {
+            source,
+            applyset,
+            namespace,
+            allow: setup.allow,
+            decrypter: setup.decrypter,
+            names: TextInterner::default(),
+        };
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Once(disk) => Ok(run_blocking(move || read_disk(&disk, &dialect, scopes)).await.0),

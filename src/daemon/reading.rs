@@ -7,7 +7,7 @@ use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
     check_annotations,
 };
-use crate::input::read_manifest;
+use crate::input::{Decrypter, read_manifest};
 use crate::manifest::{self, KindScopes};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};
 use crate::source::SnapshotFile;
@@ -23,6 +23,8 @@ pub(super) struct ReadSettings {
     pub(super) namespace: Arc<str>,
     /// The allow-list.
     pub(super) allow: Arc<AllowList>,
+    /// The identities that open what is encrypted.
+    pub(super) decrypter: Arc<Decrypter>,
     /// Texts that its objects share.
     pub(super) names: TextInterner,
 }
@@ -47,7 +49,7 @@ impl ReadSettings {
     ) -> FileReading {
         let file = &snapshot_file.path;
         let blob = snapshot_file.blob.into();
-        let reading = read_manifest(snapshot_file, bytes);
+        let reading = read_manifest(snapshot_file, bytes, &self.decrypter);
         let mut facts = FileFacts { diagnostics: reading.diagnostics, ..FileFacts::default() };
         if !reading.understood {
             facts.understood = FileCompleteness::Partly;
@@ -161,6 +163,7 @@ mod tests {
             applyset: "set".into(),
             namespace: "shop".into(),
             allow: Arc::new(allow),
+            decrypter: Arc::default(),
             names: TextInterner::default(),
         };
         let mut read =

@@ -40,7 +40,7 @@ use self::orders_objects::OrderStore;
 use self::pods::PodFollowers;
 use self::reading::PinState;
 use self::summary::SummaryPublication;
-use super::contents::{ContentStore, SourceBytes};
+use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::executor::Executor;
 use super::inventory::{CallState, InventoryStore};
 use super::kinds::KindWatches;
@@ -190,12 +190,17 @@ impl Reconciler {
             let mut facts = source.initial_state(&applyset);
             facts.watcher = watchers.watch_for(&source, &setup.namespace, &applyset, &mut engine);
             let number = engine.add_source(facts);
-            shelves.push((applyset.clone(), SourceBytes::of(&source.files)));
+            shelves.push(ContentOrigin {
+                applyset: applyset.clone(),
+                bytes: SourceBytes::of(&source.files),
+                decrypter: source.decrypter.clone(),
+            });
             let dialect = ReadSettings {
                 source: number,
                 applyset,
                 namespace: source.namespace.into(),
                 allow: source.allow,
+                decrypter: source.decrypter,
                 names: TextInterner::default(),
             };
             places.push(source.place);

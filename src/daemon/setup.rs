@@ -9,6 +9,7 @@ use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, Narrowing, OptOutPolicy, PrunePolicy,
     RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
+use crate::input::Decrypter;
 use crate::source::{DiskSnapshot, Source};
 
 /// The source of a source's files.
@@ -36,6 +37,8 @@ pub(crate) struct SourceSetup {
     /// The service account, in the namespace of the inventories, as which its objects are read and
     /// written; none for rhumb's own.
     pub account: Option<Arc<str>>,
+    /// The identities that open what it has encrypted.
+    pub decrypter: Arc<Decrypter>,
     /// The namespaces in which it looks for its objects; none for all.
     pub namespaces: Option<BTreeSet<Arc<str>>>,
     /// Indicates whether it takes objects over.

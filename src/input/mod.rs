@@ -9,7 +9,9 @@
 //! started, written or fetched here. What a render would have to reach outside its revision is
 //! refused by name before any program starts.
 
+mod decryption;
 mod disk;
+mod encryption;
 mod key;
 pub(crate) mod kustomize;
 mod origin;
@@ -23,6 +25,7 @@ pub(crate) mod sops;
 mod source_renderer;
 mod tree;
 
+pub(crate) use decryption::Decrypter;
 pub(crate) use disk::{ReadFolder, render_disk, render_folders};
 pub(crate) use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
 pub use origin::strip_origin;

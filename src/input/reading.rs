@@ -1,12 +1,35 @@
 //! The objects of one file of a snapshot, with the places that a person edits.
 
-use crate::manifest::{self, ManifestFile};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::decryption::Decrypter;
+use crate::manifest::{self, ManifestFile, ManifestItem};
+use crate::object::Diagnostic;
 use crate::source::SnapshotFile;
 
+/// The code of an encrypted object of another kind than Secret.
+const ENCRYPTED_KIND: &str = "encrypted-kind";
+
 /// Reads the objects of a file, each with its place; a rendered one names what it was made of.
-pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8]) -> ManifestFile {
-    let mut reading = manifest::read(&file.path, bytes);
-    if file.origin.is_some() {
+///
+/// What is encrypted is opened, and its values are in the items alone. What cannot be opened is
+/// wanted, and held back with the reason.
+pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> ManifestFile {
+    match &file.origin {
+        Some(_) => read_rendered(file, bytes, decrypter),
+        None => match decrypter.open_file(&file.path, bytes) {
+            Ok(None) => manifest::read(&file.path, bytes),
+            Ok(Some(plaintext)) => opened(manifest::read(&file.path, &plaintext)),
+            Err(found) => unopened(manifest::read(&file.path, bytes), found),
+        },
+    }
+}
+
+fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> ManifestFile {
+    let read = |bytes: &[u8]| {
+        let mut reading = manifest::read(&file.path, bytes);
         for item in &mut reading.items {
             item.origin = file.origin_of(item.origin.clone());
         }
@@ -14,6 +37,46 @@ pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8]) -> ManifestFile {
             found.origin = file.origin_of(found.origin.clone());
             found.excerpt = None;
         }
+        reading
+    };
+    let Ok(mut object) = serde_json::from_slice::<Value>(bytes) else { return read(bytes) };
+    let at = file.origin_of(crate::object::ManifestOrigin::of_file(Arc::clone(&file.path)));
+    match decrypter.open_rendered(&mut object, &at) {
+        Ok(false) => read(bytes),
+        Ok(true) => opened(read(zeroize::Zeroizing::new(object.to_string()).as_bytes())),
+        Err(found) => unopened(read(bytes), found),
     }
+}
+
+/// Takes the values of an opened file out of all that is shown of it. Only a Secret's values are
+/// masked wherever an object is shown.
+fn opened(mut reading: ManifestFile) -> ManifestFile {
+    for found in &mut reading.diagnostics {
+        found.excerpt = None;
+    }
+    for item in &mut reading.items {
+        if is_secret(item) {
+            continue;
+        }
+        item.valid = false;
+        let message =
+            format!("this {} is encrypted, and only the values of a Secret are never shown", item.gvk.kind);
+        let hint = "move the values into a Secret, or commit the object as it is";
+        reading.diagnostics.push(Diagnostic::error(item.origin.clone(), ENCRYPTED_KIND, message).hint(hint));
+    }
+    reading
+}
+
+fn is_secret(item: &ManifestItem) -> bool {
+    item.gvk.group.is_empty() && &*item.gvk.kind == "Secret"
+}
+
+/// Holds the objects of a file back that cannot be opened.
+fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
+    for item in &mut reading.items {
+        item.valid = false;
+    }
+    reading.diagnostics.retain(|known| known.code != "sops");
+    reading.diagnostics.push(found);
     reading
 }

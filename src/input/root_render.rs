@@ -15,7 +15,7 @@ use super::render_host::RenderHost;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError};
 use super::tree::FileTree;
 use crate::manifest::{PlacedValue, read_documents};
-use crate::object::{Gvk, text_at};
+use crate::object::{Diagnostic, Gvk, text_at};
 use crate::source::SourceError;
 
 /// Go collects garbage only near this many bytes: few renders need as much.
@@ -70,6 +70,9 @@ pub(crate) enum RenderError {
         /// The end of what it said.
         complaint: String,
     },
+    /// An encrypted file cannot be opened, or stands where it would be read as it is.
+    #[error("{}", .0.message)]
+    Encrypted(Box<Diagnostic>),
     /// What the program printed is no list of objects.
     #[error("the output of {program} cannot be read: {detail}")]
     Output {
@@ -86,7 +89,7 @@ impl RenderError {
         match self {
             Self::Source(_) | Self::Tree { .. } => true,
             Self::Sandbox(error) => error.class() != crate::object::ErrorClass::Invalid,
-            Self::Failed { .. } | Self::Output { .. } => false,
+            Self::Failed { .. } | Self::Output { .. } | Self::Encrypted(_) => false,
         }
     }
 }

@@ -6,6 +6,8 @@ use std::thread;
 
 use tokio::runtime::Runtime;
 
+use super::decryption::Decrypter;
+use super::encryption;
 use super::key::{ProgramIdentity, RenderInputs};
 use super::kustomize::{Closure, ClosureIndex, ClosureLimits, ParsedFiles, trace};
 use super::origin::ObjectOrigin;
@@ -32,6 +34,7 @@ const NO_PROGRAM: &str = "no-program";
 pub(crate) struct SourceRenderer {
     host: Arc<RenderHost>,
     mode: RenderMode,
+    decrypter: Arc<Decrypter>,
     state: Mutex<RendererState>,
 }
 
@@ -68,8 +71,8 @@ struct JobOutcome {
 
 impl SourceRenderer {
     /// Returns the renderer of a source.
-    pub(crate) fn new(host: Arc<RenderHost>, mode: RenderMode) -> Self {
-        Self { host, mode, state: Mutex::default() }
+    pub(crate) fn new(host: Arc<RenderHost>, mode: RenderMode, decrypter: Arc<Decrypter>) -> Self {
+        Self { host, mode, decrypter, state: Mutex::default() }
     }
 
     /// Renders all roots below a folder. Blocks, and runs programs.
@@ -179,7 +182,9 @@ impl SourceRenderer {
             while let Some((number, job)) = take_next(&queue) {
                 let run = render_kustomization(&self.host, program, &job.closure, files);
                 let run = runtime.block_on(run);
-                done.push((number, outcome_of(job, run)?));
+                let checked =
+                    run.and_then(|objects| encryption::check(&self.decrypter, &job.closure, files, objects));
+                done.push((number, outcome_of(job, checked)?));
             }
             Ok(done)
         };
@@ -319,6 +324,15 @@ fn outcome_of(
             RootOutcome::Rendered(files.into())
         }
         Err(RenderError::Source(error)) => return Err(error),
+        Err(RenderError::Encrypted(found)) => {
+            let found = Diagnostic { origin: seen_from(&start, &found.origin), ..*found };
+            // An identity may come.
+            if found.code == "no-key" {
+                RootOutcome::Interrupted(vec![found])
+            } else {
+                RootOutcome::Refused(vec![found])
+            }
+        }
         Err(error) => {
             let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
             if error.is_passing() {

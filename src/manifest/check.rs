@@ -171,7 +171,6 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         let encrypted = self.get(&["sops"]).is_some_and(Value::is_object);
         let kustomization = &*gvk.group == "kustomize.config.k8s.io";
         if encrypted {
-            self.identified = false;
             let message = format!(
                 "this {} is encrypted by SOPS: applied as it is, it would carry ciphertext",
                 gvk.kind
@@ -180,7 +179,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
                 &["sops"],
                 "sops",
                 message,
-                "rhumb decrypts nothing: use a controller that does (external-secrets, sealed-secrets), or list the file in .rhumbignore",
+                "give rhumb an age identity that opens it: `LoadCredential=sops-age:FILE` for the service, SOPS_AGE_KEY_FILE for a command",
             );
         }
         if kustomization {

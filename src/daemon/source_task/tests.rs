@@ -58,6 +58,7 @@ impl FeedFixture {
             applyset: "set".into(),
             namespace: "default".into(),
             allow: Arc::default(),
+            decrypter: std::sync::Arc::default(),
             names: TextInterner::default(),
         };
         let (events, told) = mpsc::channel(8);

@@ -34,7 +34,7 @@ pub use age::AgeIdentities;
 pub(crate) use age::{AgeFault, AgeIdentityError};
 pub(crate) use error::MetadataFault;
 pub(crate) use error::SopsError;
-pub(crate) use object::open_object;
+pub(crate) use object::{object_key, open_object};
 pub(crate) use value::{DataKey, SealedValueFault};
 
 use document::OpenedDocuments;

@@ -8,8 +8,11 @@ use serde_json::{Map, Value};
 use crate::manifest::json_number;
 use crate::object::ManifestOrigin;
 
-use super::error::SopsError;
-use super::leaves::SOPS;
+use super::age::AgeIdentities;
+use super::document::data_key;
+use super::error::{MetadataFault, SopsError};
+use super::leaves::{NamedFile, SOPS};
+use super::metadata::SopsMetadata;
 use super::opening::path_excerpt;
 use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
 
@@ -42,6 +45,22 @@ pub(crate) fn open_object(
 enum ItemFate {
     Stays,
     Goes,
+}
+
+/// Returns the key of an object's values, by its own metadata.
+///
+/// # Errors
+///
+/// When it is not encrypted for one of these identities.
+pub(crate) fn object_key(
+    object: &Value,
+    at: &ManifestOrigin,
+    identities: &AgeIdentities,
+) -> Result<DataKey, SopsError> {
+    let faulty = |fault| SopsError::Metadata { at: at.clone(), fault };
+    let sops = object.get(SOPS).ok_or_else(|| faulty(MetadataFault::Missing))?;
+    let metadata = SopsMetadata::read(sops).map_err(faulty)?;
+    data_key(NamedFile(&at.file), at.line, &metadata, identities)
 }
 
 struct ObjectOpener<'k> {

@@ -1,0 +1,136 @@
+//! Opens what SOPS encrypted, with the age identities that one source may use.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::sops::{
+    AgeIdentities, DataKey, PlaintextLayout, SopsError, SopsFormat, is_encrypted, object_key, open,
+    open_object,
+};
+use crate::object::{Diagnostic, ManifestOrigin};
+use crate::secret::{is_there, read_regular};
+
+/// The bytes of a file of identities.
+const MAX_IDENTITIES: u64 = 1 << 20;
+
+/// The code of a file for which there is no identity.
+const NO_KEY: &str = "no-key";
+/// The key under which SOPS keeps its metadata.
+const METADATA: &str = "sops";
+
+/// The age identities of a source: read when they are needed, so that newer ones count at once.
+#[derive(Clone, Default)]
+pub(crate) struct Decrypter {
+    /// The first file that is there counts.
+    files: Vec<PathBuf>,
+    /// Identities from the environment of a command.
+    text: Option<Zeroizing<String>>,
+}
+
+impl fmt::Debug for Decrypter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decrypter").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl Decrypter {
+    /// Returns one with the identities of the first of these files that is there, or of a text.
+    pub(crate) fn new(files: Vec<PathBuf>, text: Option<String>) -> Self {
+        Self { files, text: text.map(Zeroizing::new) }
+    }
+
+    /// Returns the file that counts now.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.files.iter().map(PathBuf::as_path).find(|file| is_there(file))
+    }
+
+    /// Reads the identities.
+    ///
+    /// # Errors
+    /// Fails with the reason and the remedy where there are none, or none that can be read.
+    pub(crate) fn identities(&self) -> Result<AgeIdentities, String> {
+        if let Some(text) = &self.text {
+            return AgeIdentities::parse(text).map_err(|error| error.to_string());
+        }
+        let Some(file) = self.file() else { return Err("no age identity is configured".to_owned()) };
+        let named = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
+        let bytes = read_regular(file, MAX_IDENTITIES).map_err(|error| named(&error))?;
+        let text = String::from_utf8(bytes).map(Zeroizing::new).map_err(|_| named(&"it is not UTF-8"))?;
+        AgeIdentities::parse(&text).map_err(|error| named(&error))
+    }
+
+    /// Returns a file in the open; none where it is not encrypted.
+    ///
+    /// # Errors
+    /// Fails with what is wrong, or missing.
+    pub(crate) fn open_file(
+        &self,
+        file: &Arc<str>,
+        bytes: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, Diagnostic> {
+        let format = SopsFormat::of_name(file);
+        if !is_encrypted(bytes, format) {
+            return Ok(None);
+        }
+        let identities =
+            self.identities().map_err(|why| no_key(ManifestOrigin::of_file(file.clone()), &why))?;
+        let opened = open(file, bytes, format, &identities)
+            .and_then(|opened| opened.plaintext(PlaintextLayout::SameLines));
+        opened.map(Some).map_err(|error| error.diagnostic())
+    }
+
+    /// Returns the key of a file whose code fits; none where it is not encrypted.
+    ///
+    /// # Errors
+    /// Fails with what is wrong, or missing.
+    pub(super) fn file_key(&self, file: &Arc<str>, bytes: &[u8]) -> Result<Option<DataKey>, Diagnostic> {
+        let format = SopsFormat::of_name(file);
+        if !is_encrypted(bytes, format) {
+            return Ok(None);
+        }
+        let identities =
+            self.identities().map_err(|why| no_key(ManifestOrigin::of_file(file.clone()), &why))?;
+        let opened = open(file, bytes, format, &identities).map_err(|error| error.diagnostic())?;
+        Ok(Some(opened.into_key()))
+    }
+
+    /// Opens the values of an object that was rendered from encrypted files, whose codes were
+    /// checked then. Returns whether it had any.
+    ///
+    /// # Errors
+    /// Fails with what is wrong, or missing.
+    pub(crate) fn open_rendered(&self, object: &mut Value, at: &ManifestOrigin) -> Result<bool, Diagnostic> {
+        if !is_encrypted_object(object) {
+            return Ok(false);
+        }
+        let identities = self.identities().map_err(|why| no_key(at.clone(), &why))?;
+        let key = object_key(object, at, &identities).map_err(|error| error.diagnostic())?;
+        open_object(object, at, &[key]).map_err(|error| error.diagnostic())?;
+        Ok(true)
+    }
+}
+
+/// Returns whether an object has SOPS's metadata.
+pub(super) fn is_encrypted_object(object: &Value) -> bool {
+    object.get(METADATA).is_some_and(Value::is_object)
+}
+
+/// Checks that all encrypted values of an object fit the keys of the files that it comes from.
+///
+/// # Errors
+/// Fails where one was edited, or comes from elsewhere.
+pub(super) fn check_rendered(object: &Value, at: &ManifestOrigin, keys: &[DataKey]) -> Result<(), SopsError> {
+    let mut copy = object.clone();
+    open_object(&mut copy, at, keys)
+}
+
+fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {
+    let message = format!("this file is encrypted by SOPS, and cannot be opened: {why}");
+    Diagnostic::error(at, NO_KEY, message).hint(
+        "give the service an identity (`LoadCredential=sops-age:FILE`), or a command one by SOPS_AGE_KEY_FILE",
+    )
+}
