@@ -124,8 +124,9 @@ impl ConfigurationKey {
         let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
         let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
         match value {
-            "" | "{}" => "mapping",
+            "" => "mapping",
             "true" | "false" => "boolean",
+            _ if value.starts_with('{') => "mapping",
             _ if value.starts_with('[') => "list",
             _ if is_number(value) => "integer",
             _ if value.ends_with('%') => "integer or percentage",
@@ -174,7 +175,9 @@ pub(super) fn keys() -> Vec<ConfigurationKey> {
                 kind = value.trim();
             }
             path.retain(|(other, _)| *other < depth);
-            path.push((depth, key.trim_start_matches("- ").to_owned()));
+            // The other keys of a list's item stand beside its first, behind the dash.
+            let is_first = key.starts_with("- ") && !value.trim().is_empty();
+            path.push((if is_first { depth + 2 } else { depth }, key.trim_start_matches("- ").to_owned()));
             let names: Vec<&str> = path.iter().map(|(_, key)| key.as_str()).collect();
             let name = names.join(".");
             // A second document of a kind shows the same keys.
