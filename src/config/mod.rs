@@ -49,7 +49,6 @@ pub(crate) use prefix::UrlPrefix;
 pub(crate) use reload::{ConfigChange, differences};
 pub(crate) use serve::SOCKET_FILE;
 pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
-#[allow(unused_imports, reason = "the parts are read where variables are put in")]
 pub(crate) use substitute::{
     SubstituteFromSpec, SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed,
     VariableName,

@@ -2,8 +2,9 @@
 //!
 //! Owns which folders of a revision are roots to be rendered, which files each of them reads
 //! ([`kustomize::Closure`]), the key of a render, and the place in the repository that a rendered
-//! object comes from. Also owns the reading of encrypted files ([`sops`]) and the
-//! walls around programs that render ([`sandbox`]).
+//! object comes from. Also owns the reading of encrypted files ([`sops`]), the
+//! variables that are put into what is rendered ([`variables`]), and the walls around programs that
+//! render ([`sandbox`]).
 //!
 //! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`], nothing is
 //! started, written or fetched here. What a render would have to reach outside its revision is
@@ -17,6 +18,7 @@ mod roots;
 pub(crate) mod sandbox;
 pub(crate) mod sops;
 mod tree;
+pub(crate) mod variables;
 
 pub(crate) use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
 pub use origin::strip_origin;

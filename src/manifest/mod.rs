@@ -33,7 +33,8 @@ pub(crate) use assemble::assemble;
 pub(crate) use clean::clean;
 pub(crate) use literal::{FLUX_SUBSTITUTE, stays_literal};
 pub(crate) use placed::{
-    PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document,
+    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents,
+    read_first_document,
 };
 pub(crate) use scopes::{KindScope, KindScopes};
 
