@@ -18,7 +18,7 @@
 //! | [`heartbeat`] | heartbeats of every part that must make progress |
 //! | [`secret`] | secrets read from files |
 //! | [`source`] | git and directories → revisions and bytes |
-//! | [`input`] | what is rendered before it is read: roots, their files, keys, origins, walls, encrypted files |
+//! | [`input`] | what is rendered before it is read: roots, their files, keys, origins, walls, variables, encrypted files |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the inventory ConfigMap |
 //! | [`queue`] | the workqueue |
 //! | [`report`] | outgoing reports: log lines, status, metrics, events, the service manager |
@@ -107,6 +107,10 @@ pub mod testing {
         /// Encrypted files.
         pub mod sops {
             pub use crate::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, is_encrypted, open};
+        }
+        /// Variables in manifests.
+        pub mod variables {
+            pub use crate::input::variables::{TemplateFault, VariableTable, expand};
         }
     }
     /// Manifests.

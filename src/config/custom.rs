@@ -17,6 +17,8 @@ use super::{
 };
 use crate::engine::{self, AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 use crate::fields::blur;
+use crate::manifest::KindScope;
+use crate::object::{GroupKind, ObjectId};
 
 /// The finalizer of an object with the policy [`DeletionPolicy::Delete`]; it stays until all of the
 /// source's objects are deleted.
@@ -136,6 +138,22 @@ impl CustomSourcePolicy {
     /// Returns the same whose sources are rendered so.
     pub(super) fn with_renderers(self, renderers: &RendererConfig) -> Self {
         Self { renderers: renderers.clone(), ..self }
+    }
+
+    /// Returns why an object that holds variables is not read: whoever may write a Source would
+    /// otherwise read what its objects may not be.
+    fn holder_refusal(&self, config: &SourceConfig) -> Option<String> {
+        let allowed = AllowList::from(self.objects.clone()?);
+        let mut holders = config.substitution.iter().flat_map(|substitution| &substitution.from);
+        holders.find_map(|holder| {
+            let kind = GroupKind::new("", holder.kind.as_str());
+            let id = ObjectId::new(&kind, Some(holder.namespace.as_str()), holder.name.as_str());
+            allowed.violation(&id, Some(KindScope::Namespaced))?;
+            Some(format!(
+                "substituteFrom: {holder} is not allowed: add its kind and namespace to `customSources.objects` of the \
+                 configuration, or name one that is there"
+            ))
+        })
     }
 
     /// Returns the reason for which a location is not followed, in its author's terms.
@@ -437,6 +455,7 @@ impl SourceConfig {
             allow: allow.clone(),
             service_account: None,
             credentials: CredentialUse::Nothing,
+            substitution: None,
             prune: PrunePolicy::On,
             adopt: AdoptPolicy::Never,
             opt_out: OptOutPolicy::default(),
@@ -471,7 +490,7 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
     allowed.name_keys(&mut spec)?;
     let config =
         spec.into_config(&name, &Environment::default()).map_err(|error| blur(&error.to_string()))?;
-    match allowed.refusal(&config.location) {
+    match allowed.refusal(&config.location).or_else(|| allowed.holder_refusal(&config)) {
         Some(why) => Err(why),
         None => Ok(SourceConfig { renderers: allowed.renderers.clone(), ..config }),
     }

@@ -73,6 +73,7 @@ fn expected_words(what: &dyn Expected) -> String {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0".to_owned(),
         "a string" | "path string" => "text".to_owned(),
         "a boolean" => "true or false".to_owned(),
+        "a map" => "a mapping".to_owned(),
         other => other.to_owned(),
     }
 }

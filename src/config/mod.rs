@@ -26,6 +26,7 @@ mod render;
 mod schema;
 mod serve;
 mod spec;
+mod substitute;
 mod tree;
 mod verify;
 
@@ -43,13 +44,17 @@ pub use environment::Environment;
 pub use file::read;
 pub(crate) use leases::LeaseMode;
 pub(crate) use location::{GitUrl, SourceLocation, TreePath};
-pub(crate) use name::{DnsLabel, ServiceAccountName};
+pub(crate) use name::{DnsLabel, ObjectName, ServiceAccountName};
 pub(crate) use notify::is_sound;
 pub(crate) use prefix::UrlPrefix;
 pub(crate) use reload::{ConfigChange, differences};
 pub(crate) use render::{ConfinementMode, ProgramSpec, RenderMode, RendererConfig};
 pub(crate) use serve::SOCKET_FILE;
 pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
+pub(crate) use substitute::{
+    SubstituteFromSpec, SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed,
+    VariableName,
+};
 pub(crate) use verify::{VerifyMode, VerifySpec};
 
 use serde::Deserialize;
@@ -234,6 +239,8 @@ pub struct SourceConfig {
     pub service_account: Option<ServiceAccountName>,
     /// The credentials of the host that it shows to its git server.
     pub credentials: CredentialUse,
+    /// The variables that are put into its manifests; none to leave `${…}` as it stands.
+    pub substitution: Option<SubstitutionConfig>,
     /// Indicates whether what it no longer names is deleted.
     pub prune: PrunePolicy,
     /// Indicates whether objects that exist already are taken over.

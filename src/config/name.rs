@@ -130,9 +130,13 @@ impl FromStr for ServiceAccountName {
     type Err = ParseServiceAccountNameError;
 
     fn from_str(text: &str) -> Result<Self, ParseServiceAccountNameError> {
-        let right = text.len() <= 253 && text.split('.').all(|label| label.parse::<DnsLabel>().is_ok());
-        right.then(|| Self(text.to_owned())).ok_or(ParseServiceAccountNameError)
+        is_dns_name(text).then(|| Self(text.to_owned())).ok_or(ParseServiceAccountNameError)
     }
+}
+
+/// Returns whether a text is DNS labels with dots between them.
+fn is_dns_name(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(|label| label.parse::<DnsLabel>().is_ok())
 }
 
 impl<'de> Deserialize<'de> for ServiceAccountName {
@@ -151,6 +155,57 @@ impl Visitor<'_> for ServiceAccountNameVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ServiceAccountName, E> {
+        text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+/// The name of a ConfigMap or Secret: DNS labels with dots between them, at most 253 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ObjectName(String);
+
+impl ObjectName {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A text that no ConfigMap or Secret is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the name of an object of a-z, 0-9, - and ., at most 253 long")]
+pub struct ParseObjectNameError;
+
+impl FromStr for ObjectName {
+    type Err = ParseObjectNameError;
+
+    fn from_str(text: &str) -> Result<Self, ParseObjectNameError> {
+        is_dns_name(text).then(|| Self(text.to_owned())).ok_or(ParseObjectNameError)
+    }
+}
+
+impl<'de> Deserialize<'de> for ObjectName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(ObjectNameVisitor)
+    }
+}
+
+struct ObjectNameVisitor;
+
+impl Visitor<'_> for ObjectNameVisitor {
+    type Value = ObjectName;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an object, as cluster-vars")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ObjectName, E> {
         text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
@@ -179,13 +234,15 @@ mod tests {
     }
 
     #[test]
-    fn accounts_are_dns_names() {
+    fn accounts_and_objects_have_dns_names() {
         let long = format!("{0}.{0}.{0}.{1}", "a".repeat(63), "a".repeat(61));
         for right in ["a", "shop", "shop.eu", &long] {
             assert!(right.parse::<ServiceAccountName>().is_ok(), "{right}");
+            assert!(right.parse::<ObjectName>().is_ok(), "{right}");
         }
         for wrong in ["", ".", "a.", "A", "a:b", "a/b", "system:admin", &format!("{long}a")] {
             assert!(wrong.parse::<ServiceAccountName>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ObjectName>().is_err(), "{wrong}");
         }
     }
 

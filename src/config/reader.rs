@@ -42,11 +42,11 @@ fn follows_from_another(document: &ConfigNode, fault: &ConfigFault) -> bool {
     let (Some(key), Some(mark)) = (fault.missing, fault.mark) else { return false };
     let mut open = vec![document];
     while let Some(node) = open.pop() {
-        if let NodeData::Mapping(mapping) = &node.data {
-            if node.mark == mark {
-                return mapping.was_taken(key);
-            }
-            open.extend(mapping.entries.iter().map(|entry| &entry.value));
+        match &node.data {
+            NodeData::Mapping(mapping) if node.mark == mark => return mapping.was_taken(key),
+            NodeData::Mapping(mapping) => open.extend(mapping.entries.iter().map(|entry| &entry.value)),
+            NodeData::List(items) => open.extend(items),
+            NodeData::Plain(_) | NodeData::Text(_) => {}
         }
     }
     false

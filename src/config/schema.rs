@@ -102,6 +102,13 @@ fn spec() -> Value {
                 "maxLength": 253,
                 "description": "The ServiceAccount, in rhumb's own namespace, as which the objects are read and written. Left out: that of the configuration, else rhumb's own.",
             },
+            "substitute": {
+                "type": "object",
+                "description": "Variables that are put in place of ${NAME} in the manifests, with Flux's grammar. Left out, with substituteFrom: ${NAME} stays as it is.",
+                "additionalProperties": { "type": "string" },
+                "maxProperties": 256,
+            },
+            "substituteFrom": substitute_from(),
             "prune": switch("Whether what the source no longer names is deleted. Left out: true."),
             "adopt": one_of(
                 &["never", "if-unowned", "always"],
@@ -184,6 +191,29 @@ fn allow() -> Value {
     })
 }
 
+fn substitute_from() -> Value {
+    json!({
+        "type": "array",
+        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. What the source itself has is read from its manifests, all else from the cluster.",
+        "maxItems": 64,
+        "items": {
+            "type": "object",
+            "required": ["kind", "name"],
+            "properties": {
+                "kind": one_of(&["ConfigMap", "Secret"], "The kind. A variable of a Secret can only be used in Secrets."),
+                "name": {
+                    "type": "string",
+                    "pattern": ACCOUNT_PATTERN,
+                    "maxLength": 253,
+                    "description": "The name.",
+                },
+                "namespace": matching(LABEL_PATTERN, "The namespace. Left out: that of objects that name none."),
+                "optional": switch("Whether it may be missing. Left out: false."),
+            },
+        },
+    })
+}
+
 fn interval() -> Value {
     json!({
         "type": "string",
@@ -259,7 +289,8 @@ mod tests {
 
     use super::*;
     use crate::config::{
-        AllowSpec, DeletionPolicy, GitSpec, NarrowingSpec, SourceSpec, VerifyMode, VerifySpec,
+        AllowSpec, DeletionPolicy, GitSpec, NarrowingSpec, SourceSpec, SubstituteFromSpec, VerifyMode,
+        VerifySpec,
     };
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
@@ -317,6 +348,7 @@ mod tests {
         check::<VerifySpec>(&verify());
         check::<NarrowingSpec>(&narrowing());
         check::<AllowSpec>(&allow());
+        check::<SubstituteFromSpec>(&substitute_from()["items"]);
     }
 
     #[test]
@@ -325,6 +357,8 @@ mod tests {
             "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m", "verify": { "keys": "ours", "mode": "range" } },
             "namespace": "shop", "serviceAccountName": "shop.eu", "prune": false,
             "allow": { "namespaces": ["shop"], "kinds": ["apps/*", "ConfigMap"], "clusterScoped": ["Namespace"] },
+            "substitute": { "CLUSTER": "prod", "_1": "" },
+            "substituteFrom": [{ "kind": "ConfigMap", "name": "a.b", "namespace": "shop", "optional": true }],
             "blastRadius": "10%", "pruneDelay": "0s", "observe": true,
             "budget": {
                 "maxWorkloads": 1, "maxUnavailable": "10%", "startsPerMinute": 2, "soak": "0s", "deadline": "500ms",
@@ -343,6 +377,10 @@ mod tests {
         }
         for word in words(&spec()["properties"]["deletionPolicy"]) {
             serde_json::from_value::<DeletionPolicy>(word).unwrap();
+        }
+        for word in words(&substitute_from()["items"]["properties"]["kind"]) {
+            let from = json!({ "substituteFrom": [{ "kind": word, "name": "a" }] });
+            serde_json::from_value::<SourceSpec>(from).unwrap();
         }
         for word in words(&narrowing()["properties"]["onFailure"]) {
             serde_json::from_value::<NarrowingSpec>(json!({ "onFailure": word })).unwrap();

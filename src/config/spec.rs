@@ -9,13 +9,15 @@ use std::path::PathBuf;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::allow::require_value;
 use super::duration::parse_interval;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
     AllowSpec, ConfinementMode, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment,
     GitUrl, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig, ServiceAccountName,
-    SourceConfig, SourceLocation, SourceMode, TreePath, VerifySpec,
+    SourceConfig, SourceLocation, SourceMode, SubstituteFromSpec, SubstitutionConfig, TreePath, VariableName,
+    VerifySpec,
 };
 use crate::engine::{
     self, AdoptPolicy, BlastRadius, OnFailure, OptOutPolicy, PodAmount, PrunePolicy, SourceLifecycle,
@@ -50,6 +52,12 @@ pub(crate) struct SourceSpec {
     /// The service account, in rhumb's own namespace, as which its objects are read and written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_name: Option<ServiceAccountName>,
+    /// Variables that are put in place of `${NAME}` in its manifests.
+    #[serde(deserialize_with = "require_value", skip_serializing_if = "Option::is_none")]
+    pub substitute: Option<BTreeMap<VariableName, String>>,
+    /// Objects that hold more of them.
+    #[serde(deserialize_with = "require_value", skip_serializing_if = "Option::is_none")]
+    pub substitute_from: Option<Vec<SubstituteFromSpec>>,
     /// Indicates whether objects are deleted that the source no longer names.
     pub prune: bool,
     /// The policy for objects that exist already.
@@ -85,6 +93,8 @@ impl Default for SourceSpec {
             namespace: DnsLabel::unnamed(),
             allow: AllowSpec::default(),
             service_account_name: None,
+            substitute: None,
+            substitute_from: None,
             prune: true,
             adopt: AdoptPolicy::default(),
             opt_out: OptOutPolicy::default(),
@@ -172,6 +182,7 @@ impl SourceSpec {
             location,
             render: self.render,
             renderers: RendererConfig::default(),
+            substitution: SubstitutionConfig::of(self.substitute, self.substitute_from, &self.namespace),
             namespace: self.namespace.into(),
             allow: self.allow.into(),
             credentials: CredentialUse::Own,

@@ -72,6 +72,7 @@ fn the_example_says_what_it_explains() {
             allow: AllowList::default(),
             credentials: CredentialUse::Own,
             service_account: None,
+            substitution: None,
             prune: PrunePolicy::On,
             adopt: AdoptPolicy::IfUnowned,
             opt_out: OptOutPolicy::Allowed,
@@ -117,6 +118,7 @@ fn the_example_names_every_key() {
         keys_of::<GitSpec>(),
         keys_of::<VerifySpec>(),
         keys_of::<AllowSpec>(),
+        keys_of::<SubstituteFromSpec>(),
         &["count", "percent"],
     ];
     for key in keys.into_iter().flatten() {
@@ -192,7 +194,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  zzz: 1"),
         &[
-            "6:3 unknown key `zzz` (known here: git, directory, render, namespace, allow, serviceAccountName, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
+            "6:3 unknown key `zzz` (known here: git, directory, render, namespace, allow, serviceAccountName, substitute, substituteFrom, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
         ],
     );
 }
@@ -330,6 +332,31 @@ fn paths_start_at_the_file() {
     check("  git: {url: shop.git}", "/etc/rhumb/shop.git");
     check("  git: {url: 'git@host:shop.git'}", "git@host:shop.git");
     check("  git: {url: 'file:///srv/shop'}", "file:///srv/shop");
+}
+
+#[test]
+fn variables_are_text_under_names_that_manifests_can_use() {
+    check(
+        &source("  directory: a\n  substitute: {PORT: 80, TLS: true, a-b: x, 1a: x, OK: \"80\"}"),
+        &[
+            "6:22 expected text, found 80 (write it in quotes: \"80\")",
+            "6:31 expected text, found true (write it in quotes: \"true\")",
+            "6:37 expected the name of a variable: letters, digits and _, with no digit in front, found the text `a-b`",
+            "6:45 expected the name of a variable: letters, digits and _, with no digit in front, found the text `1a`",
+        ],
+    );
+    check(
+        &source("  directory: a\n  substituteFrom: [{kind: Configmap, name: A}, {kind: Secret}]"),
+        &[
+            "6:27 `Configmap` is none of ConfigMap, Secret (did you mean `ConfigMap`?)",
+            "6:44 expected the name of an object, as cluster-vars, found the text `A`",
+            "6:48 the key `name` is missing",
+        ],
+    );
+    check(&source("  directory: a\n  substitute:"), &["6:13 expected a mapping, found nothing"]);
+    let read = read("a.yaml", &source("  directory: a\n  substitute: {A: '1'}"), &environment()).unwrap();
+    let values = read.sources[0].substitution.clone().unwrap().values;
+    assert_eq!(values.get("A").map(String::as_str), Some("1"));
 }
 
 #[test]

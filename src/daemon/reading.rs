@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
-    check_annotations,
+    check_annotations, check_variables,
 };
 use crate::input::{Decrypter, read_manifest};
 use crate::manifest::{self, KindScopes};
@@ -75,7 +75,8 @@ impl ReadSettings {
                     continue;
                 }
                 let object = &self.names.intern_object(object);
-                let misuse = check_annotations(object);
+                let mut misuse = check_annotations(object);
+                misuse.extend(check_variables(object));
                 match misuse.iter().find(|found| found.is_error()) {
                     Some(fault) => facts.held.push(Arc::new(UnusableObject {
                         id: object.id.clone(),

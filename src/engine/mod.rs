@@ -48,7 +48,7 @@ pub(crate) use deletion::prune_guard::{KeepPolicy, PruneDecision, data_loss_reas
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
 pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScoped, KindPattern};
-pub(crate) use facts::annotation_words::check_annotations;
+pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
 pub(crate) use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
 pub(crate) use facts::desired::{

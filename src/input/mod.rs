@@ -2,8 +2,9 @@
 //!
 //! Owns which folders of a revision are roots to be rendered, which files each of them reads
 //! ([`kustomize::Closure`]), the key of a render, and the place in the repository that a rendered
-//! object comes from. Also owns the reading of encrypted files ([`sops`]) and the
-//! walls around programs that render ([`sandbox`]).
+//! object comes from. Also owns the reading of encrypted files ([`sops`]), the
+//! variables that are put into what is rendered ([`variables`]), and the walls around programs that
+//! render ([`sandbox`]).
 //!
 //! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`], nothing is
 //! started, written or fetched here. What a render would have to reach outside its revision is
@@ -24,6 +25,7 @@ pub(crate) mod sandbox;
 pub(crate) mod sops;
 mod source_renderer;
 mod tree;
+pub(crate) mod variables;
 
 pub(crate) use decryption::Decrypter;
 pub(crate) use disk::{ReadFolder, render_disk, render_folders};

@@ -408,9 +408,8 @@ fn find_template_sign(text: &str) -> Option<&'static str> {
     if text.contains("{{") {
         return Some(TEMPLATE_HINT);
     }
-    text.contains("${").then_some(
-        "`${` looks like a variable: rhumb puts nothing in its place; fill it in first and follow the result",
-    )
+    text.contains("${")
+        .then_some("`${` looks like a variable: name its value under `substitute` of the source")
 }
 
 /// Returns whether a field maps text to text, or is not there.

@@ -16,6 +16,7 @@ mod decode;
 mod document;
 mod findings;
 mod json;
+mod literal;
 mod names;
 mod number;
 mod placed;
@@ -30,8 +31,10 @@ mod yaml;
 
 pub(crate) use assemble::assemble;
 pub(crate) use clean::clean;
+pub(crate) use literal::{FLUX_SUBSTITUTE, stays_literal};
 pub(crate) use placed::{
-    PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document,
+    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents,
+    read_first_document,
 };
 pub(crate) use scopes::{KindScope, KindScopes};
 

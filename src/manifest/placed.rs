@@ -9,8 +9,9 @@ use serde_json::Value;
 use super::findings::{FileFindings, ManifestFinding};
 use super::places::NodePlaces;
 use super::resolve;
+use super::scalar::{self, Scalar, ScalarTag};
 use super::split::{self, DocumentPart, DocumentSplitter};
-use super::tree::{DocumentFault, DocumentTree, NodeId, TextMark, TreeSize};
+use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, TreeSize};
 use super::{MAX_DOCUMENTS, MAX_FILE, MAX_LINES, text, yaml};
 use crate::object::Diagnostic;
 
@@ -38,8 +39,19 @@ impl From<TextMark> for TextPlace {
 pub(crate) struct PlacedValue {
     /// The place of its first token.
     pub place: TextPlace,
+    /// How it is written.
+    pub style: ScalarStyle,
     /// The value.
     pub node: PlacedNode,
+}
+
+/// Says how a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScalarStyle {
+    /// Without quotes, tag or block: its text decides what it is.
+    Plain,
+    /// In any other way, which decides what it is. Values that are no scalars too.
+    Fixed,
 }
 
 /// A value of which the parts have places too.
@@ -210,6 +222,7 @@ fn placed(
     value: Value,
     depth: usize,
 ) -> PlacedValue {
+    let style = if places.is_plain(node) { ScalarStyle::Plain } else { ScalarStyle::Fixed };
     let mut part = |part: &str, value: Value| {
         let (key, node, at) = places.part(node, part).unwrap_or((mark, node, mark));
         (key, placed(places, node, at, value, depth + 1))
@@ -231,5 +244,22 @@ fn placed(
         ),
         scalar => PlacedNode::Scalar(scalar),
     };
-    PlacedValue { place: mark.into(), node }
+    PlacedValue { place: mark.into(), style, node }
+}
+
+/// Returns what a text is as a whole scalar without quotes, or with the quotes that it has itself.
+/// What YAML would take for more than a scalar is text. None for infinity and NaN.
+pub(crate) fn plain_value(text: &str) -> Option<Value> {
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    if text.starts_with(['"', '\''])
+        && let Ok((tree, None)) = yaml::read(&format!("{text}\n"), 1)
+        && tree.len() == 1
+        && tree.kind(DocumentTree::ROOT_NODE) == NodeKind::Quoted
+    {
+        return Some(Value::String(tree.text(DocumentTree::ROOT_NODE).to_owned()));
+    }
+    match scalar::resolve(ScalarTag::None, text) {
+        Ok(Scalar::Text) | Err(_) => Some(Value::String(text.to_owned())),
+        Ok(scalar) => resolve::json_value(&scalar),
+    }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::resolve;
+use super::scalar::ScalarTag;
 use super::tree::{DocumentTree, NodeId, NodeKind, TextMark};
 
 /// The nodes of one object. A mapping or list is indexed when it is first looked into, because any
@@ -61,6 +62,11 @@ impl<'t, 'a> NodePlaces<'t, 'a> {
     pub(super) fn part(&mut self, collection: NodeId, part: &str) -> Option<(TextMark, NodeId, TextMark)> {
         let (key, value) = self.entry(collection, part)?;
         Some((self.tree.mark(key), self.tree.target(value), self.tree.mark(value)))
+    }
+
+    /// Returns whether a node is a scalar without quotes, tag or block.
+    pub(super) fn is_plain(&self, node: NodeId) -> bool {
+        self.tree.kind(node) == NodeKind::Plain && self.tree.tag(node) == ScalarTag::None
     }
 
     /// Looks into merged mappings one level deep.

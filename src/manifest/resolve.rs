@@ -353,17 +353,11 @@ impl Resolver<'_, '_, '_> {
         let bytes = if matches!(scalar, Scalar::Text) { self.tree.text(node).len() } else { 0 };
         self.spend(node, bytes)?;
         Ok(match scalar {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(truth) => Value::Bool(truth),
-            Scalar::Int(int) => Value::Number(int.into()),
-            Scalar::Uint(uint) => Number::from_f64(uint as f64).map_or(Value::Null, Value::Number),
-            Scalar::Float(float) => {
-                let literal = self.tree.kind(node) == NodeKind::Literal;
-                let number = if literal { number::json_literal(float) } else { number::json_number(float) };
-                Value::Number(number.ok_or_else(|| self.not_finite(node))?)
-            }
             Scalar::Text => Value::String(self.text_of(node)),
-            Scalar::Bytes(bytes) => Value::String(number::lossy_text(&bytes)),
+            Scalar::Float(float) if self.tree.kind(node) == NodeKind::Literal => {
+                Value::Number(number::json_literal(float).ok_or_else(|| self.not_finite(node))?)
+            }
+            other => json_value(&other).ok_or_else(|| self.not_finite(node))?,
         })
     }
 
@@ -477,6 +471,19 @@ pub(crate) fn scalar_of(tree: &DocumentTree<'_>, node: NodeId) -> Result<Scalar,
                 .hint("remove the tag, or write a value that fits it")
         }),
     }
+}
+
+/// Returns the value of a scalar that is no text; none for infinity and NaN.
+pub(super) fn json_value(scalar: &Scalar) -> Option<Value> {
+    Some(match scalar {
+        Scalar::Null => Value::Null,
+        Scalar::Bool(truth) => Value::Bool(*truth),
+        Scalar::Int(int) => Value::Number((*int).into()),
+        Scalar::Uint(uint) => Number::from_f64(*uint as f64).map_or(Value::Null, Value::Number),
+        Scalar::Float(float) => Value::Number(number::json_number(*float)?),
+        Scalar::Bytes(bytes) => Value::String(number::lossy_text(bytes)),
+        Scalar::Text => return None,
+    })
 }
 
 fn key_text(scalar: Scalar, text: &str) -> Option<String> {

@@ -26,6 +26,8 @@ pub const STEP_PROMOTE: &str = "rhumb.dev/step-promote";
 pub const STEP_SOAK: &str = "rhumb.dev/step-soak";
 /// The sizes of the steps of a rollout.
 pub const STEPS: &str = "rhumb.dev/steps";
+/// Whether variables are put into an object.
+pub const SUBSTITUTE: &str = "rhumb.dev/substitute";
 /// The wave of an object.
 pub const WAVE: &str = "rhumb.dev/wave";
 
@@ -93,7 +95,7 @@ const fn key(
 }
 
 /// All keys, in the order in which the reference lists them.
-pub const ANNOTATIONS: [AnnotationKey; 23] = [
+pub const ANNOTATIONS: [AnnotationKey; 24] = [
     key(
         WAVE,
         AnnotationPlace::Manifest,
@@ -151,6 +153,14 @@ pub const ANNOTATIONS: [AnnotationKey; 23] = [
         "`\"false\"`",
         "Restarts a Deployment, StatefulSet or DaemonSet, within the budget, when the data of a \
          ConfigMap or Secret that its pods use change, in git or elsewhere.",
+    ),
+    key(
+        SUBSTITUTE,
+        AnnotationPlace::Manifest,
+        "`disabled`, `enabled`",
+        "`enabled`",
+        "`disabled` leaves `${NAME}` in the object as it stands: no variable is put in, and nothing is \
+         said of it.",
     ),
     key(
         STEPS,

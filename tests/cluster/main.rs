@@ -66,6 +66,7 @@ mod secrets;
 mod service;
 mod serving;
 mod signed;
+mod sops;
 mod state;
 mod status;
 mod steps;

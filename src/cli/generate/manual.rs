@@ -124,8 +124,9 @@ impl ConfigurationKey {
         let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
         let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
         match value {
-            _ if value.is_empty() || value.starts_with('{') => "mapping",
+            "" => "mapping",
             "true" | "false" => "boolean",
+            _ if value.starts_with('{') => "mapping",
             _ if value.starts_with('[') => "list",
             _ if is_number(value) => "integer",
             _ if value.ends_with('%') => "integer or percentage",

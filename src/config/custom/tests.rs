@@ -101,6 +101,27 @@ fn only_what_the_configuration_allows_is_named() {
 }
 
 #[test]
+fn variables_come_from_objects_that_the_policy_allows() {
+    #[track_caller]
+    fn check(objects: &str, from: Value, refused: Option<&str>) {
+        let policy: CustomSourcePolicy =
+            serde_yaml::from_str(&format!("{{follow: remote, objects: {objects}}}")).unwrap();
+        let spec =
+            json!({ "git": { "url": "https://a.example/b" }, "namespace": "shop", "substituteFrom": [from] });
+        let found = read("a", spec, policy).err();
+        let refusal = |named: &str| format!("substituteFrom: {named} is not allowed");
+        assert_eq!(found.is_some(), refused.is_some(), "{found:?}");
+        assert!(found.unwrap_or_default().starts_with(&refused.map(refusal).unwrap_or_default()));
+    }
+    let own = json!({ "kind": "Secret", "name": "vars" });
+    let other = json!({ "kind": "Secret", "name": "vars", "namespace": "ops" });
+    check("{}", other.clone(), None);
+    check("{namespaces: [shop]}", own.clone(), None);
+    check("{namespaces: [shop]}", other, Some("Secret ops/vars"));
+    check("{namespaces: [shop], kinds: [ConfigMap]}", own, Some("Secret shop/vars"));
+}
+
+#[test]
 fn where_addresses_are_listed_only_branches_and_tags_are_named() {
     #[track_caller]
     fn check(url: &str, reference: &str, listed: bool, allowed: bool) {

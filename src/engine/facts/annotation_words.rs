@@ -7,8 +7,8 @@ use crate::object::annotations;
 use serde_json::Value;
 
 use crate::engine::facts::ignore_fields::{self};
-use crate::engine::facts::tool_variables::{UnfilledVariable, find_unfilled};
-use crate::engine::facts::tool_vocabulary::{self, MetadataMap, SUBSTITUTE_ANNOTATION};
+use crate::engine::facts::tool_variables::{LiteralRole, LiteralVariable, find_literal};
+use crate::engine::facts::tool_vocabulary::{self, MetadataMap};
 use crate::engine::is_workload;
 use crate::engine::rollout::step_annotations::STEP_WORDS;
 use crate::engine::rollout::steps::check_steps;
@@ -16,13 +16,14 @@ use crate::graph;
 use crate::object::{Diagnostic, Object, annotation_text};
 
 /// Our own words and what each may be.
-const OWN_ANNOTATIONS: [(&str, AnnotationForm); 7] = [
+const OWN_ANNOTATIONS: [(&str, AnnotationForm); 8] = [
     (annotations::WAVE, AnnotationForm::Number),
     (annotations::PRUNE, AnnotationForm::OneOf(&["never", "first"])),
     (annotations::RECREATE, AnnotationForm::OneOf(&["true", "false"])),
     (annotations::DEPENDS_ON, AnnotationForm::Objects),
     (annotations::RECONCILE, AnnotationForm::OneOf(&["disabled", "enabled"])),
     (annotations::RESTART_ON_CHANGE, AnnotationForm::OneOf(&["true", "false"])),
+    (annotations::SUBSTITUTE, AnnotationForm::OneOf(&["disabled", "enabled"])),
     (annotations::IGNORE_FIELDS, AnnotationForm::Fields),
 ];
 
@@ -90,7 +91,7 @@ fn known_keys() -> impl Iterator<Item = &'static str> {
     OWN_ANNOTATIONS.iter().map(|(word, _)| *word).chain(STEP_WORDS)
 }
 
-/// Finds words of other tools, misplaced words of ours and variables that hold the object back.
+/// Finds words of other tools and misplaced words of ours that hold the object back.
 fn find_objections(object: &Object) -> Vec<Diagnostic> {
     let error = |code, message: String, hint: String| {
         Diagnostic::error(object.origin.clone(), code, message).hint(hint)
@@ -105,14 +106,32 @@ fn find_objections(object: &Object) -> Vec<Diagnostic> {
             found.push(error("annotation", message, "move it to metadata.annotations".to_owned()));
         }
     }
-    if let Some(UnfilledVariable { path, variable }) = find_unfilled(object) {
-        let message = format!("{path} contains the variable ${{{variable}}}, which nobody has filled in");
-        let hint = format!(
-            "fill it in first and follow the result; where it is meant as it stands, annotate the object with {SUBSTITUTE_ANNOTATION}: disabled"
-        );
-        found.push(error("variable", message, hint));
-    }
     found
+}
+
+/// Says which variable of an object stays as it stands, as its source puts in none.
+///
+/// In a field that the API itself takes, a value that is no more than names and variables is an
+/// error: nobody means it so. In all else, as in scripts and prose, it may be meant for others.
+pub(crate) fn check_variables(object: &Object) -> Option<Diagnostic> {
+    let hint = format!(
+        "name its value under `substitute` of the source; where it is meant as it stands, annotate the object with {}: \
+         disabled",
+        annotations::SUBSTITUTE
+    );
+    let LiteralVariable { path, variable, role } = find_literal(object)?;
+    let path = if path.is_empty() { "it" } else { &path };
+    let found = match role {
+        LiteralRole::Value => {
+            let message = format!("{path} contains the variable ${{{variable}}}, which nobody has filled in");
+            Diagnostic::error(object.origin.clone(), "variable", message)
+        }
+        LiteralRole::Text => {
+            let message = format!("{path} contains ${{{variable}}}, which stays as it stands");
+            Diagnostic::warning(object.origin.clone(), "literal-variable", message)
+        }
+    };
+    Some(found.hint(hint))
 }
 
 /// Words that are understood and do nothing yet: nobody is to rely on them unknowingly.

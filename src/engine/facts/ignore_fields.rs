@@ -4,7 +4,7 @@ use crate::object::annotations;
 use crate::object::annotations::IGNORE_FIELDS;
 use serde_json::Value;
 
-use crate::engine::facts::tool_vocabulary::{MetadataMap, SUBSTITUTE_ANNOTATION, ToolRequests};
+use crate::engine::facts::tool_vocabulary::{MetadataMap, ToolRequests};
 use crate::fields;
 use crate::object::{Diagnostic, Object, annotation_text};
 
@@ -36,12 +36,6 @@ pub(in crate::engine) fn labels_and_annotations(
         let texts = marks.into_iter().flatten();
         texts.filter_map(move |(key, value)| Some((carrier, key.as_str(), value.as_str()?)))
     })
-}
-
-/// Returns true where an object says that `${VAR}` in it is meant as it stands.
-pub(in crate::engine) fn has_literal_request(content: &Value) -> bool {
-    labels_and_annotations(content)
-        .any(|(_, key, value)| key == SUBSTITUTE_ANNOTATION && value.eq_ignore_ascii_case("disabled"))
 }
 
 /// The fields that an object leaves to others.

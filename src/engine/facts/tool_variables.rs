@@ -1,11 +1,12 @@
-//! Variables that another tool was to fill in, as Flux' `${VAR}`.
+//! Variables that stay as they stand because their source puts in none, as Flux' `${VAR}`.
 //!
-//! **Invariant:** only a scalar without white space counts. Programs and data in a pod have
-//! `${VAR}` of their own: those of a shell, of nginx, of a template. So has prose.
+//! **Invariant:** only a scalar without white space, outside of fields that programs read, holds
+//! its object back. Programs and data in a pod have `${VAR}` of their own: those of a shell, of
+//! nginx, of a template. So has prose.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::engine::facts::ignore_fields::has_literal_request;
+use crate::manifest::stays_literal;
 use crate::object::Object;
 
 /// Fields whose values belong to programs, wherever they stand.
@@ -14,75 +15,99 @@ const PROGRAM_FIELDS: [&str; 8] =
 
 /// A scalar with a variable in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct UnfilledVariable {
+pub(in crate::engine) struct LiteralVariable {
     /// The path of the field, as `spec.rules[0].host`.
     pub(in crate::engine) path: String,
-    /// The name of the variable.
+    /// The name of the variable; `…` where it may be a part of a secret.
     pub(in crate::engine) variable: String,
+    /// What the field is for.
+    pub(in crate::engine) role: LiteralRole,
 }
 
-/// Finds the first variable that nobody has filled in, unless the object says that it is meant as
-/// it stands.
+/// What a field with a variable in it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum LiteralRole {
+    /// The API takes it as a value.
+    Value,
+    /// Programs or people read it.
+    Text,
+}
+
+/// Finds the first variable that is put in nowhere: one in a value, else one in a text. None where
+/// the object says that it is meant as it stands.
 ///
 /// A definition of a kind has patterns and prose alone.
-pub(in crate::engine) fn find_unfilled(object: &Object) -> Option<UnfilledVariable> {
-    if object.id.kind() == "CustomResourceDefinition" || has_literal_request(&object.body) {
+pub(in crate::engine) fn find_literal(object: &Object) -> Option<LiteralVariable> {
+    if object.id.kind() == "CustomResourceDefinition"
+        || !has_sign(&object.body)
+        || stays_literal(&object.body)
+    {
         return None;
     }
-    // Paths are made only where there is something to name.
-    let is_there = scalars(&object.body).any(|text| variable(text).is_some());
-    is_there.then(|| first_variable(&object.body)).flatten()
+    let found = |wanted| first_variable(&object.body, wanted);
+    let mut found = found(LiteralRole::Value).or_else(|| found(LiteralRole::Text))?;
+    if object.id.kind() == "Secret" && ["data.", "stringData."].iter().any(|map| found.path.starts_with(map))
+    {
+        "…".clone_into(&mut found.variable);
+    }
+    Some(found)
 }
 
-/// Returns the fields of a map that no program reads.
-fn unread_fields(
-    map: &Map<String, Value>,
-    is_variable_of_container: bool,
-) -> impl Iterator<Item = (&String, &Value)> {
-    let is_named = is_variable_of_container && map.contains_key("name");
-    map.iter()
-        .filter(move |(key, _)| !(PROGRAM_FIELDS.contains(&key.as_str()) || is_named && *key == "value"))
-}
-
-/// Returns each text in a value, those that programs read left out.
-fn scalars(value: &Value) -> impl Iterator<Item = &str> {
-    let mut open = vec![(false, value)];
-    std::iter::from_fn(move || {
-        while let Some((is_env, value)) = open.pop() {
-            match value {
-                Value::String(text) => return Some(text.as_str()),
-                Value::Object(map) => {
-                    open.extend(unread_fields(map, is_env).map(|(key, value)| (key == "env", value)));
-                }
-                Value::Array(items) => open.extend(items.iter().map(|item| (is_env, item))),
-                _ => {}
-            }
+/// Returns whether any text may have a variable. Paths are made only where there is something to
+/// name.
+fn has_sign(body: &Value) -> bool {
+    let mut open = vec![body];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) if text.contains("${") => return true,
+            Value::Object(map) => open.extend(map.values()),
+            Value::Array(items) => open.extend(items),
+            _ => {}
         }
-        None
-    })
+    }
+    false
 }
 
-/// Finds the first text with a variable, in the order of the object.
-fn first_variable(value: &Value) -> Option<UnfilledVariable> {
-    let mut open = vec![(String::new(), false, value)];
-    while let Some((path, is_env, value)) = open.pop() {
+/// A part of an object that is still to be looked at.
+struct OpenPart<'v> {
+    path: String,
+    /// Indicates that its maps are environment variables of a container.
+    is_env: bool,
+    role: LiteralRole,
+    value: &'v Value,
+}
+
+/// Finds the first text of this role with a variable, in the order of the object.
+fn first_variable(body: &Value, wanted: LiteralRole) -> Option<LiteralVariable> {
+    let mut open =
+        vec![OpenPart { path: String::new(), is_env: false, role: LiteralRole::Value, value: body }];
+    while let Some(OpenPart { path, is_env, role, value }) = open.pop() {
         let begin = open.len();
         match value {
             Value::String(text) => {
-                if let Some(variable) = variable(text) {
-                    return Some(UnfilledVariable { path, variable: variable.to_owned() });
+                let is_word = role == LiteralRole::Value && !text.contains(char::is_whitespace);
+                let role = if is_word { LiteralRole::Value } else { LiteralRole::Text };
+                if let Some(variable) = variable(text).filter(|_| role == wanted) {
+                    return Some(LiteralVariable { path, variable: variable.to_owned(), role });
                 }
             }
             Value::Object(map) => {
                 let dot = if path.is_empty() { "" } else { "." };
-                open.extend(
-                    unread_fields(map, is_env)
-                        .map(|(key, value)| (format!("{path}{dot}{key}"), key == "env", value)),
-                );
+                let is_named = is_env && map.contains_key("name");
+                open.extend(map.iter().map(|(key, value)| OpenPart {
+                    path: format!("{path}{dot}{key}"),
+                    is_env: key == "env",
+                    role: if PROGRAM_FIELDS.contains(&key.as_str()) || is_named && key == "value" {
+                        LiteralRole::Text
+                    } else {
+                        role
+                    },
+                    value,
+                }));
             }
             Value::Array(items) => {
-                let items = items.iter().enumerate();
-                open.extend(items.map(|(nth, value)| (format!("{path}[{nth}]"), is_env, value)));
+                let part = |(nth, value)| OpenPart { path: format!("{path}[{nth}]"), is_env, role, value };
+                open.extend(items.iter().enumerate().map(part));
             }
             _ => {}
         }
@@ -94,9 +119,6 @@ fn first_variable(value: &Value) -> Option<UnfilledVariable> {
 /// Returns the name of the first variable in a text: `${NAME}`, or with a default behind `:=`,
 /// `:-`, `=` or `-`.
 fn variable(text: &str) -> Option<&str> {
-    if text.contains(char::is_whitespace) {
-        return None;
-    }
     text.match_indices("${").find_map(|(at, _)| {
         // `$${NAME}` is the escape for a text that stays.
         let is_escaped = text[..at].ends_with('$');
@@ -126,7 +148,8 @@ mod tests {
             body: Arc::new(body.clone()),
             origin: ManifestOrigin::new("a.yaml".into(), 1, 1),
         };
-        find_unfilled(&object).map(|unfilled| (unfilled.path, unfilled.variable))
+        let found = find_literal(&object).filter(|found| found.role == LiteralRole::Value);
+        found.map(|found| (found.path, found.variable))
     }
 
     #[test]
@@ -174,5 +197,29 @@ mod tests {
         let literal = json!({"annotations": {"kustomize.toolkit.fluxcd.io/substitute": "disabled"}});
         check("Ingress", &json!({"metadata": literal, "spec": {"host": "${A}"}}));
         check("CustomResourceDefinition", &json!({"spec": {"pattern": "${A}"}}));
+    }
+
+    #[test]
+    fn of_the_texts_that_others_read_the_first_is_told() {
+        #[track_caller]
+        fn check(kind: &str, body: Value, path: &str, variable: &str) {
+            let object = Object {
+                id: ObjectId::new(&GroupKind::new("", kind), Some("shop"), "a"),
+                gvk: Gvk::new("", "v1", kind),
+                body: Arc::new(body),
+                origin: ManifestOrigin::new("a.yaml".into(), 1, 1),
+            };
+            let role = LiteralRole::Text;
+            let expected = LiteralVariable { path: path.to_owned(), variable: variable.to_owned(), role };
+            assert_eq!(find_literal(&object), Some(expected));
+        }
+        let data = json!({"data": {"run.sh": "cd ${HOME}", "z": "${A}"}});
+        check("ConfigMap", data, "data.run.sh", "HOME");
+        let env = json!({"spec": {"containers": [{"env": [{"name": "A", "value": "${B}"}]}]}});
+        check("Pod", env, "spec.containers[0].env[0].value", "B");
+        check("Ingress", json!({"spec": {"host": "say ${A} please"}}), "spec.host", "A");
+        // The name may be a part of the secret.
+        let secret = json!({"stringData": {"url": "pass${word}"}});
+        check("Secret", secret, "stringData.url", "…");
     }
 }

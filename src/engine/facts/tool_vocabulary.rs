@@ -7,6 +7,7 @@
 //! cannot be carried over, is never passed over. It holds its object back.
 
 use crate::engine::{KeepPolicy, ReconcilePolicy};
+use crate::manifest::FLUX_SUBSTITUTE;
 use crate::object::annotations;
 
 /// The map of an object's metadata that a word stands in.
@@ -132,7 +133,7 @@ pub(crate) const TOOL_WORDS: &[ToolWord] = &[
         &[("enabled", WordEffect::Recreate), ("disabled", DEFAULT_BEHAVIOUR)],
     ),
     flux_word(
-        SUBSTITUTE_ANNOTATION,
+        FLUX_SUBSTITUTE,
         &[
             ("disabled", WordEffect::Ignored("`${VAR}` in it is meant as it stands")),
             ("enabled", DEFAULT_BEHAVIOUR),
@@ -170,9 +171,6 @@ pub(crate) const TOOL_WORDS: &[ToolWord] = &[
         WordEffect::Ignored("asks to delete what controllers create"),
     ),
 ];
-
-/// The annotation that says that `${VAR}` in an object is meant as it stands.
-pub(in crate::engine) const SUBSTITUTE_ANNOTATION: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
 const ARGO_OPTIONS: &[(&str, WordEffect)] = &[
     ("Prune=false", KEEP),

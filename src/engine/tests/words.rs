@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{PEER_WORDS, WordEffect, check_annotations, find_self_waits};
+use crate::engine::{PEER_WORDS, WordEffect, check_annotations, check_variables, find_self_waits};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId};
 
 fn object(id: ObjectId, annotations: &Value) -> Object {
@@ -120,12 +120,28 @@ fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
         "never",
         &["error: rhumb.dev/prune is a label, and is read from annotations alone"],
     );
-    let object = Object {
-        body: Arc::new(json!({"spec": {"host": "shop.${DOMAIN}"}})),
-        ..object(config("a"), &json!({}))
-    };
-    let expected = ["error: spec.host contains the variable ${DOMAIN}, which nobody has filled in"];
-    assert_eq!(told(&check_annotations(&object)), expected);
+}
+
+#[test]
+fn a_variable_that_nobody_filled_in_holds_its_object_back_where_the_api_takes_it() {
+    #[track_caller]
+    fn check(body: Value, expected: &[&str]) {
+        let object = Object { body: Arc::new(body), ..object(config("a"), &json!({})) };
+        let found: Vec<_> = check_variables(&object).into_iter().collect();
+        assert_eq!(told(&found), expected, "{}", object.body);
+    }
+    let error = ["error: spec.host contains the variable ${DOMAIN}, which nobody has filled in"];
+    check(json!({"spec": {"host": "shop.${DOMAIN}"}}), &error);
+    check(json!({"data": {"a": "${A}"}, "spec": {"host": "shop.${DOMAIN}"}}), &error);
+    // It may be meant for a shell or a reader: once for each object.
+    check(
+        json!({"data": {"a.sh": "cd ${HOME}; echo ${A}"}, "spec": {"text": "see ${B} there"}}),
+        &["warning: data.a.sh contains ${HOME}, which stays as it stands"],
+    );
+    check(json!({"data": {"a": "$HOME $${A} $(B) ${1} ${a.b}"}}), &[]);
+    for key in ["rhumb.dev/substitute", "kustomize.toolkit.fluxcd.io/substitute"] {
+        check(json!({"data": {"a": "${A}"}, "metadata": {"annotations": {key: "disabled"}}}), &[]);
+    }
 }
 
 #[test]

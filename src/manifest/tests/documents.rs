@@ -392,7 +392,7 @@ fn templates_are_recognised() {
         ",
         r#"
         a.yaml:4:9: error: "web-${ENV}" cannot name a ConfigMap: a name here has at most 253 characters: lower-case letters, digits, `-` and `.`, and begins and ends with a letter or digit
-          hint: `${` looks like a variable: rhumb puts nothing in its place; fill it in first and follow the result
+          hint: `${` looks like a variable: name its value under `substitute` of the source
         held: ConfigMap default/web-${ENV}, its manifest has an error
         "#,
     );

@@ -2,8 +2,9 @@
 //!
 //! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
 //! plays the nodes) as plain processes; no container, no root. The programs are built from pinned
-//! Go modules on first use, and so are those that render manifests ([`Renderers`]) or encrypt files
-//! ([`Encrypters`]). Nothing outlives the [`Cluster`], not even when its process is killed.
+//! Go modules on first use, and so are those that render manifests ([`Renderers`]), encrypt files
+//! ([`Encrypters`]) or put in variables ([`Expanders`]). Nothing outlives the [`Cluster`], not even
+//! when its process is killed.
 
 mod audit;
 mod build;
@@ -11,6 +12,7 @@ mod builder;
 mod cluster;
 mod encrypters;
 mod error;
+mod expanders;
 mod flags;
 mod http;
 mod kubeconfig;
@@ -30,6 +32,7 @@ pub use crate::builder::Builder;
 pub use crate::cluster::Cluster;
 pub use crate::encrypters::Encrypters;
 pub use crate::error::Error;
+pub use crate::expanders::Expanders;
 pub use crate::part::Part;
 pub use crate::proxy::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId, RuleUsage};
 pub use crate::renderers::Renderers;

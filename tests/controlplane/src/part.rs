@@ -53,7 +53,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// One program that is built here: of the control plane, or one that renders or encrypts.
+/// One program that is built here: of the control plane, or one that renders, encrypts or puts in
+/// variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     Etcd,
@@ -67,6 +68,7 @@ pub(crate) enum Program {
     Helm4,
     Sops,
     AgeKeygen,
+    Envsubst,
 }
 
 impl Program {
@@ -87,6 +89,7 @@ impl Program {
             Self::Helm3 | Self::Helm4 => "helm",
             Self::Sops => "sops",
             Self::AgeKeygen => "age-keygen",
+            Self::Envsubst => "envsubst",
         }
     }
 
@@ -99,6 +102,7 @@ impl Program {
             Self::Helm3 => "helm3",
             Self::Helm4 => "helm4",
             Self::Sops | Self::AgeKeygen => "sops",
+            Self::Envsubst => "envsubst",
             _ => "kubernetes",
         }
     }
@@ -113,6 +117,7 @@ impl Program {
             Self::Helm4 => "helm.sh/helm/v4",
             Self::Sops => "github.com/getsops/sops/v3",
             Self::AgeKeygen => "filippo.io/age",
+            Self::Envsubst => "github.com/fluxcd/pkg/envsubst",
             _ => "k8s.io/kubernetes",
         }
     }
@@ -131,6 +136,8 @@ impl Program {
             Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             Self::Sops => "github.com/getsops/sops/v3/cmd/sops",
             Self::AgeKeygen => "filippo.io/age/cmd/age-keygen",
+            // A program of our own around the library.
+            Self::Envsubst => ".",
         }
     }
 }

@@ -31,6 +31,8 @@ impl ProgramSet {
     /// What encrypts files, and makes the keys.
     pub(crate) const ENCRYPTERS: Self =
         Self { programs: &[Program::Sops, Program::AgeKeygen], duration: "4 minutes" };
+    /// What puts variables into texts.
+    pub(crate) const EXPANDERS: Self = Self { programs: &[Program::Envsubst], duration: "10 seconds" };
     /// What renders, in the version that most have.
     pub(crate) const RENDERERS: Self =
         Self { programs: &[Program::Kustomize, Program::Helm3], duration: "3 minutes" };
@@ -124,8 +126,12 @@ fn key(toolchain: &Toolchain, set: ProgramSet) -> Result<String, Error> {
     let mut hash = Sha256::new();
     hash.update(toolchain.identity());
     for program in set.programs.iter().copied() {
-        for file in ["go.mod", "go.sum"] {
+        for file in ["go.mod", "go.sum", "main.go"] {
             let path = build::module_directory(program).join(file);
+            // Only a program of our own has a source here.
+            if file == "main.go" && !path.exists() {
+                continue;
+            }
             hash.update(fs::read(&path).context(|| format!("read {}", path.display()))?);
         }
         hash.update(build::ldflags(program)?);

@@ -1,0 +1,353 @@
+//! Documents with the variables in their scalars.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::budget::{ExpansionBudget, ExpansionLimit};
+use super::evaluate::{Expansion, TemplateFault};
+use super::finding::{VariableFinding, VariableProblem, shorten};
+use super::table::VariableTable;
+use crate::manifest::{
+    PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents, stays_literal,
+};
+use crate::object::{Diagnostic, Severity};
+
+/// Findings of one file that are told; more are counted.
+const MAX_FINDINGS: usize = 200;
+
+/// Characters of a path that are shown.
+const MAX_PATH: usize = 300;
+
+/// A file with the variables in its documents.
+#[derive(Debug)]
+pub(crate) struct SubstitutedFile {
+    /// Those that could be read, in the order of the file.
+    pub(crate) documents: Vec<SubstitutedDocument>,
+    /// What is wrong with the file itself.
+    pub(crate) unreadable: Vec<Diagnostic>,
+    /// Findings about variables that are not told.
+    pub(crate) left_out: usize,
+}
+
+/// A document with the variables in its scalars.
+pub(crate) struct SubstitutedDocument {
+    /// The value. Where something is wrong with a scalar, it is as it was.
+    pub(crate) value: PlacedValue,
+    /// What is wrong, in the order of the document.
+    pub(crate) findings: Vec<VariableFinding>,
+    /// Indicates whether it can be used.
+    pub(crate) soundness: DocumentSoundness,
+}
+
+/// Indicates whether a document can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentSoundness {
+    /// All its variables are in.
+    Sound,
+    /// They are not: its objects must be held back.
+    Faulty,
+}
+
+/// Leaves the value out, which may be a Secret.
+impl fmt::Debug for SubstitutedDocument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubstitutedDocument")
+            .field("place", &self.value.place)
+            .field("findings", &self.findings)
+            .field("soundness", &self.soundness)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SubstitutedFile {
+    /// Returns all that is wrong, for a file in which the documents stand as they were read.
+    pub(crate) fn diagnostics(&self, file: &Arc<str>) -> Vec<Diagnostic> {
+        let findings = self.documents.iter().flat_map(|document| &document.findings);
+        let mut all = self.unreadable.clone();
+        all.extend(findings.map(|finding| finding.diagnostic(file)));
+        all.sort_by(|one, other| one.origin.cmp(&other.origin));
+        if self.left_out > 0 {
+            let message = format!("{} more findings in this file are not shown", self.left_out);
+            all.push(Diagnostic::file_error(file.clone(), "more-findings", message));
+        }
+        all
+    }
+}
+
+/// Reads a file of the repository, or what a program printed, and puts the variables into its
+/// documents. Objects that say so are left as they stand.
+pub(crate) fn substitute(file: &Arc<str>, bytes: &[u8], table: &VariableTable) -> SubstitutedFile {
+    let read = read_documents(file, bytes);
+    let mut budget = ExpansionBudget::default();
+    let (mut told, mut left_out) = (0, 0);
+    let documents = read.documents.into_iter().map(|mut value| {
+        let mut substitution = Substitution::new(table, &mut budget, MAX_FINDINGS - told);
+        substitution.object(&mut value, &FieldPath::ROOT);
+        let Substitution { findings, left_out: more, soundness, .. } = substitution;
+        told += findings.len();
+        left_out += more;
+        SubstitutedDocument { value, findings, soundness }
+    });
+    SubstitutedFile { documents: documents.collect(), unreadable: read.diagnostics, left_out }
+}
+
+/// The path of a value, from the inside out.
+struct FieldPath<'p> {
+    parent: Option<&'p FieldPath<'p>>,
+    step: FieldStep<'p>,
+}
+
+enum FieldStep<'p> {
+    /// An object begins.
+    Object,
+    Key(&'p str),
+    Item(usize),
+}
+
+impl<'p> FieldPath<'p> {
+    const ROOT: FieldPath<'static> = FieldPath { parent: None, step: FieldStep::Object };
+
+    fn to(&'p self, step: FieldStep<'p>) -> Self {
+        Self { parent: Some(self), step }
+    }
+
+    /// Returns the keys from the object to here, where they are no more than three and no list is
+    /// among them.
+    fn keys(&self) -> Option<Vec<&str>> {
+        let mut keys = Vec::new();
+        let mut at = Some(self);
+        while let Some(path) = at {
+            match path.step {
+                FieldStep::Object => break,
+                FieldStep::Key(key) if keys.len() < 3 => keys.push(key),
+                FieldStep::Key(_) | FieldStep::Item(_) => return None,
+            }
+            at = path.parent;
+        }
+        keys.reverse();
+        Some(keys)
+    }
+}
+
+impl fmt::Display for FieldPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps: Vec<&FieldStep<'_>> = Vec::new();
+        let mut at = Some(self);
+        while let Some(path) = at {
+            steps.push(&path.step);
+            at = path.parent;
+        }
+        let mut dot = "";
+        for step in steps.iter().rev() {
+            match step {
+                FieldStep::Object => continue,
+                FieldStep::Key(key) => write!(f, "{dot}{}", shorten(key))?,
+                FieldStep::Item(index) => write!(f, "[{index}]")?,
+            }
+            dot = ".";
+        }
+        Ok(())
+    }
+}
+
+/// What the API takes in the fields of an object.
+#[derive(Clone, Copy)]
+struct ObjectTraits {
+    /// It is a Secret of the core group.
+    is_secret: bool,
+    /// Its `data` and `stringData` are texts.
+    has_texts: bool,
+}
+
+impl ObjectTraits {
+    fn of(object: &PlacedValue) -> Self {
+        let text = |key| entry(object, key).and_then(PlacedValue::text).unwrap_or_default();
+        let is_core = text("apiVersion") == "v1";
+        let is_secret = is_core && text("kind") == "Secret";
+        Self { is_secret, has_texts: is_secret || is_core && text("kind") == "ConfigMap" }
+    }
+
+    /// Returns whether the data of a Secret is there.
+    fn is_secret_data(self, path: &FieldPath<'_>) -> bool {
+        self.is_secret && matches!(path.keys().as_deref(), Some(["data" | "stringData", _]))
+    }
+
+    /// Returns whether the API takes nothing but text there.
+    fn is_text(self, path: &FieldPath<'_>) -> bool {
+        match path.keys().as_deref() {
+            Some(["data" | "stringData", _]) => self.has_texts,
+            Some(["metadata", "labels" | "annotations", _]) => true,
+            _ => false,
+        }
+    }
+}
+
+struct Substitution<'s> {
+    table: &'s VariableTable,
+    budget: &'s mut ExpansionBudget,
+    findings: Vec<VariableFinding>,
+    room: usize,
+    left_out: usize,
+    soundness: DocumentSoundness,
+    /// Is set once the document or file makes too much.
+    is_full: bool,
+}
+
+impl<'s> Substitution<'s> {
+    fn new(table: &'s VariableTable, budget: &'s mut ExpansionBudget, room: usize) -> Self {
+        budget.begin_document();
+        let soundness = DocumentSoundness::Sound;
+        Self { table, budget, findings: Vec::new(), room, left_out: 0, soundness, is_full: false }
+    }
+
+    fn find(&mut self, place: TextPlace, path: &FieldPath<'_>, problem: VariableProblem) {
+        if problem.severity() == Severity::Error {
+            self.soundness = DocumentSoundness::Faulty;
+        }
+        if self.findings.len() >= self.room {
+            self.left_out += 1;
+            return;
+        }
+        let mut path = path.to_string();
+        if let Some((end, _)) = path.char_indices().nth(MAX_PATH) {
+            path.truncate(end);
+            path.push('…');
+        }
+        self.findings.push(VariableFinding { place, path, problem });
+    }
+
+    /// Puts the variables into an object, or into the items of a list of objects.
+    fn object(&mut self, object: &mut PlacedValue, path: &FieldPath<'_>) {
+        let metadata = entry(object, "metadata").map(PlacedValue::to_value);
+        if metadata.is_some_and(|metadata| stays_literal(&json!({ "metadata": metadata }))) {
+            return;
+        }
+        let traits = ObjectTraits::of(object);
+        let kind = entry(object, "kind").and_then(PlacedValue::text).unwrap_or_default();
+        if !kind.ends_with("List") {
+            return self.value(object, traits, path);
+        }
+        let PlacedNode::Mapping(entries) = &mut object.node else { return };
+        for PlacedEntry { key, place, value } in entries {
+            self.key(key, *place, path);
+            let path = path.to(FieldStep::Key(key));
+            match &mut value.node {
+                PlacedNode::List(items) if key == "items" => {
+                    for (index, item) in items.iter_mut().enumerate() {
+                        self.object(item, &path.to(FieldStep::Item(index)).to(FieldStep::Object));
+                    }
+                }
+                _ => self.value(value, traits, &path),
+            }
+        }
+    }
+
+    /// Goes as deep as values have places, which is bounded.
+    fn value(&mut self, value: &mut PlacedValue, traits: ObjectTraits, path: &FieldPath<'_>) {
+        let (place, style) = (value.place, value.style);
+        match &mut value.node {
+            PlacedNode::Scalar(Value::String(text)) if has_expression(text) => {
+                if let Some(new) = self.scalar(text, ScalarSite { place, style, traits, path }) {
+                    value.node = PlacedNode::Scalar(new);
+                }
+            }
+            PlacedNode::Scalar(scalar) => {
+                if (scalar.is_array() || scalar.is_object()) && has_any_expression(scalar) {
+                    self.find(place, path, VariableProblem::TooDeep);
+                }
+            }
+            PlacedNode::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.value(item, traits, &path.to(FieldStep::Item(index)));
+                }
+            }
+            PlacedNode::Mapping(entries) => {
+                for PlacedEntry { key, place, value } in entries {
+                    self.key(key, *place, path);
+                    self.value(value, traits, &path.to(FieldStep::Key(key)));
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, key: &str, place: TextPlace, path: &FieldPath<'_>) {
+        if has_expression(key) {
+            self.find(place, path, VariableProblem::Key(key.to_owned()));
+        }
+    }
+
+    /// Returns what a scalar becomes; none where something is wrong with it.
+    fn scalar(&mut self, text: &str, site: ScalarSite<'_>) -> Option<Value> {
+        let ScalarSite { place, style, traits, path } = site;
+        if self.is_full {
+            return None;
+        }
+        let mut expansion = Expansion::default();
+        let new = match expansion.text(text, self.table, self.budget) {
+            Ok(new) => new,
+            Err(fault) => {
+                self.is_full =
+                    matches!(fault, TemplateFault::Limit(limit) if limit != ExpansionLimit::Scalar);
+                self.find(place, path, VariableProblem::Template(fault));
+                return None;
+            }
+        };
+        let mut is_sound = expansion.unset.is_empty();
+        for name in expansion.unset {
+            self.find(place, path, VariableProblem::Unset(name));
+        }
+        if !traits.is_secret_data(path) {
+            for name in expansion.secrets {
+                is_sound = false;
+                self.find(place, path, VariableProblem::Secret(name));
+            }
+        }
+        if !is_sound {
+            return None;
+        }
+        if style == ScalarStyle::Fixed || traits.is_text(path) {
+            return Some(Value::String(new));
+        }
+        if new.trim_start().starts_with(['[', '{']) {
+            self.find(place, path, VariableProblem::Collection);
+        }
+        let value = plain_value(&new);
+        if value.is_none() {
+            self.find(place, path, VariableProblem::NotFinite);
+        }
+        value
+    }
+}
+
+/// A scalar with an expression in it: where it stands, and how.
+struct ScalarSite<'p> {
+    place: TextPlace,
+    style: ScalarStyle,
+    traits: ObjectTraits,
+    path: &'p FieldPath<'p>,
+}
+
+fn entry<'v>(mapping: &'v PlacedValue, key: &str) -> Option<&'v PlacedValue> {
+    mapping.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+}
+
+/// Returns whether a text would be another with variables.
+fn has_expression(text: &str) -> bool {
+    text.contains("${") || text.contains("$$")
+}
+
+fn has_any_expression(value: &Value) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) if has_expression(text) => return true,
+            Value::Array(items) => open.extend(items),
+            Value::Object(map) if map.keys().any(|key| has_expression(key)) => return true,
+            Value::Object(map) => open.extend(map.values()),
+            _ => {}
+        }
+    }
+    false
+}

@@ -1,0 +1,290 @@
+//! Where the objects are that hold variables: in the source itself, or in the cluster.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+use zeroize::Zeroizing;
+
+use crate::config::{VariableHolder, VariableHolderKind};
+use crate::manifest::stays_literal;
+use crate::object::text_at;
+
+use super::table::HolderAnswer;
+
+/// The variables of one object.
+#[derive(Default)]
+pub(crate) struct HeldVariables(BTreeMap<String, Zeroizing<Vec<u8>>>);
+
+impl HeldVariables {
+    /// Returns variables by their keys.
+    pub(crate) fn new(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        Self(values.into_iter().map(|(key, value)| (key, Zeroizing::new(value))).collect())
+    }
+
+    /// Reads a ConfigMap or Secret: from a manifest or from the API server, as both have `data`.
+    ///
+    /// # Errors
+    /// Fails where it is not as the API takes it, or still encrypted.
+    pub(crate) fn read(kind: VariableHolderKind, body: &Value) -> Result<Self, HolderFault> {
+        if body.get("sops").is_some() {
+            return Err(HolderFault::Encrypted);
+        }
+        let mut held = Self::default();
+        let texts = |field: &str| match body.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(map)),
+            Some(_) => Err(HolderFault::Form),
+        };
+        match kind {
+            VariableHolderKind::ConfigMap => held.add(texts("data")?, |text| Some(text.into()))?,
+            VariableHolderKind::Secret => {
+                held.add(texts("data")?, |text| STANDARD.decode(text.replace(['\n', '\r'], "")).ok())?;
+                // What is written in the open wins, as the API server has it.
+                held.add(texts("stringData")?, |text| Some(text.into()))?;
+            }
+        }
+        Ok(held)
+    }
+
+    fn add(
+        &mut self,
+        texts: Option<&Map<String, Value>>,
+        decode: impl Fn(&str) -> Option<Vec<u8>>,
+    ) -> Result<(), HolderFault> {
+        for (key, value) in texts.into_iter().flatten() {
+            let text = match value {
+                Value::Null => "",
+                value => value.as_str().ok_or(HolderFault::Form)?,
+            };
+            let bytes = decode(text).ok_or(HolderFault::Form)?;
+            self.0.insert(key.clone(), Zeroizing::new(bytes));
+        }
+        Ok(())
+    }
+
+    /// Returns the values by their keys.
+    pub(super) fn into_values(self) -> impl Iterator<Item = (String, Zeroizing<Vec<u8>>)> {
+        self.0.into_iter()
+    }
+
+    fn has_expression(&self) -> bool {
+        self.0.values().any(|value| value.windows(2).any(|pair| pair == b"${"))
+    }
+}
+
+/// Shows the keys alone, because the values may be secret.
+impl fmt::Debug for HeldVariables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// The reason for which an object of the source gives no variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HolderFault {
+    /// Its data is none that the API takes.
+    #[error("its data is no mapping of texts")]
+    Form,
+    /// It was not opened before.
+    #[error("it is encrypted, and no key opens it")]
+    Encrypted,
+    /// Its values have variables in them, which may be its own.
+    #[error("its values have `${{` in them: what another variable makes of them is not known yet")]
+    Variable,
+    /// It stands more than once in the source.
+    #[error("it stands more than once in the source")]
+    Ambiguous,
+}
+
+/// Where the variables of one object come from.
+#[derive(Debug)]
+pub(crate) enum VariableLookup {
+    /// The source itself has the object.
+    Source(Result<HeldVariables, HolderFault>),
+    /// The cluster is asked for it, by its name.
+    Cluster(VariableHolder),
+}
+
+/// Where the variables come from, in the order of the objects that were named.
+#[derive(Debug, Default)]
+pub(crate) struct LookupPlan {
+    /// One for each object.
+    pub(crate) lookups: Vec<VariableLookup>,
+}
+
+impl LookupPlan {
+    /// Returns the objects that the cluster is asked for.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &VariableHolder> {
+        self.lookups.iter().filter_map(|lookup| match lookup {
+            VariableLookup::Cluster(holder) => Some(holder),
+            VariableLookup::Source(_) => None,
+        })
+    }
+
+    /// Returns what became of each search, in the order of the objects that were named: the cluster
+    /// answers for those that the source does not have.
+    pub(crate) fn answers(
+        self,
+        mut cluster: impl FnMut(&VariableHolder) -> HolderAnswer,
+    ) -> Vec<HolderAnswer> {
+        let answer = |lookup| match lookup {
+            VariableLookup::Source(Ok(held)) => HolderAnswer::Found(held),
+            VariableLookup::Source(Err(fault)) => HolderAnswer::Unusable(fault),
+            VariableLookup::Cluster(holder) => cluster(&holder),
+        };
+        self.lookups.into_iter().map(answer).collect()
+    }
+}
+
+/// Says which of the objects are answered from the manifests of the source, and which must be asked
+/// from the cluster. Bodies are those of the source, opened where they were encrypted; those that
+/// name no namespace are in the given one.
+pub(crate) fn plan_lookups<'o>(
+    holders: &[VariableHolder],
+    bodies: impl IntoIterator<Item = &'o Value>,
+    default_namespace: &str,
+) -> LookupPlan {
+    let mut found: Vec<Vec<&Value>> = vec![Vec::new(); holders.len()];
+    for body in bodies {
+        let is_core = text_at(body, &["apiVersion"]) == "v1";
+        let namespace = match text_at(body, &["metadata", "namespace"]) {
+            "" => default_namespace,
+            namespace => namespace,
+        };
+        let is_named = |holder: &VariableHolder| {
+            is_core
+                && text_at(body, &["kind"]) == holder.kind.as_str()
+                && text_at(body, &["metadata", "name"]) == holder.name.as_str()
+                && namespace == holder.namespace.as_str()
+        };
+        for (bodies, _) in found.iter_mut().zip(holders).filter(|(_, holder)| is_named(holder)) {
+            bodies.push(body);
+        }
+    }
+    let lookup = |(bodies, holder): (Vec<&Value>, &VariableHolder)| match bodies.as_slice() {
+        [] => VariableLookup::Cluster(holder.clone()),
+        [body] => VariableLookup::Source(read_own(holder.kind, body)),
+        _ => VariableLookup::Source(Err(HolderFault::Ambiguous)),
+    };
+    LookupPlan { lookups: found.into_iter().zip(holders).map(lookup).collect() }
+}
+
+fn read_own(kind: VariableHolderKind, body: &Value) -> Result<HeldVariables, HolderFault> {
+    let held = HeldVariables::read(kind, body)?;
+    if held.has_expression() && !stays_literal(body) { Err(HolderFault::Variable) } else { Ok(held) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::VariableHolderNeed;
+
+    fn holder(kind: VariableHolderKind, namespace: &str, name: &str) -> VariableHolder {
+        VariableHolder {
+            kind,
+            namespace: namespace.parse().unwrap(),
+            name: name.parse().unwrap(),
+            need: VariableHolderNeed::Required,
+        }
+    }
+
+    fn describe(plan: LookupPlan) -> Vec<String> {
+        let tell = |lookup| match lookup {
+            VariableLookup::Cluster(holder) => format!("cluster: {holder}"),
+            VariableLookup::Source(Err(fault)) => format!("fault: {fault}"),
+            VariableLookup::Source(Ok(held)) => held
+                .into_values()
+                .map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(&value)))
+                .collect::<Vec<_>>()
+                .join(" "),
+        };
+        plan.lookups.into_iter().map(tell).collect()
+    }
+
+    #[test]
+    fn what_the_source_has_is_read_from_it_and_all_else_is_asked_for() {
+        use VariableHolderKind::{ConfigMap, Secret};
+        let map = |namespace: Value, name: &str, data: Value| {
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": namespace }, "data": data,
+            })
+        };
+        let bodies = [
+            map(json!("shop"), "a", json!({ "A": "1" })),
+            map(Value::Null, "b", json!({ "B": "2", "C": null })),
+            map(json!("other"), "c", json!({ "C": "3" })),
+            json!({ "apiVersion": "a.example/v1", "kind": "Secret", "metadata": { "name": "s", "namespace": "shop" } }),
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "t", "namespace": "shop" },
+                "data": { "D": "NA==", "E": "bm8=" }, "stringData": { "E": "5" },
+            }),
+        ];
+        let holders = [
+            holder(ConfigMap, "shop", "a"),
+            holder(ConfigMap, "default", "b"),
+            holder(ConfigMap, "shop", "c"),
+            holder(Secret, "shop", "a"),
+            holder(Secret, "shop", "s"),
+            holder(Secret, "shop", "t"),
+            holder(ConfigMap, "shop", "a"),
+        ];
+        let plan = plan_lookups(&holders, &bodies, "default");
+        let asked: Vec<String> = plan.asked().map(ToString::to_string).collect();
+        assert_eq!(asked, ["ConfigMap shop/c", "Secret shop/a", "Secret shop/s"]);
+        assert_eq!(
+            describe(plan),
+            [
+                "A=1",
+                "B=2 C=",
+                "cluster: ConfigMap shop/c",
+                "cluster: Secret shop/a",
+                "cluster: Secret shop/s",
+                "D=4 E=5",
+                "A=1",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_object_of_the_source_that_gives_no_variables_says_why() {
+        #[track_caller]
+        fn check(kind: VariableHolderKind, fields: Value, expected: &str) {
+            let mut body = json!({ "apiVersion": "v1", "kind": kind.as_str(), "metadata": { "name": "a", "namespace": "shop" } });
+            body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            let plan = plan_lookups(&[holder(kind, "shop", "a")], [&body], "shop");
+            assert_eq!(describe(plan), [expected], "{body}");
+        }
+        let form = "fault: its data is no mapping of texts";
+        check(VariableHolderKind::ConfigMap, json!({ "data": { "a": 1 } }), form);
+        check(VariableHolderKind::ConfigMap, json!({ "data": ["a"] }), form);
+        check(VariableHolderKind::Secret, json!({ "data": { "a": "?" } }), form);
+        let sealed = json!({ "stringData": { "a": "ENC[]" }, "sops": {} });
+        check(VariableHolderKind::Secret, sealed, "fault: it is encrypted, and no key opens it");
+        let variable =
+            "fault: its values have `${` in them: what another variable makes of them is not known yet";
+        check(VariableHolderKind::ConfigMap, json!({ "data": { "a": "x${B}" } }), variable);
+        let metadata = json!({ "name": "a", "namespace": "shop", "annotations": { "rhumb.dev/substitute": "disabled" } });
+        let literal = json!({ "data": { "a": "x${B}" }, "metadata": metadata });
+        check(VariableHolderKind::ConfigMap, literal, "a=x${B}");
+    }
+
+    #[test]
+    fn an_object_that_stands_twice_is_not_chosen_from() {
+        let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+        let holders = [holder(VariableHolderKind::ConfigMap, "shop", "a")];
+        let plan = plan_lookups(&holders, [&body, &body], "shop");
+        assert_eq!(describe(plan), ["fault: it stands more than once in the source"]);
+    }
+
+    #[test]
+    fn no_value_is_shown() {
+        let body = json!({ "data": { "A": "canary" } });
+        let held = HeldVariables::read(VariableHolderKind::ConfigMap, &body).unwrap();
+        assert_eq!(format!("{held:?}"), r#"{"A"}"#);
+    }
+}

@@ -1,0 +1,295 @@
+//! The variables that are known, and how each entered.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use crate::config::{
+    SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableName,
+};
+
+use super::finding::shorten;
+use super::lookup::{HeldVariables, HolderFault};
+use super::{MAX_VALUE, MAX_VALUES};
+
+/// Says who may see the value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VariableSecrecy {
+    /// Whoever sees the configuration.
+    Open,
+    /// Nobody: it comes from a Secret.
+    Secret,
+}
+
+/// The value of a variable.
+#[derive(Clone)]
+pub(super) struct VariableValue {
+    text: Zeroizing<String>,
+    secrecy: VariableSecrecy,
+}
+
+impl VariableValue {
+    pub(super) fn expose(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) const fn secrecy(&self) -> VariableSecrecy {
+        self.secrecy
+    }
+}
+
+impl fmt::Debug for VariableValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.secrecy {
+            VariableSecrecy::Open => write!(f, "{:?}", *self.text),
+            VariableSecrecy::Secret => f.write_str("(secret)"),
+        }
+    }
+}
+
+/// The variables by their names.
+#[derive(Clone, Debug, Default)]
+pub struct VariableTable {
+    variables: BTreeMap<VariableName, VariableValue>,
+    bytes: usize,
+}
+
+/// What became of the search for an object that holds variables.
+#[derive(Debug)]
+pub(crate) enum HolderAnswer {
+    /// It is there.
+    Found(HeldVariables),
+    /// It is, and gives no variables.
+    Unusable(HolderFault),
+    /// It is not.
+    Missing,
+}
+
+/// The reason for which an object gives no variables. None shows a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum VariableTableFault {
+    /// It is not there.
+    #[error("{0} is not there, and is not optional")]
+    Missing(VariableHolder),
+    /// It gives no variables.
+    #[error("{holder} gives no variables: {fault}")]
+    Unusable { holder: VariableHolder, fault: HolderFault },
+    /// One of its keys can be no variable.
+    #[error("{holder} has the key {key}, which no variable can be called")]
+    Name { holder: VariableHolder, key: String },
+    /// One of its values is no text.
+    #[error("{holder} has a value under {key} that is no text")]
+    NoText { holder: VariableHolder, key: String },
+    /// One of the values is too large.
+    #[error("the variable {0} has more than {MAX_VALUE} bytes")]
+    TooLarge(VariableName),
+    /// All of them are too large.
+    #[error("the variables have more than {MAX_VALUES} bytes")]
+    TooMuch,
+}
+
+impl VariableTable {
+    /// Returns the variables of a source. The answers stand in the order of
+    /// [`SubstitutionConfig::from`]; one that is left out counts as missing.
+    ///
+    /// # Errors
+    /// Names every object and key at fault.
+    pub(crate) fn assemble(
+        config: &SubstitutionConfig,
+        answers: impl IntoIterator<Item = HolderAnswer>,
+    ) -> Result<Self, Vec<VariableTableFault>> {
+        let mut table = Self::default();
+        let mut faults = Vec::new();
+        let mut answers = answers.into_iter();
+        for holder in &config.from {
+            match (answers.next().unwrap_or(HolderAnswer::Missing), holder.need) {
+                (HolderAnswer::Found(held), _) => table.add_held(holder, held, &mut faults),
+                (HolderAnswer::Unusable(fault), _) => {
+                    faults.push(VariableTableFault::Unusable { holder: holder.clone(), fault });
+                }
+                (HolderAnswer::Missing, VariableHolderNeed::Required) => {
+                    faults.push(VariableTableFault::Missing(holder.clone()));
+                }
+                (HolderAnswer::Missing, VariableHolderNeed::Optional) => {}
+            }
+        }
+        for (name, text) in &config.values {
+            faults.extend(table.add(name.clone(), text, VariableSecrecy::Open).err());
+        }
+        if faults.is_empty() { Ok(table) } else { Err(faults) }
+    }
+
+    /// Returns a table of variables that may be shown; a name that no variable can have is left
+    /// out.
+    pub fn open<'t>(variables: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
+        let mut table = Self::default();
+        for (name, text) in variables {
+            if let Ok(name) = name.parse() {
+                // What is too large is left out too.
+                let _ = table.add(name, text, VariableSecrecy::Open);
+            }
+        }
+        table
+    }
+
+    fn add_held(
+        &mut self,
+        holder: &VariableHolder,
+        held: HeldVariables,
+        faults: &mut Vec<VariableTableFault>,
+    ) {
+        let secrecy = match holder.kind {
+            VariableHolderKind::ConfigMap => VariableSecrecy::Open,
+            VariableHolderKind::Secret => VariableSecrecy::Secret,
+        };
+        for (key, value) in held.into_values() {
+            let (holder, shown) = (|| holder.clone(), shorten(&key));
+            let added = match (key.parse(), std::str::from_utf8(&value)) {
+                (Ok(name), Ok(text)) => self.add(name, text, secrecy),
+                (Err(_), _) => Err(VariableTableFault::Name { holder: holder(), key: shown }),
+                (_, Err(_)) => Err(VariableTableFault::NoText { holder: holder(), key: shown }),
+            };
+            faults.extend(added.err());
+        }
+    }
+
+    /// Adds a variable, without the line breaks of its value, as Flux does.
+    fn add(
+        &mut self,
+        name: VariableName,
+        text: &str,
+        secrecy: VariableSecrecy,
+    ) -> Result<(), VariableTableFault> {
+        if text.len() > MAX_VALUE {
+            return Err(VariableTableFault::TooLarge(name));
+        }
+        self.bytes += text.len();
+        if self.bytes > MAX_VALUES {
+            return Err(VariableTableFault::TooMuch);
+        }
+        let mut line = Zeroizing::new(String::with_capacity(text.len()));
+        line.extend(text.split('\n'));
+        self.variables.insert(name, VariableValue { text: line, secrecy });
+        Ok(())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&VariableValue> {
+        self.variables.get(name)
+    }
+
+    /// Returns the variables as they enter the key of a render: of a secret one the digest, which
+    /// must be one under a key of our own.
+    pub(crate) fn key_values(&self, digest: &dyn Fn(&[u8]) -> [u8; 32]) -> BTreeMap<String, String> {
+        let value = |value: &VariableValue| match value.secrecy {
+            VariableSecrecy::Open => format!("open:{}", value.expose()),
+            VariableSecrecy::Secret => {
+                let digest = digest(value.expose().as_bytes());
+                digest.iter().fold("secret:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
+            }
+        };
+        self.variables.iter().map(|(name, held)| (name.to_string(), value(held))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ObjectName;
+
+    fn holder(kind: VariableHolderKind, name: &str, need: VariableHolderNeed) -> VariableHolder {
+        let name: ObjectName = name.parse().unwrap();
+        VariableHolder { kind, namespace: "shop".parse().unwrap(), name, need }
+    }
+
+    fn found_variables(values: &[(&str, &str)]) -> HolderAnswer {
+        let values = values.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
+        HolderAnswer::Found(HeldVariables::new(values))
+    }
+
+    fn config(values: &[(&str, &str)], from: Vec<VariableHolder>) -> SubstitutionConfig {
+        let values = values.iter().map(|(name, value)| (name.parse().unwrap(), (*value).to_owned()));
+        SubstitutionConfig { values: values.collect(), from }
+    }
+
+    use VariableHolderKind::{ConfigMap, Secret};
+    use VariableHolderNeed::{Optional, Required};
+
+    #[test]
+    fn inline_values_win_over_all_and_later_objects_over_earlier_ones() {
+        let from = vec![
+            holder(ConfigMap, "a", Required),
+            holder(Secret, "b", Required),
+            holder(ConfigMap, "gone", Optional),
+        ];
+        let answers = [
+            found_variables(&[("A", "1"), ("B", "1"), ("C", "1")]),
+            found_variables(&[("B", "2\n"), ("C", "2")]),
+            HolderAnswer::Missing,
+        ];
+        let table = VariableTable::assemble(&config(&[("C", "3\n4")], from), answers).unwrap();
+        let value = |name| table.get(name).map(|value| (value.expose(), value.secrecy()));
+        assert_eq!(value("A"), Some(("1", VariableSecrecy::Open)));
+        assert_eq!(value("B"), Some(("2", VariableSecrecy::Secret)));
+        assert_eq!(value("C"), Some(("34", VariableSecrecy::Open)));
+        assert_eq!(value("D").map(|(value, _)| value), None);
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_named_and_no_value_is_shown() {
+        let from = vec![
+            holder(ConfigMap, "gone", Required),
+            holder(Secret, "b", Required),
+            holder(Secret, "c", Required),
+            holder(Secret, "d", Optional),
+        ];
+        let bytes = HeldVariables::new([("k".to_owned(), b"canary\xff".to_vec())]);
+        let large = "x".repeat(MAX_VALUE + 1);
+        let answers = [
+            HolderAnswer::Missing,
+            found_variables(&[("tls.key", "canary"), ("LARGE", &large)]),
+            HolderAnswer::Found(bytes),
+            HolderAnswer::Unusable(HolderFault::Encrypted),
+        ];
+        let faults = VariableTable::assemble(&config(&[], from), answers).unwrap_err();
+        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "ConfigMap shop/gone is not there, and is not optional",
+                "the variable LARGE has more than 1048576 bytes",
+                "Secret shop/b has the key tls.key, which no variable can be called",
+                "Secret shop/c has a value under k that is no text",
+                "Secret shop/d gives no variables: it is encrypted, and no key opens it",
+            ]
+        );
+        assert!(!format!("{faults:?}").contains("canary"));
+    }
+
+    #[test]
+    fn a_secret_value_is_in_no_debug_text_and_in_the_key_only_as_a_digest() {
+        let from = vec![holder(Secret, "b", Required)];
+        let answers = || [found_variables(&[("B", "canary")])];
+        let open = &[("A", "shown")];
+        let table = VariableTable::assemble(&config(open, from.clone()), answers()).unwrap();
+        let debug = format!("{table:?} {:?}", answers());
+        assert!(debug.contains("shown") && !debug.contains("canary"), "{debug}");
+        let digest = |bytes: &[u8]| [bytes.len() as u8; 32];
+        let keys = table.key_values(&digest);
+        assert_eq!(keys["A"], "open:shown");
+        assert_eq!(keys["B"], format!("secret:{}", "06".repeat(32)));
+        // An open value that looks like the digest of a secret one is another.
+        let same = [("A", "shown"), ("B", keys["B"].as_str())];
+        let imitation = VariableTable::open(same).key_values(&digest);
+        assert_ne!(imitation, keys);
+    }
+
+    #[test]
+    fn all_values_together_are_bounded() {
+        let text = "x".repeat(MAX_VALUE);
+        let names: Vec<String> = (0..9).map(|number| format!("V{number}")).collect();
+        let values: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &*text)).collect();
+        let faults = VariableTable::assemble(&config(&values, Vec::new()), []).unwrap_err();
+        assert_eq!(faults, [VariableTableFault::TooMuch]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Secrets that SOPS encrypted for age: applied in the open, and nowhere else in the open.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use controlplane::{Encrypters, Renderers};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Daemon, Repo, TestNamespace, until, yaml};
+
+/// A text that must be found nowhere but in the cluster's Secrets.
+const CANARY: &str = "canary-7f3a9c";
+
+fn encrypters() -> &'static Encrypters {
+    static ENCRYPTERS: OnceLock<Encrypters> = OnceLock::new();
+    ENCRYPTERS.get_or_init(|| Encrypters::find().unwrap())
+}
+
+/// An identity in a folder of credentials, and its recipient.
+struct Identity {
+    folder: TempDir,
+    recipient: String,
+}
+
+impl Identity {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let output = Command::new(&encrypters().age_keygen).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        std::fs::write(folder.path().join("sops-age"), &text).unwrap();
+        let recipient = text.lines().find_map(|line| line.strip_prefix("# public key: ")).unwrap().to_owned();
+        Self { folder, recipient }
+    }
+
+    /// The manifest of a Secret, its values encrypted by the real program.
+    fn encrypt(&self, manifest: &str) -> String {
+        let dir = TempDir::new().unwrap();
+        let file = dir.path().join("secret.yaml");
+        std::fs::write(&file, manifest).unwrap();
+        let output = Command::new(&encrypters().sops)
+            .args(["encrypt", "--age", &self.recipient, "--encrypted-regex", "^(data|stringData)$"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn secret(name: &str, value: &str) -> String {
+    yaml::secret(name, "password", value)
+}
+
+fn start(site: &TestNamespace<'_>, repo: &Repo, identity: &Identity) -> Daemon {
+    let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
+    let mut command = site.command_with_config(&["run"], &site.configuration(repo.path(), &programs));
+    command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+    Daemon::start(command)
+}
+
+fn password(site: &TestNamespace<'_>, name: &str) -> serde_json::Value {
+    site.value("Secret", name, "/data/password")
+}
+
+/// Fails where a file below a folder holds a text, in the open or packed by git.
+fn assert_absent(folder: &Path, text: &str) {
+    let output = Command::new("grep").args(["-rl", text]).arg(folder).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{text} is in {}", folder.display());
+}
+
+#[test]
+fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
+    let site = TestNamespace::new("sops");
+    let identity = Identity::new();
+    let repo = Repo::new(&[
+        ("plain.yaml", identity.encrypt(&secret("plain", CANARY))),
+        ("app/kustomization.yaml", "namePrefix: app-\nresources: [secret.yaml]\n".to_owned()),
+        ("app/secret.yaml", identity.encrypt(&secret("rendered", CANARY))),
+    ]);
+    let daemon = start(&site, &repo, &identity);
+    let expected = json!(STANDARD.encode(CANARY));
+    until("the plain one is there", || password(&site, "plain") == expected);
+    until("the rendered one is there", || password(&site, "app-rendered") == expected);
+    let version = site.value("Secret", "plain", "/metadata/resourceVersion");
+
+    // The same data, encrypted anew, changes nothing.
+    repo.write("plain.yaml", &identity.encrypt(&secret("plain", CANARY)));
+    repo.change("other.yaml", &yaml::config_map("other", "key", "one"));
+    site.await_data("other", "key", "one");
+    assert_eq!(site.value("Secret", "plain", "/metadata/resourceVersion"), version);
+
+    // A file that was edited after it was encrypted is held back; all else goes on.
+    let edited = identity.encrypt(&secret("plain", "another")).replace("name: plain", "name: moved");
+    repo.write("plain.yaml", &edited);
+    repo.change("other.yaml", &yaml::config_map("other", "key", "two"));
+    site.await_data("other", "key", "two");
+    assert!(!site.has("Secret", "moved"));
+    daemon.says(&["WARN", "its `mac` does not fit"]);
+    assert_eq!(password(&site, "plain"), expected);
+    assert!(!daemon.whole_log().contains(CANARY));
+    assert_absent(site.state.path(), CANARY);
+    assert_absent(site.state.path(), &STANDARD.encode(CANARY));
+}
+
+#[test]
+fn without_an_identity_nothing_of_a_file_is_applied_and_the_remedy_is_named() {
+    let site = TestNamespace::new("sops-no-key");
+    let (identity, other) = (Identity::new(), Identity::new());
+    let repo = Repo::new(&[
+        ("secret.yaml", identity.encrypt(&secret("locked", CANARY))),
+        ("other.yaml", yaml::config_map("other", "key", "one")),
+    ]);
+    let daemon = start(&site, &repo, &other);
+    site.await_data("other", "key", "one");
+    daemon.says(&["no age identity at hand opens the file"]);
+    assert!(!site.has("Secret", "locked"));
+}
