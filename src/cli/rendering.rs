@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::one_shot_input::STANDARD_INPUT;
 use crate::config::{CredentialUse, RenderMode, RendererConfig, SourceConfig};
-use crate::input::{Decrypter, ReadFolder, RenderHost, SourceRenderer, render_disk, render_folders};
+use crate::input::{
+    Decrypter, ReadFolder, RenderHost, SourceRenderer, SourceVariables, render_disk, render_folders,
+};
 use crate::source::{self, DiskSnapshot, NamedInput, SnapshotRenderer, SourceError, SourceSettings};
 
 /// The credential with age identities; with a dot and the name of a source behind it, of that one.
@@ -21,19 +23,30 @@ pub(super) struct SourceRendering {
 impl SourceRendering {
     /// Returns the one of a source.
     pub(super) fn of(config: &SourceConfig) -> Self {
-        Self::new(config.render, &config.renderers, decrypter(&config.name, &config.credentials))
+        let variables = config.substitution.clone().map(|substitution| SourceVariables {
+            config: substitution,
+            namespace: config.namespace.clone(),
+        });
+        let decrypter = decrypter(&config.name, &config.credentials);
+        Self::new(config.render, &config.renderers, decrypter, variables)
     }
 
     /// Returns the one for what is read in the usual way.
     pub(super) fn automatic(renderers: &RendererConfig) -> Self {
-        Self::new(RenderMode::Auto, renderers, decrypter("", &CredentialUse::Own))
+        Self::new(RenderMode::Auto, renderers, decrypter("", &CredentialUse::Own), None)
     }
 
-    fn new(mode: RenderMode, renderers: &RendererConfig, decrypter: Decrypter) -> Self {
+    fn new(
+        mode: RenderMode,
+        renderers: &RendererConfig,
+        decrypter: Decrypter,
+        variables: Option<SourceVariables>,
+    ) -> Self {
         let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone());
+        let renderer = renderer.with_variables(variables);
         Self { renderer: Arc::new(renderer), decrypter }
     }
 
@@ -59,10 +72,8 @@ impl SourceRendering {
 /// Returns the settings of a source that is followed.
 pub(super) fn source_settings(config: &SourceConfig) -> SourceSettings {
     let renderer: Option<Arc<dyn SnapshotRenderer>> = match config.render {
-        RenderMode::None => None,
-        RenderMode::Auto | RenderMode::Kustomize | RenderMode::Helm => {
-            Some(SourceRendering::of(config).renderer)
-        }
+        RenderMode::None if config.substitution.is_none() => None,
+        _ => Some(SourceRendering::of(config).renderer),
     };
     SourceSettings { renderer, ..SourceSettings::of_service(&config.name, &config.credentials) }
 }

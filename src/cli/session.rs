@@ -12,7 +12,7 @@ use super::rendering::{SourceRendering, source_settings};
 use super::{CommandError, settings};
 use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
-use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup};
+use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup, VariableUse};
 use crate::engine::SourceWrites;
 use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
@@ -198,6 +198,10 @@ fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetu
         namespace: config.namespace.clone(),
         allow: config.allow.clone().into(),
         account: config.service_account.as_ref().map(|name| name.as_str().into()),
+        variables: match config.substitution {
+            Some(_) => VariableUse::Substituted,
+            None => VariableUse::Literal,
+        },
         decrypter: SourceRendering::of(config).decrypter(),
         namespaces: config.allow.namespaces.clone(),
         adopt: config.adopt,

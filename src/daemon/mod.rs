@@ -55,6 +55,7 @@ pub(crate) use leases::{Leases, SourceNames};
 pub(crate) use objects::{GatheredManifests, SourceObjects, gather_manifests};
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};
+pub(crate) use reading::VariableUse;
 pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
 pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
 pub(crate) use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};

@@ -205,6 +205,7 @@ impl PreviewRun {
             namespace,
             allow: setup.allow,
             decrypter: setup.decrypter,
+            variables: setup.variables,
             names: TextInterner::default(),
         };
         let scopes = kind_scopes(Some(&self.kinds));

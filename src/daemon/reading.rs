@@ -12,6 +12,16 @@ use crate::manifest::{self, KindScopes};
 use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};
 use crate::source::SnapshotFile;
 
+/// Tells what `${NAME}` means in the files of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum VariableUse {
+    /// Nothing: it is probably meant for another tool.
+    #[default]
+    Literal,
+    /// A variable, which was put in before.
+    Substituted,
+}
+
 /// The settings for reading the files of one source.
 #[derive(Clone, Debug)]
 pub(super) struct ReadSettings {
@@ -25,6 +35,8 @@ pub(super) struct ReadSettings {
     pub(super) allow: Arc<AllowList>,
     /// The identities that open what is encrypted.
     pub(super) decrypter: Arc<Decrypter>,
+    /// Tells what `${NAME}` means in its files.
+    pub(super) variables: VariableUse,
     /// Texts that its objects share.
     pub(super) names: TextInterner,
 }
@@ -76,7 +88,9 @@ impl ReadSettings {
                 }
                 let object = &self.names.intern_object(object);
                 let mut misuse = check_annotations(object);
-                misuse.extend(check_variables(object));
+                if self.variables == VariableUse::Literal {
+                    misuse.extend(check_variables(object));
+                }
                 match misuse.iter().find(|found| found.is_error()) {
                     Some(fault) => facts.held.push(Arc::new(UnusableObject {
                         id: object.id.clone(),
@@ -165,6 +179,7 @@ mod tests {
             namespace: "shop".into(),
             allow: Arc::new(allow),
             decrypter: Arc::default(),
+            variables: VariableUse::Literal,
             names: TextInterner::default(),
         };
         let mut read =

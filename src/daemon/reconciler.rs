@@ -201,6 +201,7 @@ impl Reconciler {
                 namespace: source.namespace.into(),
                 allow: source.allow,
                 decrypter: source.decrypter,
+                variables: source.variables,
                 names: TextInterner::default(),
             };
             places.push(source.place);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::reading::VariableUse;
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, Narrowing, OptOutPolicy, PrunePolicy,
@@ -37,6 +38,8 @@ pub(crate) struct SourceSetup {
     /// The service account, in the namespace of the inventories, as which its objects are read and
     /// written; none for rhumb's own.
     pub account: Option<Arc<str>>,
+    /// Tells what `${NAME}` means in its files.
+    pub variables: VariableUse,
     /// The identities that open what it has encrypted.
     pub decrypter: Arc<Decrypter>,
     /// The namespaces in which it looks for its objects; none for all.

@@ -24,6 +24,7 @@ mod roots;
 pub(crate) mod sandbox;
 pub(crate) mod sops;
 mod source_renderer;
+mod substitution;
 mod tree;
 pub(crate) mod variables;
 
@@ -35,6 +36,6 @@ pub(crate) use origin::{ObjectOrigin, OriginAnnotation, read_origin};
 pub(crate) use reading::read_manifest;
 pub(crate) use render_host::RenderHost;
 pub(crate) use roots::{RenderRoot, RootForm, RootListing, find_roots};
-pub(crate) use source_renderer::SourceRenderer;
+pub(crate) use source_renderer::{SourceRenderer, SourceVariables};
 pub use tree::FileTree;
 pub(crate) use tree::{LookFailure, MemoryTree, ResolvedPath, resolve};

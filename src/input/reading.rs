@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::decryption::Decrypter;
+use super::decryption::{Decrypter, NO_KEY};
 use crate::manifest::{self, ManifestFile, ManifestItem};
 use crate::object::Diagnostic;
 use crate::source::SnapshotFile;
@@ -76,6 +76,8 @@ fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
     for item in &mut reading.items {
         item.valid = false;
     }
+    // A file that was edited after it was encrypted says nothing for certain, not even names.
+    reading.understood &= found.code == NO_KEY;
     reading.diagnostics.retain(|known| known.code != "sops");
     reading.diagnostics.push(found);
     reading

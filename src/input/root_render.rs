@@ -14,8 +14,9 @@ use super::origin::{ObjectOrigin, strip_origin};
 use super::render_host::RenderHost;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError};
 use super::tree::FileTree;
+use super::variables::{DocumentSoundness, VariableFinding, VariableTable, substitute};
 use crate::manifest::{PlacedValue, read_documents};
-use crate::object::{Diagnostic, Gvk, text_at};
+use crate::object::{Diagnostic, Gvk, ManifestOrigin, text_at};
 use crate::source::SourceError;
 
 /// Go collects garbage only near this many bytes: few renders need as much.
@@ -73,6 +74,9 @@ pub(crate) enum RenderError {
     /// An encrypted file cannot be opened, or stands where it would be read as it is.
     #[error("{}", .0.message)]
     Encrypted(Box<Diagnostic>),
+    /// Variables cannot be put into some objects.
+    #[error("variables are missing or misspelt")]
+    Variables(Vec<Diagnostic>),
     /// What the program printed is no list of objects.
     #[error("the output of {program} cannot be read: {detail}")]
     Output {
@@ -89,7 +93,7 @@ impl RenderError {
         match self {
             Self::Source(_) | Self::Tree { .. } => true,
             Self::Sandbox(error) => error.class() != crate::object::ErrorClass::Invalid,
-            Self::Failed { .. } | Self::Output { .. } | Self::Encrypted(_) => false,
+            Self::Failed { .. } | Self::Output { .. } | Self::Encrypted(_) | Self::Variables(_) => false,
         }
     }
 }
@@ -103,6 +107,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     program: &InstalledProgram,
     closure: &Closure,
     files: &T,
+    variables: Option<&VariableTable>,
 ) -> Result<Vec<RenderedObject>, RenderError> {
     let tree = RenderTree::of(closure, files)?;
     let (output, tracking) = match build(host, program, &tree, files).await {
@@ -114,16 +119,20 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     };
     let mut finder = OriginFinder::new(closure, files);
     let mut names = ObjectNames::default();
-    let mut objects = Vec::new();
-    for mut body in documents("kustomize", &output)? {
+    let (mut objects, mut faults) = (Vec::new(), Vec::new());
+    for document in documents("kustomize", &output, variables)? {
+        let mut body = document.body;
         let said = match tracking {
             OriginTracking::Added => strip_origin(&mut body),
             OriginTracking::Asked | OriginTracking::Absent => super::origin::read_origin(&body),
         };
         let origin = finder.find(said.as_ref(), &body)?;
+        let at = origin.places.first().cloned();
+        let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
+        faults.extend(document.faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
         objects.push(RenderedObject { name: names.name_of(&body), body, origin });
     }
-    Ok(objects)
+    if faults.is_empty() { Ok(objects) } else { Err(RenderError::Variables(faults)) }
 }
 
 /// Runs the program over a tree, and returns what it prints.
@@ -182,25 +191,54 @@ fn complaint(said: &str, folder: &Path) -> String {
     text
 }
 
+/// A document that a program printed.
+pub(super) struct PrintedDocument {
+    /// Its value, with the variables in it.
+    pub(super) body: Value,
+    /// The variables that cannot be put in.
+    pub(super) faults: Vec<VariableFinding>,
+}
+
 /// Reads the documents that a program printed. Each is read by itself, so that the bounds of a file
 /// are those of an object.
-pub(super) fn documents(program: &'static str, output: &[u8]) -> Result<Vec<Value>, RenderError> {
+pub(super) fn documents(
+    program: &'static str,
+    output: &[u8],
+    variables: Option<&VariableTable>,
+) -> Result<Vec<PrintedDocument>, RenderError> {
     let unreadable = |detail: String| RenderError::Output { program, detail };
     let text = std::str::from_utf8(output).map_err(|error| unreadable(error.to_string()))?;
     let name: Arc<str> = "output".into();
     let mut documents = Vec::new();
     for part in text.split("\n---\n") {
         let part = part.strip_prefix("---\n").unwrap_or(part);
-        let read = read_documents(&name, part.as_bytes());
-        if let Some(fault) = read.diagnostics.iter().find(|found| found.is_error()) {
+        let (found, read) = match variables.filter(|_| part.contains('$')) {
+            Some(table) => {
+                let read = substitute(&name, part.as_bytes(), table);
+                (read.unreadable, read.documents.into_iter().map(printed_document).collect())
+            }
+            None => {
+                let read = read_documents(&name, part.as_bytes());
+                let plain =
+                    |value: &PlacedValue| PrintedDocument { body: value.to_value(), faults: Vec::new() };
+                (read.diagnostics, read.documents.iter().map(plain).collect::<Vec<_>>())
+            }
+        };
+        if let Some(fault) = found.iter().find(|found| found.is_error()) {
             return Err(unreadable(format!("line {}: {}", fault.origin.line, fault.message)));
         }
-        documents.extend(read.documents.iter().map(PlacedValue::to_value).filter(|one| !one.is_null()));
+        documents.extend(read.into_iter().filter(|document| !document.body.is_null()));
         if documents.len() > MAX_OBJECTS {
             return Err(unreadable(format!("it has more than {MAX_OBJECTS} objects")));
         }
     }
     Ok(documents)
+}
+
+fn printed_document(document: super::variables::SubstitutedDocument) -> PrintedDocument {
+    let body = document.value.to_value();
+    let is_sound = document.soundness == DocumentSoundness::Sound;
+    PrintedDocument { body, faults: if is_sound { Vec::new() } else { document.findings } }
 }
 
 /// The names of a root's objects, no two alike.

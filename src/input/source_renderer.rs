@@ -6,7 +6,7 @@ use std::thread;
 
 use tokio::runtime::Runtime;
 
-use super::decryption::Decrypter;
+use super::decryption::{Decrypter, NO_KEY};
 use super::encryption;
 use super::key::{ProgramIdentity, RenderInputs};
 use super::kustomize::{Closure, ClosureIndex, ClosureLimits, ParsedFiles, trace};
@@ -16,8 +16,10 @@ use super::render_host::RenderHost;
 use super::root_render::{RenderError, RenderedObject, render_kustomization};
 use super::roots::{self, RenderRoot, RootForm, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
+use super::substitution::{self, RevisionVariables};
 use super::tree::FileTree;
-use crate::config::RenderMode;
+use super::variables::VariableTable;
+use crate::config::{RenderMode, SubstitutionConfig};
 use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{
     BlobId, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RevisionTree, RootKey,
@@ -35,7 +37,17 @@ pub(crate) struct SourceRenderer {
     host: Arc<RenderHost>,
     mode: RenderMode,
     decrypter: Arc<Decrypter>,
+    substitution: Option<SourceVariables>,
     state: Mutex<RendererState>,
+}
+
+/// The variables of a source, and the namespace of objects that name none.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceVariables {
+    /// The variables, and the objects that hold others.
+    pub config: SubstitutionConfig,
+    /// The namespace.
+    pub namespace: String,
 }
 
 /// What is remembered between two revisions.
@@ -51,6 +63,8 @@ struct LastRevision {
     tree: RevisionTree,
     index: ClosureIndex,
     roots: HashMap<Arc<str>, RenderedRoot>,
+    /// The digest of its variables.
+    variables: Option<[u8; 32]>,
 }
 
 /// A root, and what its outcome follows from.
@@ -61,6 +75,7 @@ struct RootJob {
     path: Arc<str>,
     closure: Closure,
     key: RootKey,
+    variables: Option<Arc<VariableTable>>,
 }
 
 /// What came of one job.
@@ -72,7 +87,22 @@ struct JobOutcome {
 impl SourceRenderer {
     /// Returns the renderer of a source.
     pub(crate) fn new(host: Arc<RenderHost>, mode: RenderMode, decrypter: Arc<Decrypter>) -> Self {
-        Self { host, mode, decrypter, state: Mutex::default() }
+        Self { host, mode, decrypter, substitution: None, state: Mutex::default() }
+    }
+
+    /// Returns one that also puts variables into what it renders, and into plain files.
+    pub(crate) fn with_variables(self, substitution: Option<SourceVariables>) -> Self {
+        Self { substitution, ..self }
+    }
+
+    fn read_variables<T: FileTree>(
+        &self,
+        plain: &Snapshot,
+        start: &str,
+        files: &T,
+    ) -> Result<Option<RevisionVariables>, SourceError> {
+        let Some(SourceVariables { config, namespace }) = &self.substitution else { return Ok(None) };
+        substitution::read_variables(config, namespace, plain, start, files).map(Some)
     }
 
     /// Renders all roots below a folder. Blocks, and runs programs.
@@ -86,28 +116,37 @@ impl SourceRenderer {
         files: &T,
     ) -> Result<RenderedSnapshot, SourceError> {
         let mut parsed = ParsedFiles::default();
-        let listing = find_roots(self.mode, start, raw, files, &mut parsed)?;
+        let mut listing = find_roots(self.mode, start, raw, files, &mut parsed)?;
+        let variables = self.read_variables(&listing.plain, start, files)?;
         let mut closures = Vec::new();
         for root in listing.roots {
             let closure = trace(files, &root.folder, ClosureLimits::default(), &mut parsed)?;
             closures.push((root, closure));
         }
-        let done = self.render_closures(start, closures, files, &HashMap::new())?;
-        Ok(joined_outcomes(listing.plain, Vec::new(), done))
+        let known = HashMap::new();
+        let plain = substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?;
+        let done = self.render_closures(start, closures, files, variables.as_ref(), &known)?;
+        Ok(joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect()))
     }
 
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         let RenderRequest { raw, start, tree, same, before } = request;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last } = &mut *state;
-        let listing = find_roots(self.mode, start, raw, &tree, parsed)?;
+        let mut listing = find_roots(self.mode, start, raw, &tree, parsed)?;
+        let variables = self.read_variables(&listing.plain, start, &tree)?;
+        let digest = variables.as_ref().map(variables_digest);
         let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
         let touched = changed
             .zip(last.as_ref())
             .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)).roots);
         let (mut kept, mut closures) = (Vec::new(), Vec::new());
         for root in listing.roots {
-            if let Some(same) = last.as_ref().and_then(|last| last.kept_root(&root, touched.as_ref())) {
+            if let Some(same) = last
+                .as_ref()
+                .filter(|last| last.variables == digest)
+                .and_then(|last| last.kept_root(&root, touched.as_ref()))
+            {
                 kept.push(same);
                 continue;
             }
@@ -118,15 +157,17 @@ impl SourceRenderer {
         for (_, closure) in &closures {
             index.replace(closure);
         }
-        let known = same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
+        let known: HashMap<RootKey, RenderedRoot> =
+            same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
+        let plain = substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?;
         let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
-        let done = self.render_closures(start, closures, &tree, &known)?;
+        let done = self.render_closures(start, closures, &tree, variables.as_ref(), &known)?;
         let mut roots: HashMap<Arc<str>, RenderedRoot> =
             folders.into_iter().zip(done.iter().map(|done| done.root.clone())).collect();
         roots.extend(kept.iter().cloned());
-        *last = Some(LastRevision { tree: tree.unread(), index, roots });
+        *last = Some(LastRevision { tree: tree.unread(), index, roots, variables: digest });
         let kept = kept.into_iter().map(|(_, root)| root).collect();
-        let mut rendered = joined_outcomes(listing.plain, kept, done);
+        let mut rendered = joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect());
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
         Ok(rendered)
     }
@@ -137,6 +178,7 @@ impl SourceRenderer {
         start: &str,
         closures: Vec<(RenderRoot, Closure)>,
         files: &T,
+        variables: Option<&RevisionVariables>,
         known: &HashMap<RootKey, RenderedRoot>,
     ) -> Result<Vec<JobOutcome>, SourceError> {
         if closures.is_empty() {
@@ -145,7 +187,7 @@ impl SourceRenderer {
         let program = self.find_program(RenderProgram::Kustomize)?;
         let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
         for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
-            match judge(root, start, closure, &program, known) {
+            match judge(root, start, closure, &program, variables, known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, outcome)),
             }
@@ -180,7 +222,8 @@ impl SourceRenderer {
             let runtime = worker_runtime()?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
-                let run = render_kustomization(&self.host, program, &job.closure, files);
+                let run =
+                    render_kustomization(&self.host, program, &job.closure, files, job.variables.as_deref());
                 let run = runtime.block_on(run);
                 let checked =
                     run.and_then(|objects| encryption::check(&self.decrypter, &job.closure, files, objects));
@@ -206,6 +249,7 @@ fn judge(
     start: &str,
     closure: Closure,
     program: &Result<InstalledProgram, ProgramError>,
+    variables: Option<&RevisionVariables>,
     known: &HashMap<RootKey, RenderedRoot>,
 ) -> Result<RootJob, JobOutcome> {
     let path = root_path(&root, &closure, start);
@@ -236,12 +280,22 @@ fn judge(
         version: program.version.to_string(),
         digest: program.digest,
     };
-    let key = RenderInputs::of(&identity, &closure).key().bytes();
+    let table = match variables {
+        Some(Err(found)) => return Err(without(RootOutcome::Refused(found.clone()))),
+        Some(Ok(table)) => Some(table.clone()),
+        None => None,
+    };
+    let mut inputs = RenderInputs::of(&identity, &closure);
+    if let Some(table) = &table {
+        inputs.variables = table.key_values(&substitution::digest);
+        inputs.options.insert("substitute".to_owned(), "1".to_owned());
+    }
+    let key = inputs.key().bytes();
     match known.get(&key) {
         Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
             Err(JobOutcome { root: same.clone(), contents: Vec::new() })
         }
-        _ => Ok(RootJob { start: start.into(), path, closure, key }),
+        _ => Ok(RootJob { start: start.into(), path, closure, key, variables: table }),
     }
 }
 
@@ -274,7 +328,7 @@ impl LastRevision {
 
 impl SnapshotRenderer for SourceRenderer {
     fn has_roots(&self, raw: &Snapshot) -> bool {
-        roots::has_roots(self.mode, raw)
+        self.substitution.is_some() || roots::has_roots(self.mode, raw)
     }
 
     fn plain_part(&self, raw: Snapshot) -> Snapshot {
@@ -299,6 +353,33 @@ fn keep_what_was_rendered(root: &mut RenderedRoot, same: &[RenderedRoot]) {
     *root = stored.clone();
 }
 
+/// Puts the variables into the plain files that name some.
+fn substitute_plain<T: FileTree>(
+    plain: &mut Snapshot,
+    start: &str,
+    files: &T,
+    variables: Option<&RevisionVariables>,
+    known: &HashMap<RootKey, RenderedRoot>,
+) -> Result<Vec<JobOutcome>, SourceError> {
+    let Some(variables) = variables else { return Ok(Vec::new()) };
+    let (roots, contents) = substitution::substitute_plain_files(plain, start, files, variables, known)?;
+    let mut outcomes: Vec<JobOutcome> =
+        roots.into_iter().map(|root| JobOutcome { root, contents: Vec::new() }).collect();
+    if let Some(first) = outcomes.first_mut() {
+        first.contents = contents;
+    }
+    Ok(outcomes)
+}
+
+/// Returns the digest of all variables of a revision.
+fn variables_digest(variables: &RevisionVariables) -> [u8; 32] {
+    let text = match variables {
+        Ok(table) => format!("{:?}", table.key_values(&substitution::digest)),
+        Err(found) => format!("{found:?}"),
+    };
+    substitution::digest(text.as_bytes())
+}
+
 /// Returns the path of a root inside the source: of the file that makes its folder one.
 fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
     let file = match root.form {
@@ -314,7 +395,7 @@ fn outcome_of(
     job: RootJob,
     run: Result<Vec<RenderedObject>, RenderError>,
 ) -> Result<JobOutcome, SourceError> {
-    let RootJob { start, path, closure: _, key } = job;
+    let RootJob { start, path, key, .. } = job;
     let mut contents = Vec::new();
     let outcome = match run {
         Ok(objects) => {
@@ -324,10 +405,14 @@ fn outcome_of(
             RootOutcome::Rendered(files.into())
         }
         Err(RenderError::Source(error)) => return Err(error),
+        Err(RenderError::Variables(found)) => {
+            let seen = |found: Diagnostic| Diagnostic { origin: seen_from(&start, &found.origin), ..found };
+            RootOutcome::Refused(found.into_iter().map(seen).collect())
+        }
         Err(RenderError::Encrypted(found)) => {
             let found = Diagnostic { origin: seen_from(&start, &found.origin), ..*found };
             // An identity may come.
-            if found.code == "no-key" {
+            if found.code == NO_KEY {
                 RootOutcome::Interrupted(vec![found])
             } else {
                 RootOutcome::Refused(vec![found])

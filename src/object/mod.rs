@@ -99,11 +99,22 @@ impl fmt::Display for ManifestOrigin {
     }
 }
 
+impl RenderOrigin {
+    /// Returns that of an object that stands in a plain file, into which variables were put.
+    pub(crate) fn of_place(place: ManifestOrigin) -> Self {
+        Self { root: "".into(), renderer: "".into(), places: vec![place] }
+    }
+}
+
 impl fmt::Display for RenderOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.root, self.renderer)?;
+        let is_plain = self.renderer.is_empty();
+        if !is_plain {
+            write!(f, "{} ({})", self.root, self.renderer)?;
+        }
         for (place, number) in self.places.iter().zip(0..) {
-            write!(f, "{} {place}", if number == 0 { " ←" } else { "," })?;
+            let sign = if is_plain { "" } else { " ← " };
+            write!(f, "{}{place}", if number == 0 { sign } else { ", " })?;
         }
         Ok(())
     }

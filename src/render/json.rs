@@ -152,7 +152,12 @@ fn object(planned: &PlannedObject) -> ObjectForm<'_> {
         name: planned.id.name(),
         file: place.map(|place| &*place.file),
         line: place.map(|place| place.line),
-        rendered: planned.origin.as_ref().and_then(|origin| origin.render.as_deref()).map(render_form),
+        rendered: planned
+            .origin
+            .as_ref()
+            .and_then(|origin| origin.render.as_deref())
+            .filter(|render| !render.renderer.is_empty())
+            .map(render_form),
         wave: planned.wave,
         action: planned.verdict.label(),
         impact: ImpactForm { kind: impact_word(planned.impact.kind), pods: planned.impact.pods },

@@ -157,7 +157,8 @@ impl RevisionReader {
             let (place, revision) = (self.shared.place.clone(), revision.clone());
             return Err(SourceError::Unrendered { place, revision });
         };
-        let plain = renderer.plain_part(raw);
+        let mut plain = renderer.plain_part(raw);
+        plain.files.retain(|file| roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err());
         let snapshot =
             RenderedSnapshot { plain, roots, contents: Vec::new(), is_interrupted: false }.into_snapshot();
         if snapshot.files.is_empty() && snapshot.is_complete() {

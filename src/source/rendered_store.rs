@@ -183,6 +183,7 @@ pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<Vec<RenderedRo
         let list = list.ok_or_else(|| damaged("a root has no list"))?;
         roots.push(read_list(&odb, list)?);
     }
+    roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(roots)
 }
 

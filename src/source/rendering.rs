@@ -124,6 +124,7 @@ impl RenderedSnapshot {
         }
         snapshot.files.sort_unstable();
         snapshot.refused.sort_unstable();
+        snapshot.refused.dedup();
         snapshot
     }
 }

@@ -76,4 +76,5 @@ mod thread;
 mod told;
 mod twice;
 mod uninstall;
+mod variables;
 mod waits;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::super::reading::TextInterner;
+use super::super::reading::{TextInterner, VariableUse};
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
@@ -59,6 +59,7 @@ impl FeedFixture {
             namespace: "default".into(),
             allow: Arc::default(),
             decrypter: std::sync::Arc::default(),
+            variables: VariableUse::Literal,
             names: TextInterner::default(),
         };
         let (events, told) = mpsc::channel(8);

@@ -1,0 +1,166 @@
+//! The variables of one revision, and the plain files that they are put into.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::root_render::ObjectNames;
+use super::tree::FileTree;
+use super::variables::{DocumentSoundness, HolderAnswer, VariableTable, plan_lookups, substitute};
+use crate::config::{SubstitutionConfig, VariableHolderNeed};
+use crate::manifest::{PlacedValue, read_documents};
+use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
+use crate::source::{
+    BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, Snapshot, SnapshotFile, SourceError,
+};
+
+/// The code of variables that cannot be had.
+const NO_VARIABLES: &str = "no-variables";
+
+/// The variables of a revision, or the reason for which there are none.
+pub(super) type RevisionVariables = Result<Arc<VariableTable>, Vec<Diagnostic>>;
+
+/// Reads the variables of a source at a revision.
+///
+/// # Errors
+/// Fails where the revision cannot be read. What is wrong with a variable is in the result.
+pub(super) fn read_variables<T: FileTree>(
+    config: &SubstitutionConfig,
+    namespace: &str,
+    plain: &Snapshot,
+    start: &str,
+    files: &T,
+) -> Result<RevisionVariables, SourceError> {
+    let mut bodies: Vec<Value> = Vec::new();
+    if !config.from.is_empty() {
+        for file in &plain.files {
+            let Some(bytes) = file_bytes(file, start, files)? else { continue };
+            let documents = read_documents(&file.path, &bytes).documents;
+            bodies.extend(documents.iter().map(PlacedValue::to_value));
+        }
+    }
+    let plan = plan_lookups(&config.from, &bodies, namespace);
+    let is_needed = |need| need == VariableHolderNeed::Required;
+    let unread = plan.asked().filter(|holder| is_needed(holder.need)).map(|holder| {
+        let message = format!("substituteFrom: no plain manifest of the source has the {holder}");
+        let hint =
+            "commit it beside the other manifests, or mark it `optional: true`: the cluster is not asked";
+        Diagnostic::file_error(".", NO_VARIABLES, message).hint(hint)
+    });
+    let unread: Vec<Diagnostic> = unread.collect();
+    if !unread.is_empty() {
+        return Ok(Err(unread));
+    }
+    let table = VariableTable::assemble(config, plan.answers(|_| HolderAnswer::Missing));
+    Ok(table.map(Arc::new).map_err(|faults| {
+        let found =
+            |fault: &dyn std::fmt::Display| Diagnostic::file_error(".", NO_VARIABLES, fault.to_string());
+        faults.iter().map(|fault| found(fault)).collect()
+    }))
+}
+
+/// Returns the digest of a secret variable for the key of a render, which never leaves this host.
+pub(super) fn digest(value: &[u8]) -> [u8; 32] {
+    Sha256::digest(value).into()
+}
+
+/// Takes the plain files that name variables out of a snapshot, and puts the variables into them.
+///
+/// # Errors
+/// Fails where the revision cannot be read.
+pub(super) fn substitute_plain_files<T: FileTree>(
+    plain: &mut Snapshot,
+    start: &str,
+    files: &T,
+    variables: &RevisionVariables,
+    known: &HashMap<RootKey, RenderedRoot>,
+) -> Result<(Vec<RenderedRoot>, Vec<RenderedContent>), SourceError> {
+    let (mut roots, mut contents, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    for file in std::mem::take(&mut plain.files) {
+        match file_bytes(&file, start, files)? {
+            Some(bytes) if bytes.contains(&b'$') => {
+                roots.push(substitute_file(&file, &bytes, variables, known, &mut contents));
+            }
+            _ => left.push(file),
+        }
+    }
+    plain.files = left;
+    Ok((roots, contents))
+}
+
+fn substitute_file(
+    file: &SnapshotFile,
+    bytes: &[u8],
+    variables: &RevisionVariables,
+    known: &HashMap<RootKey, RenderedRoot>,
+    contents: &mut Vec<RenderedContent>,
+) -> RenderedRoot {
+    let path = file.path.clone();
+    let refused = |found| RenderedRoot {
+        path: path.clone(),
+        key: RootKey::default(),
+        outcome: RootOutcome::Refused(found),
+    };
+    let table = match variables {
+        Ok(table) => table,
+        Err(found) => return refused(found.clone()),
+    };
+    let key = file_key(file, table);
+    if let Some(same) = known.get(&key).filter(|same| same.path == path) {
+        return same.clone();
+    }
+    let read = substitute(&file.path, bytes, table);
+    let is_faulty = |one: &super::variables::SubstitutedDocument| one.soundness == DocumentSoundness::Faulty;
+    if read.unreadable.iter().any(Diagnostic::is_error) || read.documents.iter().any(is_faulty) {
+        return refused(read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect());
+    }
+    let mut names = ObjectNames::default();
+    let mut objects: Vec<SnapshotFile> = Vec::new();
+    for document in read.documents {
+        let (place, value) = (document.value.place, document.value.to_value());
+        if value.is_null() {
+            continue;
+        }
+        let place = ManifestOrigin::new(path.clone(), place.line, place.column);
+        let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
+        let blob = BlobId::of(&bytes);
+        objects.push(SnapshotFile {
+            path: RenderedRoot::object_path(&path, &names.name_of(&value)),
+            blob,
+            size: bytes.len() as u64,
+            origin: Some(RenderOrigin::of_place(place).into()),
+        });
+        contents.push(RenderedContent { blob, bytes });
+    }
+    objects.sort_unstable();
+    RenderedRoot { path, key, outcome: RootOutcome::Rendered(objects.into()) }
+}
+
+fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {
+    let mut hash = Sha256::new();
+    hash.update("rhumb substitute 1");
+    hash.update(<[u8; 20]>::from(file.blob));
+    for (name, value) in table.key_values(&digest) {
+        for part in [name, value] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+    }
+    hash.finalize().into()
+}
+
+/// Returns the bytes of a plain file, by the way over its path: only what was looked at is read
+/// from a disk.
+fn file_bytes<T: FileTree>(
+    file: &SnapshotFile,
+    start: &str,
+    files: &T,
+) -> Result<Option<Arc<[u8]>>, SourceError> {
+    files.entry(&super::paths::inside(start, &file.path))?;
+    files.read(file.blob).map(Some).or_else(|error| match error {
+        SourceError::Unreadable { .. } => Ok(None),
+        error => Err(error),
+    })
+}
