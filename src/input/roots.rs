@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::object::Diagnostic;
 use crate::source::{Snapshot, SourceError};
 
+use super::helm;
 use super::kustomize::{FILE_NAMES, KustomizationKind, ParsedFiles};
 use super::paths;
 use super::tree::{self, FileTree};
@@ -89,9 +90,9 @@ pub(crate) struct RootListing {
 /// Divides a source into roots and plain files. The snapshot is that of its folder at `start`, and
 /// has refused every folder that would have to be rendered: these become roots.
 ///
-/// A folder that only others include, because its kustomization is a component, is no root and none
-/// of its files are taken. Each folder with a kustomization is a root also where another root reads
-/// it; `.rhumbignore` says what is none.
+/// A folder that only others include, because its kustomization is a component or its chart a
+/// library, is no root and none of its files are taken. Each folder with a kustomization is a root
+/// also where another root reads it; `.rhumbignore` says what is none.
 ///
 /// # Errors
 /// Fails where the revision cannot be read.
@@ -155,6 +156,7 @@ fn automatic(
         let form = match refused.code {
             "kustomization" if is_component(folder, files, parsed)? => continue,
             "kustomization" => RootForm::Kustomize,
+            "helm-chart" if helm::is_library(files, folder)? => continue,
             "helm-chart" => RootForm::Helm,
             _ => {
                 listing.plain.refused.push(refused);
