@@ -145,7 +145,10 @@ mod tests {
                     - name: redis\n  version: ~1\n  repository: oci://x\n  alias: cache\n  condition: redis.enabled\n\
                     - name: common\n  version: 2.x\n";
         let (metadata, faults) = read(text);
-        assert_eq!((metadata.to_string(), metadata.kind, faults), ("web 1.2.0".into(), ChartKind::Application, vec![]));
+        assert_eq!(
+            (metadata.to_string(), metadata.kind, faults),
+            ("web 1.2.0".into(), ChartKind::Application, vec![])
+        );
         let parts: Vec<_> = metadata
             .dependencies
             .iter()

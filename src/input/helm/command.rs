@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn helm_is_asked_in_the_folder_of_the_chart() {
         let chart = chart(&[file("apps/web/prod.yaml"), inline("a: 1")]);
-        let options = HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
+        let options =
+            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
         let folders = ChartFolders { tree: Path::new("/t"), private: Path::new("/p") };
         let command = command(Path::new("/bin/helm"), &chart, &options, folders);
         assert_eq!(command.directory, Path::new("/t/apps/web"));

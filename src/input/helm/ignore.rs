@@ -183,20 +183,41 @@ mod tests {
             assert_eq!(matches(&parse(pattern).unwrap(), text), expected, "{pattern} {text}");
         };
         for (pattern, text) in [
-            ("abc", "abc"), ("*", "abc"), ("*c", "abc"), ("a*", "a"), ("a*/b", "abc/b"),
-            ("a*b*c*d*e*/f", "axbxcxdxe/f"), ("ab[c]", "abc"), ("ab[b-d]", "abc"), ("ab[^e-g]", "abc"),
-            ("a\\*b", "a*b"), ("a?b", "aäb"), ("[a-ζ]*", "α"), ("[\\-x]", "-"), ("*x", "xxx"), ("", ""),
+            ("abc", "abc"),
+            ("*", "abc"),
+            ("*c", "abc"),
+            ("a*", "a"),
+            ("a*/b", "abc/b"),
+            ("a*b*c*d*e*/f", "axbxcxdxe/f"),
+            ("ab[c]", "abc"),
+            ("ab[b-d]", "abc"),
+            ("ab[^e-g]", "abc"),
+            ("a\\*b", "a*b"),
+            ("a?b", "aäb"),
+            ("[a-ζ]*", "α"),
+            ("[\\-x]", "-"),
+            ("*x", "xxx"),
+            ("", ""),
             ("a[^x]b", "a/b"),
         ] {
             check(pattern, text, true);
         }
         for (pattern, text) in [
-            ("a*", "ab/c"), ("a*/b", "a/c/b"), ("ab[e-g]", "abc"), ("a?b", "a/b"), ("a??b", "aäb"),
-            ("*ba*", "abc"), ("a", ""), ("", "a"), ("*", "/"), ("a*b", "ab/b"),
+            ("a*", "ab/c"),
+            ("a*/b", "a/c/b"),
+            ("ab[e-g]", "abc"),
+            ("a?b", "a/b"),
+            ("a??b", "aäb"),
+            ("*ba*", "abc"),
+            ("a", ""),
+            ("", "a"),
+            ("*", "/"),
+            ("a*b", "ab/b"),
         ] {
             check(pattern, text, false);
         }
-        for pattern in ["[", "[]a]", "[-]", "[x-]", "[-x]", "[a-b-c]", "[^", "[^bc", "a[", "a\\", "[a", "[a-"] {
+        for pattern in ["[", "[]a]", "[-]", "[x-]", "[-x]", "[a-b-c]", "[^", "[^bc", "a[", "a\\", "[a", "[a-"]
+        {
             assert!(parse(pattern).is_err(), "{pattern}");
         }
     }

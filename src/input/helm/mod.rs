@@ -11,19 +11,25 @@
 mod chart;
 mod closure;
 mod command;
+mod complaint;
+mod generated;
+mod hook_order;
+mod hooks;
 mod ignore;
 mod options;
 mod output;
 mod refusal;
+mod render;
 mod schema;
 mod trace;
 
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
 pub use command::ChartFolders;
-pub(crate) use command::{command, render_inputs};
+pub(crate) use command::render_inputs;
 pub use options::{GeneratedPolicy, HelmOptions, ValuesSource};
 pub use output::ChartObject;
+pub use render::{ChartError, ChartHost, ChartRender, render_chart, template_chart};
 pub(crate) use trace::is_library;
 pub use trace::trace;
 

@@ -69,7 +69,8 @@ impl HelmOptions {
     /// Returns what helm would not take, as findings about the root.
     pub(super) fn faults(&self, folder: &str) -> Vec<Diagnostic> {
         let place = if folder.is_empty() { "." } else { folder };
-        let refuse = |code, message: String, hint: &str| Diagnostic::file_error(place, code, message).hint(hint);
+        let refuse =
+            |code, message: String, hint: &str| Diagnostic::file_error(place, code, message).hint(hint);
         let mut faults = Vec::new();
         if !is_name(&self.release, MAX_RELEASE_NAME) {
             let message = format!("{:?} cannot be the name of a release", self.release);
@@ -78,7 +79,11 @@ impl HelmOptions {
         }
         if !is_name(&self.namespace, MAX_NAMESPACE_NAME) || self.namespace.contains('.') {
             let message = format!("{:?} cannot be the name of a namespace", self.namespace);
-            faults.push(refuse("namespace", message, "name it by up to 63 lower-case letters, digits and `-`"));
+            faults.push(refuse(
+                "namespace",
+                message,
+                "name it by up to 63 lower-case letters, digits and `-`",
+            ));
         }
         faults
     }
@@ -105,7 +110,8 @@ impl HelmOptions {
 /// Returns whether a text is a name of names between dots, as DNS has them.
 fn is_name(text: &str, most: usize) -> bool {
     let is_label = |label: &str| {
-        let is_end = |letter: Option<char>| letter.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let is_end =
+            |letter: Option<char>| letter.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
         let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         is_end(label.chars().next()) && is_end(label.chars().last()) && label.chars().all(is_inner)
     };
@@ -123,7 +129,8 @@ mod tests {
     #[test]
     fn a_name_is_no_option() {
         let check = |release: &str, namespace: &str, expected: &[&str]| {
-            let codes: Vec<_> = options(release, namespace).faults("").iter().map(|fault| fault.code).collect();
+            let codes: Vec<_> =
+                options(release, namespace).faults("").iter().map(|fault| fault.code).collect();
             assert_eq!(codes, expected, "{release} {namespace}");
         };
         check("web", "prod", &[]);

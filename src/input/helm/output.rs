@@ -27,6 +27,8 @@ pub struct ChartObject {
     pub body: Value,
     /// The chart and template that it comes from.
     pub origin: ObjectOrigin,
+    /// The fields that another render gives other values, as JSON pointers.
+    pub generated: Vec<String>,
 }
 
 /// Leaves the body out, because it may be a Secret.
@@ -43,7 +45,11 @@ impl fmt::Debug for ChartObject {
 pub(super) fn read(chart: &ChartClosure, output: &[u8]) -> Result<Vec<ChartObject>, Vec<Diagnostic>> {
     let Ok(text) = std::str::from_utf8(output) else {
         let file = chart_origin(chart);
-        return Err(vec![Diagnostic::error(file, "render-failed", "the chart makes objects that are no UTF-8")]);
+        return Err(vec![Diagnostic::error(
+            file,
+            "render-failed",
+            "the chart makes objects that are no UTF-8",
+        )]);
     };
     let renderer: Arc<str> = format!("helm, {}", chart.chart).into();
     let (mut objects, mut faults) = (Vec::new(), Vec::new());
@@ -63,7 +69,7 @@ pub(super) fn read(chart: &ChartClosure, output: &[u8]) -> Result<Vec<ChartObjec
                 renderer: renderer.clone(),
                 places: vec![place(line)],
             };
-            objects.push(ChartObject { body: document.to_value(), origin });
+            objects.push(ChartObject { body: document.to_value(), origin, generated: Vec::new() });
         }
         if objects.len() > MAX_OBJECTS {
             let message = format!("the chart makes more than {MAX_OBJECTS} objects");
@@ -112,7 +118,8 @@ mod tests {
             .file("apps/web/crds/b.yaml", "b")
             .file("apps/web/charts/cache-folder/Chart.yaml", "apiVersion: v2\nname: cache\nversion: 2.0.0\n")
             .file("apps/web/charts/cache-folder/templates/c.yaml", "c");
-        let options = HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
+        let options =
+            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
         trace(&tree, "apps/web", "apps", &options, ChartLimits::default()).unwrap()
     }
 
@@ -139,16 +146,14 @@ mod tests {
             ]
         );
         let objects = read(&closure(), output.as_bytes()).unwrap();
-        assert_eq!(
-            objects[2].origin.to_string(),
-            "apps/web (helm, web 1.0.0) ← apps/web/templates/a.yaml"
-        );
+        assert_eq!(objects[2].origin.to_string(), "apps/web (helm, web 1.0.0) ← apps/web/templates/a.yaml");
         assert_eq!(objects[2].body["x"], "---\n# Source: web/templates/none\n");
     }
 
     #[test]
     fn a_path_of_another_chart_begins_no_part() {
-        let output = "---\n# Source: web/crds/b.yaml\nkind: D\n---\n# Source: other/templates/x.yaml\nkind: E\n";
+        let output =
+            "---\n# Source: web/crds/b.yaml\nkind: D\n---\n# Source: other/templates/x.yaml\nkind: E\n";
         assert_eq!(origins(output), ["\"D\" apps/web/crds/b.yaml:1", "\"E\" apps/web/crds/b.yaml:4"]);
         assert_eq!(origins("\n"), [""; 0]);
         assert_eq!(origins(""), [""; 0]);

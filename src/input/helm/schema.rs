@@ -52,9 +52,12 @@ fn visit(schema: &Value, keys: &[&str], mut visitor: impl FnMut(&str)) {
 
 fn is_local(reference: &str, own: &[String]) -> bool {
     let target = without_fragment(reference);
-    let is_part = |id: &String| id == target || (!target.contains(':') && id.ends_with(&format!("/{target}")));
+    let is_part =
+        |id: &String| id == target || (!target.contains(':') && id.ends_with(&format!("/{target}")));
     // helm passes over a URN that it does not know.
-    target.starts_with("urn:") || BUILT_IN.iter().any(|place| target.starts_with(place)) || own.iter().any(is_part)
+    target.starts_with("urn:")
+        || BUILT_IN.iter().any(|place| target.starts_with(place))
+        || own.iter().any(is_part)
 }
 
 fn without_fragment(reference: &str) -> &str {
@@ -70,11 +73,17 @@ mod tests {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(remote_reference(text.as_bytes()).as_deref(), expected, "{text}");
         };
-        check(r##"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#/$defs/a"}}}"##, None);
+        check(
+            r##"{"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"$ref": "#/$defs/a"}}}"##,
+            None,
+        );
         check(r#"{"allOf": [{"$ref": "https://example.com/a.json"}]}"#, Some("https://example.com/a.json"));
         check(r##"{"$ref": "file:///etc/passwd#/a"}"##, Some("file:///etc/passwd#/a"));
         check(r#"{"$ref": "other.json"}"#, Some("other.json"));
-        check(r##"{"$id": "https://a/b.json", "x": {"$ref": "https://a/b.json#/c"}, "y": {"$ref": "b.json"}}"##, None);
+        check(
+            r##"{"$id": "https://a/b.json", "x": {"$ref": "https://a/b.json#/c"}, "y": {"$ref": "b.json"}}"##,
+            None,
+        );
         check(r#"{"$id": "https://a/b.json", "x": {"$ref": "c.json"}}"#, Some("c.json"));
         check(r#"{"$schema": "https://example.com/meta"}"#, Some("https://example.com/meta"));
         check(r#"{"$ref": "urn:example:a"}"#, None);

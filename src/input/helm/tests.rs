@@ -26,9 +26,12 @@ fn closure(tree: &MemoryTree) -> ChartClosure {
 
 fn files(closure: &ChartClosure) -> Vec<String> {
     let files = closure.closure.files.iter();
-    let shown = files.map(|(path, file)| {
-        if *path == file.source { path.to_string() } else { format!("{path} = {}", file.source) }
-    });
+    let shown =
+        files.map(
+            |(path, file)| {
+                if *path == file.source { path.to_string() } else { format!("{path} = {}", file.source) }
+            },
+        );
     shown.collect()
 }
 
@@ -107,7 +110,9 @@ fn what_cannot_be_in_a_chart_is_refused_by_name() {
     check(web().link("apps/web/x", ".."), &["symlink apps/web/x: the link leads to a folder that holds it"]);
     check(
         web().defect("apps/web/files/pipe", FileDefect::NotAFile),
-        &["not-a-file apps/web/files/pipe: chart: apps/web/files/pipe is neither a regular file nor a folder"],
+        &[
+            "not-a-file apps/web/files/pipe: chart: apps/web/files/pipe is neither a regular file nor a folder",
+        ],
     );
     check(
         web().file("apps/web/.helmignore", "a\n**/b"),
@@ -143,8 +148,10 @@ fn a_dependency_must_be_in_the_chart() {
     check(chart(redis).file("apps/web/charts/_any/Chart.yaml", sub), &[missing]);
     check(
         chart("- name: common\n  version: 1.0.0\n  repository: file://../common\n"),
-        &["missing-dependency apps/web/Chart.yaml:5: the chart common 1.0.0, to be had from file://../common, \
-           is not in charts/, and no chart is fetched for a render"],
+        &[
+            "missing-dependency apps/web/Chart.yaml:5: the chart common 1.0.0, to be had from file://../common, \
+           is not in charts/, and no chart is fetched for a render",
+        ],
     );
     check(
         web().file("apps/web/requirements.yaml", "dependencies:\n- name: redis\n  version: '1'\n"),
@@ -177,7 +184,10 @@ fn values_are_found_in_the_chart_or_in_the_source() {
         .file("apps/web/prod.yaml", "a: 1")
         .file("apps/common.yaml", "b: 1")
         .file("other.yaml", "c: 1")
-        .file("apps/sealed.yaml", "a: ENC[AES256_GCM,data:eA==,iv:eA==,tag:eA==,type:str]\nsops:\n  mac: x\n  version: 3.9.0\n");
+        .file(
+            "apps/sealed.yaml",
+            "a: ENC[AES256_GCM,data:eA==,iv:eA==,tag:eA==,type:str]\nsops:\n  mac: x\n  version: 3.9.0\n",
+        );
     let closure = closure_with(&tree, &["prod.yaml", "common.yaml", "../../other.yaml"]);
     assert_eq!(findings(&closure), [""; 0]);
     let paths: Vec<_> = ["apps/web/prod.yaml", "apps/common.yaml", "other.yaml"]
@@ -193,7 +203,10 @@ fn values_are_found_in_the_chart_or_in_the_source() {
         "https://example.com/values.yaml",
         "remote-values apps/web: values: this is an address, which is not fetched: https://example.com/values.yaml",
     );
-    check("secrets+gpg://x", "remote-values apps/web: values: this is an address, which is not fetched: secrets+gpg://x");
+    check(
+        "secrets+gpg://x",
+        "remote-values apps/web: values: this is an address, which is not fetched: secrets+gpg://x",
+    );
     check(
         "gone.yaml",
         "missing-file apps/web: values: no such file in this revision: gone.yaml (apps/gone.yaml is missing)",
@@ -201,7 +214,10 @@ fn values_are_found_in_the_chart_or_in_the_source() {
     check("/etc/passwd", "out-of-tree apps/web: values: the path leaves the repository: /etc/passwd");
     check("../../../x", "out-of-tree apps/web: values: the path leaves the repository: ../../../x");
     check("templates", "missing-file apps/web: values: a file is needed, and templates is a folder");
-    check("sealed.yaml", "encrypted-values apps/sealed.yaml: values: the file is encrypted by SOPS, and a chart would get it as it is");
+    check(
+        "sealed.yaml",
+        "encrypted-values apps/sealed.yaml: values: the file is encrypted by SOPS, and a chart would get it as it is",
+    );
 }
 
 #[test]
@@ -220,7 +236,8 @@ fn a_chart_that_is_too_large_is_refused() {
         "too-large apps/web/b: this chart has a file of 501 bytes, and helm takes up to 500",
     );
     let large = ChartLimits { bytes: 100, ..limits };
-    let closure = trace(&web().file("apps/web/b", "x".repeat(90)), "apps/web", "", &options(&[]), large).unwrap();
+    let closure =
+        trace(&web().file("apps/web/b", "x".repeat(90)), "apps/web", "", &options(&[]), large).unwrap();
     assert_eq!(findings(&closure), ["too-large apps/web: this chart has files of more than 100 bytes"]);
     let deep = (0..70).fold("apps/web".to_owned(), |path, _| path + "/d");
     let closure = closure_of_deep(&deep);
@@ -244,6 +261,7 @@ fn any_change_in_its_folder_concerns_a_chart_and_no_other_does() {
     for path in ["apps/other", "shared/c.yaml", "apps/webs/x"] {
         assert!(!concerns(path), "{path}");
     }
-    let whole = trace(&MemoryTree::new().file("Chart.yaml", CHART), "", "", &options(&[]), ChartLimits::default());
+    let whole =
+        trace(&MemoryTree::new().file("Chart.yaml", CHART), "", "", &options(&[]), ChartLimits::default());
     assert!(!ClosureIndex::of([&whole.unwrap().closure]).impact(["new/file"]).roots.is_empty());
 }

@@ -40,7 +40,8 @@ pub fn trace<T: FileTree>(
 ) -> Result<ChartClosure, SourceError> {
     let closure = Closure { root: root.into(), ..Closure::default() };
     let found = ChartClosure { closure, ..ChartClosure::default() };
-    let mut walk = ChartWalk { tree: files, limits, found, rules: IgnoreRules::default(), bytes: 0, is_full: false };
+    let mut walk =
+        ChartWalk { tree: files, limits, found, rules: IgnoreRules::default(), bytes: 0, is_full: false };
     walk.run(start, options)?;
     walk.found.closure.diagnostics.truncate(MAX_DIAGNOSTICS);
     Ok(walk.found)
@@ -52,7 +53,8 @@ pub fn trace<T: FileTree>(
 /// # Errors
 /// Fails where the revision cannot be read.
 pub(crate) fn is_library(files: &impl FileTree, folder: &str) -> Result<bool, SourceError> {
-    let Ok(ResolvedPath { path, file: Some(file) }) = tree::resolve(files, folder, CHART_FILE, |_| ())? else {
+    let Ok(ResolvedPath { path, file: Some(file) }) = tree::resolve(files, folder, CHART_FILE, |_| ())?
+    else {
         return Ok(false);
     };
     let (chart, _) = ChartMetadata::read(&path.into(), &files.read(file.blob)?);
@@ -96,7 +98,11 @@ impl<T: FileTree> ChartWalk<'_, T> {
     }
 
     /// Follows a reference and notes all that was looked at.
-    fn look(&mut self, folder: &str, reference: &str) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
+    fn look(
+        &mut self,
+        folder: &str,
+        reference: &str,
+    ) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
         let watched = &mut self.found.closure.watched;
         tree::resolve(self.tree, folder, reference, |path| {
             watched.insert(path.into());
@@ -242,7 +248,8 @@ impl<T: FileTree> ChartWalk<'_, T> {
                 let Some(chart) = self.read_chart(&at)? else { continue };
                 let named = dependencies.iter().find(|known| known.name == chart.name);
                 let alias = named.map_or("", |known| &known.alias);
-                let name = format!("{name}/{PARTS_FOLDER}/{}", if alias.is_empty() { &chart.name } else { alias });
+                let name =
+                    format!("{name}/{PARTS_FOLDER}/{}", if alias.is_empty() { &chart.name } else { alias });
                 let is_certain = is_certain && named.is_none_or(|known| !known.is_conditional);
                 present.names.insert(chart.name.clone());
                 left.push((at, name, chart.dependencies, is_certain));
@@ -269,7 +276,9 @@ impl<T: FileTree> ChartWalk<'_, T> {
         present: &PresentCharts,
     ) {
         for archive in &present.archives {
-            let Some(known) = dependencies.iter().find(|one| is_archive_of(archive, &one.name)) else { continue };
+            let Some(known) = dependencies.iter().find(|one| is_archive_of(archive, &one.name)) else {
+                continue;
+            };
             let part = if known.alias.is_empty() { &known.name } else { &known.alias };
             let at = paths::inside(&paths::inside(folder, PARTS_FOLDER), archive);
             self.found.parts.insert(format!("{name}/{PARTS_FOLDER}/{part}"), at);

@@ -60,7 +60,11 @@ pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: 
 }
 
 /// Returns the refusal of a reference that leads to nothing that can be read.
-pub(in crate::input) fn lost(file: &Arc<str>, reference: &FileReference, failure: &LookFailure) -> Diagnostic {
+pub(in crate::input) fn lost(
+    file: &Arc<str>,
+    reference: &FileReference,
+    failure: &LookFailure,
+) -> Diagnostic {
     let (field, target) = (reference.field, printable(&reference.target));
     let refuse = |code, message: String, hint: &str| {
         error(file, reference.place, code, format!("{field}: {message}"), hint)
