@@ -1,13 +1,13 @@
 //! What is rendered before it is read as manifests.
 //!
 //! Owns which folders of a revision are roots to be rendered, and which files each of them reads
-//! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in the
-//! repository that a rendered object comes from. Also owns the reading of encrypted files
+//! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in
+//! the repository that a rendered object comes from. Also owns the reading of encrypted files
 //! ([`sops`]) and the walls around programs that render ([`sandbox`]).
 //!
-//! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`] and
-//! the run of a program in it, nothing is started, written or fetched here. What a render would have to reach outside its revision is
-//! refused by name before any program starts.
+//! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`] and the run
+//! of a program in it, nothing is started, written or fetched here. What a render would have to
+//! reach outside its revision is refused by name before any program starts.
 
 pub(crate) mod helm;
 mod key;

@@ -64,8 +64,12 @@ impl Chart {
             path
         };
         fs::write(put("web/Chart.yaml"), "apiVersion: v2\nname: web\nversion: 1.0.0\n").unwrap();
-        files.iter().for_each(|(path, text)| fs::write(put(path), text).unwrap());
-        links.iter().for_each(|(path, target)| symlink(target, put(path)).unwrap());
+        for (path, text) in files {
+            fs::write(put(path), text).unwrap();
+        }
+        for (path, target) in links {
+            symlink(target, put(path)).unwrap();
+        }
         let repository = folder.path().to_owned();
         Self { _folder: Some(folder), ..Self::at(&repository, "web") }
     }
@@ -87,14 +91,14 @@ impl Chart {
     /// Renders the chart from its closure, as rhumb does.
     pub(crate) fn render(&self, options: &HelmOptions) -> Result<ChartRender, ChartError> {
         let closure = self.closure(options);
-        let place = Place::with(&closure, &self.tree);
+        let place = RenderFolders::with(&closure, &self.tree);
         wait_for(render_chart(place.host(), &closure, options, &self.tree))
     }
 
     /// Returns what helm prints of the closure.
     pub(crate) fn template(&self, options: &HelmOptions) -> Result<Vec<ChartObject>, ChartError> {
         let closure = self.closure(options);
-        let place = Place::with(&closure, &self.tree);
+        let place = RenderFolders::with(&closure, &self.tree);
         wait_for(template_chart(place.host(), &closure, options, &self.tree))
     }
 
@@ -133,13 +137,13 @@ impl Chart {
 }
 
 /// The folders of one render.
-struct Place {
+struct RenderFolders {
     folder: TempDir,
     sandbox: Sandbox,
     policy: SandboxPolicy,
 }
 
-impl Place {
+impl RenderFolders {
     fn with(closure: &ChartClosure, files: &DiskTree) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (tree, private) = (folder.path().join("tree"), folder.path().join("private"));

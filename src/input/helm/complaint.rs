@@ -115,6 +115,10 @@ fn plain_parts(chart: &ChartClosure, line: &str, is_template_text: impl Fn(&str)
     if let Some(violation) = line.strip_prefix("- at '") {
         return vec![schema_violation(violation)];
     }
+    // The same in the words of helm 3.18.
+    if let Some((path, _)) = line.strip_prefix("- ").and_then(|line| line.split_once(": ")) {
+        return vec![printable(&format!("{path}: this is not what the schema takes"))];
+    }
     let mut parts = Vec::new();
     let mut rest = line;
     while !rest.is_empty() {
@@ -156,7 +160,7 @@ fn plain_part(chart: &ChartClosure, part: &str) -> Option<String> {
     }
     if part.starts_with("wrong type for value; expected ") || part.starts_with("json: cannot unmarshal ") {
         let kind = part.split(" into Go").next().unwrap_or(part);
-        return Some(kind.strip_prefix("json: ").unwrap_or(kind)).map(printable);
+        return Some(printable(kind.strip_prefix("json: ").unwrap_or(kind)));
     }
     if part.starts_with("values don't meet the specifications") {
         return Some("values do not meet the schema".to_owned());
@@ -255,6 +259,13 @@ mod tests {
             "values do not meet the schema: the values: missing property 'zz': /port: got string, want integer: \
              /secret: this is not what the schema takes",
         );
+    }
+
+    #[test]
+    fn a_violation_of_the_schema_is_told_in_old_words_too() {
+        let said = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n\
+                    - secret: secret must be one of the following: \"canary\"";
+        assert_eq!(found(said).1, "values do not meet the schema: secret: this is not what the schema takes");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Values that a chart makes up anew each time it is rendered: passwords, keys, certificates, times.
+//! Values that a chart makes up anew each time it is rendered: passwords, keys, certificates,
+//! times.
 //!
 //! A chart whose templates name a function that does so is rendered twice. A field that differs
 //! would change the cluster each time rhumb renders the chart, for nothing that anybody changed.
@@ -185,7 +186,9 @@ fn differences(a: &Value, b: &Value, at: &mut String, found: &mut Vec<String>) {
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for ((a, b), number) in a.iter().zip(b).zip(0..) {
-                at.push_str(&format!("/{number}"));
+                let number: usize = number;
+                at.push('/');
+                at.push_str(&number.to_string());
                 differences(a, b, at, found);
                 at.truncate(length);
             }

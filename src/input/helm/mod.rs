@@ -4,15 +4,16 @@
 //! [`trace`] finds the closure of a chart, [`render_inputs`] makes its key, and [`render_chart`]
 //! runs helm over the files of the closure.
 //!
-//! **Invariant:** follows helm's own reading of a folder. A chart that would have to be fetched, and
-//! a file outside the revision, are refused by name before any program starts. The objects of a
-//! chart are what `helm template` prints; no release is stored, and no cluster is asked.
+//! **Invariant:** follows helm's own reading of a folder. A chart that would have to be fetched,
+//! and a file outside the revision, are refused by name before any program starts. The objects of
+//! a chart are what `helm template` prints; no release is stored, and no cluster is asked.
 
 mod chart;
 mod closure;
 mod command;
 mod complaint;
 mod generated;
+mod hook_events;
 mod hook_order;
 mod hooks;
 mod ignore;
@@ -33,5 +34,7 @@ pub use render::{ChartError, ChartHost, ChartRender, render_chart, template_char
 pub(crate) use trace::is_library;
 pub use trace::trace;
 
+#[cfg(test)]
+mod hook_tests;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! What keeps a chart from being rendered, with its place and the remedy, before any program starts.
+//! What keeps a chart from being rendered, with its place and the remedy, before any program
+//! starts.
 
 use std::sync::Arc;
 

@@ -78,10 +78,10 @@ mod tests {
             None,
         );
         check(r#"{"allOf": [{"$ref": "https://example.com/a.json"}]}"#, Some("https://example.com/a.json"));
-        check(r##"{"$ref": "file:///etc/passwd#/a"}"##, Some("file:///etc/passwd#/a"));
+        check(r#"{"$ref": "file:///etc/passwd#/a"}"#, Some("file:///etc/passwd#/a"));
         check(r#"{"$ref": "other.json"}"#, Some("other.json"));
         check(
-            r##"{"$id": "https://a/b.json", "x": {"$ref": "https://a/b.json#/c"}, "y": {"$ref": "b.json"}}"##,
+            r#"{"$id": "https://a/b.json", "x": {"$ref": "https://a/b.json#/c"}, "y": {"$ref": "b.json"}}"#,
             None,
         );
         check(r#"{"$id": "https://a/b.json", "x": {"$ref": "c.json"}}"#, Some("c.json"));

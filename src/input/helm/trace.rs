@@ -82,7 +82,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
     fn run(&mut self, start: &str, options: &HelmOptions) -> Result<(), SourceError> {
         let root = self.found.closure.root.clone();
         self.found.closure.watched.insert(root.clone());
-        options.faults(&root).into_iter().for_each(|fault| self.found.refuse(fault));
+        self.found.closure.diagnostics.extend(options.faults(&root));
         if !self.read_rules(&root)? || !self.walk(&root)? {
             return Ok(());
         }
@@ -293,7 +293,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         };
         let (mut chart, faults) = ChartMetadata::read(&file, &bytes);
         let is_read = faults.is_empty();
-        faults.into_iter().for_each(|fault| self.found.refuse(fault));
+        self.found.closure.diagnostics.extend(faults);
         if let Some((file, bytes)) = self.file(folder, REQUIREMENTS_FILE)? {
             chart.dependencies = ChartMetadata::read_requirements(&file, &bytes);
         }
@@ -310,7 +310,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
     }
 
     /// Returns a file of the closure: its path in the revision, and its bytes.
-    fn file(&self, folder: &str, name: &str) -> Result<Option<(Arc<str>, Arc<[u8]>)>, SourceError> {
+    fn file(&self, folder: &str, name: &str) -> Result<Option<NamedBytes>, SourceError> {
         let Some(file) = self.found.closure.files.get(paths::inside(folder, name).as_str()) else {
             return Ok(None);
         };
@@ -381,6 +381,9 @@ impl<T: FileTree> ChartWalk<'_, T> {
         Ok(())
     }
 }
+
+/// A file's path in the revision, and its bytes.
+type NamedBytes = (Arc<str>, Arc<[u8]>);
 
 /// The charts that are in a chart's folder.
 #[derive(Default)]
