@@ -96,6 +96,10 @@ pub mod testing {
     /// Rendered inputs.
     pub mod input {
         pub use crate::input::{FileTree, strip_origin};
+        /// Charts.
+        pub mod helm {
+            pub use crate::input::helm::*;
+        }
         /// Closures of kustomize roots.
         pub mod kustomize {
             pub use crate::input::kustomize::*;

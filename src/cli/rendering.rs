@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::one_shot_input::STANDARD_INPUT;
-use crate::config::{CredentialUse, RenderMode, RendererConfig, SourceConfig};
+use crate::config::{CredentialUse, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig};
+use crate::input::helm::GeneratedPolicy;
 use crate::input::{
-    Decrypter, ReadFolder, RenderHost, SourceRenderer, SourceVariables, render_disk, render_folders,
+    Decrypter, ReadFolder, ReleaseSettings, RenderHost, SourceRenderer, SourceVariables, render_disk,
+    render_folders,
 };
 use crate::source::{self, DiskSnapshot, NamedInput, SnapshotRenderer, SourceError, SourceSettings};
 
@@ -28,25 +30,39 @@ impl SourceRendering {
             namespace: config.namespace.clone(),
         });
         let decrypter = decrypter(&config.name, &config.credentials);
-        Self::new(config.render, &config.renderers, decrypter, variables)
+        let HelmSpec { release, values, kube_version, api_versions, generated } = config.helm.clone();
+        let releases = ReleaseSettings {
+            release,
+            namespace: config.namespace.clone(),
+            values,
+            kube_version,
+            api_versions,
+            generated: match generated {
+                GeneratedValues::Refuse => GeneratedPolicy::Refuse,
+                GeneratedValues::Once => GeneratedPolicy::Once,
+            },
+        };
+        Self::new(config.render, &config.renderers, decrypter, releases, variables)
     }
 
     /// Returns the one for what is read in the usual way.
     pub(super) fn automatic(renderers: &RendererConfig) -> Self {
-        Self::new(RenderMode::Auto, renderers, decrypter("", &CredentialUse::Own), None)
+        let releases = ReleaseSettings { namespace: "default".to_owned(), ..ReleaseSettings::default() };
+        Self::new(RenderMode::Auto, renderers, decrypter("", &CredentialUse::Own), releases, None)
     }
 
     fn new(
         mode: RenderMode,
         renderers: &RendererConfig,
         decrypter: Decrypter,
+        releases: ReleaseSettings,
         variables: Option<SourceVariables>,
     ) -> Self {
         let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone());
-        let renderer = renderer.with_variables(variables);
+        let renderer = renderer.with_variables(variables).with_releases(releases);
         Self { renderer: Arc::new(renderer), decrypter }
     }
 

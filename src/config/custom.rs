@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::allow::require_value;
 use super::{
-    API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, NarrowingSpec,
+    API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, HelmSpec, NarrowingSpec,
     RenderMode, RendererConfig, ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SourceSpec,
     UrlPrefix, VerifySpec,
 };
@@ -450,6 +450,7 @@ impl SourceConfig {
             name: name.to_string(),
             location: SourceLocation::nowhere(),
             render: RenderMode::None,
+            helm: HelmSpec::default(),
             renderers: RendererConfig::default(),
             namespace: DnsLabel::unnamed().into(),
             allow: allow.clone(),

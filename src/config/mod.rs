@@ -48,7 +48,9 @@ pub(crate) use name::{DnsLabel, ObjectName, ServiceAccountName};
 pub(crate) use notify::is_sound;
 pub(crate) use prefix::UrlPrefix;
 pub(crate) use reload::{ConfigChange, differences};
-pub(crate) use render::{ConfinementMode, ProgramSpec, RenderMode, RendererConfig};
+pub(crate) use render::{
+    ConfinementMode, GeneratedValues, HelmSpec, ProgramSpec, RenderMode, RendererConfig,
+};
 pub(crate) use serve::SOCKET_FILE;
 pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
 pub(crate) use substitute::{
@@ -228,6 +230,8 @@ pub struct SourceConfig {
     pub location: SourceLocation,
     /// What of it is rendered.
     pub render: RenderMode,
+    /// What its charts are rendered with.
+    pub helm: HelmSpec,
     /// The programs that render it, and the walls around them.
     pub renderers: RendererConfig,
     /// The namespace of objects that name none.

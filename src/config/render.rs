@@ -87,6 +87,43 @@ impl ProgramSpec {
     }
 }
 
+/// The treatment of values that a chart makes up anew at each render.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GeneratedValues {
+    /// The chart is not rendered.
+    #[default]
+    Refuse,
+    /// They are made once, and left alone from then on.
+    Once,
+}
+
+/// What the charts of a source are rendered with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
+pub struct HelmSpec {
+    /// The name of the release; none for that of each chart's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
+    /// Files of values, in the chart's folder or else in the source's; later ones win.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// The version of Kubernetes that charts are told; none for that which helm was built for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kube_version: Option<String>,
+    /// The versions and kinds that charts are told beside those that helm knows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_versions: Vec<String>,
+    /// The treatment of generated values.
+    pub generated: GeneratedValues,
+}
+
+impl HelmSpec {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What renders the sources, and behind which walls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RendererConfig {

@@ -94,6 +94,7 @@ fn spec() -> Value {
                 &["auto", "none", "kustomize", "helm"],
                 "What is rendered before it is read. Left out: auto, each folder with a kustomization or a chart.",
             ),
+            "helm": helm(),
             "namespace": matching(LABEL_PATTERN, "The namespace of objects that name none. Left out: default."),
             "allow": allow(),
             "serviceAccountName": {
@@ -134,6 +135,24 @@ fn spec() -> Value {
             "rule": "has(self.git) != has(self.directory)",
             "message": "exactly one of git and directory must be given",
         }],
+    })
+}
+
+fn helm() -> Value {
+    let list = |description: &str| json!({ "type": "array", "maxItems": 256, "items": { "type": "string" }, "description": description });
+    json!({
+        "type": "object",
+        "description": "What the charts of the source are rendered with.",
+        "properties": {
+            "release": text("The name of the release. Left out: that of each chart's folder."),
+            "values": list("Files of values, in the chart's folder or else in the source's; later ones win."),
+            "kubeVersion": text("The version of Kubernetes that charts are told. Left out: that which helm was built for."),
+            "apiVersions": list("The versions and kinds that charts are told beside those that helm knows."),
+            "generated": one_of(
+                &["refuse", "once"],
+                "What becomes of values that a chart makes up anew at each render. Left out: refuse.",
+            ),
+        },
     })
 }
 

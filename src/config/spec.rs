@@ -15,9 +15,9 @@ use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
     AllowSpec, ConfinementMode, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment,
-    GitUrl, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig, ServiceAccountName,
-    SourceConfig, SourceLocation, SourceMode, SubstituteFromSpec, SubstitutionConfig, TreePath, VariableName,
-    VerifySpec,
+    GitUrl, HelmSpec, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig,
+    ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SubstituteFromSpec, SubstitutionConfig,
+    TreePath, VariableName, VerifySpec,
 };
 use crate::engine::{
     self, AdoptPolicy, BlastRadius, OnFailure, OptOutPolicy, PodAmount, PrunePolicy, SourceLifecycle,
@@ -44,6 +44,9 @@ pub(crate) struct SourceSpec {
     /// What of it is rendered before it is read.
     #[serde(skip_serializing_if = "RenderMode::is_default")]
     pub render: RenderMode,
+    /// What its charts are rendered with.
+    #[serde(skip_serializing_if = "HelmSpec::is_default")]
+    pub helm: HelmSpec,
     /// The namespace of objects that name none.
     pub namespace: DnsLabel,
     /// The allow-list, whatever its manifests say.
@@ -90,6 +93,7 @@ impl Default for SourceSpec {
             git: None,
             directory: None,
             render: RenderMode::default(),
+            helm: HelmSpec::default(),
             namespace: DnsLabel::unnamed(),
             allow: AllowSpec::default(),
             service_account_name: None,
@@ -181,6 +185,7 @@ impl SourceSpec {
             name: name.to_string(),
             location,
             render: self.render,
+            helm: self.helm,
             renderers: RendererConfig::default(),
             substitution: SubstitutionConfig::of(self.substitute, self.substitute_from, &self.namespace),
             namespace: self.namespace.into(),

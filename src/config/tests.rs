@@ -61,6 +61,13 @@ fn the_example_says_what_it_explains() {
                 verify: Some(VerifySpec { keys: "/etc/rhumb/signers".into(), mode: VerifyMode::Head }),
             },
             render: RenderMode::Auto,
+            helm: HelmSpec {
+                release: Some("shop".to_owned()),
+                values: vec!["values-prod.yaml".to_owned()],
+                kube_version: Some("1.36.0".to_owned()),
+                api_versions: vec!["monitoring.coreos.com/v1".to_owned()],
+                generated: GeneratedValues::Refuse,
+            },
             renderers: RendererConfig {
                 programs: ProgramSpec {
                     kustomize: Some("/usr/bin/kustomize".into()),
@@ -95,7 +102,8 @@ fn the_example_shows_the_defaults() {
     assert_eq!(example.namespace, least.namespace);
     let location = SourceLocation::Directory("/etc/rhumb/shop".into());
     let renderers = least.sources[0].renderers.clone();
-    let shown = SourceConfig { location, renderers, ..example.sources[0].clone() };
+    let helm = HelmSpec::default();
+    let shown = SourceConfig { location, renderers, helm, ..example.sources[0].clone() };
     assert_eq!(shown, least.sources[0]);
 }
 
@@ -109,6 +117,7 @@ fn the_example_names_every_key() {
         keys_of::<super::serve::TlsSpec>(),
         keys_of::<super::serve::HookSpec>(),
         keys_of::<super::ProgramSpec>(),
+        keys_of::<HelmSpec>(),
         keys_of::<super::notify::NotifySpec>(),
         keys_of::<super::notify::SlackSpec>(),
         keys_of::<super::notify::ForgeSpec>(),
@@ -194,7 +203,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  zzz: 1"),
         &[
-            "6:3 unknown key `zzz` (known here: git, directory, render, namespace, allow, serviceAccountName, substitute, substituteFrom, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
+            "6:3 unknown key `zzz` (known here: git, directory, render, helm, namespace, allow, serviceAccountName, substitute, substituteFrom, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
         ],
     );
 }

@@ -1,24 +1,27 @@
 //! What is rendered before it is read as manifests.
 //!
-//! Owns which folders of a revision are roots to be rendered, which files each of them reads
-//! ([`kustomize::Closure`]), the key of a render, and the place in the repository that a rendered
-//! object comes from. Also owns the reading of encrypted files ([`sops`]), the
-//! variables that are put into what is rendered ([`variables`]), and the walls around programs that
-//! render ([`sandbox`]).
+//! Owns which folders of a revision are roots to be rendered, and which files each of them reads
+//! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in
+//! the repository that a rendered object comes from. Also owns the reading of encrypted files
+//! ([`sops`]), the variables that are put into what is rendered ([`variables`]), and the walls
+//! around programs that render ([`sandbox`]).
 //!
-//! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`], nothing is
-//! started, written or fetched here. What a render would have to reach outside its revision is
-//! refused by name before any program starts.
+//! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`] and the run
+//! of a program in it, nothing is started, written or fetched here. What a render would have to
+//! reach outside its revision is refused by name before any program starts.
 
 mod decryption;
 mod disk;
 mod encryption;
+pub(crate) mod helm;
 mod key;
 pub(crate) mod kustomize;
 mod origin;
 mod paths;
 mod reading;
+mod release_render;
 mod render_host;
+mod root_closure;
 mod root_render;
 mod roots;
 pub(crate) mod sandbox;
@@ -34,6 +37,7 @@ pub(crate) use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
 pub use origin::strip_origin;
 pub(crate) use origin::{ObjectOrigin, OriginAnnotation, read_origin};
 pub(crate) use reading::read_manifest;
+pub(crate) use release_render::ReleaseSettings;
 pub(crate) use render_host::RenderHost;
 pub(crate) use roots::{RenderRoot, RootForm, RootListing, find_roots};
 pub(crate) use source_renderer::{SourceRenderer, SourceVariables};

@@ -22,8 +22,8 @@ const ORIGIN_ANNOTATIONS: &str = "originAnnotations";
 pub struct ObjectOrigin {
     /// The folder of the root; empty for the whole revision.
     pub root: Arc<str>,
-    /// The program that rendered it.
-    pub renderer: &'static str,
+    /// The program that rendered it, and the name and version of its chart.
+    pub renderer: Arc<str>,
     /// The places that it was made of: first its own, then those that change it.
     pub places: Vec<ManifestOrigin>,
 }
@@ -279,12 +279,12 @@ mod tests {
     fn an_origin_is_shown_in_one_line() {
         let place = |file: &str, line| ManifestOrigin::new(file.into(), line, 1);
         let places = vec![place("base/web.yaml", 3), place("overlays/prod/patch.yaml", 1)];
-        let origin = ObjectOrigin { root: "overlays/prod".into(), renderer: "kustomize", places };
+        let origin = ObjectOrigin { root: "overlays/prod".into(), renderer: "kustomize".into(), places };
         assert_eq!(
             origin.to_string(),
             "overlays/prod (kustomize) ← base/web.yaml:3, overlays/prod/patch.yaml:1"
         );
-        let origin = ObjectOrigin { root: "".into(), renderer: "kustomize", places: Vec::new() };
+        let origin = ObjectOrigin { root: "".into(), renderer: "kustomize".into(), places: Vec::new() };
         assert_eq!(origin.to_string(), ". (kustomize)");
     }
 }

@@ -74,6 +74,9 @@ pub(crate) enum RenderError {
     /// An encrypted file cannot be opened, or stands where it would be read as it is.
     #[error("{}", .0.message)]
     Encrypted(Box<Diagnostic>),
+    /// The chart cannot be rendered.
+    #[error("{}", .0.first().map(|found| found.message.as_str()).unwrap_or_default())]
+    Refused(Vec<Diagnostic>),
     /// Variables cannot be put into some objects.
     #[error("variables are missing or misspelt")]
     Variables(Vec<Diagnostic>),
@@ -93,7 +96,11 @@ impl RenderError {
         match self {
             Self::Source(_) | Self::Tree { .. } => true,
             Self::Sandbox(error) => error.class() != crate::object::ErrorClass::Invalid,
-            Self::Failed { .. } | Self::Output { .. } | Self::Encrypted(_) | Self::Variables(_) => false,
+            Self::Failed { .. }
+            | Self::Output { .. }
+            | Self::Encrypted(_)
+            | Self::Variables(_)
+            | Self::Refused(_) => false,
         }
     }
 }
@@ -147,7 +154,7 @@ async fn build<T: FileTree>(
     let folder = folder.map_err(unwritten)?;
     let (below, private) = (folder.path().join("tree"), folder.path().join("private"));
     fs::create_dir(&private).map_err(unwritten)?;
-    write_tree(&below, tree, files)?;
+    write_tree("kustomize", &below, tree, files)?;
     let command = ProgramCommand::new(&program.path, below.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
         .go_runtime(GO_MEMORY, 1);
@@ -159,8 +166,13 @@ async fn build<T: FileTree>(
 }
 
 /// Writes the files of a tree, each regular and readable by its owner alone.
-fn write_tree<T: FileTree>(folder: &Path, tree: &RenderTree, files: &T) -> Result<(), RenderError> {
-    let unwritten = |error| RenderError::Tree { program: "kustomize", error };
+pub(super) fn write_tree<T: FileTree>(
+    program: &'static str,
+    folder: &Path,
+    tree: &RenderTree,
+    files: &T,
+) -> Result<(), RenderError> {
+    let unwritten = |error| RenderError::Tree { program, error };
     fs::create_dir(folder).map_err(unwritten)?;
     fs::create_dir_all(folder.join(&*tree.root)).map_err(unwritten)?;
     for planned in &tree.files {

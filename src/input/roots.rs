@@ -6,6 +6,7 @@ use crate::config::RenderMode;
 use crate::object::Diagnostic;
 use crate::source::{Snapshot, SourceError};
 
+use super::helm;
 use super::kustomize::{FILE_NAMES, KustomizationKind, ParsedFiles};
 use super::paths;
 use super::tree::{self, FileTree};
@@ -53,9 +54,9 @@ pub(crate) struct RootListing {
 /// Divides a source into roots and plain files. The snapshot is that of its folder at `start`, and
 /// has refused every folder that would have to be rendered: these become roots.
 ///
-/// A folder that only others include, because its kustomization is a component, is no root and none
-/// of its files are taken. Each folder with a kustomization is a root also where another root reads
-/// it; `.rhumbignore` says what is none.
+/// A folder that only others include, because its kustomization is a component or its chart a
+/// library, is no root and none of its files are taken. Each folder with a kustomization is a root
+/// also where another root reads it; `.rhumbignore` says what is none.
 ///
 /// # Errors
 /// Fails where the revision cannot be read.
@@ -105,14 +106,6 @@ fn form_of(refused: &Diagnostic) -> Option<RootForm> {
     }
 }
 
-/// Returns the refusal of a chart.
-pub(super) fn chart_refusal(path: &Arc<str>) -> Diagnostic {
-    let message = "this folder is a Helm chart, which rhumb does not render; nothing in it is read";
-    let hint =
-        "commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore";
-    Diagnostic::file_error(path.clone(), "helm-chart", message).hint(hint)
-}
-
 /// Takes a whole folder as one root. That it is none is for its render to tell.
 fn single(start: &str, mut snapshot: Snapshot, form: RootForm) -> RootListing {
     snapshot.files.clear();
@@ -134,7 +127,11 @@ fn automatic(
             listing.plain.refused.push(refused);
             continue;
         };
-        if form == RootForm::Kustomize && is_component(folder, files, parsed)? {
+        let is_part = match form {
+            RootForm::Kustomize => is_component(folder, files, parsed)?,
+            RootForm::Helm => helm::is_library(files, folder)?,
+        };
+        if is_part {
             continue;
         }
         listing.roots.push(RenderRoot { folder: folder.into(), form });

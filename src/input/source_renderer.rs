@@ -8,11 +8,13 @@ use tokio::runtime::Runtime;
 
 use super::decryption::{Decrypter, NO_KEY};
 use super::encryption;
-use super::key::{ProgramIdentity, RenderInputs};
-use super::kustomize::{Closure, ClosureIndex, ClosureLimits, ParsedFiles, trace};
+use super::key::ProgramIdentity;
+use super::kustomize::{Closure, ClosureIndex, ParsedFiles};
 use super::origin::ObjectOrigin;
 use super::paths;
+use super::release_render::{ReleaseSettings, render_release};
 use super::render_host::RenderHost;
+use super::root_closure::RootClosure;
 use super::root_render::{RenderError, RenderedObject, render_kustomization};
 use super::roots::{self, RenderRoot, RootForm, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
@@ -38,6 +40,7 @@ pub(crate) struct SourceRenderer {
     mode: RenderMode,
     decrypter: Arc<Decrypter>,
     substitution: Option<SourceVariables>,
+    releases: ReleaseSettings,
     state: Mutex<RendererState>,
 }
 
@@ -67,13 +70,17 @@ struct LastRevision {
     variables: Option<[u8; 32]>,
 }
 
+/// The programs that the roots at hand need, each found or not.
+type FoundPrograms = BTreeMap<RenderProgram, Result<InstalledProgram, ProgramError>>;
+
 /// A root, and what its outcome follows from.
 struct RootJob {
     /// The folder that is the source's root.
     start: Arc<str>,
     /// The path inside the source of the file that makes its folder a root.
     path: Arc<str>,
-    closure: Closure,
+    closure: RootClosure,
+    program: InstalledProgram,
     key: RootKey,
     variables: Option<Arc<VariableTable>>,
 }
@@ -87,7 +94,13 @@ struct JobOutcome {
 impl SourceRenderer {
     /// Returns the renderer of a source.
     pub(crate) fn new(host: Arc<RenderHost>, mode: RenderMode, decrypter: Arc<Decrypter>) -> Self {
-        Self { host, mode, decrypter, substitution: None, state: Mutex::default() }
+        let releases = ReleaseSettings::default();
+        Self { host, mode, decrypter, substitution: None, releases, state: Mutex::default() }
+    }
+
+    /// Returns one that renders charts with these settings.
+    pub(crate) fn with_releases(self, releases: ReleaseSettings) -> Self {
+        Self { releases, ..self }
     }
 
     /// Returns one that also puts variables into what it renders, and into plain files.
@@ -120,7 +133,7 @@ impl SourceRenderer {
         let variables = self.read_variables(&listing.plain, start, files)?;
         let mut closures = Vec::new();
         for root in listing.roots {
-            let closure = trace(files, &root.folder, ClosureLimits::default(), &mut parsed)?;
+            let closure = RootClosure::trace(&root, start, files, &mut parsed, &self.releases)?;
             closures.push((root, closure));
         }
         let known = HashMap::new();
@@ -150,12 +163,12 @@ impl SourceRenderer {
                 kept.push(same);
                 continue;
             }
-            let closure = trace(&tree, &root.folder, ClosureLimits::default(), parsed)?;
+            let closure = RootClosure::trace(&root, start, &tree, parsed, &self.releases)?;
             closures.push((root, closure));
         }
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         for (_, closure) in &closures {
-            index.replace(closure);
+            index.replace(closure.closure());
         }
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
@@ -176,7 +189,7 @@ impl SourceRenderer {
     fn render_closures<T: FileTree + Sync>(
         &self,
         start: &str,
-        closures: Vec<(RenderRoot, Closure)>,
+        closures: Vec<(RenderRoot, RootClosure)>,
         files: &T,
         variables: Option<&RevisionVariables>,
         known: &HashMap<RootKey, RenderedRoot>,
@@ -184,18 +197,36 @@ impl SourceRenderer {
         if closures.is_empty() {
             return Ok(Vec::new());
         }
-        let program = self.find_program(RenderProgram::Kustomize)?;
+        let needed: BTreeSet<RenderProgram> = closures.iter().map(|(_, closure)| closure.program()).collect();
+        let mut programs = FoundPrograms::new();
+        for program in needed {
+            programs.insert(program, self.find_program(program)?);
+        }
         let (mut done, mut jobs) = (BTreeMap::new(), Vec::new());
         for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
-            match judge(root, start, closure, &program, variables, known) {
+            match judge(root, start, closure, &programs, variables, known) {
                 Ok(job) => jobs.push((number, job)),
                 Err(outcome) => drop(done.insert(number, outcome)),
             }
         }
-        if let Ok(program) = &program {
-            done.extend(self.run_all(program, jobs, files)?);
-        }
+        done.extend(self.run_all(jobs, files)?);
         Ok(done.into_values().collect())
+    }
+
+    async fn render_root<T: FileTree>(
+        &self,
+        job: &RootJob,
+        files: &T,
+    ) -> Result<Vec<RenderedObject>, RenderError> {
+        match &job.closure {
+            RootClosure::Kustomize(closure) => {
+                let variables = job.variables.as_deref();
+                render_kustomization(&self.host, &job.program, closure, files, variables).await
+            }
+            RootClosure::Helm(chart, options) => {
+                render_release(&self.host, &job.program, chart, options, files).await
+            }
+        }
     }
 
     /// Finds a program on a thread of its own: the caller's may be one of a runtime, which must not
@@ -212,7 +243,6 @@ impl SourceRenderer {
 
     fn run_all<T: FileTree + Sync>(
         &self,
-        program: &InstalledProgram,
         jobs: Vec<(usize, RootJob)>,
         files: &T,
     ) -> Result<Vec<(usize, JobOutcome)>, SourceError> {
@@ -222,11 +252,10 @@ impl SourceRenderer {
             let runtime = worker_runtime()?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
-                let run =
-                    render_kustomization(&self.host, program, &job.closure, files, job.variables.as_deref());
-                let run = runtime.block_on(run);
-                let checked =
-                    run.and_then(|objects| encryption::check(&self.decrypter, &job.closure, files, objects));
+                let run = runtime.block_on(self.render_root(&job, files));
+                let checked = run.and_then(|objects| {
+                    encryption::check(&self.decrypter, job.closure.closure(), files, objects)
+                });
                 done.push((number, outcome_of(job, checked)?));
             }
             Ok(done)
@@ -247,30 +276,28 @@ impl SourceRenderer {
 fn judge(
     root: RenderRoot,
     start: &str,
-    closure: Closure,
-    program: &Result<InstalledProgram, ProgramError>,
+    closure: RootClosure,
+    programs: &FoundPrograms,
     variables: Option<&RevisionVariables>,
     known: &HashMap<RootKey, RenderedRoot>,
 ) -> Result<RootJob, JobOutcome> {
-    let path = root_path(&root, &closure, start);
+    let path = root_path(&root, closure.closure(), start);
     let without = |outcome| JobOutcome {
         root: RenderedRoot { path: path.clone(), key: RootKey::default(), outcome },
         contents: Vec::new(),
     };
-    if root.form == RootForm::Helm {
-        return Err(without(RootOutcome::Refused(vec![roots::chart_refusal(&path)])));
-    }
-    if !closure.is_renderable() {
-        let found = closure.diagnostics.into_iter().filter(Diagnostic::is_error);
+    if !closure.closure().is_renderable() {
+        let found = closure.closure().diagnostics.iter().filter(|found| found.is_error()).cloned();
         let seen = |mut found: Diagnostic| {
             found.origin = seen_from(start, &found.origin);
             found
         };
         return Err(without(RootOutcome::Refused(found.map(seen).collect())));
     }
-    let program = match program {
-        Ok(program) => program,
-        Err(error) => {
+    let program = match programs.get(&closure.program()) {
+        Some(Ok(program)) => program,
+        None => return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)]))),
+        Some(Err(error)) => {
             let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
             return Err(without(RootOutcome::Interrupted(vec![found])));
         }
@@ -285,7 +312,7 @@ fn judge(
         Some(Ok(table)) => Some(table.clone()),
         None => None,
     };
-    let mut inputs = RenderInputs::of(&identity, &closure);
+    let mut inputs = closure.inputs(&identity);
     if let Some(table) = &table {
         inputs.variables = table.key_values(&substitution::digest);
         inputs.options.insert("substitute".to_owned(), "1".to_owned());
@@ -295,8 +322,15 @@ fn judge(
         Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
             Err(JobOutcome { root: same.clone(), contents: Vec::new() })
         }
-        _ => Ok(RootJob { start: start.into(), path, closure, key, variables: table }),
+        _ => {
+            let (start, program) = (start.into(), program.clone());
+            Ok(RootJob { start, path, closure, program, key, variables: table })
+        }
     }
+}
+
+fn unknown_program(path: &Arc<str>) -> Diagnostic {
+    Diagnostic::file_error(path.clone(), NO_PROGRAM, "its program was not looked for")
 }
 
 /// Returns the runtime of one worker: it waits for one program at a time.
@@ -405,7 +439,7 @@ fn outcome_of(
             RootOutcome::Rendered(files.into())
         }
         Err(RenderError::Source(error)) => return Err(error),
-        Err(RenderError::Variables(found)) => {
+        Err(RenderError::Variables(found) | RenderError::Refused(found)) => {
             let seen = |found: Diagnostic| Diagnostic { origin: seen_from(&start, &found.origin), ..found };
             RootOutcome::Refused(found.into_iter().map(seen).collect())
         }

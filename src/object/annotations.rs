@@ -42,6 +42,8 @@ pub const ORDER: &str = "rhumb.dev/order";
 pub const CONFIG: &str = "rhumb.dev/config";
 /// The same in the pod template, so that the pods are replaced.
 pub const CONFIG_HASH: &str = "rhumb.dev/config-hash";
+/// The release that a hook of a chart ran for.
+pub const HOOK_RELEASE: &str = "rhumb.dev/hook-release";
 /// The step that a rollout stands at.
 pub const OVERLAY: &str = "rhumb.dev/overlay";
 /// The content that was applied, with its seal.
@@ -95,7 +97,7 @@ const fn key(
 }
 
 /// All keys, in the order in which the reference lists them.
-pub const ANNOTATIONS: [AnnotationKey; 24] = [
+pub const ANNOTATIONS: [AnnotationKey; 25] = [
     key(
         WAVE,
         AnnotationPlace::Manifest,
@@ -251,6 +253,14 @@ pub const ANNOTATIONS: [AnnotationKey; 24] = [
         "an HMAC",
         "",
         "Stands in the pod template of such a workload, so that its own controller replaces the pods.",
+    ),
+    key(
+        HOOK_RELEASE,
+        AnnotationPlace::Record,
+        "a hash",
+        "",
+        "Stands in the pod template of a Job that is a hook of a chart: the hash of the other objects of \
+         its release, without the data of Secrets, so that the Job runs again when these change.",
     ),
     key(
         REVISION,

@@ -27,6 +27,7 @@ mod failures;
 mod fights;
 mod files;
 mod foreign;
+mod helm;
 mod ignored;
 mod in_cluster;
 mod incomplete;

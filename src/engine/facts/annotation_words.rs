@@ -28,10 +28,11 @@ const OWN_ANNOTATIONS: [(&str, AnnotationForm); 8] = [
 ];
 
 /// Annotations of live objects, which stand in a manifest that somebody took from the cluster.
-const LIVE_ONLY: [&str; 7] = [
+const LIVE_ONLY: [&str; 8] = [
     annotations::OVERLAY,
     annotations::CONFIG,
     annotations::CONFIG_HASH,
+    annotations::HOOK_RELEASE,
     annotations::ORDER,
     annotations::PAUSED,
     annotations::HOLD,

@@ -1,4 +1,4 @@
-//! The closure of a root: every file that kustomize reads to build it.
+//! The closure of a root: every file that its program reads to build it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -54,10 +54,10 @@ pub struct Closure {
     pub root: Arc<str>,
     /// The files, by their path in a tree without links.
     pub files: BTreeMap<Arc<str>, ClosureFile>,
-    /// The folders with kustomizations; the root is the first.
+    /// The folders with kustomizations; the root is the first. A chart has none.
     pub folders: Vec<ClosureFolder>,
     /// The paths in the revision that were looked at, found or not: files, links, and names at which
-    /// nothing was.
+    /// nothing was. A folder stands for all that is in it.
     pub watched: BTreeSet<Arc<str>>,
     /// What keeps the root from being rendered.
     pub diagnostics: Vec<Diagnostic>,

@@ -74,7 +74,7 @@ impl ClosureIndex {
     /// Returns which roots the changed paths of a revision concern.
     ///
     /// A path concerns a root also where the root looked for one of the folders above it: a file was
-    /// sought there in vain, or a link stood there.
+    /// sought there in vain, a link stood there, or it takes all that is in it.
     pub fn impact<'p>(&self, changed: impl IntoIterator<Item = &'p str>) -> ChangeImpact {
         let mut impact = ChangeImpact::default();
         for path in changed {
@@ -86,7 +86,7 @@ impl ClosureIndex {
     fn add_impact(&self, path: &str, impact: &mut ChangeImpact) {
         let (folder, name) = (paths::folder_of(path), path.rsplit('/').next().unwrap_or_default());
         let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
-        for part in above.chain([path]) {
+        for part in [""].into_iter().chain(above).chain([path]) {
             impact.roots.extend(self.watchers(part).cloned());
         }
         let may_mark = FILE_NAMES.contains(&name) || matches!(name, "Chart.yaml" | ".rhumbignore");

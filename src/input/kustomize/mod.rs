@@ -25,6 +25,7 @@ pub use file::{
 pub use index::{ChangeImpact, ClosureIndex};
 pub use object_origins::OriginFinder;
 pub use patch::PatchSelector;
+pub(in crate::input) use refusal::{lost as lost_reference, printable};
 pub use render_tree::{OriginTracking, PlannedContent, PlannedFile, RenderTree};
 pub use trace::trace;
 

@@ -65,8 +65,11 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         said: Option<&OriginAnnotation>,
         object: &Value,
     ) -> Result<ObjectOrigin, SourceError> {
-        let mut origin =
-            ObjectOrigin { root: self.closure.root.clone(), renderer: "kustomize", places: Vec::new() };
+        let mut origin = ObjectOrigin {
+            root: self.closure.root.clone(),
+            renderer: "kustomize".into(),
+            places: Vec::new(),
+        };
         let named = said.and_then(|said| said.path.as_ref().or(said.configured_in.as_ref()));
         let Some(path) = named.and_then(|path| paths::join(&self.closure.root, path)) else {
             return Ok(origin);

@@ -13,7 +13,7 @@ use super::file::{FileReference, KustomizationKind, ReferenceRole, UnsupportedFe
 const MAX_SHOWN: usize = 200;
 
 /// Returns a foreign text as a message shows it.
-pub(super) fn printable(text: &str) -> String {
+pub(in crate::input) fn printable(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
     let cut: String = text.chars().take(MAX_SHOWN).map(plain).collect();
     if text.chars().nth(MAX_SHOWN).is_some() { cut + "…" } else { cut }
@@ -60,7 +60,11 @@ pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: 
 }
 
 /// Returns the refusal of a reference that leads to nothing that can be read.
-pub(super) fn lost(file: &Arc<str>, reference: &FileReference, failure: &LookFailure) -> Diagnostic {
+pub(in crate::input) fn lost(
+    file: &Arc<str>,
+    reference: &FileReference,
+    failure: &LookFailure,
+) -> Diagnostic {
     let (field, target) = (reference.field, printable(&reference.target));
     let refuse = |code, message: String, hint: &str| {
         error(file, reference.place, code, format!("{field}: {message}"), hint)

@@ -1,0 +1,182 @@
+//! What a chart says of itself: its name, its kind, and the charts that it is made of.
+
+use std::sync::Arc;
+
+use crate::manifest::{PlacedEntry, PlacedValue, TextPlace, read_first_document};
+use crate::object::Diagnostic;
+
+use super::refusal::{self, WHOLE_FILE};
+
+/// The name of the file that makes a folder a chart.
+pub(super) const CHART_FILE: &str = "Chart.yaml";
+/// The file in which charts of the first form name their dependencies. Helm reads it in any chart.
+pub(super) const REQUIREMENTS_FILE: &str = "requirements.yaml";
+
+/// The two kinds of charts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChartKind {
+    /// It can be installed.
+    #[default]
+    Application,
+    /// Only other charts use it.
+    Library,
+}
+
+/// A chart that another one is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChartDependency {
+    /// Its name.
+    pub name: String,
+    /// The name that it has in the chart; empty where that is its own.
+    pub alias: String,
+    /// The versions that will do.
+    pub version: String,
+    /// The place that it comes from.
+    pub repository: String,
+    /// Indicates whether values may switch it off.
+    pub is_conditional: bool,
+    /// The place of its entry.
+    pub place: TextPlace,
+}
+
+/// What a chart says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChartMetadata {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its kind.
+    pub kind: ChartKind,
+    /// The charts that it is made of, in their order.
+    pub dependencies: Vec<ChartDependency>,
+}
+
+/// A chart's name and version, as `podinfo 6.7.1`.
+impl std::fmt::Display for ChartMetadata {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.name, self.version)
+    }
+}
+
+impl ChartMetadata {
+    /// Reads a `Chart.yaml`. What is wrong in it is a finding of this file.
+    pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> (Self, Vec<Diagnostic>) {
+        let read = read_first_document(file, bytes);
+        let Some(root) = read.documents.first() else {
+            let mut faults: Vec<_> = read.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+            if faults.is_empty() {
+                faults.push(refusal::chart_fault(file, WHOLE_FILE, "the file is empty"));
+            }
+            return (Self::default(), faults);
+        };
+        let mut faults = Vec::new();
+        let mut refuse = |key: &str, message: String| {
+            let place = entry(root, key).map_or(WHOLE_FILE, |entry| entry.place);
+            faults.push(refusal::chart_fault(file, place, message));
+        };
+        let api = text(root, "apiVersion");
+        // Helm takes a chart without a form for one of the first.
+        if entry(root, "apiVersion").is_some() && !matches!(api, "v1" | "v2") {
+            refuse("apiVersion", format!("apiVersion is {api:?}, and may be v1 or v2"));
+        }
+        for key in ["name", "version"] {
+            if text(root, key).trim().is_empty() {
+                refuse(key, format!("{key} must be a text, and is missing or none"));
+            }
+        }
+        let kind = match text(root, "type") {
+            "" | "application" => ChartKind::Application,
+            "library" => ChartKind::Library,
+            other => {
+                refuse("type", format!("type is {other:?}, and may be application or library"));
+                ChartKind::Application
+            }
+        };
+        let metadata = Self {
+            name: text(root, "name").to_owned(),
+            version: text(root, "version").to_owned(),
+            kind,
+            dependencies: dependencies(root),
+        };
+        (metadata, faults)
+    }
+
+    /// Reads the dependencies of a `requirements.yaml`.
+    pub(super) fn read_requirements(file: &Arc<str>, bytes: &[u8]) -> Vec<ChartDependency> {
+        let read = read_first_document(file, bytes);
+        read.documents.first().map(dependencies).unwrap_or_default()
+    }
+}
+
+fn dependencies(root: &PlacedValue) -> Vec<ChartDependency> {
+    let items = entry(root, "dependencies").map(|entry| entry.value.items()).unwrap_or_default();
+    let one = |item: &PlacedValue| ChartDependency {
+        name: text(item, "name").to_owned(),
+        alias: text(item, "alias").to_owned(),
+        version: text(item, "version").to_owned(),
+        repository: text(item, "repository").to_owned(),
+        is_conditional: ["condition", "tags"].iter().any(|key| entry(item, key).is_some()),
+        place: item.place,
+    };
+    items.iter().map(one).filter(|dependency| !dependency.name.is_empty()).collect()
+}
+
+fn entry<'a>(value: &'a PlacedValue, key: &str) -> Option<&'a PlacedEntry> {
+    value.entries().iter().find(|entry| entry.key == key)
+}
+
+fn text<'a>(value: &'a PlacedValue, key: &str) -> &'a str {
+    entry(value, key).and_then(|entry| entry.value.text()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (ChartMetadata, Vec<String>) {
+        let (metadata, faults) = ChartMetadata::read(&Arc::from("Chart.yaml"), text.as_bytes());
+        (metadata, faults.iter().map(|fault| format!("{}: {}", fault.origin, fault.message)).collect())
+    }
+
+    #[test]
+    fn a_chart_tells_its_name_kind_and_parts() {
+        let text = "apiVersion: v2\nname: web\nversion: 1.2.0\ndependencies:\n\
+                    - name: redis\n  version: ~1\n  repository: oci://x\n  alias: cache\n  condition: redis.enabled\n\
+                    - name: common\n  version: 2.x\n";
+        let (metadata, faults) = read(text);
+        assert_eq!(
+            (metadata.to_string(), metadata.kind, faults),
+            ("web 1.2.0".into(), ChartKind::Application, vec![])
+        );
+        let parts: Vec<_> = metadata
+            .dependencies
+            .iter()
+            .map(|part| (&*part.name, &*part.alias, part.is_conditional, part.place.line))
+            .collect();
+        assert_eq!(parts, [("redis", "cache", true, 5), ("common", "", false, 10)]);
+        let (library, faults) = read("apiVersion: v2\nname: a\nversion: 1.0.0\ntype: library\n");
+        assert_eq!((library.kind, faults), (ChartKind::Library, vec![]));
+    }
+
+    #[test]
+    fn what_helm_would_not_take_is_told_with_its_line() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(read(text).1, expected, "{text}");
+        check("name: a\nversion: 1.0.0\n", &[]);
+        check("apiVersion: v1\nname: a\nversion: 1.0.0\n", &[]);
+        check(
+            "apiVersion: v3\nname: a\nversion: 1.0.0\n",
+            &["Chart.yaml:1: apiVersion is \"v3\", and may be v1 or v2"],
+        );
+        check(
+            "name: a\nversion: 1.0\ntype: plugin\n",
+            &[
+                "Chart.yaml:2: version must be a text, and is missing or none",
+                "Chart.yaml:3: type is \"plugin\", and may be application or library",
+            ],
+        );
+        check("version: 1.0.0\n", &["Chart.yaml: name must be a text, and is missing or none"]);
+        check("", &["Chart.yaml: the file is empty"]);
+        assert_eq!(read("a: [\n").1.len(), 1);
+    }
+}

@@ -1,0 +1,82 @@
+//! The closure of a chart: every file of the revision that a render of it reads.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::input::kustomize::Closure;
+use crate::input::paths;
+use crate::object::{Diagnostic, ManifestOrigin};
+
+use super::chart::{ChartKind, ChartMetadata};
+use super::refusal;
+
+/// The most that one chart may have. Large public charts have some 300 files, and 5 MB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChartLimits {
+    /// Files.
+    pub files: usize,
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// Bytes of one file. helm takes no larger one.
+    pub file: u64,
+}
+
+impl Default for ChartLimits {
+    fn default() -> Self {
+        Self { files: 10_000, bytes: 64 << 20, file: 5 << 20 }
+    }
+}
+
+/// Values that a render gets besides the chart's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChartValues {
+    /// The file at this path of the closure.
+    File(Arc<str>),
+    /// This YAML.
+    Inline(Arc<str>),
+}
+
+/// All that a render of one chart reads, and what is known of it from its text.
+#[derive(Clone, Debug, Default)]
+pub struct ChartClosure {
+    /// The files, the paths that were looked at, and what keeps the chart from being rendered. Of the
+    /// chart's folder as a whole it is said that it was looked at: any new file in it may count.
+    pub closure: Closure,
+    /// What the chart says of itself.
+    pub chart: ChartMetadata,
+    /// The values, in the order in which they are given to helm.
+    pub values: Vec<ChartValues>,
+    /// The folder or archive of each chart in the closure, by its path of names as helm writes it:
+    /// `web/charts/redis`.
+    pub(super) parts: BTreeMap<String, String>,
+}
+
+impl ChartClosure {
+    /// Returns whether the chart can be rendered.
+    pub fn is_renderable(&self) -> bool {
+        self.closure.is_renderable()
+    }
+
+    /// Returns whether the folder is a library, which is no root.
+    pub fn is_library(&self) -> bool {
+        self.chart.kind == ChartKind::Library
+    }
+
+    /// Returns the place in the repository of a template that helm names, as
+    /// `web/charts/redis/templates/a.yaml`. For a chart in an archive it is that of the archive.
+    pub(super) fn template_origin(&self, template: &str, line: u32) -> Option<ManifestOrigin> {
+        let within = |name: &str| template.strip_prefix(name)?.strip_prefix('/');
+        let parts = self.parts.iter().filter_map(|(name, at)| Some((within(name)?, at)));
+        let (rest, at) = parts.min_by_key(|(rest, _)| rest.len())?;
+        let (file, line) = match self.closure.files.get(paths::inside(at, rest).as_str()) {
+            Some(file) => (file, line),
+            None => (self.closure.files.get(at.as_str())?, 0),
+        };
+        let place = crate::manifest::TextPlace { line, column: u32::from(line > 0) };
+        Some(refusal::origin_at(&file.source, place))
+    }
+
+    pub(super) fn refuse(&mut self, diagnostic: Diagnostic) {
+        self.closure.diagnostics.push(diagnostic);
+    }
+}

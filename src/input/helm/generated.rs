@@ -1,0 +1,302 @@
+//! Values that a chart makes up anew each time it is rendered: passwords, keys, certificates,
+//! times.
+//!
+//! A chart whose templates name a function that does so is rendered twice. A field that differs
+//! would change the cluster each time rhumb renders the chart, for nothing that anybody changed.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::input::kustomize::printable;
+use crate::input::tree::FileTree;
+use crate::object::annotations::IGNORE_FIELDS;
+use crate::object::{Diagnostic, annotation_text, text_at};
+use crate::source::SourceError;
+
+use super::closure::{ChartClosure, ChartValues};
+use super::hooks::is_made_once;
+use super::output::ChartObject;
+
+/// Functions of templates whose answer is another one each time, besides those whose names begin
+/// with `rand` and `gen`.
+const CHANGING_FUNCTIONS: [&str; 10] = [
+    "ago",
+    "bcrypt",
+    "date",
+    "encryptAES",
+    "htmlDate",
+    "htmlDateInZone",
+    "htpasswd",
+    "now",
+    "shuffle",
+    "uuidv4",
+];
+
+/// Fields of one object that are named in a finding.
+const MAX_NAMED: usize = 5;
+
+/// Returns whether a render may make up values.
+///
+/// # Errors
+/// Fails where the revision cannot be read.
+pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<bool, SourceError> {
+    for values in &chart.values {
+        if let ChartValues::Inline(text) = values
+            && names_changing_function(text)
+        {
+            return Ok(true);
+        }
+    }
+    for (path, file) in &chart.closure.files {
+        // What is in an archive is not looked at.
+        if path.ends_with(".tgz") {
+            return Ok(true);
+        }
+        if names_changing_function(&String::from_utf8_lossy(&files.read(file.file.blob)?)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns whether an action of a template names such a function. Any text may be a template.
+fn names_changing_function(text: &str) -> bool {
+    let actions =
+        text.split("{{").skip(1).map(|rest| rest.split_once("}}").map_or(rest, |(action, _)| action));
+    actions
+        .filter(|action| !action.trim_start_matches(['-', ' ']).starts_with("/*"))
+        .any(|action| function_names(action).any(is_changing))
+}
+
+/// Returns the names in an action that may be those of functions: none of fields and variables.
+fn function_names(action: &str) -> impl Iterator<Item = &str> {
+    let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | '$');
+    action.split(move |letter| !is_part(letter)).filter(|name| !name.contains(['.', '$']))
+}
+
+fn is_changing(name: &str) -> bool {
+    let is_family = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_uppercase());
+    CHANGING_FUNCTIONS.contains(&name)
+        || ["rand", "gen"].iter().any(|head| name.strip_prefix(head).is_some_and(is_family))
+}
+
+/// Compares the objects of two renders of the same, and notes with each of the first which of its
+/// fields differ. What is created once and then left alone may differ.
+///
+/// # Errors
+/// Fails with the objects that are not in both: no field of them can be left alone.
+pub(super) fn compare(first: &mut [ChartObject], second: &[ChartObject]) -> Result<(), Vec<Diagnostic>> {
+    let mut others: HashMap<String, Vec<&ChartObject>> = HashMap::new();
+    for object in second.iter().rev() {
+        others.entry(name_of(&object.body)).or_default().push(object);
+    }
+    let mut faults = Vec::new();
+    for object in first {
+        match others.get_mut(&name_of(&object.body)).and_then(Vec::pop) {
+            Some(_) if is_made_once(&object.body) => {}
+            Some(other) => {
+                let mut paths = Vec::new();
+                differences(&object.body, &other.body, &mut String::new(), &mut paths);
+                object.generated = paths;
+            }
+            None => {
+                let message = format!("{}: another object is made at each render", name_of(&object.body));
+                let hint = "the chart must not make up names: look for a value that sets it";
+                faults.push(finding(object, message).hint(hint));
+            }
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Returns the findings of a chart that may not make up values.
+pub(super) fn refusals(objects: &[ChartObject]) -> Vec<Diagnostic> {
+    let made_up = objects.iter().filter(|object| !object.generated.is_empty());
+    let refusal = |object: &ChartObject| {
+        let message =
+            format!("{}: {} from render to render", name_of(&object.body), differ(&object.generated));
+        finding(object, message).hint(
+            "give the value yourself, often by the name of a Secret as `existingSecret`; or set \
+             `generated: once`, by which rhumb makes it once and leaves it alone from then on",
+        )
+    };
+    made_up.map(refusal).collect()
+}
+
+fn differ(paths: &[String]) -> String {
+    let named: Vec<String> = paths.iter().take(MAX_NAMED).map(|path| printable(path)).collect();
+    match (paths.len() - named.len(), named.as_slice()) {
+        (0, [one]) => format!("{one} differs"),
+        (0, several) => format!("{} differ", several.join(", ")),
+        (more, several) => format!("{} and {more} more differ", several.join(", ")),
+    }
+}
+
+/// Leaves what is made up to whoever has it in the cluster: it is created once.
+///
+/// # Errors
+/// Fails with the fields that no annotation can name.
+pub(super) fn leave_alone(objects: &mut [ChartObject]) -> Result<(), Vec<Diagnostic>> {
+    let mut faults = Vec::new();
+    for object in objects.iter_mut().filter(|object| !object.generated.is_empty()) {
+        let unnamed = object.generated.iter().find(|path| path.contains([',', '[', ']', '"', '\'', '\n']));
+        if let Some(path) = unnamed {
+            let message = format!("{}: {} cannot be left alone", name_of(&object.body), printable(path));
+            faults.push(finding(object, message).hint("give the value yourself"));
+            continue;
+        }
+        let known = annotation_text(&object.body, IGNORE_FIELDS);
+        let paths = known.split(',').map(str::trim).filter(|path| !path.is_empty()).map(str::to_owned);
+        let text = paths.chain(object.generated.iter().cloned()).collect::<Vec<_>>().join(", ");
+        super::hooks::annotate(&mut object.body, IGNORE_FIELDS, &text);
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn finding(object: &ChartObject, message: String) -> Diagnostic {
+    let origin = object.origin.places.first().cloned();
+    let origin = origin.unwrap_or_else(|| Diagnostic::file_error(object.origin.root.clone(), "", "").origin);
+    Diagnostic::error(origin, "generated-value", message)
+}
+
+/// Returns an object's kind, namespace and name, as people write it.
+pub(super) fn name_of(body: &Value) -> String {
+    let text = |path: &[&str]| printable(text_at(body, path));
+    let namespace = text(&["metadata", "namespace"]);
+    let separator = if namespace.is_empty() { "" } else { "/" };
+    format!("{} {namespace}{separator}{}", text(&["kind"]), text(&["metadata", "name"]))
+}
+
+/// Collects the JSON pointers of what differs. A list of another length differs as a whole.
+fn differences(a: &Value, b: &Value, at: &mut String, found: &mut Vec<String>) {
+    let length = at.len();
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let added = b.iter().filter(|(key, _)| !a.contains_key(*key));
+            for (key, value) in a.iter().chain(added) {
+                at.push('/');
+                at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                match b.get(key) {
+                    Some(other) if a.contains_key(key) => differences(value, other, at, found),
+                    _ => found.push(at.clone()),
+                }
+                at.truncate(length);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for ((a, b), number) in a.iter().zip(b).zip(0..) {
+                let number: usize = number;
+                at.push('/');
+                at.push_str(&number.to_string());
+                differences(a, b, at, found);
+                at.truncate(length);
+            }
+        }
+        (a, b) if a == b => {}
+        _ => found.push(at.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::input::ObjectOrigin;
+
+    fn object(body: Value) -> ChartObject {
+        let origin = ObjectOrigin { root: "web".into(), renderer: "helm".into(), places: Vec::new() };
+        ChartObject { body, origin, generated: Vec::new() }
+    }
+
+    #[test]
+    fn functions_that_make_up_values_are_found_where_they_are_called() {
+        for text in [
+            "{{ randAlphaNum 10 }}",
+            "a {{- now | date \"2006\" }}",
+            "{{ $ca := genCA \"a\" 1 }}",
+            "{{ (uuidv4) }}",
+            "{{ .Values.a | default (htpasswd \"a\" \"b\") }}",
+            "{{/* x */}}{{ bcrypt .Values.a }}",
+            "{{now}}",
+        ] {
+            assert!(names_changing_function(text), "{text}");
+        }
+        for text in [
+            "randAlphaNum",
+            "{{/* randAlphaNum 10 */}}",
+            "{{- /* now */ -}}",
+            "{{ .Values.now }}",
+            "{{ $now }}",
+            "{{ random }}",
+            "{{ generate }}",
+            "{{ genome }}",
+            "",
+            "{{ .Values.genCA.now }}",
+        ] {
+            assert!(!names_changing_function(text), "{text}");
+        }
+        assert!(CHANGING_FUNCTIONS.is_sorted());
+    }
+
+    #[test]
+    fn what_differs_is_named_by_its_path() {
+        let check = |a: Value, b: Value, expected: &[&str]| {
+            let mut found = Vec::new();
+            differences(&a, &b, &mut String::new(), &mut found);
+            assert_eq!(found, expected);
+        };
+        check(json!({"a": 1, "b": [1, {"c": 2}]}), json!({"a": 1, "b": [1, {"c": 2}]}), &[]);
+        check(
+            json!({"a": {"b/c~d": 1}, "e": [1, {"f": 2}]}),
+            json!({"a": {"b/c~d": 2}, "e": [1, {"f": 3}]}),
+            &["/a/b~1c~0d", "/e/1/f"],
+        );
+        check(json!({"a": [1], "b": 1}), json!({"a": [1, 2], "c": 1}), &["/a", "/b", "/c"]);
+        check(json!({"a": {"b": 1}}), json!({"a": 1}), &["/a"]);
+    }
+
+    #[test]
+    fn what_is_made_up_is_refused_or_left_alone() {
+        let secret = |data: Value| {
+            object(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
+            "name": "a", "namespace": "prod", "annotations": {"rhumb.dev/ignore-fields": "/data/c"}}, "data": data}))
+        };
+        let mut first = [secret(json!({"a": "canary-1", "b": "x"}))];
+        compare(&mut first, &[secret(json!({"a": "canary-2", "b": "x"}))]).unwrap();
+        assert_eq!(first[0].generated, ["/data/a"]);
+        let refused = refusals(&first);
+        assert_eq!(refused[0].message, "Secret prod/a: /data/a differs from render to render");
+        assert!(refused[0].hint.as_ref().unwrap().contains("existingSecret"));
+        assert!(!format!("{refused:?}").contains("canary"));
+        leave_alone(&mut first).unwrap();
+        assert_eq!(annotation_text(&first[0].body, IGNORE_FIELDS), "/data/c, /data/a");
+        let mut first = [secret(json!({"a,b": "1"}))];
+        compare(&mut first, &[secret(json!({"a,b": "2"}))]).unwrap();
+        assert_eq!(
+            leave_alone(&mut first).unwrap_err()[0].message,
+            "Secret prod/a: /data/a,b cannot be left alone"
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_made_up_cannot_be_left_alone() {
+        let job = |name: &str| object(json!({"kind": "Job", "metadata": {"name": name}}));
+        let faults = compare(&mut [job("a-1")], &[job("a-2")]).unwrap_err();
+        assert_eq!(faults[0].message, "Job a-1: another object is made at each render");
+        let mut twice = [job("a"), job("a")];
+        assert!(compare(&mut twice, &[job("a"), job("a")]).is_ok());
+    }
+
+    #[test]
+    fn what_only_an_installation_makes_may_be_made_up() {
+        let hook = |value: &str| {
+            object(json!({"kind": "Secret", "data": {"a": value}, "metadata": {
+            "name": "a", "annotations": {"helm.sh/hook": "pre-install"}}}))
+        };
+        let mut first = [hook("1")];
+        compare(&mut first, &[hook("2")]).unwrap();
+        assert_eq!(first[0].generated, [""; 0]);
+    }
+}

@@ -1,0 +1,86 @@
+//! When a hook runs, by its own words.
+
+use serde_json::Value;
+
+use crate::object::annotation_text;
+
+use super::hook_order::HookPhase;
+
+/// The word of helm that makes an object a hook.
+pub(super) const HOOK: &str = "helm.sh/hook";
+
+/// An event of helm at which a hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HookEvent {
+    PreInstall,
+    PostInstall,
+    PreUpgrade,
+    PostUpgrade,
+    Test,
+}
+
+impl HookEvent {
+    /// Returns the event of a word; none for one at a deletion, at a rollback, or never.
+    fn of(word: &str) -> Option<Self> {
+        match word.trim().to_ascii_lowercase().as_str() {
+            "pre-install" => Some(Self::PreInstall),
+            "post-install" => Some(Self::PostInstall),
+            "pre-upgrade" => Some(Self::PreUpgrade),
+            "post-upgrade" => Some(Self::PostUpgrade),
+            "test" | "test-success" => Some(Self::Test),
+            _ => None,
+        }
+    }
+}
+
+/// The events at which one hook runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HookEvents(Vec<HookEvent>);
+
+impl HookEvents {
+    pub(super) fn of(body: &Value) -> Option<Self> {
+        let text = annotation_text(body, HOOK);
+        (!text.is_empty()).then(|| Self(text.split(',').filter_map(HookEvent::of).collect()))
+    }
+
+    pub(super) fn has(&self, event: HookEvent) -> bool {
+        self.0.contains(&event)
+    }
+
+    /// Returns when it runs; none where it never does. What an installation needs decides: before a
+    /// first one there is nothing that an upgrade would find.
+    pub(super) fn phase(&self) -> Option<HookPhase> {
+        let phases = [
+            (HookEvent::PreInstall, HookPhase::Before),
+            (HookEvent::PostInstall, HookPhase::After),
+            (HookEvent::PreUpgrade, HookPhase::Before),
+            (HookEvent::PostUpgrade, HookPhase::After),
+        ];
+        let first = phases.into_iter().find(|(event, _)| self.has(*event));
+        first.filter(|_| !self.has(HookEvent::Test)).map(|(_, phase)| phase)
+    }
+
+    /// Returns whether it runs only when the release is new.
+    pub(super) fn is_only_installation(&self) -> bool {
+        !self.has(HookEvent::PreUpgrade) && !self.has(HookEvent::PostUpgrade)
+    }
+
+    /// Returns what is done otherwise than by helm.
+    pub(super) fn notice(&self) -> Option<&'static str> {
+        let installs = (self.has(HookEvent::PreInstall), self.has(HookEvent::PostInstall));
+        let upgrades = (self.has(HookEvent::PreUpgrade), self.has(HookEvent::PostUpgrade));
+        match (installs, upgrades) {
+            ((true, true), _) => Some("it asks to run before and after the rest, and runs once, before"),
+            ((true, false), (false, true)) => {
+                Some("it asks to run after an upgrade, and runs before the rest, as at an installation")
+            }
+            ((false, true), (true, _)) => {
+                Some("it asks to run before an upgrade, and runs after the rest, as at an installation")
+            }
+            ((false, false), _) => {
+                Some("it asks to run at upgrades alone, and runs when the release is new too")
+            }
+            _ => None,
+        }
+    }
+}

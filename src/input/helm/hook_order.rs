@@ -1,0 +1,174 @@
+//! The order of a release with hooks: which of its objects wait for which others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::graph;
+use crate::manifest::{KindScope, KindScopes};
+use crate::object::annotations::DEPENDS_ON;
+use crate::object::{GroupKind, Gvk, ObjectId, annotation_text, text_at};
+
+use super::hooks::{annotate, is_job, is_pod};
+use super::output::ChartObject;
+
+/// When a hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum HookPhase {
+    /// Before the rest of the release.
+    Before,
+    /// After it.
+    After,
+}
+
+/// The hooks of a release in steps, each of which waits for those before it in its phase.
+#[derive(Debug, Default)]
+pub(super) struct HookSteps(BTreeMap<HookPhase, Vec<HookStep>>);
+
+#[derive(Debug)]
+struct HookStep {
+    weight: i64,
+    /// Says that it consists of one Job or Pod, which helm runs to its end before it goes on.
+    runs: bool,
+    objects: Vec<ChartObject>,
+}
+
+impl HookSteps {
+    /// Adds a hook after those that were added before.
+    pub(super) fn add(&mut self, phase: HookPhase, weight: i64, object: ChartObject) {
+        let steps = self.0.entry(phase).or_default();
+        let runs = is_job(&object.body) || is_pod(&object.body);
+        match steps.last_mut() {
+            Some(last) if !runs && !last.runs && last.weight == weight => last.objects.push(object),
+            _ => steps.push(HookStep { weight, runs, objects: vec![object] }),
+        }
+    }
+
+    fn take(&mut self, phase: HookPhase) -> Vec<HookStep> {
+        self.0.remove(&phase).unwrap_or_default()
+    }
+}
+
+/// Writes on each object what it waits for, and returns them all: the hooks that run before, the
+/// rest, and the hooks that run after.
+///
+/// Definitions and namespaces wait for no hook. Nor does what a hook needs that runs before, as its
+/// service account: at an upgrade it is there.
+pub(super) fn order(mut rest: Vec<ChartObject>, mut steps: HookSteps, namespace: &str) -> Vec<ChartObject> {
+    let names = ObjectNames::of(rest.iter(), namespace);
+    let (before, after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
+    let needed = needed(&names, &before, &rest);
+    let mut awaited = Vec::new();
+    let mut all = chain(&names, before, &mut awaited);
+    for object in &mut rest {
+        let is_base = matches!(text_at(&object.body, &["kind"]), "Namespace" | "CustomResourceDefinition");
+        if !is_base && names.id(&object.body).is_none_or(|id| !needed.contains(&id)) {
+            wait(&mut object.body, &awaited);
+        }
+    }
+    let mut awaited: Vec<String> = rest.iter().filter_map(|object| names.text(&object.body)).collect();
+    let last = chain(&names, after, &mut awaited);
+    all.append(&mut rest);
+    all.extend(last);
+    all
+}
+
+/// Has each step wait for what is awaited so far, and adds it to that.
+fn chain(names: &ObjectNames<'_>, steps: Vec<HookStep>, awaited: &mut Vec<String>) -> Vec<ChartObject> {
+    let mut all = Vec::new();
+    for mut step in steps {
+        step.objects.iter_mut().for_each(|object| wait(&mut object.body, awaited));
+        awaited.extend(step.objects.iter().filter_map(|object| names.text(&object.body)));
+        all.append(&mut step.objects);
+    }
+    all
+}
+
+fn wait(body: &mut Value, awaited: &[String]) {
+    if awaited.is_empty() {
+        return;
+    }
+    let own = annotation_text(body, DEPENDS_ON);
+    let own = own.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let text = own.chain(awaited.iter().map(String::as_str)).collect::<Vec<_>>().join(", ");
+    annotate(body, DEPENDS_ON, &text);
+}
+
+/// Returns the objects of the release that hooks need which run before it, and all that these need.
+/// What gives rights to a service account that is needed is needed too.
+fn needed(names: &ObjectNames<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
+    let of = |object: &ChartObject| {
+        let id = names.id(&object.body)?;
+        let needs = graph::references(&id, &object.body);
+        Some((id, needs))
+    };
+    let edges: BTreeMap<ObjectId, BTreeSet<ObjectId>> = rest.iter().filter_map(of).collect();
+    let hooks = before.iter().flat_map(|step| &step.objects).filter_map(of);
+    let mut left: Vec<ObjectId> = hooks.flat_map(|(_, needs)| needs).collect();
+    let mut needed = BTreeSet::new();
+    while let Some(id) = left.pop() {
+        if !edges.contains_key(&id) || !needed.insert(id.clone()) {
+            continue;
+        }
+        left.extend(edges.get(&id).into_iter().flatten().cloned());
+        if id.is("", "ServiceAccount") {
+            let binds = |(other, needs): &(&ObjectId, &BTreeSet<ObjectId>)| {
+                other.group() == "rbac.authorization.k8s.io" && needs.contains(&id)
+            };
+            left.extend(edges.iter().filter(binds).map(|(other, _)| other.clone()));
+        }
+    }
+    needed
+}
+
+/// The identities of a release's objects, as far as the scope of their kinds is known without a
+/// cluster.
+struct ObjectNames<'a> {
+    scopes: KindScopes,
+    namespace: &'a str,
+}
+
+impl<'a> ObjectNames<'a> {
+    /// Knows what Kubernetes brings along, and the kinds that the release defines itself.
+    fn of<'b>(objects: impl Iterator<Item = &'b ChartObject>, namespace: &'a str) -> Self {
+        let mut scopes = KindScopes::builtin();
+        for object in objects.filter(|object| text_at(&object.body, &["kind"]) == "CustomResourceDefinition")
+        {
+            let text = |path: &[&str]| text_at(&object.body, path);
+            let kind = GroupKind::new(text(&["spec", "group"]), text(&["spec", "names", "kind"]));
+            let scope = match text(&["spec", "scope"]) {
+                "Cluster" => KindScope::Cluster,
+                _ => KindScope::Namespaced,
+            };
+            scopes.insert(kind, scope);
+        }
+        Self { scopes, namespace }
+    }
+
+    /// Returns the identity of an object; none where that cannot be told.
+    fn id(&self, body: &Value) -> Option<ObjectId> {
+        let gvk = Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"]));
+        let (kind, name) = (gvk.group_kind(), text_at(body, &["metadata", "name"]));
+        if name.is_empty() {
+            return None;
+        }
+        let written = text_at(body, &["metadata", "namespace"]);
+        let namespace = match (self.scopes.get(&kind), written) {
+            (Some(KindScope::Cluster), _) => None,
+            (Some(KindScope::Namespaced), "") => Some(self.namespace),
+            (None, "") => return None,
+            (_, written) => Some(written),
+        };
+        Some(ObjectId::new(&kind, namespace, name))
+    }
+
+    /// Returns the identity of an object in the form of the annotation.
+    fn text(&self, body: &Value) -> Option<String> {
+        let id = self.id(body)?;
+        let (group, kind, name) = (id.group(), id.kind(), id.name());
+        Some(match id.namespace() {
+            Some(namespace) => format!("{group}/namespaces/{namespace}/{kind}/{name}"),
+            None => format!("{group}/{kind}/{name}"),
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Hooks of a chart as objects among others, in the words by which rhumb orders these.
+//!
+//! What runs before is needed by the rest of the release, and what runs after needs all of it. The
+//! steps in between are helm's: by weight, kind and name, and one Job after the other. A Job runs
+//! again when its release changes, as its pod template holds the hash of the other objects.
+//!
+//! helm's policies of deletion come down to one: a Job is made anew before it runs again. A Job
+//! that has ended stays, as nothing else says whether it failed, and what follows waits for its
+//! success.
+//!
+//! **Invariant:** no word of helm for hooks is left on an object, and no other object of a source
+//! waits for one.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::manifest::TextPlace;
+use crate::object::annotations::{HOOK_RELEASE, RECREATE};
+use crate::object::{ContentHash, Diagnostic, annotation_text, text_at, value_at};
+
+use super::generated::name_of;
+use super::hook_events::{HOOK, HookEvent, HookEvents};
+use super::hook_order::{HookPhase, HookSteps, order};
+use super::output::ChartObject;
+use super::refusal::origin_at;
+
+/// The words of helm for hooks.
+pub(super) const WEIGHT: &str = "helm.sh/hook-weight";
+const HOOK_WORDS: [&str; 4] = [HOOK, WEIGHT, "helm.sh/hook-delete-policy", "helm.sh/hook-output-log-policy"];
+
+/// By this annotation an object is created where it is missing, and then left alone.
+pub(super) const LEFT_ALONE: (&str, &str) = ("client.lifecycle.config.k8s.io/mutation", "ignore");
+
+/// Returns whether an object is created at an installation, and left alone from then on.
+pub(super) fn is_made_once(body: &Value) -> bool {
+    HookEvents::of(body).is_some_and(|events| events.phase().is_some() && events.is_only_installation())
+}
+
+/// Makes objects among others of the hooks of a release, in the order in which helm prints them.
+/// Returns also what a person should know of them.
+pub(super) fn translate(objects: Vec<ChartObject>, namespace: &str) -> (Vec<ChartObject>, Vec<Diagnostic>) {
+    let mut notices = Vec::new();
+    let (mut rest, mut hooks) = (Vec::new(), Vec::new());
+    for object in objects {
+        let Some(events) = HookEvents::of(&object.body) else {
+            rest.push(object);
+            continue;
+        };
+        match events.phase() {
+            Some(phase) => {
+                notices.extend(events.notice().map(|text| notice(&object, "hook-order", text)));
+                hooks.push((phase, weight(&object.body), events, object));
+            }
+            None => notices.push(notice(&object, "hook-not-run", never_run(&events))),
+        }
+    }
+    if hooks.is_empty() {
+        return (rest, notices);
+    }
+    let release = release_hash(rest.iter().chain(hooks.iter().map(|(_, _, _, object)| object)));
+    hooks.sort_by_key(|(phase, weight, _, _)| (*phase, *weight));
+    let mut steps = HookSteps::default();
+    for (phase, weight, events, mut object) in hooks {
+        take_words(&mut object.body);
+        if is_pod(&object.body) {
+            notices.push(notice(
+                &object,
+                "hook-order",
+                "it is a Pod, which runs once: a Job runs for each release",
+            ));
+        }
+        if is_job(&object.body) {
+            keep_ended(&mut object.body);
+        }
+        if events.is_only_installation() {
+            annotate(&mut object.body, LEFT_ALONE.0, LEFT_ALONE.1);
+        } else if is_job(&object.body) {
+            run_for_each_release(&mut object.body, release);
+        }
+        steps.add(phase, weight, object);
+    }
+    (order(rest, steps, namespace), notices)
+}
+
+fn never_run(events: &HookEvents) -> &'static str {
+    if events.has(HookEvent::Test) {
+        "it is a test, which is not run"
+    } else {
+        "it is a hook for deletion or rollback, which is not run"
+    }
+}
+
+fn notice(object: &ChartObject, code: &'static str, text: &str) -> Diagnostic {
+    let place = object.origin.places.first().cloned();
+    let place = place.unwrap_or_else(|| Diagnostic::file_error(object.origin.root.clone(), "", "").origin);
+    Diagnostic::warning(place, code, format!("{}: {text}", name_of(&object.body)))
+}
+
+/// Returns the notices of the tests in a chart's templates, by their texts: helm leaves them out.
+pub(super) fn tests_in(file: &Arc<str>, text: &str) -> Option<Diagnostic> {
+    let is_test = |line: &str| {
+        let events = line
+            .split_once(HOOK)
+            .filter(|(_, rest)| !rest.starts_with('-'))
+            .and_then(|(_, rest)| rest.split_once(':'))
+            .map_or("", |(_, events)| events);
+        let mut words = events.split([',', ' ', '"', '\'']);
+        words.any(|word| matches!(word, "test" | "test-success" | "test-failure"))
+    };
+    let (_, line) = text.lines().zip(1..).find(|(line, _)| is_test(line))?;
+    let place = origin_at(file, TextPlace { line, column: 1 });
+    Some(Diagnostic::warning(place, "hook-not-run", "this template makes a test, which is not run"))
+}
+
+/// Returns the weight of a hook. Helm takes what is no number for none.
+fn weight(body: &Value) -> i64 {
+    annotation_text(body, WEIGHT).parse().unwrap_or(0)
+}
+
+pub(super) fn is_job(body: &Value) -> bool {
+    text_at(body, &["kind"]) == "Job" && text_at(body, &["apiVersion"]).starts_with("batch/")
+}
+
+pub(super) fn is_pod(body: &Value) -> bool {
+    text_at(body, &["kind"]) == "Pod" && text_at(body, &["apiVersion"]) == "v1"
+}
+
+/// Takes helm's words for hooks off an object.
+fn take_words(body: &mut Value) {
+    let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else { return };
+    annotations.retain(|key, _| !HOOK_WORDS.contains(&key.as_str()));
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+}
+
+/// Keeps a Job from going away by itself.
+fn keep_ended(body: &mut Value) {
+    if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("ttlSecondsAfterFinished");
+    }
+}
+
+/// Has a Job run again whenever its release is another one. Its template cannot be changed, so that
+/// it is made anew.
+fn run_for_each_release(body: &mut Value, release: ContentHash) {
+    annotate(body, RECREATE, "true");
+    if let Some(template) = body.get_mut("spec").and_then(|spec| spec.get_mut("template")) {
+        annotate(template, HOOK_RELEASE, &release.to_string());
+    }
+}
+
+/// Sets an annotation.
+pub(super) fn annotate(body: &mut Value, key: &str, text: &str) {
+    let mut at = body;
+    for name in ["metadata", "annotations"] {
+        let Some(map) = at.as_object_mut() else { return };
+        let inner = map.entry(name).or_insert_with(|| Value::Object(Map::new()));
+        if inner.is_null() {
+            *inner = Value::Object(Map::new());
+        }
+        at = inner;
+    }
+    if let Some(annotations) = at.as_object_mut() {
+        annotations.insert(key.to_owned(), text.into());
+    }
+}
+
+/// Returns the hash of a release: of all its objects, without what must not be told of Secrets and
+/// without what is another one at each render.
+fn release_hash<'a>(objects: impl Iterator<Item = &'a ChartObject>) -> ContentHash {
+    let body = |object: &ChartObject| {
+        let mut body = object.body.clone();
+        for path in &object.generated {
+            if let Some(value) = body.pointer_mut(path) {
+                *value = Value::Null;
+            }
+        }
+        if is_made_once(&object.body)
+            || (text_at(&body, &["kind"]) == "Secret" && text_at(&body, &["apiVersion"]) == "v1")
+        {
+            let keys = ["data", "stringData"]
+                .map(|field| value_at(&body, &[field]).and_then(Value::as_object).map(keys_of));
+            return json!([text_at(&body, &["kind"]), value_at(&body, &["metadata", "name"]), keys]);
+        }
+        body
+    };
+    ContentHash::of(&objects.map(body).collect())
+}
+
+fn keys_of(map: &Map<String, Value>) -> Vec<String> {
+    map.keys().cloned().collect()
+}

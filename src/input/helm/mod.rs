@@ -1,0 +1,40 @@
+//! Charts in the revision: which files a render of one reads, what helm is asked, and what becomes
+//! of its answer.
+//!
+//! [`trace`] finds the closure of a chart, [`render_inputs`] makes its key, and [`render_chart`]
+//! runs helm over the files of the closure.
+//!
+//! **Invariant:** follows helm's own reading of a folder. A chart that would have to be fetched,
+//! and a file outside the revision, are refused by name before any program starts. The objects of
+//! a chart are what `helm template` prints; no release is stored, and no cluster is asked.
+
+mod chart;
+mod closure;
+mod command;
+mod complaint;
+mod generated;
+mod hook_events;
+mod hook_order;
+mod hooks;
+mod ignore;
+mod options;
+mod output;
+mod refusal;
+mod render;
+mod schema;
+mod trace;
+
+pub use chart::{ChartDependency, ChartKind, ChartMetadata};
+pub use closure::{ChartClosure, ChartLimits, ChartValues};
+pub use command::ChartFolders;
+pub(crate) use command::render_inputs;
+pub use options::{GeneratedPolicy, HelmOptions, ValuesSource};
+pub use output::ChartObject;
+pub use render::{ChartError, ChartHost, ChartRender, render_chart, template_chart};
+pub(crate) use trace::is_library;
+pub use trace::trace;
+
+#[cfg(test)]
+mod hook_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What helm printed, as objects with the templates that they come from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::input::ObjectOrigin;
+use crate::manifest::read_documents;
+use crate::object::{Diagnostic, ManifestOrigin};
+
+use super::chart::CHART_FILE;
+use super::closure::ChartClosure;
+use super::refusal::{WHOLE_FILE, origin_at};
+
+/// Begins each document that helm prints: what follows is the path of its template.
+const SOURCE: &str = "---\n# Source: ";
+/// Objects that one chart may have: as many as one file may hold.
+const MAX_OBJECTS: usize = 20_000;
+/// The part of a path at which files begin that helm prints as they are.
+const DEFINITIONS: &str = "/crds/";
+
+/// An object that a chart makes.
+#[derive(Clone, PartialEq)]
+pub struct ChartObject {
+    /// Its tree.
+    pub body: Value,
+    /// The chart and template that it comes from.
+    pub origin: ObjectOrigin,
+    /// The fields that another render gives other values, as JSON pointers.
+    pub generated: Vec<String>,
+}
+
+/// Leaves the body out, because it may be a Secret.
+impl fmt::Debug for ChartObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChartObject(from {})", self.origin)
+    }
+}
+
+/// Reads the output of helm. What has no content is left out.
+///
+/// # Errors
+/// Fails where a document is no YAML, or where there are too many, with all that is wrong.
+pub(super) fn read(chart: &ChartClosure, output: &[u8]) -> Result<Vec<ChartObject>, Vec<Diagnostic>> {
+    let Ok(text) = std::str::from_utf8(output) else {
+        let file = chart_origin(chart);
+        return Err(vec![Diagnostic::error(
+            file,
+            "render-failed",
+            "the chart makes objects that are no UTF-8",
+        )]);
+    };
+    let renderer: Arc<str> = format!("helm, {}", chart.chart).into();
+    let (mut objects, mut faults) = (Vec::new(), Vec::new());
+    for (template, part) in parts(&chart.chart.name, text) {
+        let is_verbatim = template.contains(DEFINITIONS);
+        let place = |line| chart.template_origin(template, line).unwrap_or_else(|| chart_origin(chart));
+        let read = read_documents(&Arc::from(template), part.as_bytes());
+        faults.extend(read.diagnostics.iter().filter(|found| found.is_error()).map(|found| {
+            let message = format!("line {} of what the template makes: {}", found.origin.line, found.message);
+            Diagnostic::error(place(0), "render-failed", message)
+                .hint("`helm template --show-only` prints what it makes")
+        }));
+        for document in &read.documents {
+            let line = if is_verbatim { document.place.line } else { 0 };
+            let origin = ObjectOrigin {
+                root: chart.closure.root.clone(),
+                renderer: renderer.clone(),
+                places: vec![place(line)],
+            };
+            objects.push(ChartObject { body: document.to_value(), origin, generated: Vec::new() });
+        }
+        if objects.len() > MAX_OBJECTS {
+            let message = format!("the chart makes more than {MAX_OBJECTS} objects");
+            return Err(vec![Diagnostic::error(chart_origin(chart), "render-failed", message)]);
+        }
+    }
+    if faults.is_empty() { Ok(objects) } else { Err(faults) }
+}
+
+/// Returns the place of the chart's own file.
+pub(super) fn chart_origin(chart: &ChartClosure) -> ManifestOrigin {
+    let path = crate::input::paths::inside(&chart.closure.root, CHART_FILE);
+    origin_at(&path.into(), WHOLE_FILE)
+}
+
+/// Divides an output into parts, each with its template. The line of a template's path is the first
+/// of its part, as helm prints it before the text: all other lines keep their numbers.
+///
+/// A file that helm prints as it is may hold such a line itself. It belongs to another chart.
+fn parts<'a>(chart: &str, text: &'a str) -> Vec<(&'a str, &'a str)> {
+    let begins = |at: &usize| {
+        let is_line = *at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
+        let path = text.get(at + SOURCE.len()..).unwrap_or_default();
+        is_line && path.strip_prefix(chart).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let starts: Vec<usize> = text.match_indices(SOURCE).map(|(at, _)| at).filter(begins).collect();
+    let ends = starts.iter().copied().skip(1).chain([text.len()]);
+    let part = |(start, end): (&usize, usize)| {
+        let part = text.get(start + SOURCE.len()..end)?;
+        let (template, body) = part.split_once('\n').unwrap_or((part, ""));
+        Some((template.trim_end(), body))
+    };
+    starts.iter().zip(ends).filter_map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::helm::{ChartLimits, HelmOptions, trace};
+
+    fn closure() -> ChartClosure {
+        let tree = MemoryTree::new()
+            .file("apps/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+            .file("apps/web/templates/a.yaml", "a")
+            .file("apps/web/crds/b.yaml", "b")
+            .file("apps/web/charts/cache-folder/Chart.yaml", "apiVersion: v2\nname: cache\nversion: 2.0.0\n")
+            .file("apps/web/charts/cache-folder/templates/c.yaml", "c");
+        let options =
+            HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
+        trace(&tree, "apps/web", "apps", &options, ChartLimits::default()).unwrap()
+    }
+
+    fn origins(output: &str) -> Vec<String> {
+        let objects = read(&closure(), output.as_bytes()).unwrap();
+        objects.iter().map(|object| format!("{} {}", object.body["kind"], object.origin.places[0])).collect()
+    }
+
+    #[test]
+    fn each_object_names_its_template() {
+        let output = "\n---\n# Source: web/crds/b.yaml\n# a comment\nkind: D\n---\nkind: E\n\
+                      ---\n# Source: web/templates/a.yaml\nkind: A\nx: |\n  ---\n  # Source: web/templates/none\n\
+                      ---\n# Source: web/templates/a.yaml\n# nothing\n\
+                      ---\n# Source: web/charts/cache/templates/c.yaml\nkind: C\n\
+                      ---\n# Source: web/templates/unknown.yaml\nkind: U\n";
+        assert_eq!(
+            origins(output),
+            [
+                "\"D\" apps/web/crds/b.yaml:2",
+                "\"E\" apps/web/crds/b.yaml:4",
+                "\"A\" apps/web/templates/a.yaml",
+                "\"C\" apps/web/charts/cache-folder/templates/c.yaml",
+                "\"U\" apps/web/Chart.yaml",
+            ]
+        );
+        let objects = read(&closure(), output.as_bytes()).unwrap();
+        assert_eq!(objects[2].origin.to_string(), "apps/web (helm, web 1.0.0) ← apps/web/templates/a.yaml");
+        assert_eq!(objects[2].body["x"], "---\n# Source: web/templates/none\n");
+    }
+
+    #[test]
+    fn a_path_of_another_chart_begins_no_part() {
+        let output =
+            "---\n# Source: web/crds/b.yaml\nkind: D\n---\n# Source: other/templates/x.yaml\nkind: E\n";
+        assert_eq!(origins(output), ["\"D\" apps/web/crds/b.yaml:1", "\"E\" apps/web/crds/b.yaml:4"]);
+        assert_eq!(origins("\n"), [""; 0]);
+        assert_eq!(origins(""), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_told_without_its_text() {
+        let output = "---\n# Source: web/templates/a.yaml\nkind: A\npassword: \"canary\n";
+        let faults = read(&closure(), output.as_bytes()).unwrap_err();
+        let [fault] = faults.as_slice() else { panic!("{faults:?}") };
+        assert_eq!((&*fault.origin.file, fault.code), ("apps/web/templates/a.yaml", "render-failed"));
+        assert!(fault.message.starts_with("line 2 of what the template makes: "), "{}", fault.message);
+        assert!(!format!("{fault:?}").contains("canary"), "{fault:?}");
+        assert!(read(&closure(), b"\xff").is_err());
+    }
+}

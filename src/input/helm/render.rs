@@ -1,0 +1,187 @@
+//! A render of one chart: helm in the sandbox, over the files of the closure.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::input::kustomize::ClosureFile;
+use crate::input::sandbox::{RunOutput, Sandbox, SandboxError, SandboxPolicy};
+use crate::input::tree::FileTree;
+use crate::object::{Diagnostic, ErrorClass};
+use crate::source::SourceError;
+
+use super::closure::{ChartClosure, ChartValues};
+use super::command::{ChartFolders, command};
+use super::complaint;
+use super::generated;
+use super::hooks;
+use super::options::{GeneratedPolicy, HelmOptions};
+use super::output::{self, ChartObject};
+
+/// The reason for which a chart was not rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartError {
+    /// The revision cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The values could not be written for helm.
+    #[error("the values for helm cannot be written: {error}")]
+    Values {
+        /// The system's message.
+        error: io::Error,
+    },
+    /// helm did not run to its own end.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The chart cannot be rendered: the same input gives the same again.
+    #[error("{}", first_message(.findings))]
+    Refused {
+        /// All that is wrong with it.
+        findings: Vec<Diagnostic>,
+    },
+}
+
+impl ChartError {
+    /// Returns what kind of error it is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Source(error) => error.class(),
+            Self::Values { .. } => ErrorClass::Transient,
+            Self::Sandbox(error) => error.class(),
+            Self::Refused { .. } => ErrorClass::Invalid,
+        }
+    }
+}
+
+fn first_message(findings: &[Diagnostic]) -> String {
+    findings.first().map(|found| format!("{}: {}", found.origin, found.message)).unwrap_or_default()
+}
+
+/// Where a chart is rendered, and by what.
+#[derive(Clone, Copy, Debug)]
+pub struct ChartHost<'a> {
+    /// Starts helm.
+    pub sandbox: &'a Sandbox,
+    /// The walls around it. It may read the folder of the tree.
+    pub policy: &'a SandboxPolicy,
+    /// The file of helm.
+    pub program: &'a Path,
+    /// The folder that holds the files of the closure, and nothing else.
+    pub tree: &'a Path,
+}
+
+/// The outcome of a render.
+#[derive(Debug)]
+pub struct ChartRender {
+    /// The objects: hooks that run before, the rest in the order of helm, and hooks that run after.
+    pub objects: Vec<ChartObject>,
+    /// What a person should know, and what keeps nothing from being applied.
+    pub notices: Vec<Diagnostic>,
+}
+
+/// Renders a chart whose files lie in the folder of the host's tree. Its hooks become objects among
+/// the others, in their order.
+///
+/// # Errors
+/// Fails where the chart cannot be rendered, where helm meets a wall, and where it cannot be run.
+pub async fn render_chart<T: FileTree>(
+    host: ChartHost<'_>,
+    chart: &ChartClosure,
+    options: &HelmOptions,
+    files: &T,
+) -> Result<ChartRender, ChartError> {
+    let mut objects = template_chart(host, chart, options, files).await?;
+    if generated::may_generate(chart, files)? {
+        let again = template_chart(host, chart, options, files).await?;
+        judge_generated(&mut objects, &again, options.generated)
+            .map_err(|findings| ChartError::Refused { findings })?;
+    }
+    let (objects, mut notices) = hooks::translate(objects, &options.namespace);
+    for file in templates(chart) {
+        let text = files.read(file.file.blob)?;
+        notices.extend(hooks::tests_in(&file.source, &String::from_utf8_lossy(&text)));
+    }
+    Ok(ChartRender { objects, notices })
+}
+
+/// Returns the objects of a chart as helm prints them.
+///
+/// # Errors
+/// As [`render_chart`].
+pub async fn template_chart<T: FileTree>(
+    host: ChartHost<'_>,
+    chart: &ChartClosure,
+    options: &HelmOptions,
+    files: &T,
+) -> Result<Vec<ChartObject>, ChartError> {
+    if !chart.is_renderable() {
+        let findings = chart.closure.diagnostics.iter().filter(|found| found.is_error()).cloned().collect();
+        return Err(ChartError::Refused { findings });
+    }
+    let folders = ChartFolders { tree: host.tree, private: &host.policy.private };
+    write_values(chart, folders)?;
+    let run = host.sandbox.run(host.policy, &command(host.program, chart, options, folders)).await?;
+    objects_of(chart, &run, files)
+}
+
+/// Finds what is made up anew at each render, and refuses it or leaves it alone.
+fn judge_generated(
+    objects: &mut [ChartObject],
+    again: &[ChartObject],
+    policy: GeneratedPolicy,
+) -> Result<(), Vec<Diagnostic>> {
+    generated::compare(objects, again)?;
+    match policy {
+        GeneratedPolicy::Once => generated::leave_alone(objects),
+        GeneratedPolicy::Refuse => match generated::refusals(objects) {
+            refusals if refusals.is_empty() => Ok(()),
+            refusals => Err(refusals),
+        },
+    }
+}
+
+/// Writes values that stand in no file of the revision.
+fn write_values(chart: &ChartClosure, folders: ChartFolders<'_>) -> Result<(), ChartError> {
+    for (values, number) in chart.values.iter().zip(0..) {
+        if let ChartValues::Inline(text) = values {
+            let written = fs::write(folders.inline_values(number), text.as_bytes());
+            written.map_err(|error| ChartError::Values { error })?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the objects that helm printed.
+fn objects_of<T: FileTree>(
+    chart: &ChartClosure,
+    run: &RunOutput,
+    files: &T,
+) -> Result<Vec<ChartObject>, ChartError> {
+    if run.is_success() {
+        return output::read(chart, &run.output).map_err(|findings| ChartError::Refused { findings });
+    }
+    let texts = template_texts(chart, files)?;
+    let is_template_text = |text: &str| {
+        let text = plain(text);
+        text.contains(' ') && texts.iter().any(|template| template.contains(&text))
+    };
+    let found = complaint::finding(chart, run, is_template_text);
+    Err(ChartError::Refused { findings: vec![found] })
+}
+
+/// Returns the texts of all templates.
+fn template_texts<T: FileTree>(chart: &ChartClosure, files: &T) -> Result<Vec<String>, SourceError> {
+    let read =
+        |file: &ClosureFile| files.read(file.file.blob).map(|bytes| plain(&String::from_utf8_lossy(&bytes)));
+    templates(chart).map(read).collect()
+}
+
+fn templates(chart: &ChartClosure) -> impl Iterator<Item = &ClosureFile> {
+    let files = chart.closure.files.iter();
+    files.filter(|(path, _)| path.contains("templates/")).map(|(_, file)| file)
+}
+
+/// Returns a text with one blank between its words.
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

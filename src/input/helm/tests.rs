@@ -1,0 +1,267 @@
+//! Closures of charts in memory.
+
+use super::*;
+use crate::input::MemoryTree;
+use crate::input::kustomize::ClosureIndex;
+use crate::source::FileDefect;
+
+const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.0.0\n";
+
+fn options(values: &[&str]) -> HelmOptions {
+    HelmOptions {
+        release: "web".into(),
+        namespace: "prod".into(),
+        values: values.iter().map(|path| ValuesSource::File((*path).to_owned())).collect(),
+        ..HelmOptions::default()
+    }
+}
+
+fn closure_with(tree: &MemoryTree, values: &[&str]) -> ChartClosure {
+    trace(tree, "apps/web", "apps", &options(values), ChartLimits::default()).unwrap()
+}
+
+fn closure(tree: &MemoryTree) -> ChartClosure {
+    closure_with(tree, &[])
+}
+
+fn files(closure: &ChartClosure) -> Vec<String> {
+    let files = closure.closure.files.iter();
+    let shown =
+        files.map(
+            |(path, file)| {
+                if *path == file.source { path.to_string() } else { format!("{path} = {}", file.source) }
+            },
+        );
+    shown.collect()
+}
+
+fn findings(closure: &ChartClosure) -> Vec<String> {
+    let found = closure.closure.diagnostics.iter();
+    found.map(|found| format!("{} {}: {}", found.code, found.origin, found.message)).collect()
+}
+
+fn web() -> MemoryTree {
+    MemoryTree::new().file("apps/web/Chart.yaml", CHART).file("apps/web/templates/a.yaml", "a: 1")
+}
+
+#[test]
+fn a_chart_is_all_of_its_folder_but_what_it_leaves_out() {
+    let tree = web()
+        .file("apps/web/.helmignore", "ci/\n*.md\n.helmignore\n/only/\n")
+        .file("apps/web/values.yaml", "")
+        .file("apps/web/README.md", "")
+        .file("apps/web/ci/values.yaml", "")
+        .file("apps/web/files/only/x.txt", "")
+        .file("apps/web/templates/.a.yaml.swp", "")
+        .file("apps/other/Chart.yaml", CHART)
+        .defect("apps/web/ci/pipe", FileDefect::NotAFile);
+    let closure = closure(&tree);
+    assert_eq!(
+        files(&closure),
+        [
+            "apps/web/.helmignore",
+            "apps/web/Chart.yaml",
+            "apps/web/files/only/x.txt",
+            "apps/web/templates/a.yaml",
+            "apps/web/values.yaml",
+        ]
+    );
+    assert_eq!(findings(&closure), [""; 0]);
+    assert_eq!(closure.chart.to_string(), "web 1.0.0");
+}
+
+#[test]
+fn links_are_replaced_by_what_they_lead_to_inside_the_revision() {
+    let tree = web()
+        .file("shared/b.yaml", "b")
+        .file("shared/deep/c.txt", "c")
+        .link("apps/web/templates/b.yaml", "../../../shared/b.yaml")
+        .link("apps/web/files", "../../shared");
+    let closure = closure(&tree);
+    assert_eq!(
+        files(&closure),
+        [
+            "apps/web/Chart.yaml",
+            "apps/web/files/b.yaml = shared/b.yaml",
+            "apps/web/files/deep/c.txt = shared/deep/c.txt",
+            "apps/web/templates/a.yaml",
+            "apps/web/templates/b.yaml = shared/b.yaml",
+        ]
+    );
+    assert_eq!(findings(&closure), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_in_a_chart_is_refused_by_name() {
+    let check = |tree: MemoryTree, expected: &[&str]| assert_eq!(findings(&closure(&tree)), expected);
+    check(
+        web().link("apps/web/files/passwd", "/etc/passwd"),
+        &["out-of-tree apps/web/files/passwd: chart: the link apps/web/files/passwd leads out of the \
+           repository, to /etc/passwd"],
+    );
+    check(
+        web().link("apps/web/x", "../../../etc"),
+        &["out-of-tree apps/web/x: chart: the link apps/web/x leads out of the repository, to ../../../etc"],
+    );
+    check(
+        web().link("apps/web/x", "gone"),
+        &["missing-file apps/web/x: chart: the link apps/web/x leads to nothing: gone"],
+    );
+    check(web().link("apps/web/x", ".."), &["symlink apps/web/x: the link leads to a folder that holds it"]);
+    check(
+        web().defect("apps/web/files/pipe", FileDefect::NotAFile),
+        &[
+            "not-a-file apps/web/files/pipe: chart: apps/web/files/pipe is neither a regular file nor a folder",
+        ],
+    );
+    check(
+        web().file("apps/web/.helmignore", "a\n**/b"),
+        &["helmignore apps/web/.helmignore:2: `**` is not supported"],
+    );
+    check(web().without("apps/web/Chart.yaml"), &["no-chart apps/web: this folder has no Chart.yaml"]);
+    check(
+        web().file("apps/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\ntype: library\n"),
+        &["library-chart apps/web/Chart.yaml: this chart is a library, which only other charts use"],
+    );
+    check(
+        web().file("apps/web/values.schema.json", r#"{"$ref": "https://example.com/a.json"}"#),
+        &["remote-schema apps/web/values.schema.json: the schema refers to another one, which is not \
+           fetched: https://example.com/a.json"],
+    );
+    // A link that is left out harms nobody.
+    check(web().file("apps/web/.helmignore", "x\n").link("apps/web/x", "/etc/passwd"), &[]);
+}
+
+#[test]
+fn a_dependency_must_be_in_the_chart() {
+    let chart = |text: &str| web().file("apps/web/Chart.yaml", format!("{CHART}dependencies:\n{text}"));
+    let check = |tree: MemoryTree, expected: &[&str]| assert_eq!(findings(&closure(&tree)), expected);
+    let redis = "- name: redis\n  version: 1.x\n  repository: https://charts.example.com\n";
+    let missing = "missing-dependency apps/web/Chart.yaml:5: the chart redis 1.x, to be had from \
+                   https://charts.example.com, is not in charts/, and no chart is fetched for a render";
+    check(chart(redis), &[missing]);
+    check(chart(redis).file("apps/web/charts/redis-1.2.0.tgz", ""), &[]);
+    check(chart(redis).file("apps/web/charts/renamed.tgz", ""), &[]);
+    check(chart(redis).file("apps/web/charts/README.md", ""), &[missing]);
+    let sub = "apiVersion: v1\nname: redis\nversion: 1.0.0\n";
+    check(chart(redis).file("apps/web/charts/any/Chart.yaml", sub), &[]);
+    check(chart(redis).file("apps/web/charts/_any/Chart.yaml", sub), &[missing]);
+    check(
+        chart("- name: common\n  version: 1.0.0\n  repository: file://../common\n"),
+        &[
+            "missing-dependency apps/web/Chart.yaml:5: the chart common 1.0.0, to be had from file://../common, \
+           is not in charts/, and no chart is fetched for a render",
+        ],
+    );
+    check(
+        web().file("apps/web/requirements.yaml", "dependencies:\n- name: redis\n  version: '1'\n"),
+        &["missing-dependency apps/web/requirements.yaml:2: the chart redis 1, is not in charts/, and no \
+           chart is fetched for a render"],
+    );
+    check(
+        web().file("apps/web/charts/part/values.yaml", ""),
+        &["no-chart apps/web/charts/part: this folder has no Chart.yaml"],
+    );
+}
+
+#[test]
+fn a_schema_of_a_part_that_may_be_switched_off_is_left_to_helm() {
+    let remote = r#"{"$ref": "https://example.com/a.json"}"#;
+    let tree = |condition: &str| {
+        let text = format!("{CHART}dependencies: [{{name: redis, version: '1'{condition}}}]\n");
+        web()
+            .file("apps/web/Chart.yaml", text)
+            .file("apps/web/charts/redis/Chart.yaml", "apiVersion: v2\nname: redis\nversion: 1.0.0\n")
+            .file("apps/web/charts/redis/values.schema.json", remote)
+    };
+    assert_eq!(findings(&closure(&tree(""))).len(), 1);
+    assert_eq!(findings(&closure(&tree(", condition: redis.enabled"))), [""; 0]);
+}
+
+#[test]
+fn values_are_found_in_the_chart_or_in_the_source() {
+    let tree = web()
+        .file("apps/web/prod.yaml", "a: 1")
+        .file("apps/common.yaml", "b: 1")
+        .file("other.yaml", "c: 1")
+        .file(
+            "apps/sealed.yaml",
+            "a: ENC[AES256_GCM,data:eA==,iv:eA==,tag:eA==,type:str]\nsops:\n  mac: x\n  version: 3.9.0\n",
+        );
+    let closure = closure_with(&tree, &["prod.yaml", "common.yaml", "../../other.yaml"]);
+    assert_eq!(findings(&closure), [""; 0]);
+    let paths: Vec<_> = ["apps/web/prod.yaml", "apps/common.yaml", "other.yaml"]
+        .iter()
+        .map(|path| ChartValues::File((*path).into()))
+        .collect();
+    assert_eq!(closure.values, paths);
+    assert!(files(&closure).contains(&"other.yaml".to_owned()));
+    let check = |values: &str, expected: &str| {
+        assert_eq!(findings(&closure_with(&tree, &[values])), [expected], "{values}");
+    };
+    check(
+        "https://example.com/values.yaml",
+        "remote-values apps/web: values: this is an address, which is not fetched: https://example.com/values.yaml",
+    );
+    check(
+        "secrets+gpg://x",
+        "remote-values apps/web: values: this is an address, which is not fetched: secrets+gpg://x",
+    );
+    check(
+        "gone.yaml",
+        "missing-file apps/web: values: no such file in this revision: gone.yaml (apps/gone.yaml is missing)",
+    );
+    check("/etc/passwd", "out-of-tree apps/web: values: the path leaves the repository: /etc/passwd");
+    check("../../../x", "out-of-tree apps/web: values: the path leaves the repository: ../../../x");
+    check("templates", "missing-file apps/web: values: a file is needed, and templates is a folder");
+    check(
+        "sealed.yaml",
+        "encrypted-values apps/sealed.yaml: values: the file is encrypted by SOPS, and a chart would get it as it is",
+    );
+}
+
+#[test]
+fn a_chart_that_is_too_large_is_refused() {
+    let limits = ChartLimits { files: 3, bytes: 1000, file: 500 };
+    let check = |tree: MemoryTree, expected: &str| {
+        let closure = trace(&tree, "apps/web", "apps", &options(&[]), limits).unwrap();
+        assert_eq!(findings(&closure), [expected]);
+    };
+    check(
+        web().file("apps/web/b", "").file("apps/web/c", ""),
+        "too-large apps/web: this chart has more than 3 files",
+    );
+    check(
+        web().file("apps/web/b", "x".repeat(501)),
+        "too-large apps/web/b: this chart has a file of 501 bytes, and helm takes up to 500",
+    );
+    let large = ChartLimits { bytes: 100, ..limits };
+    let closure =
+        trace(&web().file("apps/web/b", "x".repeat(90)), "apps/web", "", &options(&[]), large).unwrap();
+    assert_eq!(findings(&closure), ["too-large apps/web: this chart has files of more than 100 bytes"]);
+    let deep = (0..70).fold("apps/web".to_owned(), |path, _| path + "/d");
+    let closure = closure_of_deep(&deep);
+    assert_eq!(findings(&closure).len(), 1);
+    assert!(findings(&closure)[0].contains("more than 64 levels of folders"));
+}
+
+fn closure_of_deep(folder: &str) -> ChartClosure {
+    closure(&web().file(&format!("{folder}/x"), ""))
+}
+
+#[test]
+fn any_change_in_its_folder_concerns_a_chart_and_no_other_does() {
+    let tree = web().file("shared/b.yaml", "b").link("apps/web/templates/b.yaml", "../../../shared/b.yaml");
+    let found = closure_with(&tree.file("apps/web/prod.yaml", ""), &["prod.yaml"]);
+    let index = ClosureIndex::of([&found.closure]);
+    let concerns = |path: &str| !index.impact([path]).roots.is_empty();
+    for path in ["apps/web/new/file", "apps/web/Chart.yaml", "shared/b.yaml", "apps/web/prod.yaml"] {
+        assert!(concerns(path), "{path}");
+    }
+    for path in ["apps/other", "shared/c.yaml", "apps/webs/x"] {
+        assert!(!concerns(path), "{path}");
+    }
+    let whole =
+        trace(&MemoryTree::new().file("Chart.yaml", CHART), "", "", &options(&[]), ChartLimits::default());
+    assert!(!ClosureIndex::of([&whole.unwrap().closure]).impact(["new/file"]).roots.is_empty());
+}

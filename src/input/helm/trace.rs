@@ -1,0 +1,418 @@
+//! The walk over a chart's folder, as helm walks it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::input::kustomize::{Closure, ClosureFile};
+use crate::input::paths;
+use crate::input::sops::{self, SopsFormat};
+use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
+use crate::object::Diagnostic;
+use crate::source::{SourceError, TreeEntry, TreeFile};
+
+use super::chart::{CHART_FILE, ChartDependency, ChartKind, ChartMetadata, REQUIREMENTS_FILE};
+use super::closure::{ChartClosure, ChartLimits, ChartValues};
+use super::ignore::{IGNORE_FILE, IgnoreRules, PathForm};
+use super::options::{HelmOptions, ValuesSource};
+use super::refusal;
+use super::schema::{self, SCHEMA_FILE};
+
+/// The folder of the charts that a chart is made of.
+const PARTS_FOLDER: &str = "charts";
+/// The end of the name of a chart in an archive.
+const ARCHIVE: &str = ".tgz";
+/// Levels of folders in a chart.
+const MAX_DEPTH: usize = 64;
+/// Diagnostics of one chart that are kept: more would only repeat what is wrong.
+const MAX_DIAGNOSTICS: usize = 100;
+
+/// Finds the closure of a chart from its text. Files of values are looked for in the chart's folder
+/// and then in `start`, the folder of its source.
+///
+/// # Errors
+/// Fails where the revision cannot be read. What is wrong in it is a diagnostic of the closure.
+pub fn trace<T: FileTree>(
+    files: &T,
+    root: &str,
+    start: &str,
+    options: &HelmOptions,
+    limits: ChartLimits,
+) -> Result<ChartClosure, SourceError> {
+    let closure = Closure { root: root.into(), ..Closure::default() };
+    let found = ChartClosure { closure, ..ChartClosure::default() };
+    let mut walk =
+        ChartWalk { tree: files, limits, found, rules: IgnoreRules::default(), bytes: 0, is_full: false };
+    walk.run(start, options)?;
+    walk.found.closure.diagnostics.truncate(MAX_DIAGNOSTICS);
+    Ok(walk.found)
+}
+
+/// Returns whether the chart of a folder is a library, which is no root. What cannot be read is a
+/// root, which then says why it does not render.
+///
+/// # Errors
+/// Fails where the revision cannot be read.
+pub(crate) fn is_library(files: &impl FileTree, folder: &str) -> Result<bool, SourceError> {
+    let Ok(ResolvedPath { path, file: Some(file) }) = tree::resolve(files, folder, CHART_FILE, |_| ())?
+    else {
+        return Ok(false);
+    };
+    let (chart, _) = ChartMetadata::read(&path.into(), &files.read(file.blob)?);
+    Ok(chart.kind == ChartKind::Library)
+}
+
+/// A folder of the chart.
+struct ChartFolder {
+    /// Its path in the chart.
+    path: String,
+    /// Its path in the revision, over links, and that of each folder above it.
+    sources: Vec<String>,
+}
+
+struct ChartWalk<'a, T> {
+    tree: &'a T,
+    limits: ChartLimits,
+    found: ChartClosure,
+    rules: IgnoreRules,
+    bytes: u64,
+    is_full: bool,
+}
+
+impl<T: FileTree> ChartWalk<'_, T> {
+    fn run(&mut self, start: &str, options: &HelmOptions) -> Result<(), SourceError> {
+        let root = self.found.closure.root.clone();
+        self.found.closure.watched.insert(root.clone());
+        self.found.closure.diagnostics.extend(options.faults(&root));
+        if !self.read_rules(&root)? || !self.walk(&root)? {
+            return Ok(());
+        }
+        if self.found.closure.files.contains_key(paths::inside(&root, CHART_FILE).as_str()) {
+            self.read_charts(&root)?;
+        } else {
+            self.found.refuse(refusal::no_chart(&root));
+        }
+        for values in &options.values {
+            self.values(&root, start, values)?;
+        }
+        Ok(())
+    }
+
+    /// Follows a reference and notes all that was looked at.
+    fn look(
+        &mut self,
+        folder: &str,
+        reference: &str,
+    ) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
+        let watched = &mut self.found.closure.watched;
+        tree::resolve(self.tree, folder, reference, |path| {
+            watched.insert(path.into());
+        })
+    }
+
+    /// Reads the chart's `.helmignore`, and returns whether helm would.
+    fn read_rules(&mut self, root: &str) -> Result<bool, SourceError> {
+        let bytes = match self.look(root, IGNORE_FILE)? {
+            Ok(ResolvedPath { path, file: Some(file) }) => {
+                let (bytes, source) = (self.tree.read(file.blob)?, Arc::from(path));
+                // helm reads it even where it names itself.
+                self.add(&paths::inside(root, IGNORE_FILE), &source, file);
+                bytes
+            }
+            Ok(ResolvedPath { file: None, .. }) | Err(_) => Arc::from([]),
+        };
+        match IgnoreRules::read(&bytes) {
+            Ok(rules) => self.rules = rules,
+            Err(fault) => {
+                let file = Arc::from(paths::inside(root, IGNORE_FILE));
+                self.found.refuse(refusal::ignore_fault(&file, &fault));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds every file below the chart's folder, and returns whether they are not too many.
+    fn walk(&mut self, root: &str) -> Result<bool, SourceError> {
+        let mut left = vec![ChartFolder { path: String::new(), sources: vec![root.to_owned()] }];
+        while let Some(folder) = left.pop() {
+            let source = folder.sources.last().cloned().unwrap_or_default();
+            let names = self.tree.names(&source)?.unwrap_or_default();
+            if folder.sources.len() > MAX_DEPTH {
+                let place = paths::inside(root, &folder.path);
+                self.refuse_size(&place, &format!("more than {MAX_DEPTH} levels of folders"));
+            }
+            for name in names {
+                if self.is_full {
+                    return Ok(false);
+                }
+                left.extend(self.visit(root, &folder, &source, &name)?);
+            }
+        }
+        Ok(!self.is_full)
+    }
+
+    /// Adds what has a name in a folder, or returns it where it is a folder itself.
+    fn visit(
+        &mut self,
+        root: &str,
+        folder: &ChartFolder,
+        source: &str,
+        name: &str,
+    ) -> Result<Option<ChartFolder>, SourceError> {
+        let (path, at) = (paths::inside(&folder.path, name), paths::inside(source, name));
+        let below = |source: String| {
+            let sources = folder.sources.iter().cloned().chain([source]).collect();
+            Some(ChartFolder { path: path.clone(), sources })
+        };
+        let is_ignored = |form| self.rules.ignores(&path, form);
+        match self.tree.entry(&at)? {
+            None => {}
+            Some(TreeEntry::Folder) if is_ignored(PathForm::Folder) => {}
+            Some(TreeEntry::Folder) => return Ok(below(at)),
+            Some(TreeEntry::File(_) | TreeEntry::Defect(_)) if is_ignored(PathForm::File) => {}
+            Some(TreeEntry::File(file)) => {
+                self.add(&paths::inside(root, &path), &at.into(), file);
+            }
+            Some(TreeEntry::Defect(defect)) => self.found.refuse(refusal::defect(&at, defect)),
+            Some(TreeEntry::Link(_)) => {
+                let forms = (is_ignored(PathForm::File), is_ignored(PathForm::Folder));
+                match self.look(source, name)? {
+                    Ok(ResolvedPath { file: Some(_), .. }) if forms.0 => {}
+                    Ok(ResolvedPath { path: end, file: Some(file) }) => {
+                        self.add(&paths::inside(root, &path), &end.into(), file);
+                    }
+                    Ok(ResolvedPath { file: None, .. }) if forms.1 => {}
+                    Ok(ResolvedPath { path: end, file: None }) => {
+                        if folder.sources.iter().any(|above| paths::holds(&end, above)) {
+                            self.found.refuse(refusal::link_circle(&at));
+                            return Ok(None);
+                        }
+                        self.found.closure.watched.insert(end.as_str().into());
+                        return Ok(below(end));
+                    }
+                    Err(_) if forms.0 || forms.1 => {}
+                    Err(failure) => self.found.refuse(refusal::lost_file(&at, &failure)),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds a file, once.
+    fn add(&mut self, path: &str, source: &Arc<str>, file: TreeFile) {
+        if self.found.closure.files.contains_key(path) {
+            return;
+        }
+        self.bytes += file.size;
+        if file.size > self.limits.file {
+            let what = format!("a file of {} bytes, and helm takes up to {}", file.size, self.limits.file);
+            return self.found.refuse(refusal::too_much(path, &what));
+        }
+        let root = self.found.closure.root.clone();
+        if self.found.closure.files.len() >= self.limits.files {
+            return self.refuse_size(&root, &format!("more than {} files", self.limits.files));
+        }
+        if self.bytes > self.limits.bytes {
+            return self.refuse_size(&root, &format!("files of more than {} bytes", self.limits.bytes));
+        }
+        self.found.closure.files.insert(path.into(), ClosureFile { source: source.clone(), file });
+    }
+
+    fn refuse_size(&mut self, place: &str, what: &str) {
+        self.is_full = true;
+        // It is said even where the list is full.
+        self.found.closure.diagnostics.insert(0, refusal::too_much(place, what));
+    }
+
+    /// Reads what the chart and the charts in it say of themselves.
+    fn read_charts(&mut self, root: &str) -> Result<(), SourceError> {
+        let Some(chart) = self.read_chart(root)? else { return Ok(()) };
+        if chart.kind == ChartKind::Library {
+            let file = self.source_of(root, CHART_FILE);
+            self.found.refuse(refusal::library(&file));
+        }
+        let mut left = vec![(root.to_owned(), chart.name.clone(), chart.dependencies.clone(), true)];
+        let mut is_first = true;
+        while let Some((folder, name, dependencies, is_certain)) = left.pop() {
+            self.found.parts.insert(name.clone(), folder.clone());
+            if is_certain {
+                self.check_schema(&folder)?;
+            }
+            let mut present = PresentCharts::default();
+            for part in self.parts_of(&folder) {
+                let at = paths::inside(&paths::inside(&folder, PARTS_FOLDER), &part);
+                if part.ends_with(ARCHIVE) {
+                    present.archives.push(part);
+                    continue;
+                }
+                let Some(chart) = self.read_chart(&at)? else { continue };
+                let named = dependencies.iter().find(|known| known.name == chart.name);
+                let alias = named.map_or("", |known| &known.alias);
+                let name =
+                    format!("{name}/{PARTS_FOLDER}/{}", if alias.is_empty() { &chart.name } else { alias });
+                let is_certain = is_certain && named.is_none_or(|known| !known.is_conditional);
+                present.names.insert(chart.name.clone());
+                left.push((at, name, chart.dependencies, is_certain));
+            }
+            self.add_archives(&folder, &name, &dependencies, &present);
+            // helm itself asks only for those of the chart that is rendered.
+            if std::mem::take(&mut is_first) {
+                let file = self.dependencies_file(&folder);
+                for missing in dependencies.iter().filter(|one| !present.may_have(one, &dependencies)) {
+                    self.found.refuse(refusal::missing_dependency(&file, missing));
+                }
+            }
+        }
+        self.found.chart = chart;
+        Ok(())
+    }
+
+    /// Names the charts in archives, as far as the names of their files tell.
+    fn add_archives(
+        &mut self,
+        folder: &str,
+        name: &str,
+        dependencies: &[ChartDependency],
+        present: &PresentCharts,
+    ) {
+        for archive in &present.archives {
+            let Some(known) = dependencies.iter().find(|one| is_archive_of(archive, &one.name)) else {
+                continue;
+            };
+            let part = if known.alias.is_empty() { &known.name } else { &known.alias };
+            let at = paths::inside(&paths::inside(folder, PARTS_FOLDER), archive);
+            self.found.parts.insert(format!("{name}/{PARTS_FOLDER}/{part}"), at);
+        }
+    }
+
+    /// Reads the chart of a folder; none where helm would not.
+    fn read_chart(&mut self, folder: &str) -> Result<Option<ChartMetadata>, SourceError> {
+        let Some((file, bytes)) = self.file(folder, CHART_FILE)? else {
+            self.found.refuse(refusal::no_chart(folder));
+            return Ok(None);
+        };
+        let (mut chart, faults) = ChartMetadata::read(&file, &bytes);
+        let is_read = faults.is_empty();
+        self.found.closure.diagnostics.extend(faults);
+        if let Some((file, bytes)) = self.file(folder, REQUIREMENTS_FILE)? {
+            chart.dependencies = ChartMetadata::read_requirements(&file, &bytes);
+        }
+        Ok(is_read.then_some(chart))
+    }
+
+    fn check_schema(&mut self, folder: &str) -> Result<(), SourceError> {
+        if let Some((file, bytes)) = self.file(folder, SCHEMA_FILE)?
+            && let Some(reference) = schema::remote_reference(&bytes)
+        {
+            self.found.refuse(refusal::remote_schema(&file, &reference));
+        }
+        Ok(())
+    }
+
+    /// Returns a file of the closure: its path in the revision, and its bytes.
+    fn file(&self, folder: &str, name: &str) -> Result<Option<NamedBytes>, SourceError> {
+        let Some(file) = self.found.closure.files.get(paths::inside(folder, name).as_str()) else {
+            return Ok(None);
+        };
+        Ok(Some((file.source.clone(), self.tree.read(file.file.blob)?)))
+    }
+
+    fn source_of(&self, folder: &str, name: &str) -> Arc<str> {
+        let path = paths::inside(folder, name);
+        self.found.closure.files.get(path.as_str()).map_or(path.into(), |file| file.source.clone())
+    }
+
+    /// Returns the file that names the dependencies of a chart.
+    fn dependencies_file(&self, folder: &str) -> Arc<str> {
+        let path = paths::inside(folder, REQUIREMENTS_FILE);
+        let has_own = self.found.closure.files.contains_key(path.as_str());
+        self.source_of(folder, if has_own { REQUIREMENTS_FILE } else { CHART_FILE })
+    }
+
+    /// Returns the names in a chart's folder of charts that helm takes for charts.
+    fn parts_of(&self, folder: &str) -> BTreeSet<String> {
+        let below = format!("{}/", paths::inside(folder, PARTS_FOLDER));
+        let files = self.found.closure.files.range(Arc::from(below.as_str())..).map(|(path, _)| path);
+        let inside = files.map_while(|path| path.strip_prefix(&below));
+        let names = inside.filter_map(|rest| match rest.split_once('/') {
+            Some((name, _)) => Some(name),
+            None => Some(rest).filter(|name| name.ends_with(ARCHIVE)),
+        });
+        names.filter(|name| !name.starts_with(['_', '.'])).map(str::to_owned).collect()
+    }
+
+    fn values(&mut self, root: &str, start: &str, values: &ValuesSource) -> Result<(), SourceError> {
+        let text = match values {
+            ValuesSource::Inline(text) => {
+                self.found.values.push(ChartValues::Inline(text.as_str().into()));
+                return Ok(());
+            }
+            ValuesSource::File(text) => text.as_str(),
+        };
+        if is_address(text) {
+            self.found.refuse(refusal::remote_values(root, text));
+            return Ok(());
+        }
+        let found = match self.look(root, text)? {
+            Err(LookFailure::Missing(_) | LookFailure::OutOfTree) if start != root => {
+                let elsewhere = self.look(start, text)?;
+                elsewhere.map(|found| (start, found))
+            }
+            found => found.map(|found| (root, found)),
+        };
+        match found {
+            Ok((folder, ResolvedPath { path, file: Some(file) })) => {
+                self.check_values(&path, file)?;
+                let place = paths::join(folder, text).unwrap_or_else(|| path.clone());
+                self.add(&place, &path.into(), file);
+                self.found.values.push(ChartValues::File(place.into()));
+            }
+            Ok((_, ResolvedPath { file: None, .. })) => self.found.refuse(refusal::values_folder(root, text)),
+            Err(failure) => self.found.refuse(refusal::lost_values(root, text, &failure)),
+        }
+        Ok(())
+    }
+
+    /// Refuses a file of values that holds no values but what SOPS made of them.
+    fn check_values(&mut self, path: &str, file: TreeFile) -> Result<(), SourceError> {
+        if sops::is_encrypted(&self.tree.read(file.blob)?, SopsFormat::Yaml) {
+            self.found.refuse(refusal::encrypted_values(&path.into()));
+        }
+        Ok(())
+    }
+}
+
+/// A file's path in the revision, and its bytes.
+type NamedBytes = (Arc<str>, Arc<[u8]>);
+
+/// The charts that are in a chart's folder.
+#[derive(Default)]
+struct PresentCharts {
+    /// The names that charts in folders have.
+    names: BTreeSet<String>,
+    /// The files of charts in archives.
+    archives: Vec<String>,
+}
+
+impl PresentCharts {
+    /// Returns whether a dependency may be there. The name of an archive need not tell what is in it,
+    /// so one that is nobody's may be it.
+    fn may_have(&self, wanted: &ChartDependency, all: &[ChartDependency]) -> bool {
+        let is_nobodys = |archive: &String| !all.iter().any(|one| is_archive_of(archive, &one.name));
+        self.names.contains(&wanted.name)
+            || self.archives.iter().any(|archive| is_archive_of(archive, &wanted.name) || is_nobodys(archive))
+    }
+}
+
+/// Returns whether a file has the name that `helm package` gives to a chart.
+fn is_archive_of(archive: &str, chart: &str) -> bool {
+    archive.strip_prefix(chart).is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// Returns whether helm fetches what has this name.
+fn is_address(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once(':') else { return false };
+    let mut letters = scheme.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
+}

@@ -1,0 +1,94 @@
+//! Charts in the repository: rendered by the real helm, and followed as plain files are.
+
+use controlplane::Renderers;
+use serde_json::json;
+
+use crate::support::{Repo, TestNamespace, until, yaml};
+
+const CHART: &str = "apiVersion: v2\nname: web\nversion: 1.2.3\n";
+const TEMPLATE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-settings\n\
+                        data:\n  level: {{ .Values.level | quote }}\n";
+
+/// A configuration with the program, and these lines in the source's spec.
+fn configuration(site: &TestNamespace<'_>, repo: &Repo, spec: &str) -> String {
+    let programs = format!("programs: {{helm: {}}}", Renderers::find().unwrap().helm.display());
+    format!("{}\n{spec}\n", site.configuration(repo.path(), &programs).trim_end())
+}
+
+#[test]
+fn a_chart_is_followed_commit_by_commit() {
+    let site = TestNamespace::new("helm");
+    let repo = Repo::new(&[
+        ("web/Chart.yaml", CHART.to_owned()),
+        ("web/values.yaml", "level: low\n".to_owned()),
+        ("web/prod.yaml", "level: high\n".to_owned()),
+        ("web/templates/settings.yaml", TEMPLATE.to_owned()),
+        ("own.yaml", yaml::config_map("own", "key", "one")),
+    ]);
+    let text = configuration(&site, &repo, "  helm: {values: [prod.yaml]}");
+    let mut daemon = site.configured(&text);
+    site.await_data("web-settings", "level", "high");
+    site.await_data("own", "key", "one");
+    repo.change("web/prod.yaml", "level: highest\n");
+    site.await_data("web-settings", "level", "highest");
+
+    // A template that fails keeps what there is, and all else advances.
+    let window = site.window();
+    repo.write("web/templates/settings.yaml", "{{ fail \"no\" }}\n");
+    repo.change("own.yaml", &yaml::config_map("own", "key", "two"));
+    site.await_data("own", "key", "two");
+    site.api.delete(&site.at("ConfigMap", "web-settings"));
+    site.await_data("web-settings", "level", "highest");
+    window.assert_no_deletes();
+    assert!(daemon.is_running());
+}
+
+#[test]
+fn a_hook_runs_before_its_release_and_again_when_that_changes() {
+    let site = TestNamespace::new("helm-hook");
+    let hook = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {{ .Release.Name }}-migrate\n  annotations:\n    \
+                helm.sh/hook: pre-install,pre-upgrade\n    helm.sh/hook-delete-policy: before-hook-creation\nspec:\n  \
+                template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: a, image: 'busybox:1'}]\n";
+    let repo = Repo::new(&[
+        ("web/Chart.yaml", CHART.to_owned()),
+        ("web/values.yaml", "level: low\n".to_owned()),
+        ("web/templates/settings.yaml", TEMPLATE.to_owned()),
+        ("web/templates/migrate.yaml", hook.to_owned()),
+    ]);
+    let daemon = site.configured(&configuration(&site, &repo, ""));
+    let first = site.await_object("Job", "web-migrate")["metadata"]["uid"].clone();
+    site.await_data("web-settings", "level", "low");
+    repo.change("web/values.yaml", "level: high\n");
+    site.await_data("web-settings", "level", "high");
+    until("the hook ran again", || {
+        let now = site.value("Job", "web-migrate", "/metadata/uid");
+        now != first && now != json!(null)
+    });
+    drop(daemon);
+}
+
+#[test]
+fn a_chart_that_makes_up_values_is_refused_by_name() {
+    let site = TestNamespace::new("helm-generated");
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\n\
+                  stringData: {password: '{{ randAlphaNum 20 }}'}\n";
+    let repo = Repo::new(&[
+        ("web/Chart.yaml", CHART.to_owned()),
+        ("web/templates/login.yaml", secret.to_owned()),
+        ("own.yaml", yaml::config_map("own", "key", "one")),
+    ]);
+    let daemon = site.configured(&configuration(&site, &repo, ""));
+    site.await_data("own", "key", "one");
+    daemon.says(&["WARN", "web/templates/login.yaml"]);
+    assert!(!site.has("Secret", "login"));
+    drop(daemon);
+
+    // Made once, they stay as they are.
+    let daemon = site.configured(&configuration(&site, &repo, "  helm: {generated: once}"));
+    site.await_object("Secret", "login");
+    let password = site.value("Secret", "login", "/data/password");
+    repo.change("own.yaml", &yaml::config_map("own", "key", "two"));
+    site.await_data("own", "key", "two");
+    assert_eq!(site.value("Secret", "login", "/data/password"), password);
+    drop(daemon);
+}

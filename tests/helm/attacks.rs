@@ -1,0 +1,96 @@
+//! Hostile charts, as rhumb renders them. What a chart tries once it runs is in `tests/sandbox`.
+
+use std::fs;
+
+use rhumb::testing::input::helm::{ChartError, HelmOptions, ValuesSource};
+use rhumb::testing::input::sandbox::SandboxWall;
+
+use crate::fixture::{Chart, findings, options};
+
+const CANARY: &str = "canary-7f3a: do-not-tell";
+
+fn map(value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {value}}}\n")
+}
+
+/// The value that a template makes.
+#[track_caller]
+fn value(template: &str) -> String {
+    let chart = Chart::of(&[("web/templates/a.yaml", &map(template)), ("secret.txt", CANARY)], &[]);
+    chart.render(&options()).unwrap().objects[0].body["data"]["a"].as_str().unwrap().to_owned()
+}
+
+/// What ended the render of a template.
+#[track_caller]
+fn end(template: &str) -> String {
+    let chart = Chart::of(&[("web/templates/a.yaml", &map(template))], &[]);
+    match chart.render(&options()) {
+        Err(ChartError::Sandbox(error)) => error.wall().unwrap_or_else(|| panic!("{error}")).to_string(),
+        outcome => findings(outcome).join("\n"),
+    }
+}
+
+/// Attack 13. helm follows the link.
+#[test]
+fn a_link_out_of_the_repository_is_refused_before_helm_starts() {
+    let outside = tempfile::tempdir().unwrap();
+    let canary = outside.path().join("canary");
+    fs::write(&canary, CANARY).unwrap();
+    let template = map("{{ .Files.Get \"link\" | quote }}");
+    for target in [canary.to_str().unwrap(), "/etc/passwd", "/proc/self/environ", "../../../../etc/hostname"]
+    {
+        let chart = Chart::of(&[("web/templates/a.yaml", &template)], &[("web/link", target)]);
+        let found = findings(chart.render(&options()));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("out-of-tree web/link: "), "{found:?}");
+        assert!(!found[0].contains(CANARY));
+    }
+}
+
+/// Attacks 14 to 16.
+#[test]
+fn functions_that_look_outside_find_nothing() {
+    assert_eq!(value("{{ .Files.Get \"../secret.txt\" | quote }}"), "");
+    assert_eq!(value("{{ .Files.Get \"../../../../etc/passwd\" | quote }}"), "");
+    assert_eq!(value("{{ getHostByName \"localhost\" | quote }}"), "");
+    assert_eq!(value("{{ lookup \"v1\" \"Secret\" \"\" \"\" | toJson | quote }}"), "{}");
+}
+
+/// Attacks 17 to 19.
+#[test]
+fn a_template_without_an_end_is_ended_and_the_next_one_renders() {
+    let memory = "asked for more memory than it may have";
+    for template in ["{{ until 200000000 | len }}", "{{ repeat 2000000000 \"x\" | len }}"] {
+        assert!(end(template).contains(memory), "{template}: {}", end(template));
+    }
+    let loops =
+        "{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}";
+    assert!(end(loops).contains(&SandboxWall::Processor.to_string()) || end(loops).contains(memory));
+    assert_eq!(value("{{ .Release.Name }}"), "web");
+}
+
+/// Attack 22.
+#[test]
+fn what_would_be_fetched_is_refused_before_helm_starts() {
+    let check = |files: &[(&str, &str)], values: Vec<ValuesSource>, code: &str| {
+        let found = findings(Chart::of(files, &[]).render(&HelmOptions { values, ..options() }));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with(code), "{found:?}");
+    };
+    let address = ValuesSource::File("http://127.0.0.1:1/values.yaml".into());
+    check(&[], vec![address], "remote-values web: ");
+    check(&[], vec![ValuesSource::File("/etc/passwd".into())], "out-of-tree web: ");
+    let schema = r#"{"$ref": "http://127.0.0.1:1/a.json"}"#;
+    check(&[("web/values.schema.json", schema)], vec![], "remote-schema web/values.schema.json: ");
+    let schema = r#"{"$ref": "file:///etc/passwd"}"#;
+    check(&[("web/values.schema.json", schema)], vec![], "remote-schema web/values.schema.json: ");
+    let chart = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: [{name: a, version: '1', repository: 'http://127.0.0.1:1'}]\n";
+    check(&[("web/Chart.yaml", chart)], vec![], "missing-dependency web/Chart.yaml:4: ");
+}
+
+/// Attack 23.
+#[test]
+fn a_lock_that_is_a_link_is_neither_read_nor_written() {
+    let chart = Chart::of(&[], &[("web/Chart.lock", "/etc/passwd")]);
+    assert!(findings(chart.render(&options()))[0].starts_with("out-of-tree web/Chart.lock: "));
+}

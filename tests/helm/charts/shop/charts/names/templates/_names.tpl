@@ -1,0 +1,3 @@
+{{- define "names.full" -}}
+{{ .Release.Name }}-{{ .Chart.Name }}
+{{- end }}

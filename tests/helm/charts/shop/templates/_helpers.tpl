@@ -1,0 +1,3 @@
+{{- define "shop.labels" }}
+app: {{ include "names.full" . }}
+{{- end }}

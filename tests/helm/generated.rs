@@ -1,0 +1,74 @@
+//! Values that charts make up, found by a second render.
+
+use rhumb::testing::input::helm::{ChartError, GeneratedPolicy, HelmOptions, ValuesSource};
+use rhumb::testing::object::annotations;
+
+use crate::fixture::{Chart, findings, options};
+
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData:\n  user: web\n  \
+                      password: {{ .Values.password | default (randAlphaNum 20) }}\n";
+const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    metadata:\n      \
+                   annotations: {checksum/login: {{ include (print .Template.BasePath \"/login.yaml\") . | sha256sum }}}\n";
+
+fn chart() -> Chart {
+    Chart::of(&[("web/templates/login.yaml", SECRET), ("web/templates/web.yaml", WEB)], &[])
+}
+
+fn once() -> HelmOptions {
+    HelmOptions { generated: GeneratedPolicy::Once, ..options() }
+}
+
+#[test]
+fn a_value_that_is_made_up_is_refused_with_its_path_and_template() {
+    let outcome = chart().render(&options());
+    let Err(ChartError::Refused { findings: found }) = &outcome else { panic!("{outcome:?}") };
+    assert!(found.iter().all(|found| found.hint.as_ref().unwrap().contains("`existingSecret`")));
+    assert_eq!(
+        findings(outcome),
+        [
+            "generated-value web/templates/login.yaml: Secret login: /stringData/password differs from render to render",
+            "generated-value web/templates/web.yaml: Deployment web: \
+             /spec/template/metadata/annotations/checksum~1login differs from render to render",
+        ]
+    );
+}
+
+#[test]
+fn a_value_that_is_given_is_no_longer_made_up() {
+    let given = ValuesSource::Inline("password: given".to_owned());
+    let render = chart().render(&HelmOptions { values: vec![given], ..options() }).unwrap();
+    assert_eq!(render.objects[0].body["stringData"]["password"], "given");
+    assert!(render.objects.iter().all(|object| object.generated.is_empty()));
+}
+
+#[test]
+fn what_is_made_once_is_left_alone_from_then_on() {
+    let render = chart().render(&once()).unwrap();
+    let ignored: Vec<_> = render
+        .objects
+        .iter()
+        .map(|object| object.body["metadata"]["annotations"][annotations::IGNORE_FIELDS].as_str().unwrap())
+        .collect();
+    assert_eq!(ignored, ["/stringData/password", "/spec/template/metadata/annotations/checksum~1login"]);
+    assert_eq!(render.objects[0].generated, ["/stringData/password"]);
+}
+
+#[test]
+fn a_name_that_is_made_up_is_refused_always() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a-{{ randAlpha 9 | lower }}}\n";
+    let chart = Chart::of(&[("web/templates/a.yaml", map)], &[]);
+    let found = findings(chart.render(&once()));
+    assert!(found[0].starts_with("generated-value web/templates/a.yaml: ConfigMap a-"), "{found:?}");
+    assert!(found[0].ends_with("another object is made at each render"), "{found:?}");
+}
+
+#[test]
+fn a_secret_that_only_an_installation_makes_may_be_made_up() {
+    let text = SECRET.replace("{name: login}", "{name: login, annotations: {helm.sh/hook: pre-install}}");
+    let chart = Chart::of(&[("web/templates/login.yaml", &text)], &[]);
+    let render = chart.render(&options()).unwrap();
+    assert_eq!(
+        render.objects[0].body["metadata"]["annotations"],
+        serde_json::json!({"client.lifecycle.config.k8s.io/mutation": "ignore"})
+    );
+}

@@ -1,0 +1,15 @@
+//! Charts beside the real helm: the files that a closure names, and nothing else, give the objects
+//! that bare `helm template` prints; what is refused does not render there either.
+//!
+//! `RHUMB_INPUTS` names a folder with more charts in `charts/` and `repositories/`. With
+//! `RHUMB_HELM=4` helm is Helm 4.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
+#![allow(clippy::print_stderr, reason = "what was tried")]
+
+mod attacks;
+mod fixture;
+mod generated;
+mod hooks;
+mod inputs;
+mod outputs;
