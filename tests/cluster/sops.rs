@@ -81,7 +81,7 @@ fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
         ("app/kustomization.yaml", "namePrefix: app-\nresources: [secret.yaml]\n".to_owned()),
         ("app/secret.yaml", identity.encrypt(&secret("rendered", CANARY))),
     ]);
-    let daemon = start(&site, &repo, &identity);
+    let mut daemon = start(&site, &repo, &identity);
     let expected = json!(STANDARD.encode(CANARY));
     until("the plain one is there", || password(&site, "plain") == expected);
     until("the rendered one is there", || password(&site, "app-rendered") == expected);
@@ -101,6 +101,7 @@ fn an_encrypted_secret_is_applied_in_the_open_and_shown_nowhere() {
     assert!(!site.has("Secret", "moved"));
     daemon.says(&["WARN", "its `mac` does not fit"]);
     assert_eq!(password(&site, "plain"), expected);
+    daemon.stop();
     assert!(!daemon.whole_log().contains(CANARY));
     assert_absent(site.state.path(), CANARY);
     assert_absent(site.state.path(), &STANDARD.encode(CANARY));
