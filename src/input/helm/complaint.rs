@@ -62,10 +62,10 @@ pub(super) fn finding(
     run: &RunOutput,
     is_template_text: impl Fn(&str) -> bool,
 ) -> Diagnostic {
-    let said = &run.complaint;
-    let start =
-        said.lines().collect::<Vec<_>>().iter().rposition(|line| line.starts_with("Error: ")).unwrap_or(0);
-    let lines = said.lines().skip(start).map(str::trim).take(MAX_LINES);
+    let lines: Vec<&str> = run.complaint.lines().collect();
+    // Without such a line helm did not come to an error: what Go says of its own end is no use.
+    let start = lines.iter().rposition(|line| line.starts_with("Error: ")).unwrap_or(lines.len());
+    let lines = lines.into_iter().skip(start).map(str::trim).take(MAX_LINES);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("Use --debug flag"));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix("Error: ").unwrap_or(line)).collect();
     let places: Vec<ManifestOrigin> = lines.iter().flat_map(|line| places(chart, line)).collect();
@@ -284,7 +284,7 @@ mod tests {
         let nothing = "helm does not render it, and its words may hold values";
         assert_eq!(found("canary"), ("apps/web/Chart.yaml".into(), nothing.into()));
         assert_eq!(
-            found("fatal error: runtime: out of memory\n\ngoroutine 1").1,
+            found("fatal error: runtime: out of memory\nunexpected fault address\n\ngoroutine 1").1,
             "helm was stopped: it asked for more memory than it may have"
         );
         assert_eq!(

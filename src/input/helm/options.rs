@@ -7,6 +7,10 @@ const MAX_RELEASE_NAME: usize = 53;
 /// The longest name of a namespace.
 const MAX_NAMESPACE_NAME: usize = 63;
 
+/// Versions and kinds in one argument: the system bounds the bytes of each, and a cluster may have
+/// thousands.
+const VERSIONS_IN_ARGUMENT: usize = 500;
+
 /// The treatment of fields that differ from render to render.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GeneratedPolicy {
@@ -100,9 +104,8 @@ impl HelmOptions {
         // helm takes the text of this option apart at commas and quotes.
         let versions = self.api_versions.iter().filter(|version| !version.contains([',', '"', '\n', '\r']));
         let versions: Vec<&str> = versions.map(String::as_str).collect();
-        if !versions.is_empty() {
-            arguments.push(format!("--api-versions={}", versions.join(",")));
-        }
+        let parts = versions.chunks(VERSIONS_IN_ARGUMENT);
+        arguments.extend(parts.map(|part| format!("--api-versions={}", part.join(","))));
         arguments
     }
 }
@@ -164,6 +167,13 @@ mod tests {
             ]
         );
         assert_eq!(HelmOptions::default().arguments().len(), 6);
+        let many = HelmOptions {
+            api_versions: vec!["example.com/v1/Order".into(); 1_200],
+            ..HelmOptions::default()
+        };
+        let arguments = many.arguments();
+        assert_eq!(arguments.len(), 6 + 3);
+        assert!(arguments.iter().all(|argument| argument.len() < 64 << 10));
     }
 
     #[test]
