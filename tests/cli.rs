@@ -211,7 +211,7 @@ fn rendering_tells_what_it_could_not_read() {
     shop/c.yaml:4:7: error: this is not YAML: `[` is never closed by `]`
         data: [1
               ^
-    shop/helm/Chart.yaml: error: this folder is a Helm chart, which rhumb does not render; nothing in it is read
+    shop/helm/Chart.yaml: error: this folder is a Helm chart, and nothing is rendered here; nothing in it is read
       hint: commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore
     --- exit code 1
     "#);
@@ -252,7 +252,7 @@ fn validation_finds_everything_at_once() {
       hint: remove one of the two: neither is applied
     shop/e.yaml:1:1: warning: Namespace shop lives in no namespace: "shop" is left out
       hint: remove metadata.namespace
-    shop/helm/Chart.yaml: error: this folder is a Helm chart, which rhumb does not render; nothing in it is read
+    shop/helm/Chart.yaml: error: this folder is a Helm chart, and nothing is rendered here; nothing in it is read
       hint: commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore
     --- standard error
     4 objects in 5 files: 5 errors, 1 warning

@@ -330,6 +330,9 @@ pub(crate) struct RenderArgs {
     /// Output format: yaml or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: RenderOutput,
+    /// Print the values of Secrets, which are masked else
+    #[arg(long)]
+    pub show_secrets: bool,
 }
 
 /// Form of what was read.

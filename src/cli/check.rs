@@ -1,6 +1,7 @@
 //! `rhumb check`: whether all is there that rhumb needs.
 
 mod granted;
+mod renderers;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -123,7 +124,10 @@ pub(super) fn carry_out(
     keys(&config, &mut report);
     check_notifications(&config, &mut report);
     let naming = if args.sources.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(global) };
-    session::start_runtime()?.block_on(check_sources_in_cluster(config, naming, &mut report));
+    session::start_runtime()?.block_on(async {
+        renderers::check_renderers(&config, &mut report).await;
+        check_sources_in_cluster(config, naming, &mut report).await;
+    });
     match args.output {
         CheckOutput::Text => {
             for finding in &report.findings {

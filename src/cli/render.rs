@@ -8,13 +8,19 @@ use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal};
 use crate::change::write_yaml;
 use crate::config::RendererConfig;
+use crate::fields::mask_value;
+use crate::manifest::ManifestItem;
 use crate::render;
 
 /// Prints manifests as Kubernetes reads them; needs no cluster.
 pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
     let rendering = SourceRendering::automatic(&RendererConfig::default());
     let manifests = ManifestSet::read(&args.path, ReadScope::Shown, &rendering)?;
-    let bodies: Vec<&Value> = manifests.items.iter().map(|item| &item.body).collect();
+    let shown = |item: &ManifestItem| {
+        if args.show_secrets { item.body.clone() } else { mask_value(&item.gvk.group_kind(), &item.body) }
+    };
+    let shown: Vec<Value> = manifests.items.iter().map(shown).collect();
+    let bodies: Vec<&Value> = shown.iter().collect();
     match args.output {
         RenderOutput::Json => {
             terminal.write_output(&render::manifests_json(&bodies, &manifests.diagnostics))?;

@@ -136,7 +136,7 @@ pub(super) fn here_if_empty(folder: &Path) -> &Path {
 
 /// Returns the folder below which the files for programs are written: of a service, one that is in
 /// memory.
-fn private_folder() -> PathBuf {
+pub(super) fn private_folder() -> PathBuf {
     let service = std::env::var_os("RUNTIME_DIRECTORY");
     let first = service.as_deref().and_then(|folders| std::env::split_paths(folders).next());
     first.filter(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)

@@ -103,7 +103,7 @@ fn the_example_shows_the_defaults() {
     let location = SourceLocation::Directory("/etc/rhumb/shop".into());
     let renderers = least.sources[0].renderers.clone();
     let helm = HelmSpec::default();
-    let shown = SourceConfig { location, renderers, helm, ..example.sources[0].clone() };
+    let shown = SourceConfig { location, helm, renderers, ..example.sources[0].clone() };
     assert_eq!(shown, least.sources[0]);
 }
 

@@ -17,7 +17,6 @@ use super::executor::run_blocking;
 use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::plan_lookups::decide_foreign_objects;
-use super::reading::{ReadSettings, TextInterner};
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{read_disk, repository_of};
 use crate::cluster::{
@@ -198,16 +197,7 @@ impl PreviewRun {
         applyset: &Arc<str>,
         setup: SourceSetup,
     ) -> Result<SourceReading, source::SourceError> {
-        let (applyset, namespace) = (applyset.clone(), setup.namespace.as_str().into());
-        let dialect = ReadSettings {
-            source,
-            applyset,
-            namespace,
-            allow: setup.allow,
-            decrypter: setup.decrypter,
-            variables: setup.variables,
-            names: TextInterner::default(),
-        };
+        let dialect = setup.read_settings(source, applyset);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Once(disk) => Ok(run_blocking(move || read_disk(&disk, &dialect, scopes)).await.0),

@@ -46,7 +46,7 @@ use super::inventory::{CallState, InventoryStore};
 use super::kinds::KindWatches;
 use super::loop_event::LoopEvent;
 use super::pass_result::{PassEnding, PassResult};
-use super::reading::{ReadSettings, TextInterner};
+use super::reading::ReadSettings;
 use super::setup::{Setup, SourceFiles};
 use super::source_task::FeedRequest;
 use super::tasks::{FatalError, TaskSet};
@@ -195,15 +195,7 @@ impl Reconciler {
                 bytes: SourceBytes::of(&source.files),
                 decrypter: source.decrypter.clone(),
             });
-            let dialect = ReadSettings {
-                source: number,
-                applyset,
-                namespace: source.namespace.into(),
-                allow: source.allow,
-                decrypter: source.decrypter,
-                variables: source.variables,
-                names: TextInterner::default(),
-            };
+            let dialect = source.read_settings(number, &applyset);
             places.push(source.place);
             pending_feeds.push((number, source.files, dialect));
         }

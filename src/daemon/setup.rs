@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reading::VariableUse;
+use super::reading::{ReadSettings, TextInterner, VariableUse};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, Narrowing, OptOutPolicy, PrunePolicy,
@@ -71,6 +71,19 @@ impl SourceSetup {
     /// As whom its objects are read and written, where the inventories are in this namespace.
     pub(super) fn service_account(&self, system: &str) -> Option<ServiceAccount> {
         self.account.as_ref().map(|name| ServiceAccount::new(system, name))
+    }
+
+    /// Returns the settings for reading its files.
+    pub(super) fn read_settings(&self, source: engine::SourceId, applyset: &Arc<str>) -> ReadSettings {
+        ReadSettings {
+            source,
+            applyset: applyset.clone(),
+            namespace: self.namespace.as_str().into(),
+            allow: self.allow.clone(),
+            decrypter: self.decrypter.clone(),
+            variables: self.variables,
+            names: TextInterner::default(),
+        }
     }
 
     /// Returns the facts that the engine has of it before anything of it is read.

@@ -38,7 +38,7 @@ impl fmt::Debug for Decrypter {
 }
 
 impl Decrypter {
-    /// Returns one with the identities of the first of these files that is there, or of a text.
+    /// Returns one with the identities of the first of these files that is there, else of a text.
     pub(crate) fn new(files: Vec<PathBuf>, text: Option<String>) -> Self {
         Self { files, text: text.map(Zeroizing::new) }
     }
@@ -53,10 +53,11 @@ impl Decrypter {
     /// # Errors
     /// Fails with the reason and the remedy where there are none, or none that can be read.
     pub(crate) fn identities(&self) -> Result<AgeIdentities, String> {
-        if let Some(text) = &self.text {
+        let Some(file) = self.file() else {
+            let none = || "no age identity is configured".to_owned();
+            let text = self.text.as_ref().ok_or_else(none)?;
             return AgeIdentities::parse(text).map_err(|error| error.to_string());
-        }
-        let Some(file) = self.file() else { return Err("no age identity is configured".to_owned()) };
+        };
         let named = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
         let bytes = read_regular(file, MAX_IDENTITIES).map_err(|error| named(&error))?;
         let text = String::from_utf8(bytes).map(Zeroizing::new).map_err(|_| named(&"it is not UTF-8"))?;
@@ -71,30 +72,30 @@ impl Decrypter {
         &self,
         file: &Arc<str>,
         bytes: &[u8],
-    ) -> Result<Option<Zeroizing<Vec<u8>>>, Diagnostic> {
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, Box<Diagnostic>> {
         let format = SopsFormat::of_name(file);
         if !is_encrypted(bytes, format) {
             return Ok(None);
         }
         let identities =
-            self.identities().map_err(|why| no_key(ManifestOrigin::of_file(file.clone()), &why))?;
+            self.identities().map_err(|why| Box::new(no_key(ManifestOrigin::of_file(file.clone()), &why)))?;
         let opened = open(file, bytes, format, &identities)
             .and_then(|opened| opened.plaintext(PlaintextLayout::SameLines));
-        opened.map(Some).map_err(|error| error.diagnostic())
+        opened.map(Some).map_err(|error| Box::new(error.diagnostic()))
     }
 
     /// Returns the key of a file whose code fits; none where it is not encrypted.
     ///
     /// # Errors
     /// Fails with what is wrong, or missing.
-    pub(super) fn file_key(&self, file: &Arc<str>, bytes: &[u8]) -> Result<Option<DataKey>, Diagnostic> {
+    pub(super) fn file_key(&self, file: &Arc<str>, bytes: &[u8]) -> Result<Option<DataKey>, Box<Diagnostic>> {
         let format = SopsFormat::of_name(file);
         if !is_encrypted(bytes, format) {
             return Ok(None);
         }
         let identities =
-            self.identities().map_err(|why| no_key(ManifestOrigin::of_file(file.clone()), &why))?;
-        let opened = open(file, bytes, format, &identities).map_err(|error| error.diagnostic())?;
+            self.identities().map_err(|why| Box::new(no_key(ManifestOrigin::of_file(file.clone()), &why)))?;
+        let opened = open(file, bytes, format, &identities).map_err(|error| Box::new(error.diagnostic()))?;
         Ok(Some(opened.into_key()))
     }
 
@@ -103,13 +104,17 @@ impl Decrypter {
     ///
     /// # Errors
     /// Fails with what is wrong, or missing.
-    pub(crate) fn open_rendered(&self, object: &mut Value, at: &ManifestOrigin) -> Result<bool, Diagnostic> {
+    pub(crate) fn open_rendered(
+        &self,
+        object: &mut Value,
+        at: &ManifestOrigin,
+    ) -> Result<bool, Box<Diagnostic>> {
         if !is_encrypted_object(object) {
             return Ok(false);
         }
-        let identities = self.identities().map_err(|why| no_key(at.clone(), &why))?;
-        let key = object_key(object, at, &identities).map_err(|error| error.diagnostic())?;
-        open_object(object, at, &[key]).map_err(|error| error.diagnostic())?;
+        let identities = self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))?;
+        let key = object_key(object, at, &identities).map_err(|error| Box::new(error.diagnostic()))?;
+        open_object(object, at, &[key]).map_err(|error| Box::new(error.diagnostic()))?;
         Ok(true)
     }
 }
@@ -130,7 +135,6 @@ pub(super) fn check_rendered(object: &Value, at: &ManifestOrigin, keys: &[DataKe
 
 fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {
     let message = format!("this file is encrypted by SOPS, and cannot be opened: {why}");
-    Diagnostic::error(at, NO_KEY, message).hint(
-        "give the service an identity (`LoadCredential=sops-age:FILE`), or a command one by SOPS_AGE_KEY_FILE",
-    )
+    let hint = "give the service an identity (`LoadCredential=sops-age:FILE`), or a command one by SOPS_AGE_KEY_FILE";
+    Diagnostic::error(at, NO_KEY, message).hint(hint)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::source_renderer::SourceRenderer;
 use crate::source::{
     DiskSnapshot, DiskTree, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot, SnapshotRenderer as _,
-    SourceError, tree_around,
+    SnapshotFile, SourceError, tree_around,
 };
 
 /// A folder that was read.
@@ -56,6 +56,8 @@ pub(crate) fn render_folders(
     }
     all.roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     all.roots.dedup_by(|a, b| a.path == b.path);
+    let is_root = |path: &str| all.roots.binary_search_by(|root| (*root.path).cmp(path)).is_ok();
+    all.plain.files.retain(|file| !is_root(&file.path));
     Ok(disk.with_rendered(all, &trees))
 }
 
@@ -66,9 +68,17 @@ fn render_folder(
 ) -> Result<(DiskTree, RenderedSnapshot), SourceError> {
     let (tree, start) = tree_around(&folder.folder)?;
     let mut raw = Snapshot { files: Vec::new(), refused: Vec::new(), ..whole.clone() };
+    let below = |path: &str| {
+        let inside = path.strip_prefix(&*folder.prefix)?;
+        (!inside.starts_with('/')).then(|| inside.to_owned())
+    };
+    for file in &whole.files {
+        if let Some(inside) = below(&file.path) {
+            raw.files.push(SnapshotFile { path: inside.into(), ..file.clone() });
+        }
+    }
     for found in &whole.refused {
-        let inside = found.origin.file.strip_prefix(&*folder.prefix);
-        if let Some(inside) = inside.filter(|inside| !inside.starts_with('/')) {
+        if let Some(inside) = below(&found.origin.file) {
             let mut found = found.clone();
             found.origin.file = inside.into();
             raw.refused.push(found);
@@ -91,7 +101,7 @@ fn add_prefix(root: &mut RenderedRoot, prefix: &str) {
     if let RootOutcome::Rendered(files) = &mut root.outcome {
         *files = files
             .iter()
-            .map(|file| crate::source::SnapshotFile { path: long(&file.path), ..file.clone() })
+            .map(|file| SnapshotFile { path: long(&file.path), ..file.clone() })
             .collect();
     }
 }

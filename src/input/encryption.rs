@@ -28,21 +28,21 @@ pub(super) fn check<T: FileTree>(
 ) -> Result<Vec<RenderedObject>, RenderError> {
     let resources = resources(closure);
     let mut keys: Vec<DataKey> = Vec::new();
-    let refused = |found: Diagnostic| RenderError::Encrypted(Box::new(found));
+    let refused = RenderError::Encrypted;
     for (path, file) in &closure.files {
         let bytes = files.read(file.file.blob)?;
         if !is_encrypted(&bytes, SopsFormat::of_name(path)) {
             continue;
         }
         if !resources.contains(&**path) {
-            return Err(refused(encrypted_input(&file.source)));
+            return Err(refused(Box::new(encrypted_input(&file.source))));
         }
         keys.extend(decrypter.file_key(&file.source, &bytes).map_err(refused)?);
     }
     for object in objects.iter().filter(|object| is_encrypted_object(&object.body)) {
         let place = object.origin.places.first().cloned();
         let at = place.unwrap_or_else(|| ManifestOrigin::of_file(Arc::clone(&closure.root)));
-        check_rendered(&object.body, &at, &keys).map_err(|error| refused(error.diagnostic()))?;
+        check_rendered(&object.body, &at, &keys).map_err(|error| refused(Box::new(error.diagnostic())))?;
     }
     Ok(objects)
 }

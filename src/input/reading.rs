@@ -22,7 +22,7 @@ pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decry
         None => match decrypter.open_file(&file.path, bytes) {
             Ok(None) => manifest::read(&file.path, bytes),
             Ok(Some(plaintext)) => opened(manifest::read(&file.path, &plaintext)),
-            Err(found) => unopened(manifest::read(&file.path, bytes), found),
+            Err(found) => unopened(manifest::read(&file.path, bytes), *found),
         },
     }
 }
@@ -44,7 +44,7 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
     match decrypter.open_rendered(&mut object, &at) {
         Ok(false) => read(bytes),
         Ok(true) => opened(read(zeroize::Zeroizing::new(object.to_string()).as_bytes())),
-        Err(found) => unopened(read(bytes), found),
+        Err(found) => unopened(read(bytes), *found),
     }
 }
 

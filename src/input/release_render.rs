@@ -83,12 +83,12 @@ pub(super) async fn render_release<T: FileTree>(
         tracing::info!(place = %notice.origin, "{}", notice.message);
     }
     let mut names = ObjectNames::default();
-    let named = rendered.objects.into_iter().map(|object| RenderedObject {
+    let objects = rendered.objects.into_iter().map(|object| RenderedObject {
         name: names.name_of(&object.body),
         body: object.body,
         origin: object.origin,
     });
-    Ok(named.collect())
+    Ok(objects.collect())
 }
 
 #[cfg(test)]

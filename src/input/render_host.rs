@@ -11,6 +11,9 @@ use super::sandbox::{
 };
 use crate::config::{ConfinementMode, ProgramSpec, RendererConfig};
 
+/// The most renders at once: each may take 512 MiB, and the service has 3 GiB.
+const MAX_PARALLEL_RENDERS: usize = 4;
+
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
 pub(crate) struct RenderHost {
@@ -77,8 +80,13 @@ impl RenderHost {
         SandboxPolicy { confinement: self.confinement, readable: vec![tree], private, limits: self.limits }
     }
 
-    /// Returns how many renders run at once.
+    /// Returns the walls that must stand.
+    pub(crate) const fn confinement(&self) -> Confinement {
+        self.confinement
+    }
+
+    /// Returns how many renders run at once: on all processors, within the memory of the service.
     pub(crate) fn parallel_renders() -> usize {
-        thread::available_parallelism().map_or(1, NonZeroUsize::get)
+        thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_PARALLEL_RENDERS)
     }
 }

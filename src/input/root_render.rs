@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::kustomize::{Closure, OriginFinder, OriginTracking, PlannedContent, RenderTree};
 use super::origin::{ObjectOrigin, strip_origin};
 use super::render_host::RenderHost;
-use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError};
+use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxWall};
 use super::tree::FileTree;
 use super::variables::{DocumentSoundness, VariableFinding, VariableTable, substitute};
 use crate::manifest::{PlacedValue, read_documents};
@@ -162,7 +162,13 @@ async fn build<T: FileTree>(
     if run.is_success() {
         return Ok(run.output);
     }
-    Err(RenderError::Failed { program: "kustomize", complaint: complaint(&run.complaint, folder.path()) })
+    let said = complaint(&run.complaint, folder.path());
+    // Of a program that has no memory left the last words are where it stood.
+    if run.denied_by() == Some(SandboxWall::Memory) {
+        let (program, complaint) = ("kustomize".to_owned(), String::new());
+        return Err(SandboxError::Stopped { program, wall: SandboxWall::Memory, complaint }.into());
+    }
+    Err(RenderError::Failed { program: "kustomize", complaint: said })
 }
 
 /// Writes the files of a tree, each regular and readable by its owner alone.
@@ -224,18 +230,7 @@ pub(super) fn documents(
     let mut documents = Vec::new();
     for part in text.split("\n---\n") {
         let part = part.strip_prefix("---\n").unwrap_or(part);
-        let (found, read) = match variables.filter(|_| part.contains('$')) {
-            Some(table) => {
-                let read = substitute(&name, part.as_bytes(), table);
-                (read.unreadable, read.documents.into_iter().map(printed_document).collect())
-            }
-            None => {
-                let read = read_documents(&name, part.as_bytes());
-                let plain =
-                    |value: &PlacedValue| PrintedDocument { body: value.to_value(), faults: Vec::new() };
-                (read.diagnostics, read.documents.iter().map(plain).collect::<Vec<_>>())
-            }
-        };
+        let (found, read) = printed_part(&name, part, variables);
         if let Some(fault) = found.iter().find(|found| found.is_error()) {
             return Err(unreadable(format!("line {}: {}", fault.origin.line, fault.message)));
         }
@@ -245,6 +240,21 @@ pub(super) fn documents(
         }
     }
     Ok(documents)
+}
+
+/// Reads one part of what was printed, and puts the variables into it.
+fn printed_part(
+    name: &Arc<str>,
+    part: &str,
+    variables: Option<&VariableTable>,
+) -> (Vec<Diagnostic>, Vec<PrintedDocument>) {
+    if let Some(table) = variables.filter(|_| part.contains('$')) {
+        let read = substitute(name, part.as_bytes(), table);
+        return (read.unreadable, read.documents.into_iter().map(printed_document).collect());
+    }
+    let read = read_documents(name, part.as_bytes());
+    let plain = |value: &PlacedValue| PrintedDocument { body: value.to_value(), faults: Vec::new() };
+    (read.diagnostics, read.documents.iter().map(plain).collect())
 }
 
 fn printed_document(document: super::variables::SubstitutedDocument) -> PrintedDocument {

@@ -486,7 +486,7 @@ fn render_origin(start: &str, origin: ObjectOrigin) -> RenderOrigin {
     let ObjectOrigin { root, renderer, places } = origin;
     RenderOrigin {
         root: paths::seen_from(start, &root).into(),
-        renderer: renderer.into(),
+        renderer,
         places: places.iter().map(|place| seen_from(start, place)).collect(),
     }
 }

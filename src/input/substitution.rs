@@ -7,6 +7,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::root_render::ObjectNames;
+use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
 use super::variables::{DocumentSoundness, HolderAnswer, VariableTable, plan_lookups, substitute};
 use crate::config::{SubstitutionConfig, VariableHolderNeed};
@@ -41,9 +42,9 @@ pub(super) fn read_variables<T: FileTree>(
             bodies.extend(documents.iter().map(PlacedValue::to_value));
         }
     }
-    let plan = plan_lookups(&config.from, &bodies, namespace);
+    let lookups = plan_lookups(&config.from, &bodies, namespace);
     let is_needed = |need| need == VariableHolderNeed::Required;
-    let unread = plan.asked().filter(|holder| is_needed(holder.need)).map(|holder| {
+    let unread = lookups.asked().filter(|holder| is_needed(holder.need)).map(|holder| {
         let message = format!("substituteFrom: no plain manifest of the source has the {holder}");
         let hint =
             "commit it beside the other manifests, or mark it `optional: true`: the cluster is not asked";
@@ -53,7 +54,7 @@ pub(super) fn read_variables<T: FileTree>(
     if !unread.is_empty() {
         return Ok(Err(unread));
     }
-    let table = VariableTable::assemble(config, plan.answers(|_| HolderAnswer::Missing));
+    let table = VariableTable::assemble(config, lookups.answers(|_| HolderAnswer::Missing));
     Ok(table.map(Arc::new).map_err(|faults| {
         let found =
             |fault: &dyn std::fmt::Display| Diagnostic::file_error(".", NO_VARIABLES, fault.to_string());
@@ -80,6 +81,8 @@ pub(super) fn substitute_plain_files<T: FileTree>(
     let (mut roots, mut contents, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for file in std::mem::take(&mut plain.files) {
         match file_bytes(&file, start, files)? {
+            // What is encrypted is checked as it is in git, and opened when it is read.
+            Some(bytes) if is_encrypted(&bytes, SopsFormat::of_name(&file.path)) => left.push(file),
             Some(bytes) if bytes.contains(&b'$') => {
                 roots.push(substitute_file(&file, &bytes, variables, known, &mut contents));
             }

@@ -61,9 +61,9 @@ impl RefusalReason {
     const fn message(self) -> &'static str {
         match self {
             Self::Kustomization => {
-                "this folder is meant to be rendered by kustomize, which rhumb does not do; nothing in it is read"
+                "this folder is for kustomize, and nothing is rendered here; nothing in it is read"
             }
-            Self::Chart => "this folder is a Helm chart, which rhumb does not render; nothing in it is read",
+            Self::Chart => "this folder is a Helm chart, and nothing is rendered here; nothing in it is read",
             Self::Symlink => "symbolic links are not followed",
             Self::Submodule => "a submodule or nested repository is not read",
             Self::Lfs => "this is a Git LFS pointer, not the content it stands for",
@@ -81,12 +81,10 @@ impl RefusalReason {
     const fn hint(self) -> &'static str {
         match self {
             Self::Kustomization => {
-                "commit the output of `kustomize build` to a folder of its own, and list this one in .rhumbignore; \
-                 or list only this file there, to have the files beside it read as they are"
+                "leave `render: none` out to have it rendered, or list the folder in .rhumbignore; list only this file \
+                 there to have the files beside it read as they are"
             }
-            Self::Chart => {
-                "commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore"
-            }
+            Self::Chart => "leave `render: none` out to have it rendered, or list the folder in .rhumbignore",
             Self::Symlink => "replace the link with the file, or list it in .rhumbignore",
             Self::Submodule => "make it a source of its own, or list it in .rhumbignore",
             Self::Lfs => "commit the manifest itself: take *.yaml out of .gitattributes' LFS filter",

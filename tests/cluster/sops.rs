@@ -120,3 +120,19 @@ fn without_an_identity_nothing_of_a_file_is_applied_and_the_remedy_is_named() {
     daemon.says(&["no age identity at hand opens the file"]);
     assert!(!site.has("Secret", "locked"));
 }
+
+#[test]
+fn variables_open_no_way_around_the_check_of_an_edited_file() {
+    let site = TestNamespace::new("sops-variables");
+    let identity = Identity::new();
+    let edited = identity.encrypt(&secret("edited", CANARY)).replace("name: edited", "name: moved");
+    let repo = Repo::new(&[("secret.yaml", edited), ("other.yaml", yaml::config_map("other", "key", "${KEY}"))]);
+    let text = site.configuration(repo.path(), "");
+    let mut command =
+        site.command_with_config(&["run"], &format!("{}\n  substitute: {{KEY: one}}\n", text.trim_end()));
+    command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+    let daemon = Daemon::start(command);
+    site.await_data("other", "key", "one");
+    daemon.says(&["WARN", "its `mac` does not fit"]);
+    assert!(!site.has("Secret", "moved") && !site.has("Secret", "edited"));
+}
