@@ -102,7 +102,7 @@ fn keep_memory_private() {
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Returns the daemon from its start to its end, over all its configurations.
+/// Runs the daemon from its start to its end, over all its configurations.
 async fn follow(
     typed: Invocation<'_>,
     mut config: Config,

@@ -100,7 +100,7 @@ pub(super) struct ApiRequest {
 /// The priority of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallPriority {
-    /// Through the gate, with the usual deadline.
+    /// Through the rate limiter, with the usual deadline.
     Normal,
     /// Past all others, and answered within this time.
     Urgent(Duration),
@@ -180,7 +180,8 @@ impl ApiResponse {
     }
 }
 
-/// Returns an answer that is no JSON, or not the JSON that it should be. Only the position is told.
+/// Returns the error for an answer that is no JSON, or not the JSON that it should be. Only the
+/// position is told.
 pub(super) fn unreadable_error(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
     let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
     ClusterError::new(on.clone(), ClusterFault::Garbled { reason })

@@ -93,9 +93,9 @@ pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_
 /// Returns the word by which somebody else asks for the object to be left alone. A word that we put
 /// there came from a manifest, and a newer manifest counts for more.
 ///
-/// Whether an object is only to be created is for its manifest to say, as Flux has it. Where we
-/// have written the object, another owner's mark says the same as such a word, in the place of our
-/// label; so does a controller's.
+/// The manifest says if an object is only to be created, as Flux has it. Where we have written the
+/// object, another owner's mark says the same as such a word, in the place of our label; so does a
+/// controller's.
 pub(super) fn opt_out(
     meta: &ObjectMetadata<'_>,
     ours: Option<&ManagedFieldsText<'_>>,

@@ -1,4 +1,4 @@
-//! What is rendered before it is read, and by which programs.
+//! Describes the parts of a source that are rendered before they are read, and the programs for it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl ProgramSpec {
     }
 }
 
-/// What renders the sources, and behind which walls.
+/// The programs that render the sources, and the walls around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RendererConfig {
     /// The programs.

@@ -39,7 +39,7 @@ pub(crate) struct SourceSpec {
     /// A directory; it or `git`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// What of it is rendered before it is read.
+    /// The part of it that is rendered before it is read.
     #[serde(skip_serializing_if = "RenderMode::is_default")]
     pub render: RenderMode,
     /// The namespace of objects that name none.

@@ -34,7 +34,7 @@ pub(super) enum LoopEvent {
     LookedBack(Arc<str>, Result<PastRevision, String>),
     /// Discovery answered.
     Kinds(Result<KindTable, crate::cluster::ClusterError>),
-    /// Indicates whether the server certainly does not have kinds that discovery does not list.
+    /// The kinds that the server certainly does not have.
     Absent(Result<BTreeSet<GroupKind>, crate::cluster::ClusterError>),
     /// The statements of the cluster's other sources were read.
     Peers(Result<Vec<PeerSource>, crate::cluster::ClusterError>),

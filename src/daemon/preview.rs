@@ -134,7 +134,7 @@ struct PreviewRun {
     engine: Engine,
     contents: ContentStore,
     kinds: KindTable,
-    /// What could not be known, of the source that is planned for.
+    /// The facts that could not be known, of the source that is planned for.
     notes: Vec<String>,
 }
 

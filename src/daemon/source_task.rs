@@ -349,7 +349,7 @@ impl SourceFeed {
         self.read_revision(revision).await.map(Some)
     }
 
-    /// Returns the first look of this process failed: what an earlier one left stays in force.
+    /// Reads what an earlier process left, where the first look of this one failed.
     async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
         let revision = self.source.current_revision().filter(|_| self.told.is_none()).cloned()?;
         self.read_revision(revision).await.ok()

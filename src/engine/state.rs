@@ -30,13 +30,13 @@ pub(crate) enum KindState {
     Absent,
 }
 
-/// Indicates whether what must come first has to be there.
+/// Indicates whether the objects that come first must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Prerequisites {
-    /// It has.
+    /// They must be there.
     #[default]
     Now,
-    /// It is taken for done.
+    /// They count as done, as in a plan.
     AllDone,
 }
 

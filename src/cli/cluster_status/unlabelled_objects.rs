@@ -18,7 +18,7 @@ use crate::object::{ObjectId, PART_OF};
 pub(super) struct UnlabelledObjects {
     /// Those whose seal proves the source, each with its place among the sources.
     pub(super) proven: Vec<(usize, ObjectId, LiveObject)>,
-    /// What a reader has to know of the others.
+    /// The sentence that a reader has to know of the others.
     pub(super) notes: Vec<String>,
 }
 

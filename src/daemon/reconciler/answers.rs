@@ -193,8 +193,8 @@ impl Reconciler {
         tell(&self.engine, &beside)
     }
 
-    /// Returns a feed that has not begun begins with a look, and one that is told a thousand things
-    /// more looks anyway.
+    /// Hints a feed. One that has not begun begins with a look, and one with a full queue looks
+    /// anyway.
     fn hint(&self, name: &str) -> FetchResult {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
             return FetchResult::NoSource;

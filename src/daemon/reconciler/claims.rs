@@ -304,7 +304,7 @@ impl Reconciler {
         self.leave_claims().await;
     }
 
-    /// Whether this is the last loop of a daemon with sources that nobody takes over. Under Leases
+    /// Tells if this is the last loop of a daemon with sources that nobody takes over. Under Leases
     /// another replica writes what it sees itself, and a write that is not answered keeps the Lease
     /// from being released.
     fn is_last(&self) -> bool {

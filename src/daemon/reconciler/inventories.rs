@@ -187,8 +187,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns a source that is only observed writes no inventory; its decisions are shown as if it
-    /// had.
+    /// Returns the inventory as shown: of an observed source, as if it had been written.
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == SourceWrites::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.object_counts().kinds().cloned());
@@ -277,8 +276,8 @@ impl Reconciler {
             && self.has_accepted_to_record(source)
     }
 
-    /// Returns a source that could not be read yet is to be known to the others: it may want what
-    /// they drop.
+    /// Returns whether a source that could not be read yet is to be made known to the others: it
+    /// may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
         self.until == StopCondition::Stopped
             && self.read.contains(&source)

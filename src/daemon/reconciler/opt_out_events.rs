@@ -26,7 +26,7 @@ pub(super) struct OptOutHistory {
     earlier: BTreeSet<ContentHash>,
 }
 
-/// What is new of the opt-outs of one source: each with the key of its annotation.
+/// The changes in the opt-outs of one source: each with the key of its annotation.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OptOutNews {
     begun: Vec<(ObjectId, &'static str)>,

@@ -31,7 +31,7 @@ pub(super) struct OrderStore {
     refused: Vec<String>,
     /// The reason for the last failed call about it, as logged.
     trouble: Option<String>,
-    /// What whoever began a single pass is to know of it.
+    /// Notes for the person who began a single pass.
     notes: Vec<String>,
 }
 

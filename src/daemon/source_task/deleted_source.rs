@@ -1,7 +1,7 @@
 //! A source that a person has deleted, with all that it has: it wants nothing, and nothing is asked
 //! of where it was.
 //!
-//! What its objects were made from is read as far as this host still has it, as that tells in which
+//! Reads the contents of its objects as far as this host still has them, as that tells in which
 //! order they go.
 
 use std::collections::BTreeSet;

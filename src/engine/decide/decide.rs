@@ -323,7 +323,7 @@ pub(super) fn decide_present(
     }))
 }
 
-/// The content is there, and its rollout continuese step on, or is let go, or its pods use other
+/// The content is there, and its rollout continues step on, or is let go, or its pods use other
 /// data.
 pub(super) fn decide_step(
     view: &DecisionInput<'_>,
@@ -366,7 +366,8 @@ pub(super) fn decide_step(
     }))
 }
 
-/// Returns a repair brings nothing new, so the annotation goes on naming the revision that did.
+/// Returns the revision for the annotation. A repair goes on naming the one that brought the
+/// content.
 pub(super) fn revision(view: &DecisionInput<'_>, purpose: ApplyPurpose) -> Revision {
     match (&view.entry.brought, purpose) {
         (Some(brought), ApplyPurpose::Repair | ApplyPurpose::Step | ApplyPurpose::Restart) => brought.clone(),
@@ -389,7 +390,7 @@ pub(super) fn replicas(view: &DecisionInput<'_>, want: &SharedDesired, live: &Li
     }
 }
 
-/// Returns whether putting this content there may restart pods that are available now.
+/// Returns the risk that this content restarts pods that are available now.
 pub(super) fn restart_risk(
     view: &DecisionInput<'_>,
     desired: &SharedDesired,

@@ -187,7 +187,7 @@ impl Engine {
         self.sources[accepted.place.source].incomplete.clone()
     }
 
-    /// Returns a source that is only observed decides all and writes nothing.
+    /// Turns writes of a source that is only observed into a wait.
     pub(in crate::engine) fn suppress_observed_writes(&self, id: &ObjectId, decision: Decision) -> Decision {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);

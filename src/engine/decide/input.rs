@@ -10,7 +10,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 /// The observation of an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Observation<'a> {
-    /// Nothing: absence would mean nothing either.
+    /// The kind cannot be observed, so absence proves nothing.
     Blind(Reason),
     /// The informer does not show it, and nobody has looked.
     NotSeen,

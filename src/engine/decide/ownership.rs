@@ -49,7 +49,7 @@ pub(super) fn released_source_reason(name: &str) -> Arc<str> {
     format!("source {name}, which no longer wants it and keeps it, as adopt is `never` here").into()
 }
 
-/// Returns whether we may write to it: as its owner (none), or by taking it over.
+/// Decides if we may write to it: as its owner (none), or by taking it over.
 pub(super) fn decide_ownership(
     view: &DecisionInput<'_>,
     source: SourceId,

@@ -202,8 +202,8 @@ impl Engine {
     /// Returns all sources beside one: those of other processes, as they were read last, and those
     /// of this one.
     ///
-    /// What the latter want is wanted here, so they claim nothing. How far they have read counts as
-    /// that of others does: what moves is as safe whichever processes serve its two sources.
+    /// The latter's objects are wanted here, so they claim nothing. Their progress counts as that
+    /// of others does: what moves is as safe whichever processes serve its two sources.
     fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
         let here = self.source_ids().filter(move |other| self.handover.minds && *other != source);
@@ -366,7 +366,7 @@ impl Engine {
         }
     }
 
-    /// Returns when an object that waits for its holder is to be decided on again.
+    /// Has an object that waits for its holder decided again in time.
     pub(in crate::engine) fn wait_for_holder(
         &self,
         holder: &InventoryHolder,
@@ -435,8 +435,8 @@ impl Engine {
 
     /// Takes over what a source said before this process served it.
     ///
-    /// What was given up then, or claimed as it was wanted again, somebody may still take over for
-    /// the old word. So it is claimed for a time where it is wanted.
+    /// An object that was given up then, or claimed again, may still be taken over by that old
+    /// statement. So it is claimed for a time where it is wanted.
     pub(crate) fn recall(&mut self, source: SourceId, told: &SourceStatement) {
         let mut said = told.released.clone();
         if let ContentClaims::These(claims) = &told.claims {

@@ -41,7 +41,7 @@ pub(crate) struct ObjectTraits {
 /// Indicates whether an object may be deleted and created again where the API refuses to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum RecreatePolicy {
-    /// A refusal stands.
+    /// It is not recreated: the refusal stands.
     #[default]
     Never,
     /// The object's annotation allows it.
@@ -51,7 +51,7 @@ pub(crate) enum RecreatePolicy {
 /// Indicates whether an object goes away by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum ObjectLifetime {
-    /// It stays.
+    /// It does not go away by itself.
     #[default]
     Never,
     /// A Job with `ttlSecondsAfterFinished`: its absence after its end is not drift.

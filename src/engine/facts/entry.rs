@@ -47,7 +47,7 @@ impl AcceptedContent {
     }
 }
 
-/// The result of looking an object up at the API server, beside the informer's view.
+/// A view of the object beside the informer's: a lookup, or the answer to our own write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LiveLookup {
     /// There is no such object.
@@ -118,7 +118,7 @@ pub(crate) struct ApiRefusal {
     pub text: Arc<str>,
     /// The time of the next try; never, until the content changes.
     pub retry: Option<Instant>,
-    /// Indicates whether the API's rule is that the field never changes.
+    /// The kind of rule that refused it.
     pub rule: RefusalRule,
     /// The number of refusals in a row.
     pub times: u32,
@@ -153,7 +153,7 @@ pub(crate) struct ObjectEntry {
     /// The revision that brought what was accepted: it stays in the annotation as long as the
     /// content.
     pub brought: Option<Revision>,
-    /// The result of a look-up, until the informer knows more.
+    /// The direct view of the object, until the informer knows more.
     pub looked: Option<LiveLookup>,
     /// Our own last write: an older view never causes an action.
     pub written: Option<(ResourceVersion, Instant)>,
@@ -170,7 +170,7 @@ pub(crate) struct ObjectEntry {
     pub ended: Option<Box<ContentHash>>,
     /// The rollback target in place of a content that failed here.
     pub instead: Option<Box<RollbackTarget>>,
-    /// The time and the reason of the last temporary failure.
+    /// The time of the next try after a temporary failure, and the failure's reason.
     pub failed: Option<(Instant, Arc<str>)>,
 }
 
@@ -199,7 +199,7 @@ impl ObjectEntry {
         self.accepted.content().map(|accepted| accepted.place.source)
     }
 
-    /// Returns whether a wanted content is not what the cluster must show yet.
+    /// Returns the wanted content, where the cluster must not show it yet.
     pub(crate) fn candidate(&self) -> Option<&SharedDesired> {
         let (_, desired) = self.wanted_content()?;
         match &self.accepted {

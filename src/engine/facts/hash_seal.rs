@@ -150,8 +150,7 @@ impl UnitMember {
 }
 
 impl Rejection {
-    /// Returns where not all of it can be read, all of it is held as it is: what was good was good
-    /// together.
+    /// Holds a rejection that cannot be read whole: what was good was good together.
     #[must_use]
     pub(crate) fn hold_if_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());

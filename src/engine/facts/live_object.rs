@@ -73,7 +73,7 @@ pub enum ObjectOwner {
 pub struct FieldManager {
     /// Its field manager name.
     pub name: Arc<str>,
-    /// `ApplyRequest` or `Update`.
+    /// `Apply` or `Update`.
     pub operation: Arc<str>,
     /// `status`, `scale` or empty.
     pub subresource: Arc<str>,
@@ -137,7 +137,7 @@ pub struct LiveObject {
     pub release: Option<Release>,
     /// The claim in its annotation that nothing proves yet.
     pub claim: Option<Box<ReleaseClaim>>,
-    /// FieldsV1 of our `ApplyRequest` entry, as sent by the server; interned. None: we own nothing.
+    /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
     pub ours: Option<Arc<str>>,
     /// Digest of the values at all that our entry owns. None: they were not read.
     pub values: Option<ValueDigest>,

@@ -337,8 +337,8 @@ pub(crate) struct ToolRequests {
 impl ToolRequests {
     /// Reads all labels and annotations of an object.
     ///
-    /// What cannot be read and is about deletion counts as a question to a person: nothing is
-    /// deleted on doubt.
+    /// A value that cannot be read and is about deletion counts as a question to a person: nothing
+    /// is deleted on doubt.
     pub(crate) fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
         let mut asks = Self::default();
         for (carrier, key, value) in marks {

@@ -272,7 +272,7 @@ impl Engine {
         self.watchers.all.get(self.sources[source].watcher)?.state_in(kind)
     }
 
-    /// Returns how far one informer has got.
+    /// Returns whether an informer has listed everything.
     pub(crate) fn is_listed(&self, listing: &WatchScope) -> bool {
         let watcher = self.watchers.all.get(listing.watcher);
         let state = watcher.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));

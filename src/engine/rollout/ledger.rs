@@ -128,8 +128,8 @@ impl UnitMember {
 }
 
 impl Unit {
-    /// Returns the unit with the members of another one of the same inventory. The last good
-    /// content is the older unit's, the wanted content the newer one's.
+    /// Adds the members of an older unit of the same inventory. The last good content is the older
+    /// unit's, the wanted content the newer one's.
     pub(in crate::engine) fn absorb(&mut self, older: &Self) {
         for (id, member) in &older.members {
             self.members

@@ -21,9 +21,9 @@ pub(crate) const MAX_CONTAINER_RESTARTS: u32 = 3;
 /// Indicates whether a pod is Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Readiness {
-    /// Its condition `ReadyState` does not hold, or it is ending.
+    /// Its condition `Ready` does not hold, or it is ending.
     NotReady,
-    /// Its condition `ReadyState` holds.
+    /// Its condition `Ready` holds.
     Ready,
 }
 
@@ -43,7 +43,7 @@ pub struct ContainerTrouble {
 /// A pod that ended in failure: evicted, or of phase `Failed` for another reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedPod {
-    /// `EvictionResult`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
+    /// `Evicted`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
     pub reason: Arc<str>,
     /// The reason, in words.
     pub message: Arc<str>,
@@ -226,8 +226,8 @@ pub struct RolloutFailure {
     pub pod: Option<Arc<str>>,
     /// The container, where it is one container's fault.
     pub container: Option<Arc<str>>,
-    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `UnschedulablePod` or
-    /// `EvictionResult`.
+    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `Unschedulable` or
+    /// `Evicted`.
     pub reason: Arc<str>,
     /// The cluster's message about it; may be empty.
     pub message: Arc<str>,

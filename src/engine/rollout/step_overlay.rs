@@ -100,8 +100,8 @@ impl Engine {
         })
     }
 
-    /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as
-    /// it rolls.
+    /// Returns the overlay that narrows a strategy as long as it rolls, where it takes down more
+    /// pods than may be unavailable.
     fn narrowing_overlay(
         &self,
         id: &ObjectId,

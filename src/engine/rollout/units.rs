@@ -151,7 +151,7 @@ impl Engine {
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 
-    /// Returns a change of a unit whose workload has not begun to roll waits for that: a
+    /// Returns the reason for which a change waits for its unit's workload to begin: a
     /// configuration never lands hours before its workload.
     pub(in crate::engine) fn unit_gate(
         &mut self,

@@ -9,8 +9,7 @@ use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::state::Engine;
 
 impl Engine {
-    /// Returns whether a rejection that the newest revision ends is the only one to know what was
-    /// good.
+    /// Returns whether only this rejection still records the last good content.
     pub(in crate::engine) fn is_needed(&self, source: SourceId, rejection: &Rejection) -> bool {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;

@@ -134,8 +134,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether an object without a known last good content has got the unit's content, or
-    /// may have. An object that was never written stays as it is, and nothing is torn by that.
+    /// Returns whether the object shows the unit's content, or may. An object that was never
+    /// written stays as it is, and nothing is torn by that.
     pub(in crate::engine) fn has_left(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let Some(live) = self.live_object(id) else { return member.content.is_none() };
         let Some(content) = member.content else { return false };

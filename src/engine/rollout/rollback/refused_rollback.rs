@@ -1,8 +1,8 @@
 //! Ways back that the API server refuses end in a hold.
 //!
-//! What was good before may be refused by now: by a quota, by a policy that came later, for a field
-//! that never changes. A workload that waited for that to heal would keep its token from all
-//! others.
+//! Content that was good before may be refused by now: by a quota, by a policy that came later, for
+//! a field that never changes. A workload that waited for that to heal would keep its token from
+//! all others.
 
 use crate::engine::facts::entry::RefusalRule;
 use crate::engine::rollout::ledger::LastGood;

@@ -41,7 +41,7 @@ impl Engine {
         if keeps { OrderAnswer::Later } else { OrderAnswer::Now(words) }
     }
 
-    /// Returns whether something of a unit is not as it was good.
+    /// Returns whether any member does not show its last good content.
     pub(in crate::engine) fn has_not_left(&self, source: SourceId, rejection: &Rejection) -> bool {
         let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
             LastGood::Release(release) => live.deleting || self.is_showing(id, release.hash),
