@@ -377,7 +377,7 @@ async fn with_cluster_sources(
     let (deleted, customs): (Vec<CustomSource>, Vec<CustomSource>) = read.partition(|custom| custom.deleted);
     let followed =
         deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed_config);
-    report.ending = followed.filter(|source| source.life == SourceLifecycle::Ends).collect();
+    report.ending = followed.filter(|source| source.life == SourceLifecycle::Deleting).collect();
     for custom in &customs {
         let name = &custom.name;
         match &custom.config {

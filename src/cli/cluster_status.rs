@@ -314,7 +314,7 @@ fn find_obstacle(
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
         let rejection = rejection?;
-        let obstacle = match rejection.way {
+        let obstacle = match rejection.action {
             RejectionAction::Hold => Obstacle::Quarantine,
             RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
             RejectionAction::RollBack => Obstacle::Rollback,
@@ -335,7 +335,7 @@ fn find_obstacle(
 }
 
 fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstacle> {
-    let hold = live.asked.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
+    let hold = live.intents.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
     let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
     Some(FoundObstacle::recorded_elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
@@ -343,7 +343,7 @@ fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstac
 
 /// Returns the pause on the object itself.
 fn pause_intent<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a PauseIntent> {
-    live.asked.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
+    live.intents.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
 }
 
 fn pause_words(reason: &str) -> String {

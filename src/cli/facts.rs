@@ -100,7 +100,7 @@ impl ObjectFacts {
             lines.push(format!("{what} is paused{}", because(&paused.reason)));
         }
         if let Some(rejection) = &self.rejection {
-            let stays = match rejection.way {
+            let stays = match rejection.action {
                 RejectionAction::RollBack => {
                     "it stays at the content before until the content changes in git"
                 }

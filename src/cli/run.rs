@@ -311,8 +311,8 @@ impl Daemon<'_> {
                 return Some(self.open(source));
             }
             let opened = match source.life {
-                SourceLifecycle::Lives => session::awaited_setup(source, &self.state),
-                SourceLifecycle::Ends => session::ending_setup(source, &self.state),
+                SourceLifecycle::Active => session::awaited_setup(source, &self.state),
+                SourceLifecycle::Deleting => session::ending_setup(source, &self.state),
             };
             opened.inspect_err(|error| self.share.set_unusable(&source.name, error)).ok().map(Ok)
         });

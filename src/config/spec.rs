@@ -183,7 +183,7 @@ impl SourceSpec {
             prune_delay: self.prune_delay,
             budget: self.budget,
             mode: if self.observe { SourceMode::Observe } else { SourceMode::Enforce },
-            life: SourceLifecycle::Lives,
+            life: SourceLifecycle::Active,
         })
     }
 }

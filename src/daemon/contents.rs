@@ -93,16 +93,16 @@ impl ContentStore {
 
     /// Returns whether the contents of an object's source need no disk.
     pub(super) fn is_in_memory(&self, want: &DesiredObject) -> bool {
-        matches!(self.places[want.place.source].bytes, SourceBytes::Disk(_))
+        matches!(self.places[want.body.source].bytes, SourceBytes::Disk(_))
     }
 
     /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on
     /// the disk.
     pub(super) fn effective_content(&self, want: &DesiredObject) -> Result<Value, ContentError> {
         let file = || want.origin.file.clone();
-        let place = &self.places[want.place.source];
+        let place = &self.places[want.body.source];
         let parsed = self.manifest_items(place, want)?;
-        let found = parsed.binary_search_by_key(&want.place.index, |one| one.index);
+        let found = parsed.binary_search_by_key(&want.body.index, |one| one.index);
         let found = found.ok().and_then(|place| parsed.get(place));
         let content = found.map(|found| effective_content(&object(found, want), &place.applyset));
         let hash = |content: &Value| match want.ignores {
@@ -149,7 +149,7 @@ impl ContentStore {
         place: &ContentOrigin,
         want: &DesiredObject,
     ) -> Result<Arc<Vec<ManifestItem>>, ContentError> {
-        let blob = BlobId::from(want.place.blob);
+        let blob = BlobId::from(want.body.blob);
         let known =
             |kept: &ParsedFiles| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
         if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {

@@ -13,11 +13,11 @@ use super::drift::{self, ComparisonRequest};
 use super::loop_event::{LookupFailure, LoopEvent};
 use crate::change;
 use crate::cluster::{
-    ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup as Found,
-    ReclaimResult, RetryAdvice, ServedKind,
+    ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup, ReclaimResult,
+    RetryAdvice, ServedKind,
 };
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DryRunImpact, LiveLookup,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DirectView, DryRunImpact,
     Precondition, RefusalRule, ResourceVersion, Uid, VersionBinding, WriteFailure, WriteResult,
 };
 use crate::object::{ObjectId, text_at, value_at};
@@ -84,7 +84,7 @@ impl Executor {
         let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
         let claim = apply.release_claim();
         let (contents, want) = (self.contents.clone(), apply.want.clone());
-        let (form, live) = (ApplyVariant { overlay: None, ..apply.form }, before.clone());
+        let (form, live) = (ApplyVariant { overlay: None, ..apply.variant }, before.clone());
         let body = run_blocking(move || contents.request_body(&want, &claim, form, &live)).await;
         let (body, _) =
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
@@ -118,7 +118,7 @@ impl Executor {
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
         let claim = apply.release_claim();
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
         let prepared = run_blocking(move || contents.request_body(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
@@ -158,9 +158,9 @@ impl Executor {
     async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
         let claim = apply.release_claim();
         if self.contents.is_in_memory(&apply.want) {
-            return self.contents.body(&apply.want, &claim, apply.form);
+            return self.contents.body(&apply.want, &claim, apply.variant);
         }
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
         run_blocking(move || contents.body(&want, &claim, form)).await
     }
 
@@ -195,8 +195,8 @@ impl Executor {
         let answers = ids.into_iter().map(|id| {
             let looked = match &answer {
                 Ok(found) => match found.get(id.name()) {
-                    Some(Found::Found(live)) => Ok(LiveLookup::Found(live.clone())),
-                    Some(Found::Absent) | None => Ok(LiveLookup::Absent),
+                    Some(LiveLookup::Found(live)) => Ok(DirectView::Found(live.clone())),
+                    Some(LiveLookup::Absent) | None => Ok(DirectView::Absent),
                 },
                 Err(error) => Err(LookupFailure(error.reason().into())),
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cluster::{BudgetObject, ConfigKey, InventoryObject, KindTable, OrdersObject};
 use crate::engine::{
-    Action, ActionResult, EvictionOutcome, LiveLookup, LiveObject, PastRevision, PeerSource, PodToEvict,
+    Action, ActionResult, DirectView, EvictionOutcome, LiveObject, PastRevision, PeerSource, PodToEvict,
     Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesired, SourceId, SourceReading,
     VerifiedCoverage,
 };
@@ -59,7 +59,7 @@ pub(super) enum LoopEvent {
     /// A ReplicaSet was scaled as a step asks, or was not.
     Rescaled(ScaleRequest, ScaleResult),
     /// A look answered.
-    Looked(BTreeMap<ObjectId, Result<LiveLookup, LookupFailure>>),
+    Looked(BTreeMap<ObjectId, Result<DirectView, LookupFailure>>),
     /// Contents were compared.
     Compared(Vec<(ObjectId, Result<VerifiedCoverage, LookupFailure>)>),
     /// An action was carried out, or not.

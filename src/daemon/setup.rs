@@ -74,7 +74,7 @@ impl SourceSetup {
         source.allow = self.allow.clone();
         source.opt_out = self.opt_out;
         source.budget = self.budget.clone();
-        source.life = self.life;
+        source.lifecycle = self.life;
         source.prune_delay = self.prune_delay;
         source.confirmed.clone_from(&self.confirmed);
         if let SourceFiles::Once(_) = self.files {

@@ -89,7 +89,7 @@ impl Phase {
         };
         let obstacle = open.map(|reason| Obstacle::of(reason, entry));
         let facts = PhaseFacts {
-            obstacle: obstacle.or_else(|| entry.wants.is_empty().then_some(Obstacle::Prune)),
+            obstacle: obstacle.or_else(|| entry.targets.is_empty().then_some(Obstacle::Prune)),
             is_rolling: engine.is_under_way(id),
             is_paused: engine.annotated_pause(id).is_some(),
             status,
@@ -132,8 +132,8 @@ impl Obstacle {
             Reason::Kept(_) | Reason::LeftAlone(_) => Self::LeftAlone,
             Reason::OptedOut(_) => Self::OptOut,
             Reason::Step(_) => Self::Step,
-            Reason::Rejected(_) => match entry.instead.as_deref().map(|instead| &instead.content) {
-                Some(RollbackContent::Known(..) | RollbackContent::Absent) => Self::Rollback,
+            Reason::Rejected(_) => match entry.rollback.as_deref().map(|instead| &instead.content) {
+                Some(RollbackContent::Resolved(..) | RollbackContent::Delete) => Self::Rollback,
                 _ => Self::Quarantine,
             },
             reason if reason.is_refusal() => Self::Refusal,

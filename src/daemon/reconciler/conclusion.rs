@@ -27,7 +27,7 @@ impl Reconciler {
             | Reason::Claiming
             | Reason::Resolving(_)
             | Reason::Reading(_)
-            | Reason::Others
+            | Reason::ReadingPeers
             | Reason::Terminating => true,
             Reason::Retrying(..) => self.queue.failures(id) <= MAX_FAILURES_IN_PASS,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
@@ -46,13 +46,13 @@ impl Reconciler {
                 let arrives = |crd| works(crd) || (!self.open.contains_key(crd) && is_established(crd));
                 others.is_empty() && definition.is_some_and(arrives)
             }
-            Reason::Blind(_, _, class) => *class == ErrorClass::Transient,
+            Reason::Unwatchable(_, _, class) => *class == ErrorClass::Transient,
             Reason::Prune(_) => self.is_prune_progressing(id),
             Reason::UnknownKind(_)
             | Reason::Refused(..)
             | Reason::Owned(_)
             | Reason::NotAdopted
-            | Reason::Held(_)
+            | Reason::Unusable(_)
             | Reason::Oversized(..)
             | Reason::Rejected(_)
             | Reason::Paused(_)
@@ -93,7 +93,8 @@ impl Reconciler {
             || self.engine.is_any_under_way() || self.engine.informer_objects().any(|(id, _)| works(id));
         // The order of deletions of an ending source follows from contents that are read again
         // first.
-        let ends = source.is_some_and(|source| self.engine.source(source).life == SourceLifecycle::Ends);
+        let ends =
+            source.is_some_and(|source| self.engine.source(source).lifecycle == SourceLifecycle::Deleting);
         let recalls = || ends && !self.engine.unresolved_contents().is_empty();
         matches!(judged, Some(PruneDecision::Delete))
             || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
@@ -144,7 +145,7 @@ impl Reconciler {
         &self,
         told: &BTreeMap<ObjectId, Outcome>,
     ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
-        let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.wants.first()) {
+        let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.targets.first()) {
             Some((_, WantedObject::Object(desired))) => {
                 Some((desired.gvk.clone(), Some(desired.origin.clone())))
             }
@@ -170,7 +171,7 @@ impl Reconciler {
 
     /// Wanted objects that are not healthy.
     pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
-        let wanted = self.engine.entries().filter(|(_, entry)| entry.wanted_content().is_some());
+        let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
             // Nothing is done about its health, as it asks.
             if matches!(
@@ -180,7 +181,7 @@ impl Reconciler {
                 return None;
             }
             // An object that was just written is not as healthy as the view before it.
-            let written = entry.candidate().is_none();
+            let written = entry.unreleased_content().is_none();
             let live = if written { self.engine.live_object(id) } else { self.engine.informer_object(id) }?;
             let words = || match &*live.health.message {
                 "" => live.health.status.to_string(),

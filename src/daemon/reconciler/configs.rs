@@ -261,7 +261,7 @@ impl Reconciler {
     /// Says why pods are restarted, where nothing in git tells it.
     pub(super) fn log_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
         if let (ApplyPurpose::Restart, Some(started), StopCondition::Stopped) =
-            (apply.purpose, apply.form.started, self.until)
+            (apply.purpose, apply.variant.started, self.until)
         {
             let changed = self.engine.changed_words(id, started);
             tracing::info!(object = %id, "restarted, as the data of {changed} changed");

@@ -14,7 +14,7 @@ impl Reconciler {
     /// cannot be.
     pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
         let sources = self.engine.source_ids().zip(self.engine.sources());
-        let ends = sources.filter(|(_, source)| source.life == SourceLifecycle::Ends);
+        let ends = sources.filter(|(_, source)| source.lifecycle == SourceLifecycle::Deleting);
         ends.filter_map(|(id, source)| Some((source.name.clone(), self.remaining_objects(id)?))).collect()
     }
 
@@ -64,7 +64,7 @@ impl Reconciler {
     /// first.
     fn describe_first<'a>(&self, left: impl Iterator<Item = &'a ObjectId>) -> Option<String> {
         let waits = left.filter_map(|id| {
-            let wanting = self.engine.entry(id).and_then(|entry| entry.wants.first());
+            let wanting = self.engine.entry(id).and_then(|entry| entry.targets.first());
             if let Some((other, _)) = wanting {
                 let name = &self.engine.source(*other).name;
                 return Some((

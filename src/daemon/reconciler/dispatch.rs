@@ -114,7 +114,7 @@ impl Reconciler {
         if let Some(source) = self.engine.rollback_source(id) {
             return Some(source);
         }
-        let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
+        let wanting = || self.engine.entry(id)?.targets.first().map(|(source, _)| *source);
         match self.engine.live_object(id) {
             Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.source_of(live),
             _ => wanting(),
@@ -123,7 +123,7 @@ impl Reconciler {
 
     pub(super) fn process_key(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
         let decision = self.engine.decide(&id, now);
-        if let Some(again) = decision.again {
+        if let Some(again) = decision.requeue_after {
             self.queue.add_at(id.clone(), now + again);
         }
         self.take_note(&id, decision.reason.clone(), &decision.action);
@@ -169,7 +169,7 @@ impl Reconciler {
                 self.writes += 1;
                 self.spawn(self.executor_for(&id).delete(kind, id, action));
             }
-            (Action::Nothing | Action::Resolve, _) | (_, None) => self.queue.finish(&id),
+            (Action::Nothing | Action::AwaitContent, _) | (_, None) => self.queue.finish(&id),
         }
     }
 
@@ -201,7 +201,7 @@ impl Reconciler {
         let wanted = self
             .engine
             .entry(id)
-            .and_then(|entry| entry.wanted_content())
+            .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.gvk.clone());
         wanted
             .and_then(|gvk| self.watched.served_kind_of_version(&gvk))
@@ -248,7 +248,7 @@ impl Reconciler {
 
     /// Keeps why an object is not as wanted, and tells what is new.
     fn take_note(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
-        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
+        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.
         let asked = |_: &Reason| wanted || !self.is_partial();
         if let Some(reason) = reason.filter(asked) {
@@ -259,7 +259,7 @@ impl Reconciler {
                         | Reason::Claiming
                         | Reason::Syncing(_)
                         | Reason::Inventory(_)
-                        | Reason::Others
+                        | Reason::ReadingPeers
                 );
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
                 let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
@@ -267,7 +267,7 @@ impl Reconciler {
                     let content = self
                         .engine
                         .entry(id)
-                        .and_then(|entry| entry.wanted_content())
+                        .and_then(|entry| entry.target_content())
                         .map(|(_, want)| want.hash);
                     let told = (content, reason.to_string());
                     let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
@@ -332,7 +332,9 @@ impl Reconciler {
             tracing::debug!(object = %id, "not carried out: {failure}");
         }
         let unchanged = match (&outcome, action) {
-            (ActionResult::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
+            (ActionResult::Applied(written), Action::Apply(apply)) => {
+                apply.decided_on == Some(written.live.rv)
+            }
             _ => false,
         };
         if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
@@ -359,7 +361,7 @@ impl Reconciler {
         };
         self.metrics.record_write(action_label(action), failed);
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
-            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.wanted_content())
+            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.target_content())
         {
             self.metrics.record_repair(&self.engine.source(source).name);
         }

@@ -138,7 +138,7 @@ impl Reconciler {
             let lost =
                 inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::UNKNOWN_PLACE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
-            let lives = self.engine.source(source).life == SourceLifecycle::Lives;
+            let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
             if lost && lives && sees_all && self.engine.judge(source).is_empty() {
                 // Written at once, not when all is done: a process that ends before that leaves
@@ -153,7 +153,7 @@ impl Reconciler {
     /// Tells the engine what the inventory says, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
         let store = &mut self.stores[source];
-        if self.engine.source(source).life == SourceLifecycle::Ends
+        if self.engine.source(source).lifecycle == SourceLifecycle::Deleting
             && let Some(place) = store.inventory.inventory().and_then(inventory::place)
         {
             // Deleting a source means all of its objects, whatever their location.
@@ -174,7 +174,7 @@ impl Reconciler {
                 None => store.origin = InventoryOrigin::Here,
                 // The lost inventory named a location that nobody declares any more.
                 Some(inventory::UNKNOWN_PLACE)
-                    if self.engine.source(source).life == SourceLifecycle::Ends => {}
+                    if self.engine.source(source).lifecycle == SourceLifecycle::Deleting => {}
                 Some(inventory::UNKNOWN_PLACE) if store.origin == InventoryOrigin::Here => {
                     inventory.other_place = None;
                 }
@@ -207,7 +207,7 @@ impl Reconciler {
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
                 // Made anew it would look as if it told all.
-                || (state.life == SourceLifecycle::Ends && self.stores[source].inventory == InventoryState::Absent)
+                || (state.lifecycle == SourceLifecycle::Deleting && self.stores[source].inventory == InventoryState::Absent)
             {
                 continue;
             }

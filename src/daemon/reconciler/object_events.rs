@@ -170,7 +170,7 @@ impl Reconciler {
     /// Tells what became of rollouts.
     pub(super) fn record_rollout_events(&mut self, now: Instant) {
         for turn in self.engine.take_rollout_events() {
-            let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
+            let revision = self.engine.entry(&turn.id).and_then(|entry| entry.revision.clone());
             let words =
                 revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
             let is_known = turn.back.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
@@ -258,10 +258,10 @@ impl Reconciler {
         id: &ObjectId,
     ) -> (Option<SourceId>, Option<Revision>) {
         let entry = self.engine.entry(id);
-        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting.or_else(|| self.engine.source_of(self.engine.informer_object(id)?));
         let head = || self.engine.source(source?).head.clone();
-        let brought = || entry.and_then(|entry| entry.brought.clone());
+        let brought = || entry.and_then(|entry| entry.revision.clone());
         let revision = match reason {
             Some(
                 EventReason::Created

@@ -108,7 +108,7 @@ impl Reconciler {
                 continue;
             };
             let (inventory, lives, name) =
-                (inventory.clone(), state.life == SourceLifecycle::Lives, state.name.clone());
+                (inventory.clone(), state.lifecycle == SourceLifecycle::Active, state.name.clone());
             let store = &self.orders[source];
             if store.call == CallState::Busy {
                 continue;

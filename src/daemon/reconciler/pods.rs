@@ -36,7 +36,7 @@ impl Reconciler {
             self.followers.open.insert(id.clone(), (uid, None));
             let entry = self.engine.entry(&id);
             let content = entry
-                .and_then(|entry| entry.wanted_content().map(|(_, want)| want).or(entry.accepted.content()));
+                .and_then(|entry| entry.target_content().map(|(_, want)| want).or(entry.accepted.content()));
             let Some(content) = content.cloned() else { continue };
             let contents = self.executor.contents.clone();
             self.spawn(async move {

@@ -26,10 +26,11 @@ impl Reconciler {
         let gvks: BTreeSet<_> =
             facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
         let held: BTreeSet<_> =
-            facts().flat_map(|facts| &facts.held).map(|held| held.id.group_kind()).collect();
-        let scalable = facts().flat_map(|facts| &facts.objects).any(|desired| desired.ceded.is_some());
+            facts().flat_map(|facts| &facts.unusable).map(|held| held.id.group_kind()).collect();
+        let scalable =
+            facts().flat_map(|facts| &facts.objects).any(|desired| desired.hash_without_replicas.is_some());
         let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
-            .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.held.iter().map(|h| &h.id)))
+            .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.unusable.iter().map(|h| &h.id)))
             .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
             .collect();
         if let Some(revision) = &reading.revision {
@@ -45,13 +46,13 @@ impl Reconciler {
         for diagnostic in errors.filter(|_| self.until == StopCondition::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
-        let before = self.engine.last_drop();
+        let before = self.engine.last_drop_reading();
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.read(source, reading);
         self.notice_read(source, known.as_ref());
         self.read.insert(source);
-        let dropped = self.engine.last_drop();
+        let dropped = self.engine.last_drop_reading();
         if dropped > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source, which is asked
             // before anything is pruned, and must have read as far.
@@ -113,11 +114,11 @@ impl Reconciler {
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
                     let feed = SourceFeed::new(followed, dialect, scopes.clone(), events, heartbeat);
                     let feed = feed.with_last_look(self.history.last_look(source));
-                    match self.engine.source(source).life {
-                        SourceLifecycle::Lives => {
+                    match self.engine.source(source).lifecycle {
+                        SourceLifecycle::Active => {
                             self.tasks.keep("the reader of a source", feed.run(from_loop));
                         }
-                        SourceLifecycle::Ends => {
+                        SourceLifecycle::Deleting => {
                             self.tasks.keep("what is left of a source", feed.end(from_loop));
                         }
                     }

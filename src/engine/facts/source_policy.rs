@@ -72,9 +72,9 @@ pub enum OptOutPolicy {
 pub enum SourceLifecycle {
     /// It does.
     #[default]
-    Lives,
+    Active,
     /// A person has deleted it, with all that it has: it wants nothing any more.
-    Ends,
+    Deleting,
 }
 
 /// The number of objects of a source that may be pruned without a person's confirmation.

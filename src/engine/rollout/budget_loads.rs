@@ -162,7 +162,7 @@ impl Engine {
     fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {
         let live = self.informer_object(id)?;
         let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
-        Some(CountedLoad { source, rolling: live.rolling?, shown: live.shown })
+        Some(CountedLoad { source, rolling: live.rolling?, shown: live.overlay })
     }
 
     /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.

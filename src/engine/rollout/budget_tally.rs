@@ -239,7 +239,7 @@ impl Engine {
         let mut kinds = kinds.map(|kind| crate::object::GroupKind::new("apps", kind)).into_iter();
         kinds.all(|kind| match self.kind_state(source, &kind) {
             Some(KindState::Synced | KindState::Absent) => true,
-            Some(KindState::Syncing | KindState::Blind(..)) => false,
+            Some(KindState::Syncing | KindState::Unwatchable(..)) => false,
             None => !inventory.kinds.contains(&kind),
         })
     }
@@ -396,7 +396,7 @@ impl Engine {
         let told = self.foreign_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
         if let Some(told) = told {
             let seen = live
-                .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown)))
+                .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay)))
                 .unwrap_or(0);
             self.rollouts.glimpses.insert(id.clone(), (now, told.min(seen)));
             self.rollouts.stale = true;

@@ -16,7 +16,7 @@ use crate::engine::rollout::budget::{
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::rollout::start_rate::RolloutStart;
-use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, Reason, RolloutPhase, is_workload};
 use crate::health::HealthStatus;
 use crate::object::{ContentHash, ObjectId};
@@ -24,7 +24,7 @@ use crate::object::{ContentHash, ObjectId};
 impl Engine {
     /// Gives a write that may restart pods a claim, or makes it wait for one.
     pub(in crate::engine) fn claim_budget(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if self.foresight == Prerequisites::AllDone {
+        if self.mode == DecisionMode::Plan {
             return decision;
         }
         if let Action::DryRun(apply) = &decision.action {
@@ -76,9 +76,9 @@ impl Engine {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
             self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
-        let candidate = self.entry(id).and_then(|entry| entry.candidate()).map(|want| want.hash);
+        let candidate = self.entry(id).and_then(|entry| entry.unreleased_content()).map(|want| want.hash);
         let restarted = || {
-            let (_, want) = self.entry(id)?.wanted_content()?;
+            let (_, want) = self.entry(id)?.target_content()?;
             Some(Self::restart_key(want.hash, self.restart_stamp(id)?.data))
         };
         let asked = candidate.or_else(restarted);
@@ -91,18 +91,18 @@ impl Engine {
             Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
                 let priority = match apply.purpose {
                     ApplyPurpose::Repair => ReleasePriority::Repair,
-                    _ if self.is_rolled_back(id) => ReleasePriority::Rollback,
+                    _ if self.is_rolling_back(id) => ReleasePriority::Rollback,
                     _ => ReleasePriority::Candidate,
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
-                let content = match (apply.purpose, apply.form.started) {
+                let content = match (apply.purpose, apply.variant.started) {
                     (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
                     _ => apply.want.hash,
                 };
                 (apply.source, priority, apply.want.wave, content, self.additional_loss(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
-                let (source, desired) = self.entry(id)?.wanted_content()?;
+                let (source, desired) = self.entry(id)?.target_content()?;
                 (
                     source,
                     ReleasePriority::Candidate,
@@ -286,8 +286,8 @@ impl Engine {
         self.rollouts.glimpses.retain(|id, _| ledger.tallies.iter().any(|tally| tally.away.contains_key(id)));
         self.rollouts.taken = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
-        self.mend_ledger(None);
-        self.reread_opened_ledger();
+        self.set_ledger_fault(None);
+        self.unlock_ledger();
         self.orders.stale = true;
         self.forget_authors();
         self.rollouts.stale = true;
@@ -312,11 +312,11 @@ impl Engine {
     /// The rollout ledger cannot be read before a person mends it, and why: nothing new is claimed
     /// until it can be.
     pub(crate) fn set_ledger_unreadable(&mut self, why: &str) {
-        self.mend_ledger(Some(why.into()));
+        self.set_ledger_fault(Some(why.into()));
     }
 
     /// Asks all again that wait for the budget, where it can or cannot be read any more.
-    fn mend_ledger(&mut self, unreadable: Option<Arc<str>>) {
+    fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
         if self.rollouts.unreadable != unreadable {
             self.rollouts.unreadable = unreadable;
             self.dirty.extend(self.rollouts.asked.keys().cloned());
@@ -353,7 +353,7 @@ impl Engine {
         release.hash == content
             || entry.is_some_and(|entry| {
                 entry.accepted.content().is_some_and(same)
-                    || entry.wanted_content().is_some_and(|(_, want)| same(want))
+                    || entry.target_content().is_some_and(|(_, want)| same(want))
             })
     }
 
@@ -370,14 +370,14 @@ impl Engine {
                 || self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
-                || self.entry(id).is_some_and(|entry| entry.written.is_some())
+                || self.entry(id).is_some_and(|entry| entry.last_write.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
         });
         let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_over(unit);
         let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
-        self.restore(&mut next);
-        self.renew(&mut next);
+        self.record_retried_units(&mut next);
+        self.record_adopted_failures(&mut next);
         for (id, rollout) in &self.rollouts.rolls {
             let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.content) == asked;

@@ -118,7 +118,7 @@ impl Engine {
         going.into_iter().any(|(id, _)| {
             let steps = self
                 .entry(id)
-                .and_then(|entry| entry.wanted_content())
+                .and_then(|entry| entry.target_content())
                 .and_then(|(_, want)| want.steps.as_ref());
             steps.is_some() && self.live_object(id).is_some_and(|live| held_step(live).is_some())
         })
@@ -231,7 +231,7 @@ impl Engine {
 
     /// Returns whether a new pod has to prove itself, so that the deadline counts.
     fn is_busy(&self, id: &ObjectId, now: Instant) -> bool {
-        let desired = self.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, desired)| desired);
+        let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
         let steps = desired.and_then(|desired| desired.steps.as_deref());
         let pods = steps.and_then(|steps| self.daemon_set_pods(id, steps, now)).unwrap_or_default();
         pods.iter().any(|pod| {
@@ -268,7 +268,7 @@ impl Engine {
 
     /// Returns the most pods that a write takes down at a time.
     pub(in crate::engine) fn loss_of_write(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
-        match apply.form.overlay {
+        match apply.variant.overlay {
             Some(Overlay::OnDelete { .. }) => {
                 self.max_concurrent_evictions(id, apply.want.strategy, replicas)
             }
@@ -359,7 +359,7 @@ impl Engine {
     fn eviction_plan(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
         let nothing = EvictionPlan::Nothing(None);
         let (Some(live), Some((source, desired))) =
-            (self.live_object(id), self.entry(id).and_then(|e| e.wanted_content()))
+            (self.live_object(id), self.entry(id).and_then(|e| e.target_content()))
         else {
             return nothing;
         };
@@ -453,7 +453,7 @@ impl Engine {
 
     /// Returns the text about a step that goes on, or rests.
     fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
-        let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.wanted_content()?);
+        let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.target_content()?);
         let steps = self.steps_of(id, desired)?;
         let standing = self.step_progress(id, desired, live, now);
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
@@ -478,7 +478,7 @@ impl Engine {
         id: &ObjectId,
     ) -> Option<(ReleaseRequest, RolloutClaim)> {
         let wants = self.needs_token(id);
-        let (source, desired) = self.entry(id).filter(|_| wants)?.wanted_content()?;
+        let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
         let cost =
             self.additional_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
         let ask = ReleaseRequest {

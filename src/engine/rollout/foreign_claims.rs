@@ -111,7 +111,7 @@ impl Engine {
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
         let away =
-            live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown))).unwrap_or(0);
+            live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay))).unwrap_or(0);
         self.rollouts
             .others
             .insert(id.clone(), ForeignWorkload { claim, rests, still, away, hidden: None, is_spent });

@@ -230,7 +230,7 @@ impl Engine {
     /// written elsewhere, and a wait of moments is not worth a write.
     fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
         let changes = || {
-            self.entry(id).is_some_and(|entry| entry.candidate().is_some())
+            self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.restart_stamp(id).is_some()
         };
         match reason {
@@ -249,7 +249,7 @@ impl Engine {
         let stepping = self.rollouts.rolls.keys().filter_map(|id| {
             let live = self.live_object(id)?;
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
-            let (_, desired) = self.entry(id)?.wanted_content()?;
+            let (_, desired) = self.entry(id)?.target_content()?;
             let words = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
                 StepDecision::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
                 StepDecision::Enter(_) | StepDecision::Finish => {

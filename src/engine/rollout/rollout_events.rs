@@ -59,8 +59,9 @@ impl Engine {
             return;
         };
         let content = claim.content;
-        let back = self.entry(id).and_then(|entry| entry.instead.as_deref()).and_then(|instead| {
-            let returns = matches!(instead.content, RollbackContent::Known(..)) && !instead.kept;
+        let back = self.entry(id).and_then(|entry| entry.rollback.as_deref()).and_then(|instead| {
+            let returns =
+                matches!(instead.content, RollbackContent::Resolved(..)) && !instead.is_newest_content;
             returns.then(|| instead.cause.clone())
         });
         let turn = RolloutEvent { id: id.clone(), source, content, course, back };

@@ -109,7 +109,7 @@ impl Engine {
             RolloutCondition::Over => memory.judged(RolloutVerdict::Done),
             RolloutCondition::Whole => self.judge_whole(id, rollout, memory, now),
             RolloutCondition::Failed => {
-                if self.is_failed_for_good(id) {
+                if self.is_failure_permanent(id) {
                     (memory.token, memory.reserved) = (TokenState::None, 0);
                 }
                 memory.judged(RolloutVerdict::Going(None))
@@ -224,10 +224,10 @@ impl Engine {
     /// Deployment leaves the condition as it is until the way back has made progress.
     fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
-        let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
+        let rejected = self.entry(id).and_then(|entry| entry.rollback.as_ref());
         rollout.blamed.as_deref() == Some(words)
             || live.rolling.is_some_and(|rolling| rolling.failed_before)
-            || rejected.is_some_and(|instead| self.is_rolled_back(id) && instead.cause.contains(words))
+            || rejected.is_some_and(|instead| self.is_rolling_back(id) && instead.cause.contains(words))
     }
 
     fn soak_time(&self, id: &ObjectId) -> Duration {
@@ -236,7 +236,7 @@ impl Engine {
     }
 
     fn step_soak_time(&self, id: &ObjectId) -> Duration {
-        let steps = self.entry(id).and_then(|entry| entry.wanted_content()?.1.steps.as_ref());
+        let steps = self.entry(id).and_then(|entry| entry.target_content()?.1.steps.as_ref());
         steps.map_or(Duration::ZERO, |steps| steps.soak)
     }
 

@@ -48,7 +48,7 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
     pub(in crate::engine) asks: BTreeSet<ReleaseRequest>,
     pub(in crate::engine) asked: HashMap<ObjectId, (ReleaseRequest, RolloutClaim)>,
-    /// The budget's answer to each request; void when `stale`.
+    /// The budget's answer to each request; void when `budget_stale`.
     pub(in crate::engine) permits: BTreeMap<ObjectId, Option<BudgetShortage>>,
     pub(in crate::engine) stale: bool,
     /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles
@@ -257,7 +257,7 @@ impl Engine {
     /// A content of a workload was released.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
-            self.restarting.remove(&apply.source);
+            self.unit_openers.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
             // Its success decides about its unit.
             let claim = self.make_claim(apply.source, apply.want.hash, 0);
@@ -268,7 +268,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn wanting_source(&self, id: &ObjectId) -> Option<SourceId> {
-        self.entry(id)?.wants.first().map(|(source, _)| *source)
+        self.entry(id)?.targets.first().map(|(source, _)| *source)
     }
 
     /// Makes a roll of what the cluster shows to be one, and of what was claimed before this
@@ -299,11 +299,11 @@ impl Engine {
         let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
             Some(claim) => {
-                Rollout::new(TokenState::Held, rolling.may_lose.max(claim.pods), Some(claim), written)
+                Rollout::new(TokenState::Held, rolling.max_unavailable.max(claim.pods), Some(claim), written)
             }
             None if !takes => return,
             None if held => self.tokenless_rollout(id, written),
-            None if replacing => Rollout::new(TokenState::Held, rolling.may_lose, None, written),
+            None if replacing => Rollout::new(TokenState::Held, rolling.max_unavailable, None, written),
             None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.tokenless_rollout(id, written)
             }
@@ -316,7 +316,7 @@ impl Engine {
     /// Returns a rollout that takes no token: of a held step, or of a new workload whose success
     /// decides about its unit.
     fn tokenless_rollout(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
-        let wanted = self.entry(id).and_then(|entry| entry.wanted_content());
+        let wanted = self.entry(id).and_then(|entry| entry.target_content());
         let claim = wanted.map(|(source, desired)| self.make_claim(source, desired.hash, 0));
         Rollout::new(TokenState::None, 0, claim, written)
     }

@@ -161,7 +161,7 @@ impl Engine {
     fn share(&self, id: &ObjectId, now: Instant) -> Option<(StepShare, &WorkloadPods)> {
         let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "Deployment"))?;
         let live = self.live_object(id)?;
-        let (_, desired) = self.entry(id)?.wanted_content()?;
+        let (_, desired) = self.entry(id)?.target_content()?;
         let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
         let standing = self.step_progress(id, desired, live, now);
         let OverlayState::Under(overlay) = standing.shown else { return None };

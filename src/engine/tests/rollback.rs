@@ -94,8 +94,8 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         revision: crate::object::Revision::new("r1"),
         seal: None,
         guard: Precondition::Absent,
-        seen: None,
-        form: ApplyVariant::PLAIN,
+        decided_on: None,
+        variant: ApplyVariant::PLAIN,
         purpose: ApplyPurpose::Create,
         restarts: RestartRisk::No,
     });

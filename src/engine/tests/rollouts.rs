@@ -144,7 +144,7 @@ fn a_way_back_that_fails_too_ends_in_a_hold() {
     assert_eq!(shown(&harness, &workload("web")), release(&web(1), "r1"));
     let why = reason(&mut harness, &workload("web"));
     assert!(why.contains("going back failed too"), "{why}");
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
     assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no token for ever");
 }
 
@@ -389,7 +389,7 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     harness.deliver(usize::MAX);
     let decision = harness.decide(&workload("web"));
     let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
-    assert_eq!((apply.form.overlay, apply.restarts), (None, RestartRisk::Maybe));
+    assert_eq!((apply.variant.overlay, apply.restarts), (None, RestartRisk::Maybe));
     assert!(harness.world.ledger.claims.contains_key(&workload("web")), "{:?}", harness.world.ledger);
 }
 
@@ -472,7 +472,7 @@ fn what_a_workload_waits_for_does_not_wait_for_the_workload() {
             _ => vec![
                 ("env", Some(env(content, 0))),
                 ("migrate", Some(migrate(content))),
-                ("web", Some(with(web(content), |web| web.after = [workload("migrate")].into()))),
+                ("web", Some(with(web(content), |web| web.depends_on = [workload("migrate")].into()))),
             ],
         };
         let mut harness = Harness::new(3);

@@ -84,7 +84,7 @@ fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
     harness.pass_time(Duration::from_secs(11));
     harness.engine.advance(harness.now);
     harness.keep_ledger();
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
     assert!(freed(&mut harness).is_empty(), "nobody has decided yet");
     begin(&mut harness, 3);
     told(&mut harness, "r2", "r3");

@@ -111,7 +111,7 @@ fn what_was_never_written_keeps_nothing_from_going_back() {
     for id in [config("env"), workload("web")] {
         assert_eq!(shown(&harness, &id), Some(hash(&id, 1)), "{:#?}", harness.world.log);
     }
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
     let zone = &harness.world.things[&workload("zone")];
     assert!(!zone.labelled && zone.release.is_none(), "it was written: {:#?}", harness.world.log);
     assert!(harness.world.is_free());
@@ -153,7 +153,7 @@ fn what_is_being_written_is_waited_for() {
     harness.engine.outcome(&zone, &action, outcome, harness.now);
     harness.settle();
     assert_all_show(&harness, &ids(), 2);
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
 }
 
 /// An object that the informers do not show, as it lacks the label, is not taken for absent before
