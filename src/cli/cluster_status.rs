@@ -238,7 +238,8 @@ fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &L
 fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool {
     let is_in = |phase| live.rolling.is_some_and(|rolling| rolling.phase == phase);
     // A claim that a process has left behind lasts until its workload is at rest.
-    let claimed = ledger.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RolloutPhase::Settled)));
+    let claimed =
+        ledger.claims.get(id).is_some_and(|claim| !(claim.holder_exited && is_in(RolloutPhase::Settled)));
     claimed || is_in(RolloutPhase::Replacing)
 }
 
@@ -274,7 +275,7 @@ fn phase_facts(
 ) -> PhaseFacts {
     PhaseFacts {
         obstacle: found.map(|found| found.obstacle),
-        is_rolling: is_rolling(ledger, id, live),
+        is_in_progress: is_rolling(ledger, id, live),
         is_paused: pause_intent(source, live).is_some(),
         status: Some(live.health.status),
     }
@@ -399,7 +400,7 @@ fn rollout_status(
     RolloutStatus {
         known: true,
         unreadable: None,
-        workloads: share((ledger.claims.len() + ledger.unread.len()) as u32),
+        workloads: share((ledger.claims.len() + ledger.unreadable_claims.len()) as u32),
         unavailable: share(ledger.pods_away()),
         starts: share(0),
         window: 0,

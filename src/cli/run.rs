@@ -203,7 +203,7 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSu
 /// Serves the configured endpoints. A listener that fails to bind does not stop the daemon.
 fn serve_endpoints(config: &Config, process: &ProcessHandle, stop: &CancellationToken) {
     let spec = &config.serve;
-    let is_of_a_pod = || session::cluster_connection(config).is_of_a_pod();
+    let is_of_a_pod = || session::cluster_connection(config).is_in_cluster();
     let others =
         if is_shared(config, is_of_a_pod) { UnservedSources::Replicas } else { UnservedSources::Nobody };
     let hooks = WebhookReceiver::new(spec.hook_secret.clone(), others);

@@ -297,7 +297,7 @@ pub struct NarrowingSpec {
     pub on_failure: Option<OnFailure>,
 }
 
-impl From<&NarrowingSpec> for engine::Narrowing {
+impl From<&NarrowingSpec> for engine::BudgetOverride {
     fn from(narrowing: &NarrowingSpec) -> Self {
         Self {
             max_workloads: narrowing.max_workloads.map(NonZeroU32::get),

@@ -74,7 +74,7 @@ type ParsedFiles = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ContentStore {
-    places: Arc<Vec<ContentOrigin>>,
+    origins: Arc<Vec<ContentOrigin>>,
     kept: Arc<Mutex<ParsedFiles>>,
 }
 
@@ -83,24 +83,24 @@ impl ContentStore {
     /// inventory.
     pub(super) fn new(sources: impl IntoIterator<Item = (Arc<str>, SourceBytes)>) -> Self {
         let places = sources.into_iter().map(|(applyset, bytes)| ContentOrigin { applyset, bytes }).collect();
-        Self { places: Arc::new(places), kept: Arc::default() }
+        Self { origins: Arc::new(places), kept: Arc::default() }
     }
 
     /// Adds those of the source with the next number.
     pub(super) fn add(&mut self, applyset: Arc<str>, bytes: SourceBytes) {
-        Arc::make_mut(&mut self.places).push(ContentOrigin { applyset, bytes });
+        Arc::make_mut(&mut self.origins).push(ContentOrigin { applyset, bytes });
     }
 
     /// Returns whether the contents of an object's source need no disk.
     pub(super) fn is_in_memory(&self, want: &DesiredObject) -> bool {
-        matches!(self.places[want.body.source].bytes, SourceBytes::Disk(_))
+        matches!(self.origins[want.body.source].bytes, SourceBytes::Disk(_))
     }
 
     /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on
     /// the disk.
     pub(super) fn effective_content(&self, want: &DesiredObject) -> Result<Value, ContentError> {
         let file = || want.origin.file.clone();
-        let place = &self.places[want.body.source];
+        let place = &self.origins[want.body.source];
         let parsed = self.manifest_items(place, want)?;
         let found = parsed.binary_search_by_key(&want.body.index, |one| one.index);
         let found = found.ok().and_then(|place| parsed.get(place));
@@ -120,7 +120,7 @@ impl ContentStore {
 
     /// Returns the content to send where no object is: the effective content with the release
     /// annotation. Blocks on the disk.
-    pub(super) fn body(
+    pub(super) fn new_object_body(
         &self,
         want: &DesiredObject,
         claim: &ReleaseClaim,
@@ -131,7 +131,7 @@ impl ContentStore {
 
     /// Returns the content to send to a live object, and whether it is good for this version of it
     /// only. Blocks on the disk.
-    pub(super) fn request_body(
+    pub(super) fn body_for_live(
         &self,
         want: &DesiredObject,
         claim: &ReleaseClaim,
@@ -174,7 +174,7 @@ impl ContentStore {
     /// Forgets the parsed files and closes what they were read from.
     pub(super) fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        for place in self.places.iter() {
+        for place in self.origins.iter() {
             if let SourceBytes::Store(reader) = &place.bytes {
                 reader.close();
             }

@@ -191,7 +191,7 @@ async fn differing_values_of(
         (contents.clone(), question.want.clone(), question.form, shown.clone());
     let release = Release { hash: want.hash, revision: Revision::new("") };
     let release = ReleaseClaim { release, seal: None };
-    let body = run_blocking(move || contents.request_body(&want, &release, form, &live)).await;
+    let body = run_blocking(move || contents.body_for_live(&want, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
     let guard = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
     match cluster.dry_run(kind, &question.id, &body, Some(shown), &guard).await {

@@ -520,14 +520,14 @@ pub(super) enum InventoryState {
     /// It does not exist.
     Absent,
     /// It says this.
-    Says(InventoryObject),
+    Present(InventoryObject),
 }
 
 impl InventoryState {
     /// Returns the inventory, where it exists.
     pub(super) fn inventory(&self) -> Option<&InventoryObject> {
         match self {
-            Self::Says(inventory) => Some(inventory),
+            Self::Present(inventory) => Some(inventory),
             Self::Unread | Self::Absent => None,
         }
     }

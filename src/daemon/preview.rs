@@ -406,7 +406,7 @@ impl PreviewRun {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
         let claim = ReleaseClaim { release, seal: None };
-        run_blocking(move || contents.body(&want, &claim, form)).await.ok()
+        run_blocking(move || contents.new_object_body(&want, &claim, form)).await.ok()
     }
 
     async fn compare(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    self, AdoptPolicy, AllowList, BlastRadius, Budget, Narrowing, OptOutPolicy, PrunePolicy,
+    self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetOverride, OptOutPolicy, PrunePolicy,
     RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::source::{DiskSnapshot, Source};
@@ -56,7 +56,7 @@ pub(crate) struct SourceSetup {
     /// Incarnations whose deletion whoever runs this has confirmed for this run.
     pub confirmed: BTreeSet<Uid>,
     /// Bounds on its rollouts beside those of the whole cluster.
-    pub budget: Narrowing,
+    pub budget: BudgetOverride,
     /// Its files.
     pub files: SourceFiles,
 }

@@ -278,7 +278,7 @@ impl SourceFeed {
             return Vec::new();
         }
         let number = self.dialect.source;
-        let read = |(reading, unknown)| LoopEvent::Read(number, reading, unknown);
+        let read = |(reading, unknown)| LoopEvent::SourceRead(number, reading, unknown);
         let seen = self.read_newest().await;
         let mut events = Vec::new();
         if self.place != self.source.identity() {
@@ -298,7 +298,7 @@ impl SourceFeed {
                 events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;
-                    events.push(LoopEvent::Checked(number, self.asked));
+                    events.push(LoopEvent::SourceChecked(number, self.asked));
                 }
             }
             Err(error) => {

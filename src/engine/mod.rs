@@ -96,7 +96,7 @@ pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_confi
 pub(crate) use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
-    Budget, BudgetShortage, Narrowing, OnFailure, PodAmount, TokenState, WorkloadLoad,
+    Budget, BudgetOverride, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
 };
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, release};
@@ -134,7 +134,7 @@ pub(crate) use rollout::rollback::rejection::{
     Rejection, RejectionAction, RollbackContent, RollbackTarget, parse_rejections, rejections_seal_status,
     rejections_text, unreadable_rejections,
 };
-pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutProgress};
+pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutEventKind};
 #[cfg(test)]
 pub(crate) use rollout::scale_balance::{ScaleBalance, StepShare, balance};
 pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult};

@@ -317,9 +317,9 @@ impl Engine {
         }
     }
 
-    /// Judges again what no source wants, where anything changed, and marks whose judgement
-    /// changed. To be called after each batch of facts.
-    pub(crate) fn reevaluate_prunes(&mut self) {
+    /// Settles what a batch of facts changed: begins rollbacks, divides the budget, and judges prunes
+    /// again. Marks the objects whose prune decision changed. To be called after each batch.
+    pub(crate) fn settle(&mut self) {
         self.begin_rollbacks();
         self.settle_budget();
         for source in self.source_ids() {

@@ -178,10 +178,10 @@ impl Reconciler {
         let (depth, times) = (self.queue.depth(), self.history.source_times());
         let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
         let beside = StatusContext {
-            open: &self.open,
-            places: &self.places,
+            open: &self.reasons,
+            places: &self.locations,
             troubles: &troubles,
-            budget: self.keeper.unreadable.as_deref(),
+            budget: self.ledger_store.unreadable.as_deref(),
             times: &times,
             metrics: &self.metrics,
             since: self.since,

@@ -135,8 +135,8 @@ impl ComparisonInput {
         let (contents, content, form, shown) =
             (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
         let body = run_blocking(move || match shown {
-            Some(live) => contents.request_body(&content, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body(&content, &claim, form),
+            Some(live) => contents.body_for_live(&content, &claim, form, &live).map(|(body, _)| body),
+            None => contents.new_object_body(&content, &claim, form),
         });
         let body = match body.await {
             Ok(body) => body,

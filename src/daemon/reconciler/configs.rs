@@ -128,7 +128,7 @@ impl Reconciler {
 
     /// Reacts to a change of the keys that open and seal hashes.
     fn apply_new_seals(&mut self) {
-        self.keeper.note_new_key();
+        self.ledger_store.note_new_key();
         for source in self.engine.source_ids() {
             self.show_inventory(source);
         }

@@ -12,7 +12,7 @@ impl Reconciler {
     /// Only what is stamped for this very source tells that: whatever else writes there is drift,
     /// and is repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
-        let told = self.told.get(id);
+        let told = self.outcomes.get(id);
         let is_written = matches!(
             told,
             Some(

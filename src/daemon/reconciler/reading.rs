@@ -51,7 +51,7 @@ impl Reconciler {
         let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.read(source, reading);
         self.notice_read(source, known.as_ref());
-        self.read.insert(source);
+        self.tried.insert(source);
         let dropped = self.engine.last_drop_reading();
         if dropped > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source, which is asked
@@ -61,11 +61,11 @@ impl Reconciler {
                 let _ = feed.try_send(FeedRequest::Look(dropped));
             }
         }
-        let store = &mut self.stores[source];
+        let store = &mut self.inventories[source];
         let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);
         let tells = store.names_all(&touched) && !unplaced;
         store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
-        self.unknown.extend(unknown);
+        self.unscoped.extend(unknown);
         let watcher = self.engine.source(source).watcher;
         self.watched.request_kinds(watcher, gvks, &mut self.engine);
         self.watched.hold(watcher, held, &mut self.engine);
@@ -76,7 +76,7 @@ impl Reconciler {
             self.show_inventory(source);
         }
         self.executor.contents.clear();
-        self.pins = PinState::Old;
+        self.pins = PinState::Stale;
     }
 
     /// Revisions that contents in force were brought by stay readable.
@@ -85,7 +85,7 @@ impl Reconciler {
             return;
         }
         self.executor.contents.clear();
-        if std::mem::replace(&mut self.pins, PinState::New) == PinState::New {
+        if std::mem::replace(&mut self.pins, PinState::Current) == PinState::Current {
             return;
         }
         let revisions = self.engine.revisions();
@@ -131,9 +131,9 @@ impl Reconciler {
             self.read_inventory(source);
         }
         let known: Vec<GroupKind> =
-            self.unknown.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
+            self.unscoped.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
         if !known.is_empty() {
-            self.unknown.retain(|kind| !known.contains(kind));
+            self.unscoped.retain(|kind| !known.contains(kind));
             for feed in self.feeds.iter().flatten() {
                 let _ = feed.try_send(FeedRequest::Scopes(Box::new(scopes.clone())));
             }
@@ -151,7 +151,7 @@ impl Reconciler {
         };
         if !missing.is_empty() {
             let cluster = self.executor.cluster.clone();
-            self.spawn(async move { LoopEvent::Absent(cluster.find_absent_kinds(&missing).await) });
+            self.spawn(async move { LoopEvent::KindsAbsent(cluster.find_absent_kinds(&missing).await) });
         }
     }
 
@@ -165,7 +165,7 @@ impl Reconciler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PinState {
     /// They were told.
-    New,
+    Current,
     /// Something was read since.
-    Old,
+    Stale,
 }

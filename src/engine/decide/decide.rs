@@ -35,7 +35,7 @@ pub(crate) const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
-        self.reevaluate_prunes();
+        self.settle();
         self.note_config(id);
         let release_blocked = self.release_gate(id, now);
         let holder = self.holder_of(id, now);
@@ -49,7 +49,7 @@ impl Engine {
             observation: self.observe(id, entry, now),
             inventories: &self.applysets,
             target_revision: self.annotation_revision(entry),
-            rollback_reason: entry.rollback.as_ref().and_then(|instead| instead.reason()),
+            rollback_reason: entry.rollback.as_ref().and_then(|rollback| rollback.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
@@ -80,7 +80,7 @@ impl Engine {
 
     /// Returns the revision that the annotation of the wanted content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
-        let back = entry.rollback.as_ref().and_then(|instead| match &instead.content {
+        let back = entry.rollback.as_ref().and_then(|rollback| match &rollback.content {
             RollbackContent::Resolved(_, release) => Some(release.revision.clone()),
             _ => None,
         });
@@ -98,13 +98,13 @@ impl Engine {
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
-        let stays = entry.rollback.as_ref().and_then(|instead| instead.release_block());
+        let stays = entry.rollback.as_ref().and_then(|rollback| rollback.release_block());
         if self.mode == DecisionMode::Live {
             self.find_units(source);
         }
         stays.or_else(|| self.release_pause(id)).or_else(|| self.release_obstacle(source, &desired)).or_else(
             || match self.mode {
-                DecisionMode::Live => self.unit_gate(source, &desired),
+                DecisionMode::Live => self.unit_release_block(source, &desired),
                 DecisionMode::Plan => None,
             },
         )
@@ -468,8 +468,8 @@ pub(super) fn write_hindrance(
 }
 
 pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<Reason> {
-    let (until, why) = input.entry.last_failure.as_ref().filter(|(until, _)| *until > now)?;
-    Some(Reason::Retrying(why.clone(), *until - now))
+    let failure = input.entry.last_failure.as_ref().filter(|failure| failure.retry_at > now)?;
+    Some(Reason::Retrying(failure.reason.clone(), failure.retry_at - now))
 }
 
 pub(super) fn immutability_refusal(input: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {

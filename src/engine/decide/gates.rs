@@ -210,7 +210,7 @@ impl Engine {
 
 /// Returns whether it is back at what was good, though that cannot be read any more.
 pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
-    entry.rollback.as_ref().is_some_and(|instead| matches!(instead.content, RollbackContent::Unreadable(_)))
+    entry.rollback.as_ref().is_some_and(|rollback| matches!(rollback.content, RollbackContent::Unreadable(_)))
 }
 
 /// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::repair::FIGHT_WINDOW;
-use crate::engine::facts::entry::{AcceptedContent, ApiRefusal, DirectView, RefusalRule, VerifiedCoverage};
+use crate::engine::facts::entry::{
+    AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
+};
 use crate::engine::state::Engine;
 use crate::engine::{DryRunImpact, FieldCoverage, LiveObject, ResourceVersion, RolloutPhase, is_workload};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
@@ -78,7 +80,7 @@ impl Engine {
                 self.record_deleted(id, *rv, *removal, now);
             }
             (_, ActionResult::Failed(failure)) => self.record_failure(id, action, failure, now),
-            (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.record_dry_run(id, foreseen),
+            (Action::DryRun(_), ActionResult::DryRun(dry_run)) => self.record_dry_run(id, dry_run),
             (_, ActionResult::Applied(_) | ActionResult::Deleted | ActionResult::DryRun(_)) => {}
         }
         self.note_object_change(id);
@@ -94,7 +96,7 @@ impl Engine {
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
             self.record_rollout_write(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
-                self.is_over_with(id);
+                self.end_claim(id);
             }
         }
         if is_workload(id) && apply.purpose != ApplyPurpose::Repair {
@@ -178,6 +180,8 @@ impl Engine {
             self.record_lost_rollout_write(id, written);
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
+        let temporary =
+            |after: Duration, reason: Arc<str>| TemporaryFailure { retry_at: now + after, reason };
         match failure {
             WriteFailure::Conflict(rest) => {
                 // The view that this was decided on is known to be old: only a newer one decides
@@ -185,7 +189,7 @@ impl Engine {
                 entry.direct_view = None;
                 entry.last_write = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
                 entry.last_failure =
-                    (!rest.is_zero()).then(|| (now + rest, "another client wrote first".into()));
+                    (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));
             }
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {
@@ -200,14 +204,14 @@ impl Engine {
                     }
                     self.hold_refused_rollback(id);
                 }
-                _ => entry.last_failure = after.map(|after| (now + after, text)),
+                _ => entry.last_failure = after.map(|after| temporary(after, text)),
             },
             WriteFailure::Unknown(why, after) => {
                 // The write may have been carried out: look before anything is repeated.
                 if matches!(action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Create) {
                     entry.direct_view = None;
                 }
-                entry.last_failure = Some((now + after, why));
+                entry.last_failure = Some(temporary(after, why));
             }
         }
     }

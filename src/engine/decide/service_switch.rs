@@ -38,12 +38,13 @@ impl Engine {
         if !is_healthy(live) {
             return because(format!("is {}", health_words(live)));
         }
-        let soaks = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Due);
+        let soaks =
+            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Waiting);
         if soaks { because("is rolled out".to_owned()) } else { None }
     }
 
     /// Returns whether a Service waits to be switched to a workload.
-    pub(in crate::engine) fn is_switched_to(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn awaits_service_switch(&self, id: &ObjectId) -> bool {
         let Some((source, want)) = self.entry(id).and_then(|entry| entry.target_content()) else {
             return false;
         };

@@ -88,7 +88,7 @@ impl Engine {
         if self.restart_stamp(id).is_some() {
             return Some("is restarted".to_owned());
         }
-        if self.is_rolling(id) {
+        if self.has_claimed_rollout(id) {
             return Some("is rolled out".to_owned());
         }
         let live = self.live_object(id)?;

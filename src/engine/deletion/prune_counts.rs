@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// Returns whether a change of the newest revision of a source is not done.
-    pub(crate) fn is_anything_moving(&self, source: SourceId) -> bool {
+    pub(crate) fn has_unfinished_changes(&self, source: SourceId) -> bool {
         !self.sources[source].unfinished.is_empty()
     }
 

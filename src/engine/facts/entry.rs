@@ -137,6 +137,15 @@ pub(crate) enum RefusalRule {
     Other,
 }
 
+/// A failure after which the same is tried again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TemporaryFailure {
+    /// The time of the next try.
+    pub retry_at: Instant,
+    /// The reason, in words.
+    pub reason: Arc<str>,
+}
+
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectEntry {
@@ -171,8 +180,8 @@ pub(crate) struct ObjectEntry {
     pub ended: Option<Box<ContentHash>>,
     /// The rollback target in place of a content that failed here.
     pub rollback: Option<Box<RollbackTarget>>,
-    /// The time of the next try after a temporary failure, and the failure's reason.
-    pub last_failure: Option<(Instant, Arc<str>)>,
+    /// The last temporary failure.
+    pub last_failure: Option<TemporaryFailure>,
 }
 
 impl ObjectEntry {

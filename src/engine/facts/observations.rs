@@ -40,7 +40,7 @@ impl Engine {
     /// Marks all objects whose kinds have changed their state.
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
-        self.rollouts.stale = true;
+        self.rollouts.budget_stale = true;
         self.unit_openers.clear();
         self.wake_topic(&WaitTopic::Kinds);
         self.judge_again();

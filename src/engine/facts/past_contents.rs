@@ -14,8 +14,8 @@ impl Engine {
     pub(crate) fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
         for id in &self.rollbacks_unresolved {
-            let instead = self.entries.get(id).and_then(|entry| Some(&entry.rollback.as_ref()?.content));
-            if let Some(RollbackContent::Unresolved(Release { hash, revision })) = instead {
+            let rollback = self.entries.get(id).and_then(|entry| Some(&entry.rollback.as_ref()?.content));
+            if let Some(RollbackContent::Unresolved(Release { hash, revision })) = rollback {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }

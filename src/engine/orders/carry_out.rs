@@ -223,10 +223,10 @@ impl Engine {
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
         let ledger = self.rollouts.ledger.as_ref();
         let recorded = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)).cloned();
-        let waiting = waits.then(|| self.unit(source, id));
+        let waiting = waits.then(|| self.build_unit(source, id));
         let unit = match (waiting, recorded) {
             (Some(mut newer), Some(older)) => {
-                newer.absorb(&older);
+                newer.merge_older(&older);
                 Some(newer)
             }
             (newer, older) => newer.or(older),

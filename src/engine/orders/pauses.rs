@@ -87,7 +87,7 @@ impl Engine {
         let own = self.own_pause(id);
         match self.recorded_unit(id) {
             // An object that shows its content already is kept from going on with it, step by step.
-            Some(unit) if self.is_out(unit) => own.filter(|_| {
+            Some(unit) if self.is_partly_written(unit) => own.filter(|_| {
                 let want = self.entry(id).and_then(|entry| entry.target_content());
                 want.is_some_and(|(_, want)| self.is_showing(id, want.hash))
             }),

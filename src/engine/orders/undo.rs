@@ -81,7 +81,7 @@ impl Engine {
     fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let applyset = &self.applysets[source];
         let ledger = self.rollouts.ledger.iter();
-        let units = ledger.flat_map(|ledger| ledger.units.iter().chain(&ledger.past));
+        let units = ledger.flat_map(|ledger| ledger.units.iter().chain(&ledger.history));
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
         let units = units.chain(rejected.map(|rejection| &rejection.unit));
         let units = units.filter(|unit| unit.applyset == *applyset).map(|unit| unit.revision.clone());
@@ -96,7 +96,7 @@ impl Engine {
             Some(content) => self.is_showing(id, content),
             None => self.live_object(id).is_none(),
         };
-        let past = &self.rollouts.ledger.as_ref()?.past;
+        let past = &self.rollouts.ledger.as_ref()?.history;
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);

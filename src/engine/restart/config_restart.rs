@@ -266,7 +266,7 @@ impl Engine {
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.content == candidate.hash);
-        let stays = entry.rollback.as_ref().is_some_and(|instead| instead.release_block().is_some());
+        let stays = entry.rollback.as_ref().is_some_and(|rollback| rollback.release_block().is_some());
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }
 
@@ -467,7 +467,10 @@ impl Engine {
         };
         let uses = want.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();
-        !uses.is_empty() && self.is_rolling_back(id) && at_rest && !self.rollouts.asked.contains_key(id)
+        !uses.is_empty()
+            && self.is_rolling_back(id)
+            && at_rest
+            && !self.rollouts.requests_by_id.contains_key(id)
     }
 
     /// Returns whether the content of a member is what it was before.

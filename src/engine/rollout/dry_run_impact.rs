@@ -70,11 +70,10 @@ impl Engine {
         want: &DesiredObject,
         live: &LiveObject,
     ) -> Option<Impact> {
-        let foreseen = self.entry(id)?.dry_run.as_deref().filter(|_| !is_stepped(live))?;
-        let speaks = foreseen.content == want.hash
-            && foreseen.uid == live.uid
-            && foreseen.generation == live.generation;
-        speaks.then_some(foreseen.impact)
+        let dry_run = self.entry(id)?.dry_run.as_deref().filter(|_| !is_stepped(live))?;
+        let speaks =
+            dry_run.content == want.hash && dry_run.uid == live.uid && dry_run.generation == live.generation;
+        speaks.then_some(dry_run.impact)
     }
 
     /// Returns whether a content restarts pods of a workload that serves: by the server's answer,
@@ -105,19 +104,19 @@ impl Engine {
 
     /// Pods that the last content of which the server was asked restarts.
     pub(in crate::engine) fn dry_run_restarts(&self, id: &ObjectId) -> u32 {
-        let foreseen = self.entry(id).and_then(|entry| entry.dry_run.as_deref());
-        foreseen.map_or(0, |foreseen| foreseen.impact.pods)
+        let dry_run = self.entry(id).and_then(|entry| entry.dry_run.as_deref());
+        dry_run.map_or(0, |dry_run| dry_run.impact.pods)
     }
 
     /// The server has said what a content would do.
-    pub(in crate::engine) fn record_dry_run(&mut self, id: &ObjectId, foreseen: DryRunImpact) {
+    pub(in crate::engine) fn record_dry_run(&mut self, id: &ObjectId, dry_run: DryRunImpact) {
         let guess = |engine: &Self| {
             let (live, entry) = (engine.live_object(id)?, engine.entry(id)?);
             entry.target_content().map(|(_, want)| engine.can_restart(id, want, live))
         };
         let before = guess(self);
         if let Some(entry) = self.entries.get_mut(id) {
-            entry.dry_run = Some(Box::new(foreseen));
+            entry.dry_run = Some(Box::new(dry_run));
             entry.last_failure = None;
         }
         if before != guess(self) {

@@ -150,9 +150,9 @@ pub struct WorkloadPods {
     pub sets: Box<[ReplicaSetFacts]>,
     /// The last pod of the newest revision that ended in failure and is gone: some controllers
     /// delete such a pod within milliseconds.
-    pub lost: Option<Box<PodFacts>>,
+    pub last_failed: Option<Box<PodFacts>>,
     /// The reason for which pods of the newest revision cannot be created.
-    pub refused: Option<PodCreationFailure>,
+    pub creation_failure: Option<PodCreationFailure>,
 }
 
 impl WorkloadPods {
@@ -272,7 +272,7 @@ fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
     let of_pods = living.flat_map(|pod| {
         [trouble_signal(pod), restart_signal(pod), ended_signal(pod), unschedulable_signal(pod)]
     });
-    let lost = pods.lost.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
+    let lost = pods.last_failed.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
     let lost = lost.map(|pod| ended_signal(pod));
     of_pods.chain(lost).chain([refusal_signal(pods)]).flatten()
 }
@@ -321,7 +321,7 @@ fn unschedulable_signal(pod: &PodFacts) -> Option<FailureSignal> {
 }
 
 fn refusal_signal(pods: &WorkloadPods) -> Option<FailureSignal> {
-    let refused = pods.refused.as_ref().filter(|_| pods.newest.is_some())?;
+    let refused = pods.creation_failure.as_ref().filter(|_| pods.newest.is_some())?;
     if !is_refusal(&refused.message) {
         return None;
     }

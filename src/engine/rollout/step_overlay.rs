@@ -135,10 +135,10 @@ impl Engine {
         let release = live.shown_release();
         let there = release.is_some_and(|release| desired.is_release(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
-        let rollout = self.rollouts.rolls.get(id);
+        let rollout = self.rollouts.in_flight.get(id);
         let pods = rollout.and_then(|rollout| {
             let pods = rollout.pods.as_deref()?;
-            rollout.written.is_some_and(|written| pods.rv >= written).then_some(pods)
+            rollout.last_write.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
         let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
         let standing = StepProgress {

@@ -18,7 +18,7 @@ impl Engine {
     }
 
     /// Returns whether something of a unit is written, or is being written.
-    pub(in crate::engine) fn is_out(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_partly_written(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let Some(content) = member.content else { return false };
             let stays = matches!(&member.good, LastGood::Release(good) if good.hash == content);

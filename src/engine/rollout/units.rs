@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// Returns the unit of an object that is about to be released.
-    pub(in crate::engine) fn unit(&self, source: SourceId, id: &ObjectId) -> Unit {
+    pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> Unit {
         let (units, nodes) = self.connected_units(source);
         let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
@@ -96,7 +96,7 @@ impl Engine {
     /// Returns whether it is known of each object of a unit what is there. Informers do not show
     /// what lacks our label, and what is adopted must not be taken for added: going back would
     /// delete it.
-    pub(in crate::engine) fn is_known(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn are_members_known(&self, unit: &Unit) -> bool {
         self.can_be_recorded(unit)
             && unit.members.keys().all(|id| {
                 let Some(entry) = self.entry(id) else { return true };
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
-    pub(in crate::engine) fn is_over(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
         let Some(source) = self.source_of_applyset(&unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
@@ -127,7 +127,8 @@ impl Engine {
             return true;
         }
         unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
-            let flying = self.rollouts.rolls.contains_key(id) || self.rollouts.asked.contains_key(id);
+            let flying =
+                self.rollouts.in_flight.contains_key(id) || self.rollouts.requests_by_id.contains_key(id);
             let unreleased = self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.restart_stamp(id).is_some();
             let released = match (member.content, self.live_object(id)) {
@@ -153,7 +154,7 @@ impl Engine {
 
     /// Returns the reason for which a change waits for its unit's workload to begin: a
     /// configuration never lands hours before its workload.
-    pub(in crate::engine) fn unit_gate(
+    pub(in crate::engine) fn unit_release_block(
         &mut self,
         source: SourceId,
         desired: &DesiredObject,
@@ -303,7 +304,7 @@ impl Engine {
             return false;
         };
         let stays =
-            entry.rollback.as_ref().is_some_and(|instead| instead.content == RollbackContent::KeepLive);
+            entry.rollback.as_ref().is_some_and(|rollback| rollback.content == RollbackContent::KeepLive);
         let changes = |live| entry.unreleased_content().is_some_and(|want| self.can_restart(id, want, live));
         let restarts = |live| {
             crate::engine::decide::decide::is_serving(id, live)

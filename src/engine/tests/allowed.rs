@@ -87,7 +87,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
         holder: "the one before".into(),
         content: desired(&web, 2, "web").hash,
         pods: 1,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(web.clone(), claim);
     narrow(&mut harness, &["ConfigMap"]);

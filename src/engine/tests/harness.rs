@@ -222,7 +222,7 @@ impl Harness {
     /// Nothing more is known about what failed.
     pub(super) fn tell_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
-            self.engine.add_failure_events(&id, &[]);
+            self.engine.reject_failed_rollout(&id, &[]);
         }
     }
 
@@ -336,7 +336,7 @@ impl Harness {
             self.engine.advance(self.now);
             self.keep_ledger();
             self.strike_orders();
-            self.engine.reevaluate_prunes();
+            self.engine.settle();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
                 return;
@@ -366,7 +366,7 @@ impl Harness {
         if self.strike_orders() {
             return;
         }
-        self.engine.reevaluate_prunes();
+        self.engine.settle();
         let mut dirty = self.engine.take_dirty();
         dirty.sort();
         dirty.dedup();

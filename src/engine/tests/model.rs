@@ -268,7 +268,7 @@ impl<'a> ExhaustiveModel<'a> {
         if !self.harness.engine.unresolved_contents().is_empty() {
             steps.push(ModelStep::Resolve);
         }
-        if !self.harness.engine.rollouts.to_tell.is_empty() {
+        if !self.harness.engine.rollouts.newly_failed.is_empty() {
             steps.push(ModelStep::Told);
         }
         steps.extend((0..3).filter(|number| self.is_moving(*number)).map(ModelStep::Controller));
@@ -301,7 +301,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
         // The loop begins each turn with this.
         self.harness.engine.advance(self.harness.now);
-        self.harness.engine.reevaluate_prunes();
+        self.harness.engine.settle();
     }
 
     /// The oldest event about one object arrives.

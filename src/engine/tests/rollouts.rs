@@ -261,7 +261,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
         holder: "b".into(),
         content: web(9).hash,
         pods: 1,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(other.clone(), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());
@@ -325,7 +325,7 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.engine.note_hidden_workload(&other, "you cannot list it".into()));
     assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is told once");
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
     harness.engine.mark(&workload("web"));
     harness.settle();
@@ -403,7 +403,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
         holder: "b".into(),
         content: web(9).hash,
         pods: 1,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(gone.clone(), claim("gone-v1"));
     harness.world.ledger.claims.insert(workload("other"), claim("applyset-theirs-v1"));
@@ -440,7 +440,7 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
         holder: "two".into(),
         content: web(2).hash,
         pods: 0,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(workload("web"), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());

@@ -43,7 +43,7 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
 }
 
 pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
-    engine.reevaluate_prunes();
+    engine.settle();
     let found =
         engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {

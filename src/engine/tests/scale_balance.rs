@@ -248,7 +248,7 @@ fn held(list: &str) -> Harness {
 fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     for _ in 0..20 {
         harness.engine.advance(harness.now);
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         harness.step(&workload("web"));
         harness.keep_ledger();
         if is_done(harness) {
@@ -283,10 +283,10 @@ fn told(harness: &mut Harness, old: u32, new: u32) {
         current: None,
         pods: [numbered("old", old), numbered("new", new)].concat().into(),
         sets: sets.into(),
-        lost: None,
-        refused: None,
+        last_failed: None,
+        creation_failure: None,
     };
-    harness.engine.pods(&id, pods);
+    harness.engine.record_pods(&id, pods);
     harness.engine.advance(harness.now);
 }
 

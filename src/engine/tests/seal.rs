@@ -42,7 +42,7 @@ fn unit() -> Unit {
 }
 
 fn ledger() -> RolloutLedger {
-    RolloutLedger { units: vec![unit()], past: vec![unit()], ..RolloutLedger::default() }
+    RolloutLedger { units: vec![unit()], history: vec![unit()], ..RolloutLedger::default() }
 }
 
 fn rejections() -> Vec<Rejection> {

@@ -66,7 +66,7 @@ fn where_nobody_knows_what_one_of_a_unit_was_before_all_of_it_stays() {
             let mut harness = at_rest(4, "zone");
             meddle(&mut harness, 4, &unknown, change);
             harness.read(reading("r2", &files(2)));
-            harness.engine.rollouts.window = 4;
+            harness.engine.rollouts.slow_start_limit = 4;
             harness.settle();
             let why = format!("; it cannot go back, as the earlier content of {unknown} is not known");
             assert_held(&mut harness, &ids(), files, ["revision r2 failed: Deployment shop/zone: ", &why]);
@@ -124,7 +124,7 @@ fn what_is_being_written_is_waited_for() {
     let mut harness = at_rest(2, "web");
     meddle(&mut harness, 2, &zone, disown);
     harness.read(reading("r2", &files(2)));
-    harness.engine.rollouts.window = 2;
+    harness.engine.rollouts.slow_start_limit = 2;
     let mut sent = None;
     for _ in 0..400 {
         harness.deliver(usize::MAX);
@@ -141,7 +141,7 @@ fn what_is_being_written_is_waited_for() {
         }
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         for id in harness.engine.take_dirty().into_iter().filter(|id| *id != zone) {
             harness.step(&id);
         }

@@ -14,7 +14,7 @@ impl Engine {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;
         let is_recorded = members.keys().any(|id| ledger.unit_of(&self.applysets[source], id).is_some());
-        self.shows_failed_content(source, rejection) && !is_recorded && !self.is_over(&rejection.unit)
+        self.shows_failed_content(source, rejection) && !is_recorded && !self.is_concluded(&rejection.unit)
     }
 
     /// Lets a unit go back to the content before failed contents that are still there. Objects that
@@ -31,7 +31,7 @@ impl Engine {
                     unit.members.insert(id.clone(), self.member(source, id));
                 }
             }
-            unit.absorb(&rejection.unit);
+            unit.merge_older(&rejection.unit);
         }
     }
 }

@@ -35,7 +35,7 @@ impl Engine {
             .and_then(LiveObject::shown_release)
             .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        let Some(instead) =
+        let Some(rollback) =
             entry.rollback.as_mut().filter(|i| i.content == RollbackContent::Unresolved(release.clone()))
         else {
             return;
@@ -47,14 +47,14 @@ impl Engine {
             None if self.mode == DecisionMode::Plan => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short_name();
-                instead.cause =
-                    format!("{}; {goes} revision {revision}, which a dry run does not read", instead.cause)
+                rollback.cause =
+                    format!("{}; {goes} revision {revision}, which a dry run does not read", rollback.cause)
                         .into();
                 RollbackContent::KeepLive
             }
             None => RollbackContent::Unreadable(release.clone()),
         };
-        instead.content =
+        rollback.content =
             if read == RollbackContent::KeepLive { read } else { RollbackContent::Deferred(Box::new(read)) };
         if let Some(source) = self.rollback_source(id) {
             self.mark_rollback_target(source, id);
@@ -152,11 +152,11 @@ impl Engine {
 
     fn begin_rollback(&mut self, source: SourceId, rejection: &Rejection) {
         for id in rejection.unit.members.keys() {
-            let Some(instead) = self.entries.get_mut(id).and_then(|entry| entry.rollback.as_mut()) else {
+            let Some(rollback) = self.entries.get_mut(id).and_then(|entry| entry.rollback.as_mut()) else {
                 continue;
             };
-            if let RollbackContent::Deferred(later) = &instead.content {
-                instead.content = (**later).clone();
+            if let RollbackContent::Deferred(later) = &rollback.content {
+                rollback.content = (**later).clone();
                 self.mark_rollback_target(source, id);
             }
         }
@@ -178,11 +178,12 @@ impl Engine {
     ) {
         let held = Rejection { action: RejectionAction::Hold, cause: bound_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
-            if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.failed.is_some())
+            if let Some(rollout) =
+                self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
                 && rollout.token == TokenState::Held
             {
                 (rollout.token, rollout.reserved) = (TokenState::None, 0);
-                self.rollouts.stale = true;
+                self.rollouts.budget_stale = true;
             }
         }
         let rejecting = &mut self.sources[source].pending_rejections;

@@ -270,18 +270,18 @@ impl Engine {
         let inventory = self.sources[source].inventory.as_ref();
         let known: Vec<Rejection> =
             inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
-        let mut instead = BTreeMap::new();
+        let mut rollbacks = BTreeMap::new();
         for rejection in known.iter().filter(|rejection| !self.is_superseded(source, rejection)) {
             for (id, member) in &rejection.unit.members {
-                instead.insert(id.clone(), RollbackTarget::of(rejection, member));
+                rollbacks.insert(id.clone(), RollbackTarget::of(rejection, member));
             }
         }
         let before = self.sources[source].rollbacks.iter();
-        let ids: BTreeSet<ObjectId> = before.chain(instead.keys()).cloned().collect();
-        self.sources[source].rollbacks = instead.keys().cloned().collect();
+        let ids: BTreeSet<ObjectId> = before.chain(rollbacks.keys()).cloned().collect();
+        self.sources[source].rollbacks = rollbacks.keys().cloned().collect();
         self.sources[source].pending_rejections.retain(|rejecting| !known.contains(rejecting));
         for id in ids {
-            let now = instead.remove(&id);
+            let now = rollbacks.remove(&id);
             let entry = self.entries.entry(id.clone()).or_default();
             let same = match (&entry.rollback, &now) {
                 (Some(before), Some(now)) => before.is_equivalent(now),
@@ -298,7 +298,7 @@ impl Engine {
 
     pub(in crate::engine) fn mark_rollback_target(&mut self, source: SourceId, id: &ObjectId) {
         let named = self.entry(id).and_then(|entry| entry.rollback.as_ref());
-        let content = named.map(|instead| &instead.content);
+        let content = named.map(|rollback| &rollback.content);
         let (named, later) = (
             matches!(content, Some(RollbackContent::Unresolved(_))),
             matches!(content, Some(RollbackContent::Deferred(_))),
@@ -336,8 +336,8 @@ impl Engine {
 
     /// Returns whether the target of an object is a rollback's content, written or not.
     pub(in crate::engine) fn is_rolling_back(&self, id: &ObjectId) -> bool {
-        let instead = self.entry(id).and_then(|entry| entry.rollback.as_ref());
-        instead.is_some_and(|instead| matches!(instead.content, RollbackContent::Resolved(..)))
+        let rollback = self.entry(id).and_then(|entry| entry.rollback.as_ref());
+        rollback.is_some_and(|rollback| matches!(rollback.content, RollbackContent::Resolved(..)))
     }
 
     /// A rollout failed: its unit is rejected, and goes back or is held.
@@ -407,7 +407,7 @@ impl Engine {
     }
 
     fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
-        let mut asked = self.narrowings(id).filter_map(|narrowing| narrowing.on_failure);
+        let mut asked = self.budget_overrides(id).filter_map(|budget_override| budget_override.on_failure);
         let hold =
             self.rollouts.budget.on_failure == OnFailure::Hold || asked.any(|way| way == OnFailure::Hold);
         if hold { RejectionAction::Hold } else { RejectionAction::RollBack }

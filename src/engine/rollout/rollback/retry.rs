@@ -91,7 +91,7 @@ impl Engine {
         let failed = |(id, rollout): (&ObjectId, &Rollout)| {
             rollout.failed.is_some().then_some(self.wanting_source(id)?)
         };
-        let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
+        let sources: BTreeSet<SourceId> = self.rollouts.in_flight.iter().filter_map(failed).collect();
         for source in sources {
             let inventory = self.sources[source].inventory.iter();
             for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
@@ -109,7 +109,7 @@ impl Engine {
     /// Returns whether a workload of a unit has failed with its content.
     fn has_failed(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
-            let failed = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some());
+            let failed = self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some());
             failed && self.is_member_shown(id, member)
         })
     }
@@ -154,7 +154,7 @@ impl Engine {
             let mut rejecting = self.sources[source].pending_rejections.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
                 || self.entry(id).is_some_and(|entry| entry.rollback.is_some());
-            if !rejected && self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
+            if !rejected && self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
                 self.restart_judgement(source, id);
             }
         }
@@ -168,7 +168,7 @@ impl Engine {
         else {
             return;
         };
-        let known = self.rollouts.rolls.get(id);
+        let known = self.rollouts.in_flight.get(id);
         let failed = known.and_then(|rollout| rollout.failed.clone());
         // It is judged already, or there is nothing to be judged.
         let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
@@ -178,16 +178,17 @@ impl Engine {
         // It may say something else for a moment, and then the same again.
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
         let (told, written) = (says.or(failed), Some(live.rv));
-        self.rollouts.rolls.remove(id);
+        self.rollouts.in_flight.remove(id);
         self.show_rollout(id);
-        let pods = self.rollouts.rolls.get(id).map_or(rolling.max_unavailable, |rollout| rollout.reserved);
+        let pods =
+            self.rollouts.in_flight.get(id).map_or(rolling.max_unavailable, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
         let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
-        let rollout = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
+        let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
-        (rollout.blamed, rollout.after) = (told, RolloutPredecessor::Failure);
-        self.rollouts.stale = true;
+        (rollout.earlier_failure, rollout.predecessor) = (told, RolloutPredecessor::Failure);
+        self.rollouts.budget_stale = true;
         self.note_object_change(id);
     }
 }

@@ -38,7 +38,7 @@ impl ExhaustiveModel<'_> {
         let _ = write!(
             print,
             "{dirty:?}{waits:?}{:?}{:?}{}",
-            source.pending_rejections, engine.rollouts.recording, engine.rollouts.window
+            source.pending_rejections, engine.rollouts.recording, engine.rollouts.slow_start_limit
         );
         print.0.finish()
     }
