@@ -1,6 +1,6 @@
 //! A folder that is followed as it is: looked at twice, snapshotted into our own store.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -241,9 +241,8 @@ impl PassInput {
 
     fn remembered(&self) -> Result<Option<ShownSnapshot>, SourceError> {
         let Some(revision) = self.store.reference_target(&self.head)? else { return Ok(None) };
-        let (snapshot, refusals) = self.reader.snapshot_and_refusals(&revision)?;
-        let files = snapshot.files.iter().map(|file| (file.path.to_string(), file.blob.oid(), file.size));
-        Ok(Some(ShownSnapshot { revision, files: files.collect(), refusals }))
+        let (files, refusals) = self.reader.frozen_files(&revision)?;
+        Ok(Some(ShownSnapshot { revision, files, refusals }))
     }
 
     /// Reads what is not known; none if something changed meanwhile.
@@ -254,7 +253,15 @@ impl PassInput {
     ) -> Result<Option<DirectoryPass>, SourceError> {
         let target = folder::resolve(&self.path)?;
         let root = OpenFolder::open(&target)?;
-        let listing = root.list()?;
+        let mut listing = root.list()?;
+        // A render may read files of any name, and the frozen tree refuses its roots by itself.
+        let is_root = |refusal: &RefusedFile| refusal.reason.is_root();
+        let is_rendered = self.reader.renderer().is_some() && listing.refusals.iter().any(is_root);
+        let manifests: HashSet<String> = listing.files.iter().map(|(path, _)| path.clone()).collect();
+        if is_rendered {
+            listing.refusals.retain(|refusal| !is_root(refusal));
+            listing.files = root.list_everything()?;
+        }
         let old_enough = jiff::Timestamp::now().as_second() - RACY_WINDOW.as_secs().cast_signed();
         let mut known = HashMap::with_capacity(listing.files.len());
         let mut pass = DirectoryPass { target, files: Vec::new(), refusals: listing.refusals };
@@ -267,7 +274,9 @@ impl PassInput {
                         KnownFile { stat, content, sure: stat.is_older_than(old_enough) }
                     }
                     FileLook::Refused(refusal) => {
-                        pass.refusals.push(refusal);
+                        if manifests.contains(&path) {
+                            pass.refusals.push(refusal);
+                        }
                         continue;
                     }
                     FileLook::Moved => {
@@ -278,7 +287,10 @@ impl PassInput {
             };
             match seen.content {
                 Ok(id) => pass.files.push((path.clone(), id, seen.stat.size)),
-                Err(reason) => pass.refusals.push(RefusedFile::new(path.clone(), reason)),
+                Err(reason) if manifests.contains(&path) => {
+                    pass.refusals.push(RefusedFile::new(path.clone(), reason));
+                }
+                Err(_) => {}
             }
             known.insert(path, seen);
         }

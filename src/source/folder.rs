@@ -17,6 +17,9 @@ use super::reader::MAX_ENTRIES;
 use super::refusal::{RefusalReason, RefusedFile};
 use super::tree::{self, JudgedEntry};
 
+/// The bytes of a followed folder that are frozen for its renders.
+const MAX_FROZEN_BYTES: u64 = 512 << 20;
+
 /// The identity of a file's content on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileStat {
@@ -97,6 +100,33 @@ impl OpenFolder {
         listing.files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         listing.refusals.sort_unstable();
         Ok(listing)
+    }
+
+    /// Lists every regular file, whatever its name, but for what belongs to a repository itself.
+    /// Ordered by path.
+    pub(super) fn list_everything(&self) -> Result<Vec<(String, FileStat)>, SourceError> {
+        let place = || self.path.display().to_string();
+        let is_own = |entry: &DirEntry| !entry.file_name().eq_ignore_ascii_case(".git");
+        let walk = WalkDir::new(&self.path).min_depth(1).max_depth(file_names::MAX_FOLDER_DEPTH);
+        let (mut files, mut bytes) = (Vec::new(), 0);
+        for (entry, number) in walk.into_iter().filter_entry(is_own).zip(0..) {
+            if number >= MAX_ENTRIES {
+                return Err(SourceError::TooMany { place: place(), limit: MAX_ENTRIES });
+            }
+            // What is gone or cannot be read meanwhile is missed by the render that needs it.
+            let Ok(entry) = entry else { continue };
+            let inside = entry.path().strip_prefix(&self.path).ok().and_then(Path::to_str);
+            let Some(inside) = inside.filter(|_| entry.file_type().is_file()) else { continue };
+            let Ok(metadata) = entry.metadata() else { continue };
+            let stat = FileStat::of(&metadata);
+            bytes += stat.size;
+            if bytes > MAX_FROZEN_BYTES {
+                return Err(SourceError::TooLarge { place: place(), size: bytes, limit: MAX_FROZEN_BYTES });
+            }
+            files.push((inside.to_owned(), stat));
+        }
+        files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(files)
     }
 
     /// Reads a file of at most `most` bytes, through no link, and looks whether it stayed the same.

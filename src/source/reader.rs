@@ -21,6 +21,7 @@ use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_store;
 use super::rendering::{RenderedRoot, RenderedSnapshot, SnapshotRenderer};
 use super::revision_tree::RevisionTree;
+use super::settling::FolderEntry;
 use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
 use super::tree::{self, TreeWalk, WalkSink, WalkStop};
 
@@ -202,16 +203,39 @@ impl RevisionReader {
         })
     }
 
-    /// Also with what the snapshot of a folder had refused.
-    pub(super) fn snapshot_and_refusals(
+    /// Returns every file of the snapshot of a folder, ordered by path, and what it had refused.
+    pub(super) fn frozen_files(
         &self,
         revision: &Revision,
-    ) -> Result<(Snapshot, Vec<RefusedFile>), SourceError> {
+    ) -> Result<(Vec<FolderEntry>, Vec<RefusedFile>), SourceError> {
         self.pass(|objects| {
+            let commit = self.find(objects, revision)?;
             let (_, mut refusals) = self.source_root(objects, revision)?;
             refusals.sort_unstable();
-            Ok((self.list(objects, revision)?, refusals))
+            let mut files = Vec::new();
+            self.add_frozen(objects, commit.tree_id(), "", &mut files)?;
+            files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            Ok((files, refusals))
         })
+    }
+
+    fn add_frozen(
+        &self,
+        objects: &ObjectStores,
+        folder: Oid,
+        path: &str,
+        files: &mut Vec<FolderEntry>,
+    ) -> Result<(), SourceError> {
+        let damaged = |error: git2::Error| self.damaged_error(&error);
+        for entry in &objects.tree(folder).map_err(damaged)? {
+            let Ok(name) = std::str::from_utf8(entry.name_bytes()) else { continue };
+            let path = tree::join(path, name);
+            match tree::kind(entry.filemode_raw()) {
+                EntryKind::Folder => self.add_frozen(objects, entry.id(), &path, files)?,
+                _ => files.push((path, entry.id(), objects.size(entry.id()).map_err(damaged)?)),
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether all files of a revision can be read.

@@ -49,6 +49,11 @@ impl RefusalReason {
         }
     }
 
+    /// Returns whether it is one of a folder that is rendered.
+    pub(super) const fn is_root(self) -> bool {
+        matches!(self, Self::Kustomization | Self::Chart)
+    }
+
     fn parse(code: &str) -> Option<Self> {
         ALL.into_iter().find(|reason| reason.code() == code)
     }

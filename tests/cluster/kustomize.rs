@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use controlplane::Renderers;
 use serde_json::json;
 
-use crate::support::{Folder, Repo, TestNamespace, run, yaml};
+use crate::support::{Folder, Repo, TestNamespace, run, until, yaml};
 
 /// The `Configuration`'s line that names the program.
 fn programs() -> String {
@@ -117,4 +117,35 @@ fn one_look_names_the_places_that_an_object_comes_from() {
         "+ ConfigMap kustomize-once/prod-settings",
         "overlays/prod (kustomize) ← base/settings.yaml:1, overlays/prod/patch.yaml:1",
     ]);
+}
+
+#[test]
+fn a_followed_directory_is_rendered_from_files_of_any_name() {
+    let site = TestNamespace::new("kustomize-directory");
+    let folder = Folder::new(&[
+        (
+            "app/kustomization.yaml",
+            "generatorOptions: {disableNameSuffixHash: true}\n\
+             configMapGenerator: [{name: env, files: [app.properties]}]\n",
+        ),
+        ("app/app.properties", "level=1\n"),
+        ("own.yaml", &yaml::config_map("own", "key", "one")),
+    ]);
+    let text = site.configuration(folder.path(), &programs());
+    let named = |form: &str| format!("{form}{}", folder.path().display());
+    let text = text.replace(&format!("{}}}", named("git: {url: ")), &named("directory: "));
+    let mut daemon = site.configured(&text);
+    let env = || site.value("ConfigMap", "env", "/data/app.properties");
+    until("it is generated", || env() == json!("level=1\n"));
+    folder.write("app/app.properties", "level=2\n");
+    until("it is generated anew", || env() == json!("level=2\n"));
+    // A kustomization that is gone for a moment makes its folder no folder of plain manifests.
+    folder.write("app/loose.yaml", &yaml::config_map("loose", "key", "one"));
+    let window = site.window();
+    folder.remove("app/kustomization.yaml");
+    folder.write("own.yaml", &yaml::config_map("own", "key", "two"));
+    site.await_data("own", "key", "two");
+    assert!(!site.has("ConfigMap", "loose"));
+    window.assert_no_deletes();
+    assert!(daemon.is_running());
 }

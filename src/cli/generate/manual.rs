@@ -124,7 +124,7 @@ impl ConfigurationKey {
         let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
         let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
         match value {
-            "" | "{}" => "mapping",
+            _ if value.is_empty() || value.starts_with('{') => "mapping",
             "true" | "false" => "boolean",
             _ if value.starts_with('[') => "list",
             _ if is_number(value) => "integer",
@@ -159,7 +159,7 @@ impl ConfigurationKey {
 /// Returns each key of the example once, in its order.
 pub(super) fn keys() -> Vec<ConfigurationKey> {
     let (_, documents) = EXAMPLE_CONFIGURATION.split_once("\n\n").unwrap_or((EXAMPLE_CONFIGURATION, ""));
-    let mut found = Vec::new();
+    let mut found: Vec<ConfigurationKey> = Vec::new();
     let mut path: Vec<(usize, String)> = Vec::new();
     let mut comment: Vec<&str> = Vec::new();
     let mut kind = "";
@@ -173,8 +173,22 @@ pub(super) fn keys() -> Vec<ConfigurationKey> {
             if key == "kind" {
                 kind = value.trim();
             }
+            // The first key of a list's entry stands as deep as the others of that entry.
+            let (key, depth, is_first) = match key.strip_prefix("- ") {
+                Some(first) => (first, depth + 2, true),
+                None => (key, depth, false),
+            };
             path.retain(|(other, _)| *other < depth);
-            path.push((depth, key.trim_start_matches("- ").to_owned()));
+            if is_first
+                && let Some((_, list)) = path.last_mut()
+                && !list.ends_with("[]")
+            {
+                list.push_str("[]");
+                if let Some(known) = found.last_mut() {
+                    known.name.push_str("[]");
+                }
+            }
+            path.push((depth, key.to_owned()));
             let names: Vec<&str> = path.iter().map(|(_, key)| key.as_str()).collect();
             let name = names.join(".");
             // A second document of a kind shows the same keys.
@@ -255,6 +269,8 @@ mod tests {
             "\\fBbudget.maxWorkloads\\fR: 3",
             "\\fBspec.git.url\\fR",
             "\\fBresync\\fR: 5m",
+            "\\fBnotify[].slack.urlFile\\fR",
+            "\\fBnotify[].on\\fR",
         ] {
             assert!(text.contains(key), "{key} is not in\n{text}");
         }

@@ -137,7 +137,8 @@ fn configuration() -> String {
     let mut text = String::from(
         "The file of `rhumb run --config FILE`: Kubernetes-style YAML, with at most one document of kind \
          Configuration and one of kind Source for each source. An unknown key is an error with its line. Relative \
-         paths start at the file, `~/` at the home directory. `examples/rhumb.yaml` has all keys in one file.\n\n",
+         paths start at the file, `~/` at the home directory. `NAME[]` is an entry of the list NAME. \
+         `examples/rhumb.yaml` has all keys in one file.\n\n",
     );
     let mut kind = String::new();
     let mut rows = Vec::new();
@@ -155,6 +156,22 @@ fn configuration() -> String {
         ]);
     }
     finish(&mut text, &kind, &mut rows);
+    text.push_str(
+        "## Kind Source in the cluster\n\nAn object of kind Source in the namespace of rhumb has the same spec, and the \
+         key below. `customSources` says which of these objects are followed. Their `spec.git.verify.keys` is a name \
+         from `customSources.keys`.\n\n",
+    );
+    let row = [
+        "`spec.deletionPolicy`",
+        "string",
+        "Orphan",
+        "What becomes of the objects when the Source is deleted. `Orphan` leaves them as they are. `Delete` deletes them \
+         before the Source goes, without the question how many; kinds that wait for a confirmation by name still do. \
+         In a file it is an error.",
+        "`Orphan`",
+    ];
+    let rows = [row.map(str::to_owned).to_vec()];
+    text.push_str(&markdown_table(&["key", "type", "default", "meaning", "example"], rows));
     text
 }
 
@@ -171,13 +188,14 @@ fn events() -> String {
     let rows = PHASES.map(|phase| vec![code(&phase.to_string()), phase.description().into()]);
     text.push_str(&markdown_table(&["phase", "meaning"], rows));
     text.push_str(
-        "\n## Events\n\nAn event is a Kubernetes Event on the object and on the ConfigMap of its source, a line of \
-         the log and of `rhumb events`. The journal finds it by `MESSAGE_ID`, which never changes.\n\n",
+        "\n## Events\n\nAn event is a line of the log and of `rhumb events`. Most are a Kubernetes Event too: on \
+         the object, on the ConfigMap of its source, or on both. The journal finds an event by `MESSAGE_ID`, which never \
+         changes.\n\n",
     );
     let rows = EventReason::ALL.map(|reason| {
         let kind = if reason.is_warning() { "Warning" } else { "Normal" };
         let subject = match reason {
-            _ if reason.is_logged_only() => "none: the log alone",
+            _ if reason.is_logged_only() => "none",
             _ if reason.is_about_source() => "the source",
             _ => "the object and the source",
         };
@@ -189,7 +207,7 @@ fn events() -> String {
             code(reason.message_id()),
         ]
     });
-    text.push_str(&markdown_table(&["reason", "type", "about", "meaning", "MESSAGE_ID"], rows));
+    text.push_str(&markdown_table(&["reason", "type", "Kubernetes Event on", "meaning", "MESSAGE_ID"], rows));
     text.push_str(
         "\n## Conditions of a Source\n\nAn object of kind `Source` has the conditions `Ready`, `Reconciling` and \
          `Stalled`, as kstatus knows them. The condition that is true has one of these reasons.\n\n",
