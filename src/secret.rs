@@ -72,7 +72,7 @@ impl fmt::Debug for Secret {
 impl Secret {
     /// Reads it: what stands in the file, without the end of its line.
     ///
-    /// Who wrote the secret itself in place of its file's name does not read it in the complaint.
+    /// Keeps a secret out of the complaint where somebody wrote it in place of its file's name.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = blur(&path.display().to_string());
         let failed = |error: io::Error| format!("{shown}: {error}");

@@ -29,7 +29,7 @@ pub(super) struct Notification {
     pub(super) token: Option<(&'static str, &'static str, PathBuf)>,
     /// JSON.
     pub(super) body: Value,
-    /// The status that it sets, if it sets one: a newer letter about the same makes it void.
+    /// The status that it sets, if it sets one: a newer notification about the same makes it void.
     pub(super) status: Option<String>,
 }
 

@@ -331,8 +331,8 @@ fn hidden_refusal_text(error: &cluster::ClusterError, role: &str) -> String {
 async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
     let Ok(Some(budget)) = retry_when_throttled(|| cluster.read_budget(namespace)).await else { return };
     match RolloutLedger::parse(&budget.text, &HashSeals::default()) {
-        Ok(ledger) if !ledger.unread.is_empty() => {
-            report.add(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unread.len()));
+        Ok(ledger) if !ledger.unreadable_claims.is_empty() => {
+            report.add(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unreadable_claims.len()));
         }
         Ok(_) => report.add(CheckLevel::Ok, "the rollout budget can be read"),
         Err(error) => {
@@ -381,7 +381,7 @@ async fn with_cluster_sources(
     let (deleted, customs): (Vec<CustomSource>, Vec<CustomSource>) = read.partition(|custom| custom.deleted);
     let followed =
         deleted.iter().filter(|custom| !config.names(&custom.name)).filter_map(CustomSource::followed_config);
-    report.ending = followed.filter(|source| source.life == SourceLifecycle::Ends).collect();
+    report.ending = followed.filter(|source| source.life == SourceLifecycle::Deleting).collect();
     for custom in &customs {
         let name = &custom.name;
         match &custom.config {
@@ -417,7 +417,7 @@ async fn check_rights(
     report: &mut CheckReport,
 ) -> Option<AccountRights> {
     let mut rights = Rights::of_rhumb(&config.namespace, SourceAccess::of_all(config));
-    if process_sources::is_shared(config, || cluster.is_of_a_pod()) && !config.only_observes() {
+    if process_sources::is_shared(config, || cluster.is_in_cluster()) && !config.only_observes() {
         rights.add_leases(&config.namespace);
     }
     if config.custom_sources.is_open() {

@@ -238,7 +238,8 @@ fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &L
 fn is_rolling(ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> bool {
     let is_in = |phase| live.rolling.is_some_and(|rolling| rolling.phase == phase);
     // A claim that a process has left behind lasts until its workload is at rest.
-    let claimed = ledger.claims.get(id).is_some_and(|claim| !(claim.left && is_in(RolloutPhase::Settled)));
+    let claimed =
+        ledger.claims.get(id).is_some_and(|claim| !(claim.holder_exited && is_in(RolloutPhase::Settled)));
     claimed || is_in(RolloutPhase::Replacing)
 }
 
@@ -274,7 +275,7 @@ fn phase_facts(
 ) -> PhaseFacts {
     PhaseFacts {
         obstacle: found.map(|found| found.obstacle),
-        is_rolling: is_rolling(ledger, id, live),
+        is_in_progress: is_rolling(ledger, id, live),
         is_paused: pause_intent(source, live).is_some(),
         status: Some(live.health.status),
     }
@@ -314,7 +315,7 @@ fn find_obstacle(
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
         let rejection = rejection?;
-        let obstacle = match rejection.way {
+        let obstacle = match rejection.action {
             RejectionAction::Hold => Obstacle::Quarantine,
             RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
             RejectionAction::RollBack => Obstacle::Rollback,
@@ -335,7 +336,7 @@ fn find_obstacle(
 }
 
 fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstacle> {
-    let hold = live.asked.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
+    let hold = live.intents.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
     let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
     Some(FoundObstacle::recorded_elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
@@ -343,7 +344,7 @@ fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstac
 
 /// Returns the pause on the object itself.
 fn pause_intent<'a>(source: &SourceRecord, live: &'a LiveObject) -> Option<&'a PauseIntent> {
-    live.asked.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
+    live.intents.as_ref().filter(|_| source.last.heeds_opt_outs)?.paused.as_ref()
 }
 
 fn pause_words(reason: &str) -> String {
@@ -399,7 +400,7 @@ fn rollout_status(
     RolloutStatus {
         known: true,
         unreadable: None,
-        workloads: share((ledger.claims.len() + ledger.unread.len()) as u32),
+        workloads: share((ledger.claims.len() + ledger.unreadable_claims.len()) as u32),
         unavailable: share(ledger.pods_away()),
         starts: share(0),
         window: 0,

@@ -72,7 +72,7 @@ impl ObjectFacts {
 
     /// Returns whether nothing of the rollout ledger can be read.
     fn is_unreadable(&self) -> bool {
-        self.unreadable.is_some() && self.ledger.unread.is_empty()
+        self.unreadable.is_some() && self.ledger.unreadable_claims.is_empty()
     }
 
     /// Its place among those that wait to be rolled out.
@@ -100,7 +100,7 @@ impl ObjectFacts {
             lines.push(format!("{what} is paused{}", because(&paused.reason)));
         }
         if let Some(rejection) = &self.rejection {
-            let stays = match rejection.way {
+            let stays = match rejection.action {
                 RejectionAction::RollBack => {
                     "it stays at the content before until the content changes in git"
                 }
@@ -158,7 +158,7 @@ pub(super) async fn read_ledger(
     Ok(match read.transpose() {
         Ok(ledger) => {
             let ledger = ledger.unwrap_or_default();
-            let unread = Some(ledger.unread.len()).filter(|count| *count > 0);
+            let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
             let unread = unread.map(|count| explain_unread_claims(&session.system, count));
             (ledger, unread)
         }
@@ -190,7 +190,7 @@ const MAX_NAMED_HOLDERS: usize = 3;
 /// Takes out the claims that ended processes have left behind, of workloads that are at rest: their
 /// rollouts are over.
 pub(super) fn without_ended_claims(mut ledger: RolloutLedger, at_rest: &BTreeSet<ObjectId>) -> RolloutLedger {
-    ledger.claims.retain(|id, claim| !(claim.left && at_rest.contains(id)));
+    ledger.claims.retain(|id, claim| !(claim.holder_exited && at_rest.contains(id)));
     ledger
 }
 
@@ -203,7 +203,7 @@ pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
         more => format!(" and {more} more"),
     };
     let holders = if holders.is_empty() { String::new() } else { format!(": {}{more}", holders.join(", ")) };
-    let workloads = match ledger.claims.len() + ledger.unread.len() {
+    let workloads = match ledger.claims.len() + ledger.unreadable_claims.len() {
         1 => "1 workload".to_owned(),
         count => format!("{count} workloads"),
     };

@@ -1,8 +1,8 @@
 //! Lines for the journal, each as a message for people and fields for machines.
 //!
-//! What is sent is the journal's native protocol (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>).
-//! Other layers give it the message alone, and leave out of it what the line is about; here the
-//! message is the whole line.
+//! Speaks the journal's native protocol (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>). Other
+//! layers give it the message alone, and leave out of it what the line is about; here the message
+//! is the whole line.
 
 use std::fmt;
 use std::io;

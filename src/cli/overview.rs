@@ -75,7 +75,7 @@ pub(super) struct Overview {
     pub(super) more: Option<String>,
     /// The process.
     pub(super) process: Option<String>,
-    /// What could not be known.
+    /// The facts that could not be known.
     pub(super) notes: Vec<String>,
 }
 

@@ -98,7 +98,7 @@ impl SourceShare {
     /// writes nothing, so it takes no Lease; a newer configuration may do more.
     fn keep_leases(&self, config: &Config, cluster: &Cluster) -> Option<&Leases> {
         if self.leases.get().is_none()
-            && (config.only_observes() || !is_shared(config, || cluster.is_of_a_pod()))
+            && (config.only_observes() || !is_shared(config, || cluster.is_in_cluster()))
         {
             return None;
         }

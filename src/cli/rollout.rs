@@ -209,7 +209,7 @@ async fn all_rollouts(session: &ClusterSession) -> Result<(String, WatchState), 
     }
     lines.extend(queue.iter().map(|line| format!("{}\n", clean_text(line))));
     lines.extend(unreadable.iter().map(|why| format!("rollout budget: {}\n", clean_text(why))));
-    if unreadable.is_none() || !ledger.unread.is_empty() {
+    if unreadable.is_none() || !ledger.unreadable_claims.is_empty() {
         lines.push(format!("{}\n", facts::budget_words(&ledger)));
     }
     let progress = if stands.contains(&RolloutState::InProgress) {

@@ -102,7 +102,7 @@ fn keep_memory_private() {
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Returns the daemon from its start to its end, over all its configurations.
+/// Runs the daemon from its start to its end, over all its configurations.
 async fn follow(
     typed: Invocation<'_>,
     mut config: Config,
@@ -203,7 +203,7 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSu
 /// Serves the configured endpoints. A listener that fails to bind does not stop the daemon.
 fn serve_endpoints(config: &Config, process: &ProcessHandle, stop: &CancellationToken) {
     let spec = &config.serve;
-    let is_of_a_pod = || session::cluster_connection(config).is_of_a_pod();
+    let is_of_a_pod = || session::cluster_connection(config).is_in_cluster();
     let others =
         if is_shared(config, is_of_a_pod) { UnservedSources::Replicas } else { UnservedSources::Nobody };
     let hooks = WebhookReceiver::new(spec.hook_secret.clone(), others);
@@ -311,8 +311,8 @@ impl Daemon<'_> {
                 return Some(self.open(source));
             }
             let opened = match source.life {
-                SourceLifecycle::Lives => session::awaited_setup(source, &self.state),
-                SourceLifecycle::Ends => session::ending_setup(source, &self.state),
+                SourceLifecycle::Active => session::awaited_setup(source, &self.state),
+                SourceLifecycle::Deleting => session::ending_setup(source, &self.state),
             };
             opened.inspect_err(|error| self.share.set_unusable(&source.name, error)).ok().map(Ok)
         });

@@ -27,7 +27,7 @@ pub(super) struct StatusView {
     pub(super) rollout: RolloutStatus,
     /// The objects that are not as they should be.
     pub(super) objects: Vec<ObjectStatus>,
-    /// What could not be known.
+    /// The facts that could not be known.
     pub(super) notes: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ use crate::cluster::{
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{Reconciler, StopCondition};
-use crate::engine::{AllowList, IS_SERVED, KEY_SECRET, KeepPolicy, ObjectOwner, ResourceVersion, Uid};
+use crate::engine::{AllowList, IS_SERVED, KEY_SECRET, ObjectOwner, PruneTiming, ResourceVersion, Uid};
 use crate::object::{ErrorClass, Gvk, ObjectId, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
 
@@ -60,7 +60,7 @@ pub(super) fn carry_out(
 struct RemovableObject {
     id: ObjectId,
     uid: Uid,
-    keep: KeepPolicy,
+    keep: PruneTiming,
 }
 
 /// The namespaces of an inventory, where its objects may not be listed in the whole cluster.
@@ -75,7 +75,7 @@ struct InstalledSource {
 
 impl InstalledSource {
     fn removable_objects(&self) -> impl Iterator<Item = &RemovableObject> {
-        self.members.iter().filter(|member| member.keep != KeepPolicy::Asked)
+        self.members.iter().filter(|member| member.keep != PruneTiming::Never)
     }
 }
 
@@ -163,7 +163,7 @@ impl Uninstallation<'_> {
             };
             for (id, live) in listed? {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
-                    members.push(RemovableObject { id, uid: live.uid, keep: live.keep });
+                    members.push(RemovableObject { id, uid: live.uid, keep: live.prune_timing });
                 }
             }
         }
@@ -185,7 +185,7 @@ impl Uninstallation<'_> {
             let _ = writeln!(text, "source {name} is removed, with {}:", count_objects(members.len()));
             for member in members {
                 let kept =
-                    if member.keep == KeepPolicy::Asked { "  (stays, as its annotation asks)" } else { "" };
+                    if member.keep == PruneTiming::Never { "  (stays, as its annotation asks)" } else { "" };
                 let _ = writeln!(text, "  {}{kept}", clean_text(&ObjectName::of(&member.id).to_string()));
             }
         }

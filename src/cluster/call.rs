@@ -57,7 +57,7 @@ struct ClusterState {
     namespace: String,
     client: RwLock<ActiveClient>,
     /// The reason for which no call is made any more: the kubeconfig names another cluster now.
-    astray: watch::Sender<Option<Arc<str>>>,
+    wrong_cluster: watch::Sender<Option<Arc<str>>>,
     /// The time when the credentials were last read again, whatever came of it.
     renewed: Mutex<Option<Instant>>,
     rate_limiter: CallLimiter,
@@ -100,7 +100,7 @@ pub(super) struct ApiRequest {
 /// The priority of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallPriority {
-    /// Through the gate, with the usual deadline.
+    /// Through the rate limiter, with the usual deadline.
     Normal,
     /// Past all others, and answered within this time.
     Urgent(Duration),
@@ -109,8 +109,8 @@ enum CallPriority {
 impl ApiRequest {
     /// Returns a GET.
     pub(super) fn read(path: String, on: CallSubject) -> Self {
-        let (method, accept, lane) = (Method::GET, "application/json", CallPriority::Normal);
-        Self { method, path, accept, content: None, body: Vec::new(), subject: on, priority: lane }
+        let (method, accept, priority) = (Method::GET, "application/json", CallPriority::Normal);
+        Self { method, path, accept, content: None, body: Vec::new(), subject: on, priority }
     }
 
     /// Returns a write, with a body of this content type.
@@ -121,8 +121,8 @@ impl ApiRequest {
         body: Vec<u8>,
         on: CallSubject,
     ) -> Self {
-        let (accept, lane) = ("application/json", CallPriority::Normal);
-        Self { method, path, accept, content: Some(content), body, subject: on, priority: lane }
+        let (accept, priority) = ("application/json", CallPriority::Normal);
+        Self { method, path, accept, content: Some(content), body, subject: on, priority }
     }
 
     /// Lets it wait for no other call, and no longer than this for its answer.
@@ -180,7 +180,8 @@ impl ApiResponse {
     }
 }
 
-/// Returns an answer that is no JSON, or not the JSON that it should be. Only the position is told.
+/// Returns the error for an answer that is no JSON, or not the JSON that it should be. Only the
+/// position is told.
 pub(super) fn unreadable_error(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
     let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
     ClusterError::new(on.clone(), ClusterFault::Garbled { reason })
@@ -212,26 +213,19 @@ impl Cluster {
     #[cfg(test)]
     pub(super) async fn connect_with(
         connection: &Connection,
-        patience: WatchTimeouts,
+        watch_timeouts: WatchTimeouts,
     ) -> Result<Self, ClusterError> {
-        Self::build(connection, patience, CallMetrics::default(), Heartbeats::default()).await
+        Self::build(connection, watch_timeouts, CallMetrics::default(), Heartbeats::default()).await
     }
 
     async fn build(
         connection: &Connection,
-        patience: WatchTimeouts,
+        watch_timeouts: WatchTimeouts,
         measures: CallMetrics,
         heartbeats: Heartbeats,
     ) -> Result<Self, ClusterError> {
-        let ConnectedClient {
-            client,
-            context,
-            namespace,
-            server,
-            credentials: seen,
-            expires,
-            impersonation: guise,
-        } = connection.open(LOGIN_TIMEOUT).await?;
+        let ConnectedClient { client, context, namespace, server, credentials: seen, expires, impersonation } =
+            connection.open(LOGIN_TIMEOUT).await?;
         Ok(Self {
             fence: None,
             account: None,
@@ -244,14 +238,14 @@ impl Cluster {
                     server,
                     credentials: seen,
                     expires,
-                    impersonation: guise,
+                    impersonation,
                 }),
-                astray: watch::Sender::new(None),
+                wrong_cluster: watch::Sender::new(None),
                 renewed: Mutex::default(),
                 rate_limiter: CallLimiter::new(connection),
                 interner: Arc::default(),
                 uid: OnceCell::new(),
-                watch_timeouts: patience,
+                watch_timeouts,
                 metrics: measures,
                 heartbeats,
             }),
@@ -281,7 +275,7 @@ impl Cluster {
     }
 
     /// Returns whether the credentials are those that a pod is given.
-    pub fn is_of_a_pod(&self) -> bool {
+    pub fn is_in_cluster(&self) -> bool {
         self.inner.context == IN_CLUSTER
     }
 
@@ -312,9 +306,9 @@ impl Cluster {
     /// It is read again when the server refuses the credentials. From then on no call is made to
     /// either cluster.
     pub async fn wait_for_other_cluster(&self) -> ClusterError {
-        let mut astray = self.inner.astray.subscribe();
+        let mut wrong_cluster = self.inner.wrong_cluster.subscribe();
         // The sender lives as long as this cluster, so there is always an end to wait for.
-        match astray.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()) {
+        match wrong_cluster.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()) {
             Some(why) => wrong_cluster_error(&why),
             None => std::future::pending().await,
         }
@@ -370,33 +364,33 @@ impl Cluster {
         self.inner.connection.timeout
     }
 
-    /// Calls the server once. Waiting for the gate does not count against the deadline.
+    /// Calls the server once. Waiting for the rate limiter does not count against the deadline.
     pub(super) async fn call(&self, ask: ApiRequest) -> Result<ApiResponse, ClusterError> {
-        let traffic = if ask.method == Method::GET { CallKind::Read } else { CallKind::Write };
-        let (on, way) = (ask.subject.clone(), ask.priority);
+        let call_kind = if ask.method == Method::GET { CallKind::Read } else { CallKind::Write };
+        let (on, priority) = (ask.subject.clone(), ask.priority);
         let (method, path) = (ask.method.clone(), ask.path.clone());
         let mut request = ask.build_request(Body::from)?;
-        let (_permit, deadline) = match way {
-            CallPriority::Normal => (self.inner.rate_limiter.admit(traffic).await, self.timeout()),
+        let (_permit, deadline) = match priority {
+            CallPriority::Normal => (self.inner.rate_limiter.admit(call_kind).await, self.timeout()),
             CallPriority::Urgent(deadline) => (None, deadline),
         };
-        let line = match way {
-            CallPriority::Normal => self.line().await?,
+        let active = match priority {
+            CallPriority::Normal => self.active_client().await?,
             CallPriority::Urgent(within) => {
-                let line = tokio::time::timeout(within, self.line()).await;
-                line.unwrap_or_else(|_| Err(ClusterError::new(on.clone(), plugin::hanging_fault())))?
+                let active = tokio::time::timeout(within, self.active_client()).await;
+                active.unwrap_or_else(|_| Err(ClusterError::new(on.clone(), plugin::hanging_fault())))?
             }
         };
-        self.impersonate(&line, &mut request, &on)?;
+        self.impersonate(&active, &mut request, &on)?;
         // Judged last, right before it is sent.
-        let underway = self.pass_fence(traffic, &on)?;
-        let deadline = underway.as_ref().map_or(deadline, |underway| deadline.min(underway.time_left()));
+        let in_flight = self.pass_fence(call_kind, &on)?;
+        let deadline = in_flight.as_ref().map_or(deadline, |in_flight| deadline.min(in_flight.time_left()));
         let begun = Instant::now();
-        let answered = self.exchange(&line, request, &on, deadline).await;
-        if let Some(underway) =
-            underway.filter(|_| !answered.as_ref().is_err_and(ClusterError::is_unreachable))
+        let answered = self.exchange(&active, request, &on, deadline).await;
+        if let Some(in_flight) =
+            in_flight.filter(|_| !answered.as_ref().is_err_and(ClusterError::is_unreachable))
         {
-            underway.mark_answered();
+            in_flight.mark_answered();
         }
         let code = answered.as_ref().ok().map(|(head, _)| head.status);
         self.inner.metrics.record_call(&method, code, begun.elapsed());
@@ -415,7 +409,7 @@ impl Cluster {
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let error = self.name_actor(classify::classify_answer(head.status.as_u16(), after, &body, on));
-        match way {
+        match priority {
             CallPriority::Normal => self.renew_if_refused(&error).await,
             CallPriority::Urgent(within) => {
                 let _ = tokio::time::timeout(within, self.renew_if_refused(&error)).await;
@@ -427,32 +421,32 @@ impl Cluster {
     /// Sends one request and reads the whole answer.
     async fn exchange(
         &self,
-        line: &ActiveClient,
+        active: &ActiveClient,
         request: Request<Body>,
         on: &CallSubject,
         deadline: Duration,
     ) -> Result<(http::response::Parts, Vec<u8>), ClusterError> {
         let exchange = async {
-            let response = line.client.send(request).await?;
+            let response = active.client.send(request).await?;
             let (head, body) = response.into_parts();
             Ok::<_, kube::Error>((head, body.collect_bytes().await?))
         };
         match tokio::time::timeout(deadline, exchange).await {
             Ok(Ok((head, body))) => Ok((head, body.into())),
-            Ok(Err(error)) => Err(classify::classify_transport(&error, on.clone(), &line.server)),
-            Err(_) => Err(timeout_error(line, on, deadline)),
+            Ok(Err(error)) => Err(classify::classify_transport(&error, on.clone(), &active.server)),
+            Err(_) => Err(timeout_error(active, on, deadline)),
         }
     }
 
     /// Has the server judge a request by the rights of the account, where there is one.
     fn impersonate<B>(
         &self,
-        line: &ActiveClient,
+        active: &ActiveClient,
         request: &mut Request<B>,
         on: &CallSubject,
     ) -> Result<(), ClusterError> {
         let Some(account) = &self.account else { return Ok(()) };
-        impersonation::set_impersonation(account, line.impersonation, request.headers_mut(), on)
+        impersonation::set_impersonation(account, active.impersonation, request.headers_mut(), on)
     }
 
     /// Has an error say who lacks a right.
@@ -464,10 +458,14 @@ impl Cluster {
     }
 
     /// Lets a write through the fence, where there is one.
-    fn pass_fence(&self, traffic: CallKind, on: &CallSubject) -> Result<Option<InFlightWrite>, ClusterError> {
+    fn pass_fence(
+        &self,
+        call_kind: CallKind,
+        on: &CallSubject,
+    ) -> Result<Option<InFlightWrite>, ClusterError> {
         match &self.fence {
-            Some(fence) if traffic == CallKind::Write => {
-                fence.pass().map(Some).ok_or_else(|| ClusterError::new(on.clone(), ClusterFault::NotHeld))
+            Some(fence) if call_kind == CallKind::Write => {
+                fence.admit().map(Some).ok_or_else(|| ClusterError::new(on.clone(), ClusterFault::NotHeld))
             }
             Some(_) | None => Ok(None),
         }
@@ -480,36 +478,36 @@ impl Cluster {
         on: &CallSubject,
     ) -> Result<(impl futures::AsyncBufRead + Send + use<>, Arc<str>), ClusterError> {
         let mut request = ApiRequest::read(path, on.clone()).build_request(|body| body)?;
-        let line = self.line().await?;
-        self.impersonate(&line, &mut request, on)?;
-        match tokio::time::timeout(self.timeout(), line.client.request_stream(request)).await {
+        let active = self.active_client().await?;
+        self.impersonate(&active, &mut request, on)?;
+        match tokio::time::timeout(self.timeout(), active.client.request_stream(request)).await {
             Ok(Ok(stream)) => {
                 // A watch of what does not change may be silent for a minute.
                 self.inner.metrics.record_answer();
-                Ok((stream, line.server))
+                Ok((stream, active.server))
             }
             Ok(Err(error)) => {
-                let error = self.name_actor(classify::classify_transport(&error, on.clone(), &line.server));
+                let error = self.name_actor(classify::classify_transport(&error, on.clone(), &active.server));
                 self.renew_if_refused(&error).await;
                 Err(error)
             }
-            Err(_) => Err(timeout_error(&line, on, self.timeout())),
+            Err(_) => Err(timeout_error(&active, on, self.timeout())),
         }
     }
 
-    async fn line(&self) -> Result<ActiveClient, ClusterError> {
-        let mut line = self.inner.client.read().await.clone();
-        let left = line.expires.map(|expires| expires.duration_since(Timestamp::now()));
+    async fn active_client(&self) -> Result<ActiveClient, ClusterError> {
+        let mut active = self.inner.client.read().await.clone();
+        let left = active.expires.map(|expires| expires.duration_since(Timestamp::now()));
         if left.is_some_and(|left| left <= SignedDuration::ZERO) {
             let _ = self.spawn_renewal().await;
-            line = self.inner.client.read().await.clone();
+            active = self.inner.client.read().await.clone();
         } else if left.is_some_and(|left| left < RENEWAL_MARGIN) && self.inner.renewed.try_lock().is_ok() {
             // Nobody waits for that: what is in use holds a while.
             drop(self.spawn_renewal());
         }
-        match &*self.inner.astray.borrow() {
+        match &*self.inner.wrong_cluster.borrow() {
             Some(why) => Err(wrong_cluster_error(why)),
-            None => Ok(line),
+            None => Ok(active),
         }
     }
 
@@ -533,9 +531,9 @@ impl Cluster {
         if renewed.is_some_and(|last| last.elapsed() < MIN_RENEWAL_INTERVAL) {
             return;
         }
-        let link = self.inner.connection.open(LOGIN_TIMEOUT).await;
-        let taken = match link {
-            Ok(link) => self.take_over(link).await,
+        let connected = self.inner.connection.open(LOGIN_TIMEOUT).await;
+        let taken = match connected {
+            Ok(connected) => self.take_over(connected).await,
             Err(error) => Err(error),
         };
         // Those who waited for it meanwhile are not to do the same again, one after the other.
@@ -547,9 +545,9 @@ impl Cluster {
 
     /// Uses what the kubeconfig names now, once it is known to be the cluster that everything so
     /// far was about.
-    async fn take_over(&self, link: ConnectedClient) -> Result<(), ClusterError> {
-        if let Some(why) = self.use_renewed(link).await? {
-            self.inner.astray.send_replace(Some(why.into()));
+    async fn take_over(&self, connected: ConnectedClient) -> Result<(), ClusterError> {
+        if let Some(why) = self.use_renewed(connected).await? {
+            self.inner.wrong_cluster.send_replace(Some(why.into()));
         }
         Ok(())
     }
@@ -557,14 +555,14 @@ impl Cluster {
     /// As [`Self::take_over`], where nothing but the file has changed: what is in use goes on being
     /// used if it is of no use. Tells why it is not.
     pub(super) async fn try_anew(&self) -> Result<Option<String>, ClusterError> {
-        let link = self.inner.connection.open(LOGIN_TIMEOUT).await?;
-        self.use_renewed(link).await
+        let connected = self.inner.connection.open(LOGIN_TIMEOUT).await?;
+        self.use_renewed(connected).await
     }
 
     /// Uses a client from now on, unless it is for another cluster: then it tells so.
-    async fn use_renewed(&self, link: ConnectedClient) -> Result<Option<String>, ClusterError> {
-        let ConnectedClient { client, server, credentials: seen, expires, impersonation: guise, .. } = link;
-        let renewed = ActiveClient { client, server, credentials: seen, expires, impersonation: guise };
+    async fn use_renewed(&self, connected: ConnectedClient) -> Result<Option<String>, ClusterError> {
+        let ConnectedClient { client, server, credentials: seen, expires, impersonation, .. } = connected;
+        let renewed = ActiveClient { client, server, credentials: seen, expires, impersonation };
         if let Some(known) = self.inner.uid.get() {
             let request =
                 ApiRequest::read(KUBE_SYSTEM.to_owned(), CLUSTER_IDENTITY).build_request(Body::from)?;
@@ -591,8 +589,8 @@ impl Cluster {
     }
 }
 
-fn timeout_error(line: &ActiveClient, on: &CallSubject, after: Duration) -> ClusterError {
-    ClusterError::new(on.clone(), ClusterFault::Timeout { server: line.server.clone(), after })
+fn timeout_error(active: &ActiveClient, on: &CallSubject, after: Duration) -> ClusterError {
+    ClusterError::new(on.clone(), ClusterFault::Timeout { server: active.server.clone(), after })
 }
 
 fn wrong_cluster_error(why: &str) -> ClusterError {

@@ -120,9 +120,9 @@ fn host_and_port(url: &http::Uri) -> Arc<str> {
 
 impl Connection {
     /// Makes a client; reads files and may run a credential plugin, but calls no server.
-    pub(super) async fn open(&self, patience: Duration) -> Result<ConnectedClient, ClusterError> {
+    pub(super) async fn open(&self, timeout: Duration) -> Result<ConnectedClient, ClusterError> {
         let LoadedKubeconfig { mut config, context, credentials: seen } = self.load_config().await?;
-        let asked = plugin::run_plugin(&mut config.auth_info, patience).await;
+        let asked = plugin::run_plugin(&mut config.auth_info, timeout).await;
         let expires = asked.map_err(|fault| ClusterError::new(CONNECTION_SUBJECT, fault))?;
         // The retries of the client would hide up to 15 attempts in one call, and its read timeout
         // would cut quiet watches.
@@ -136,11 +136,11 @@ impl Connection {
             || user.impersonate_groups.is_some()
             || user.impersonate_uid.is_some()
             || user.impersonate_user_extra.is_some();
-        let guise = if acts { Impersonation::Other } else { Impersonation::None };
+        let impersonation = if acts { Impersonation::Other } else { Impersonation::None };
         // Runs the credential plugin, which may hang.
         let made =
             tokio::task::spawn_blocking(move || ClientBuilder::try_from(config).map(ClientBuilder::build));
-        let client = match tokio::time::timeout(patience, made).await {
+        let client = match tokio::time::timeout(timeout, made).await {
             Ok(Ok(Ok(client))) => client,
             Ok(Ok(Err(kube::Error::Auth(error)))) => {
                 return Err(ClusterError::new(CONNECTION_SUBJECT, classify::classify_auth(&error)));
@@ -158,15 +158,7 @@ impl Connection {
             Ok(Err(_)) => return Err(kubeconfig_error("the client could not be made".to_owned())),
             Err(_) => return Err(kubeconfig_error("the client could not be made in time".to_owned())),
         };
-        Ok(ConnectedClient {
-            client,
-            context,
-            namespace,
-            server,
-            credentials: seen,
-            expires,
-            impersonation: guise,
-        })
+        Ok(ConnectedClient { client, context, namespace, server, credentials: seen, expires, impersonation })
     }
 
     async fn load_config(&self) -> Result<LoadedKubeconfig, ClusterError> {
@@ -237,7 +229,7 @@ impl Connection {
     }
 
     /// Returns whether it takes the credentials that a pod is given: there is no kubeconfig.
-    pub fn is_of_a_pod(&self) -> bool {
+    pub fn is_in_cluster(&self) -> bool {
         self.kubeconfig.is_none() && kubeconfig_paths().is_empty() && !home_kubeconfig().is_file()
     }
 }

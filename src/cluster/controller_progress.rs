@@ -27,8 +27,8 @@ pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
         "DaemonSet" => daemon_set(object),
         _ => return None,
     };
-    let may_lose = UpdateStrategy::of(kind, object).max_loss(rolling.replicas);
-    Some(RolloutNumbers { may_lose, ..rolling })
+    let max_unavailable = UpdateStrategy::of(kind, object).max_loss(rolling.replicas);
+    Some(RolloutNumbers { max_unavailable, ..rolling })
 }
 
 /// Returns whether the controller gave up a rollout before this time, RFC 3339. It leaves that

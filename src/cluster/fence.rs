@@ -27,7 +27,7 @@ struct SharedTerms {
 #[derive(Debug, Default)]
 struct TermState {
     /// The end of each term.
-    ends: BTreeMap<Arc<str>, Duration>,
+    expires: BTreeMap<Arc<str>, Duration>,
     /// Writes on their way, for each source.
     in_flight: BTreeMap<Arc<str>, usize>,
     /// The time of the last write of each source that was given up without an answer.
@@ -70,13 +70,13 @@ impl LeaseTerms {
     /// Lets writes for a source pass for so long after a moment.
     pub(crate) fn extend(&self, source: &Arc<str>, from: TermStart, by: Duration) {
         let mut known = self.lock();
-        let end = known.ends.entry(source.clone()).or_default();
+        let end = known.expires.entry(source.clone()).or_default();
         *end = (from.0 + by).max(*end);
     }
 
     /// Lets no more writes pass for a source.
     pub(crate) fn end(&self, source: &str) {
-        self.lock().ends.remove(source);
+        self.lock().expires.remove(source);
     }
 
     /// Returns a fence around the writes for all of these sources: closed as soon as the term of
@@ -115,10 +115,10 @@ impl LeaseTerms {
 
 impl WriteFence {
     /// Lets one write pass; none where the fence is closed.
-    pub(super) fn pass(&self) -> Option<InFlightWrite> {
+    pub(super) fn admit(&self) -> Option<InFlightWrite> {
         let mut known = self.terms.lock();
         let sent = boot_time();
-        let mut ends = self.sources.iter().map(|source| known.ends.get(source));
+        let mut ends = self.sources.iter().map(|source| known.expires.get(source));
         let end = ends.try_fold(Duration::MAX, |least, end| Some(least.min(*end?)))?;
         if sent >= end {
             return None;
@@ -173,7 +173,7 @@ mod tests {
     fn a_write_passes_only_within_the_terms_of_all_sources() {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
         let fence = terms.new_fence([a.clone(), b.clone()]);
-        let passes = || fence.pass().map(|underway| (underway.time_left(), underway.mark_answered()).0);
+        let passes = || fence.admit().map(|underway| (underway.time_left(), underway.mark_answered()).0);
         assert_eq!(passes(), None);
         terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
         assert_eq!(passes(), None);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(passes(), None);
         terms.extend(&a, TermStart(Duration::from_nanos(1)), Duration::from_nanos(1));
         assert_eq!(passes(), None);
-        assert!(LeaseTerms::default().new_fence([]).pass().is_some());
+        assert!(LeaseTerms::default().new_fence([]).admit().is_some());
     }
 
     #[test]
@@ -194,13 +194,13 @@ mod tests {
         let (terms, a, b): (_, Arc<str>, Arc<str>) = (LeaseTerms::default(), "a".into(), "b".into());
         terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
         let fence = terms.new_fence([a]);
-        let underway = fence.pass().unwrap();
+        let underway = fence.admit().unwrap();
         assert!(
             terms.is_write_unanswered("a", Duration::ZERO) && !terms.is_write_unanswered(&b, LONG_TIMEOUT)
         );
         underway.mark_answered();
         assert!(!terms.is_write_unanswered("a", LONG_TIMEOUT));
-        drop((fence.pass(), fence.pass()));
+        drop((fence.admit(), fence.admit()));
         assert!(terms.is_write_unanswered("a", LONG_TIMEOUT) && !terms.is_write_unanswered(&b, LONG_TIMEOUT));
         assert!(!terms.is_write_unanswered("a", Duration::ZERO));
     }
@@ -211,7 +211,7 @@ mod tests {
         terms.extend(&a, LeaseTerms::tick(), LONG_TIMEOUT);
         terms.extend(&b, LeaseTerms::tick(), LONG_TIMEOUT);
         let (of_a, _of_b) =
-            (terms.new_fence([a.clone()]).pass().unwrap(), terms.new_fence([b.clone()]).pass().unwrap());
+            (terms.new_fence([a.clone()]).admit().unwrap(), terms.new_fence([b.clone()]).admit().unwrap());
         let answered = async {
             tokio::time::sleep(LONG_TIMEOUT / 2).await;
             of_a.mark_answered();

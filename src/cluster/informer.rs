@@ -53,7 +53,7 @@ pub enum InformerChange<R = LiveObject> {
     Apply(ObjectId, R),
     /// The object is gone, or no longer selected; the version is that of the event.
     Delete(ObjectId, ResourceVersion),
-    /// The list has ended: what was not seen since `ConfigStamp` is gone, or no longer selected.
+    /// The list has ended: what was not seen since `Init` is gone, or no longer selected.
     InitDone,
     /// Something failed; it goes on by itself after the wait, and tells so. After a failure of
     /// class [`ErrorClass::Internal`](crate::object::ErrorClass::Internal) it does not.

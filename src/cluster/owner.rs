@@ -2,7 +2,7 @@
 
 use super::interner::Interner;
 use super::wire::{ManagedFieldsText, ObjectMetadata, OwnerReference};
-use crate::engine::{KeepPolicy, MetadataMap, ObjectOwner, ReconcilePolicy, ToolRequests};
+use crate::engine::{MetadataMap, ObjectOwner, PruneTiming, ReconcilePolicy, ToolRequests};
 use crate::object::PART_OF;
 use crate::object::annotations;
 
@@ -77,14 +77,14 @@ fn is_label_owner(ours: Option<&ManagedFieldsText<'_>>) -> bool {
 ///
 /// Whoever put the word there, it can only keep the object: that it goes first counts where we
 /// wrote it ourselves. So does a controller that it is said to belong to.
-pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_>>) -> KeepPolicy {
-    match ToolRequests::of(meta.marks()).keep {
-        _ if controller_reference(meta).is_some() => KeepPolicy::Asked,
-        KeepPolicy::First
+pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_>>) -> PruneTiming {
+    match ToolRequests::of(meta.marks()).prune_timing {
+        _ if controller_reference(meta).is_some() => PruneTiming::Never,
+        PruneTiming::BeforeUnit
             if !ours
                 .is_some_and(|entry| entry.is_owner_of(&["metadata", "annotations", annotations::PRUNE])) =>
         {
-            KeepPolicy::No
+            PruneTiming::AfterUnit
         }
         keep => keep,
     }
@@ -93,9 +93,9 @@ pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_
 /// Returns the word by which somebody else asks for the object to be left alone. A word that we put
 /// there came from a manifest, and a newer manifest counts for more.
 ///
-/// Whether an object is only to be created is for its manifest to say, as Flux has it. Where we
-/// have written the object, another owner's mark says the same as such a word, in the place of our
-/// label; so does a controller's.
+/// The manifest says if an object is only to be created, as Flux has it. Where we have written the
+/// object, another owner's mark says the same as such a word, in the place of our label; so does a
+/// controller's.
 pub(super) fn opt_out(
     meta: &ObjectMetadata<'_>,
     ours: Option<&ManagedFieldsText<'_>>,

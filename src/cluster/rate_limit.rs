@@ -53,8 +53,8 @@ impl CallLimiter {
 
     /// Waits until one more call may start. The call holds its place as long as it holds the
     /// answer; none means that the gate is closed, which never happens.
-    pub(super) async fn admit(&self, traffic: CallKind) -> Option<SemaphorePermit<'_>> {
-        let slots = match traffic {
+    pub(super) async fn admit(&self, call_kind: CallKind) -> Option<SemaphorePermit<'_>> {
+        let slots = match call_kind {
             CallKind::Read => &self.reads,
             CallKind::Write => &self.writes,
         };

@@ -89,8 +89,8 @@ impl Cluster {
         start: &WatchStart,
     ) -> Result<Watch, ClusterError> {
         let on = CallSubject::Kind(kind.gvk.group_kind());
-        let patience = self.watch_timeouts();
-        let seconds = jitter(patience.lifetime).as_secs().max(1).to_string();
+        let timeouts = self.watch_timeouts();
+        let seconds = jitter(timeouts.lifetime).as_secs().max(1).to_string();
         let mut parameters =
             vec![("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", &seconds)];
         match start {
@@ -108,18 +108,10 @@ impl Cluster {
         // Until its list has ended, a watch that says nothing is a server that does not know this
         // form.
         let limit = match start {
-            WatchStart::AtVersion(_) => patience.lifetime + patience.grace,
+            WatchStart::AtVersion(_) => timeouts.lifetime + timeouts.grace,
             WatchStart::All => self.timeout(),
         };
-        Ok(Watch {
-            lines,
-            subject: on,
-            server,
-            line: Vec::new(),
-            heard_bookmark: false,
-            timeouts: patience,
-            limit,
-        })
+        Ok(Watch { lines, subject: on, server, line: Vec::new(), heard_bookmark: false, timeouts, limit })
     }
 }
 

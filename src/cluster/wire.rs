@@ -93,7 +93,10 @@ impl WireDecoder for LiveDecoder {
         Some(DecodedObject {
             id,
             rv,
-            record: LiveObject { values: self.value_digest_of(text, &meta), ..self.live(&raw, &meta, rv) },
+            record: LiveObject {
+                value_digest: self.value_digest_of(text, &meta),
+                ..self.live(&raw, &meta, rv)
+            },
         })
     }
 
@@ -123,7 +126,8 @@ impl LiveDecoder {
             Some(tree) => health::of_kind(&self.group_kind, tree),
             None => Health::new(HealthStatus::Unknown, "only its metadata was read"),
         };
-        let claim = meta.annotations.get(annotations::RELEASE).and_then(|text| self.release_claim(text));
+        let unproven_release =
+            meta.annotations.get(annotations::RELEASE).and_then(|text| self.release_claim(text));
         LiveObject {
             uid: Uid((&*meta.uid.0).into()),
             rv,
@@ -131,10 +135,10 @@ impl LiveDecoder {
             gvk: self.kind.gvk.clone(),
             owner: owner::of(meta, ours, &self.interner),
             release: None,
-            claim,
-            ours: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
-            values: None,
-            others: self.other_managers(meta),
+            unproven_release,
+            our_fields: ours.and_then(|entry| entry.fields_v1).map(|fields| self.interner.text(fields.get())),
+            value_digest: None,
+            other_managers: self.other_managers(meta),
             replicas_ceded: meta.managed_fields.iter().any(ManagedFieldsText::is_ceding_replicas),
             health: Health { status: health.status, message: self.interner.text(&health.message) },
             rolling: tree.as_ref().and_then(|tree| {
@@ -144,7 +148,7 @@ impl LiveDecoder {
                 });
                 Some(RolloutNumbers { failed_before, ..rolling })
             }),
-            shown: tree.as_ref().map_or(OverlayState::Plain, |tree| {
+            overlay: tree.as_ref().map_or(OverlayState::Plain, |tree| {
                 controller_progress::overlay_state(
                     &self.group_kind,
                     tree,
@@ -162,8 +166,8 @@ impl LiveDecoder {
                 })
                 .and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::is_finished(&self.group_kind, tree)),
-            keep: owner::keep(meta, ours),
-            asked: ObjectIntents::parse(
+            prune_timing: owner::keep(meta, ours),
+            intents: ObjectIntents::parse(
                 meta.annotations.get(annotations::ORDER),
                 meta.annotations.get(annotations::PAUSED),
                 meta.annotations.get(annotations::HOLD),

@@ -185,7 +185,8 @@ impl Cluster {
     }
 }
 
-/// Returns a `Status` means that it is gone; the object itself comes back while it is still there.
+/// Reads the answer to a delete. A `Status` means that it is gone; the object itself comes back
+/// while it is still there.
 fn delete_result(answer: &ApiResponse) -> DeleteResult {
     let body: Map<String, Value> = serde_json::from_slice(&answer.body).unwrap_or_default();
     let gone = body.get("kind").is_some_and(|kind| kind == "Status") && answer.status == StatusCode::OK;

@@ -434,7 +434,7 @@ impl CustomSource {
                     ..SourceConfig::ending_config(&name, &self.allow)
                 };
                 let config = config.cloned().unwrap_or_else(ending);
-                Some(SourceConfig { life: SourceLifecycle::Ends, prune: PrunePolicy::On, ..config })
+                Some(SourceConfig { life: SourceLifecycle::Deleting, prune: PrunePolicy::On, ..config })
             }
             FinalizerState::Correct | FinalizerState::Unneeded if self.deleted => None,
             FinalizerState::Correct | FinalizerState::Unneeded => config.cloned(),
@@ -464,7 +464,7 @@ impl SourceConfig {
             prune_delay: super::DurationOrZero::new(engine::PRUNE_DELAY),
             budget: NarrowingSpec::default(),
             mode: SourceMode::Enforce,
-            life: SourceLifecycle::Ends,
+            life: SourceLifecycle::Deleting,
         }
     }
 }

@@ -49,7 +49,7 @@ pub fn read(file: &str, text: &str, environment: &Environment) -> Result<Config,
 
 struct ConfigFileReader<'a> {
     environment: &'a Environment,
-    /// The position and contents of the first `ConfigRole`, if it could be read.
+    /// The position and contents of the first `Configuration`, if it could be read.
     configuration: Option<(NodeMark, Option<ConfigurationDocument>)>,
     notify: Vec<NotifyConfig>,
     sources: Vec<SourceConfig>,

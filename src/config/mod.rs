@@ -1,7 +1,7 @@
 //! The checked configuration, from flags and file, and the difference between two.
 //!
 //! Owns [`Config`], the documents of the configuration file (`apiVersion: rhumb.dev/v1alpha1`,
-//! kinds `ConfigRole` and `Source`) and the conversion between them. [`read`] finds every fault
+//! kinds `Configuration` and `Source`) and the conversion between them. [`read`] finds every fault
 //! of a file at once, each with its line. [`SourceSpec`] is the one form of a source everywhere.
 //!
 //! **Invariant:** plain values only. Reads no file and no environment variable (both are arguments)
@@ -228,7 +228,7 @@ pub struct SourceConfig {
     pub name: String,
     /// The location of its manifests.
     pub location: SourceLocation,
-    /// What of it is rendered.
+    /// The part of it that is rendered.
     pub render: RenderMode,
     /// What its charts are rendered with.
     pub helm: HelmSpec,

@@ -23,7 +23,7 @@ const DEFAULT_CONTEXT: &str = "rhumb/{source}";
 /// Forges keep 255 characters of a context; the name of a source needs its room.
 const MAX_CONTEXT_BYTES: usize = 128;
 
-/// One entry of the key `notify` of a `ConfigRole`.
+/// One entry of the key `notify` of a `Configuration`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(
     rename_all = "camelCase",

@@ -1,4 +1,4 @@
-//! What is rendered before it is read, and by which programs.
+//! Describes the parts of a source that are rendered before they are read, and the programs for it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ pub enum GeneratedValues {
     Once,
 }
 
-/// What the charts of a source are rendered with.
+/// The settings of the charts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
 pub struct HelmSpec {
@@ -124,7 +124,7 @@ impl HelmSpec {
     }
 }
 
-/// What renders the sources, and behind which walls.
+/// The programs that render the sources, and the walls around them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RendererConfig {
     /// The programs.

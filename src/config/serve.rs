@@ -14,7 +14,7 @@ use super::{Environment, ServeConfig, TlsFiles};
 /// The name of the socket in the runtime directory.
 pub(crate) const SOCKET_FILE: &str = "rhumb.sock";
 
-/// The key `serve` of a `ConfigRole`.
+/// The key `serve` of a `Configuration`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
 pub(super) struct ServeSpec {

@@ -41,7 +41,7 @@ pub(crate) struct SourceSpec {
     /// A directory; it or `git`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// What of it is rendered before it is read.
+    /// The part of it that is rendered before it is read.
     #[serde(skip_serializing_if = "RenderMode::is_default")]
     pub render: RenderMode,
     /// What its charts are rendered with.
@@ -199,7 +199,7 @@ impl SourceSpec {
             prune_delay: self.prune_delay,
             budget: self.budget,
             mode: if self.observe { SourceMode::Observe } else { SourceMode::Enforce },
-            life: SourceLifecycle::Lives,
+            life: SourceLifecycle::Active,
         })
     }
 }
@@ -313,7 +313,7 @@ pub struct NarrowingSpec {
     pub on_failure: Option<OnFailure>,
 }
 
-impl From<&NarrowingSpec> for engine::Narrowing {
+impl From<&NarrowingSpec> for engine::BudgetOverride {
     fn from(narrowing: &NarrowingSpec) -> Self {
         Self {
             max_workloads: narrowing.max_workloads.map(NonZeroU32::get),

@@ -87,7 +87,7 @@ fn the_example_says_what_it_explains() {
             prune_delay: DurationOrZero::new(crate::engine::PRUNE_DELAY),
             budget: NarrowingSpec::default(),
             mode: SourceMode::Enforce,
-            life: SourceLifecycle::Lives,
+            life: SourceLifecycle::Active,
         }
     );
     assert_eq!(config.sources[1].location, SourceLocation::Directory("/etc/rhumb/shop".into()));

@@ -80,7 +80,7 @@ type ParsedFiles = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ContentStore {
-    places: Arc<Vec<ContentOrigin>>,
+    origins: Arc<Vec<ContentOrigin>>,
     kept: Arc<Mutex<ParsedFiles>>,
 }
 
@@ -88,26 +88,26 @@ impl ContentStore {
     /// Returns a store over sources in the order of their numbers, each with the id of its
     /// inventory.
     pub(super) fn new(sources: impl IntoIterator<Item = ContentOrigin>) -> Self {
-        Self { places: Arc::new(sources.into_iter().collect()), kept: Arc::default() }
+        Self { origins: Arc::new(sources.into_iter().collect()), kept: Arc::default() }
     }
 
     /// Adds those of the source with the next number.
     pub(super) fn add(&mut self, origin: ContentOrigin) {
-        Arc::make_mut(&mut self.places).push(origin);
+        Arc::make_mut(&mut self.origins).push(origin);
     }
 
     /// Returns whether the contents of an object's source need no disk.
     pub(super) fn is_in_memory(&self, want: &DesiredObject) -> bool {
-        matches!(self.places[want.place.source].bytes, SourceBytes::Disk(_))
+        matches!(self.origins[want.body.source].bytes, SourceBytes::Disk(_))
     }
 
     /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on
     /// the disk.
     pub(super) fn effective_content(&self, want: &DesiredObject) -> Result<Value, ContentError> {
         let file = || want.origin.file.clone();
-        let place = &self.places[want.place.source];
+        let place = &self.origins[want.body.source];
         let parsed = self.manifest_items(place, want)?;
-        let found = parsed.binary_search_by_key(&want.place.index, |one| one.index);
+        let found = parsed.binary_search_by_key(&want.body.index, |one| one.index);
         let found = found.ok().and_then(|place| parsed.get(place));
         let content = found.map(|found| effective_content(&object(found, want), &place.applyset));
         let hash = |content: &Value| match want.ignores {
@@ -125,7 +125,7 @@ impl ContentStore {
 
     /// Returns the content to send where no object is: the effective content with the release
     /// annotation. Blocks on the disk.
-    pub(super) fn body(
+    pub(super) fn new_object_body(
         &self,
         want: &DesiredObject,
         claim: &ReleaseClaim,
@@ -136,7 +136,7 @@ impl ContentStore {
 
     /// Returns the content to send to a live object, and whether it is good for this version of it
     /// only. Blocks on the disk.
-    pub(super) fn request_body(
+    pub(super) fn body_for_live(
         &self,
         want: &DesiredObject,
         claim: &ReleaseClaim,
@@ -154,7 +154,7 @@ impl ContentStore {
         place: &ContentOrigin,
         want: &DesiredObject,
     ) -> Result<Arc<Vec<ManifestItem>>, ContentError> {
-        let blob = BlobId::from(want.place.blob);
+        let blob = BlobId::from(want.body.blob);
         let known =
             |kept: &ParsedFiles| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
         if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -179,7 +179,7 @@ impl ContentStore {
     /// Forgets the parsed files and closes what they were read from.
     pub(super) fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        for place in self.places.iter() {
+        for place in self.origins.iter() {
             if let SourceBytes::Store(reader) = &place.bytes {
                 reader.close();
             }
@@ -191,7 +191,7 @@ impl ContentStore {
 fn file_of(want: &DesiredObject) -> SnapshotFile {
     SnapshotFile {
         path: want.origin.file.clone(),
-        blob: want.place.blob.into(),
+        blob: want.body.blob.into(),
         size: 0,
         origin: want.origin.render.clone(),
     }

@@ -45,8 +45,8 @@ impl ComparisonRequest {
             id,
             want,
             form,
-            shape: shown.and_then(|live| live.ours.clone()),
-            values: shown.and_then(|live| live.values),
+            shape: shown.and_then(|live| live.our_fields.clone()),
+            values: shown.and_then(|live| live.value_digest),
             rv: shown.map(|live| live.rv),
         }
     }
@@ -68,7 +68,7 @@ impl ComparisonRequest {
         let cover = match fields::field_coverage(&content, self.shape.as_deref()) {
             Coverage::Whole if self.has_values_of(&content) => FieldCoverage::Whole,
             Coverage::Whole => FieldCoverage::Unequal,
-            Coverage::OnlyEmpty(_) => FieldCoverage::Empty,
+            Coverage::OnlyEmpty(_) => FieldCoverage::OnlyEmptyMissing,
             Coverage::Lost(paths) => self.lost_coverage(&paths),
         };
         self.verdict(cover)
@@ -90,8 +90,15 @@ impl ComparisonRequest {
     /// Returns the verdict, bound to what the question is about.
     pub(super) fn verdict(&self, cover: FieldCoverage) -> VerifiedCoverage {
         let (content, overlay) = (self.form.hash(&self.want), self.form.overlay);
-        let (started, values) = (self.form.started, self.values);
-        VerifiedCoverage { content, overlay, started, shape: self.shape.clone(), values, cover }
+        let (started, value_digest) = (self.form.started, self.values);
+        VerifiedCoverage {
+            content,
+            overlay,
+            started,
+            managed_fields: self.shape.clone(),
+            value_digest,
+            cover,
+        }
     }
 
     /// Returns whether an object that was just read is the one of the question. Otherwise the
@@ -184,7 +191,7 @@ async fn differing_values_of(
         (contents.clone(), question.want.clone(), question.form, shown.clone());
     let release = Release { hash: want.hash, revision: Revision::new("") };
     let release = ReleaseClaim { release, seal: None };
-    let body = run_blocking(move || contents.request_body(&want, &release, form, &live)).await;
+    let body = run_blocking(move || contents.body_for_live(&want, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
     let guard = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
     match cluster.dry_run(kind, &question.id, &body, Some(shown), &guard).await {
@@ -236,7 +243,7 @@ pub(super) async fn describe_writers(
     apply: &ApplyRequest,
     shown: Value,
 ) -> Option<String> {
-    let question = ComparisonRequest::new(id.clone(), apply.want.clone(), apply.form, None);
+    let question = ComparisonRequest::new(id.clone(), apply.want.clone(), apply.variant, None);
     let contents = contents.clone();
     run_blocking(move || {
         let content = question.with_stamp(contents.defended_content(&question.want).ok()?);

@@ -13,11 +13,11 @@ use super::drift::{self, ComparisonRequest};
 use super::loop_event::{LookupFailure, LoopEvent};
 use crate::change;
 use crate::cluster::{
-    ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup as Found,
-    ReclaimResult, RetryAdvice, ServedKind,
+    ApplyForce, Cluster, ClusterError, ClusterFault, DeleteResult, Denial, LiveLookup, ReclaimResult,
+    RetryAdvice, ServedKind,
 };
 use crate::engine::{
-    Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DryRunImpact, LiveLookup,
+    Action, ActionResult, ApplyPurpose, ApplyRequest, ApplyVariant, DeletionReason, DirectView, DryRunImpact,
     Precondition, RefusalRule, ResourceVersion, Uid, VersionBinding, WriteFailure, WriteResult,
 };
 use crate::object::{ObjectId, text_at, value_at};
@@ -43,7 +43,7 @@ impl Executor {
         let (body, guard) = match self.prepare(&kind, &id, &apply).await {
             Ok(prepared) => prepared,
             Err(failure) => {
-                return LoopEvent::Done(id, Action::Apply(apply), ActionResult::Failed(failure), None);
+                return LoopEvent::ActionDone(id, Action::Apply(apply), ActionResult::Failed(failure), None);
             }
         };
         // Right before the write, as it takes over the entries that tell.
@@ -63,18 +63,23 @@ impl Executor {
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
-        LoopEvent::Done(id, Action::Apply(apply), outcome, told)
+        LoopEvent::ActionDone(id, Action::Apply(apply), outcome, told)
     }
 
     /// Asks the server for the impact of a write on pods, without its overlay: that only holds it
     /// up.
-    pub(super) async fn dry_run(self, kind: Arc<ServedKind>, id: ObjectId, apply: ApplyRequest) -> LoopEvent {
-        let outcome = self.ask_for_impact(&kind, &id, &apply).await;
+    pub(super) async fn query_dry_run(
+        self,
+        kind: Arc<ServedKind>,
+        id: ObjectId,
+        apply: ApplyRequest,
+    ) -> LoopEvent {
+        let outcome = self.query_impact(&kind, &id, &apply).await;
         let outcome = outcome.map_or_else(ActionResult::Failed, ActionResult::DryRun);
-        LoopEvent::Done(id, Action::DryRun(apply), outcome, None)
+        LoopEvent::ActionDone(id, Action::DryRun(apply), outcome, None)
     }
 
-    async fn ask_for_impact(
+    async fn query_impact(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
@@ -84,8 +89,8 @@ impl Executor {
         let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
         let claim = apply.release_claim();
         let (contents, want) = (self.contents.clone(), apply.want.clone());
-        let (form, live) = (ApplyVariant { overlay: None, ..apply.form }, before.clone());
-        let body = run_blocking(move || contents.request_body(&want, &claim, form, &live)).await;
+        let (form, live) = (ApplyVariant { overlay: None, ..apply.variant }, before.clone());
+        let body = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
         let (body, _) =
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
@@ -118,8 +123,8 @@ impl Executor {
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
         let claim = apply.release_claim();
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        let prepared = run_blocking(move || contents.request_body(&want, &claim, form, &live)).await;
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
+        let prepared = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
         let guard = match (guard, version, binds) {
@@ -158,16 +163,16 @@ impl Executor {
     async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
         let claim = apply.release_claim();
         if self.contents.is_in_memory(&apply.want) {
-            return self.contents.body(&apply.want, &claim, apply.form);
+            return self.contents.new_object_body(&apply.want, &claim, apply.variant);
         }
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
-        run_blocking(move || contents.body(&want, &claim, form)).await
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
+        run_blocking(move || contents.new_object_body(&want, &claim, form)).await
     }
 
     /// Deletes one incarnation in one version.
     pub(super) async fn delete(self, kind: Arc<ServedKind>, id: ObjectId, action: Action) -> LoopEvent {
         let Action::Delete(uid, rv, removal) = &action else {
-            return LoopEvent::Looked(BTreeMap::new());
+            return LoopEvent::LiveLookedUp(BTreeMap::new());
         };
         let answer = self.cluster.delete(&kind, &id, uid, *rv).await;
         let (outcome, told) = match answer {
@@ -180,7 +185,7 @@ impl Executor {
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
-        LoopEvent::Done(id, action, outcome, told)
+        LoopEvent::ActionDone(id, action, outcome, told)
     }
 
     /// Looks whether objects of one kind and namespace exist.
@@ -195,14 +200,14 @@ impl Executor {
         let answers = ids.into_iter().map(|id| {
             let looked = match &answer {
                 Ok(found) => match found.get(id.name()) {
-                    Some(Found::Found(live)) => Ok(LiveLookup::Found(live.clone())),
-                    Some(Found::Absent) | None => Ok(LiveLookup::Absent),
+                    Some(LiveLookup::Found(live)) => Ok(DirectView::Found(live.clone())),
+                    Some(LiveLookup::Absent) | None => Ok(DirectView::Absent),
                 },
                 Err(error) => Err(LookupFailure(error.reason().into())),
             };
             (id, looked)
         });
-        LoopEvent::Looked(answers.collect())
+        LoopEvent::LiveLookedUp(answers.collect())
     }
 
     /// Compares contents with what our entries cover.

@@ -227,7 +227,7 @@ fn room_left(inventory: &InventoryObject) -> usize {
 pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
-    let mut ended = known.filter(|(id, hash)| engine.has_content(id, **hash)).peekable();
+    let mut ended = known.filter(|(id, hash)| engine.is_wanted_hash(id, **hash)).peekable();
     if ended.peek().is_some() {
         let told = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
         if ended.any(|(id, hash)| told.get(id) != Some(hash)) {
@@ -350,7 +350,8 @@ pub(super) fn wanted_inventory(
     let recorded = read(known, place, engine.seals());
     // The present place is written down only when nothing of the other one is left to be confirmed.
     let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_place.is_none());
-    let all_wanted = || sees_all && state.life == SourceLifecycle::Lives && engine.judge(source).is_empty();
+    let all_wanted =
+        || sees_all && state.lifecycle == SourceLifecycle::Active && engine.judge(source).is_empty();
     if here || (tidy == InventoryWriteMode::Exact && all_wanted()) {
         inventory.annotations.insert(annotations::SOURCE.to_owned(), place.to_owned());
     } else if recorded.unplaced
@@ -439,7 +440,7 @@ fn ended_jobs(
     let mut ended: BTreeMap<ObjectId, ContentHash> = known
         .into_iter()
         .filter(|(id, hash)| {
-            let wanted = engine.entry(id).and_then(|entry| entry.wanted_content());
+            let wanted = engine.entry(id).and_then(|entry| entry.target_content());
             // A manifest that was not read, or is disallowed for now, may be wanted still, and
             // would run again.
             let may_be = !state.is_whole() || !engine.is_allowed(source, id);
@@ -450,8 +451,8 @@ fn ended_jobs(
     let has_jobs = catalog.object_counts().kinds().any(|kind| kind.is("batch", "Job"));
     for id in catalog.ids().filter(|id| has_jobs && id.is("batch", "Job")) {
         let Some(entry) = engine.entry(id) else { continue };
-        let Some((_, desired)) = entry.wanted_content() else { continue };
-        if desired.traits.ends == crate::engine::ObjectLifetime::AfterFinish
+        let Some((_, desired)) = entry.target_content() else { continue };
+        if desired.traits.lifetime == crate::engine::ObjectLifetime::AfterFinish
             && let Some(hash) = entry.ended.as_deref().filter(|hash| desired.is_release(**hash))
         {
             ended.insert(id.clone(), *hash);
@@ -519,14 +520,14 @@ pub(super) enum InventoryState {
     /// It does not exist.
     Absent,
     /// It says this.
-    Says(InventoryObject),
+    Present(InventoryObject),
 }
 
 impl InventoryState {
     /// Returns the inventory, where it exists.
     pub(super) fn inventory(&self) -> Option<&InventoryObject> {
         match self {
-            Self::Says(inventory) => Some(inventory),
+            Self::Present(inventory) => Some(inventory),
             Self::Unread | Self::Absent => None,
         }
     }

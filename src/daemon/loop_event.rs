@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cluster::{BudgetObject, ConfigKey, InventoryObject, KindTable, OrdersObject};
 use crate::engine::{
-    Action, ActionResult, EvictionOutcome, LiveLookup, LiveObject, PastRevision, PeerSource, PodToEvict,
+    Action, ActionResult, DirectView, EvictionOutcome, LiveObject, PastRevision, PeerSource, PodToEvict,
     Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesired, SourceId, SourceReading,
     VerifiedCoverage,
 };
@@ -17,7 +17,7 @@ use crate::report::Outcome;
 #[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
 pub(super) enum LoopEvent {
     /// A source was read.
-    Read(SourceId, SourceReading, BTreeSet<GroupKind>),
+    SourceRead(SourceId, SourceReading, BTreeSet<GroupKind>),
     /// A source could not be read.
     Unreadable(SourceId, Arc<str>),
     /// A revision of a source whose commits must be signed was accepted.
@@ -27,43 +27,43 @@ pub(super) enum LoopEvent {
     /// The repository that a source follows.
     Repository(SourceId, RepositoryIdentity),
     /// A source was looked at after the reading of this number, and all that is new was told.
-    Checked(SourceId, u64),
+    SourceChecked(SourceId, u64),
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<SharedDesired>)>),
     /// The older revision of an undo was looked up.
     LookedBack(Arc<str>, Result<PastRevision, String>),
     /// Discovery answered.
     Kinds(Result<KindTable, crate::cluster::ClusterError>),
-    /// Indicates whether the server certainly does not have kinds that discovery does not list.
-    Absent(Result<BTreeSet<GroupKind>, crate::cluster::ClusterError>),
+    /// The kinds that the server certainly does not have.
+    KindsAbsent(Result<BTreeSet<GroupKind>, crate::cluster::ClusterError>),
     /// The statements of the cluster's other sources were read.
     Peers(Result<Vec<PeerSource>, crate::cluster::ClusterError>),
-    /// A parent object was read or written.
-    Parent(SourceId, Result<Option<InventoryObject>, crate::cluster::ClusterError>),
+    /// The inventory of a source was read or written.
+    Inventory(SourceId, Result<Option<InventoryObject>, crate::cluster::ClusterError>),
     /// The orders object of a source was read or written.
     Orders(SourceId, Result<Option<OrdersObject>, crate::cluster::ClusterError>),
     /// The rollout ledger was read or written.
-    Budget(Result<Option<BudgetObject>, crate::cluster::ClusterError>),
+    Ledger(Result<Option<BudgetObject>, crate::cluster::ClusterError>),
     /// The key for hashes of data was read or made.
     ConfigKey(Result<Option<ConfigKey>, crate::cluster::ClusterError>),
     /// The workload of another daemon's claim, as it is now.
-    Other(ObjectId, Result<Option<Box<LiveObject>>, crate::cluster::ClusterError>),
+    ForeignWorkload(ObjectId, Result<Option<Box<LiveObject>>, crate::cluster::ClusterError>),
     /// The label selector of a workload's pods; none where it cannot be told.
     Selector(ObjectId, Option<String>),
     /// The cluster's warnings about a rollout that failed.
-    Warned(ObjectId, Vec<String>),
-    /// A pod that held up a StatefulSet was deleted, or was not.
-    Freed(ObjectId),
+    FailureEvents(ObjectId, Vec<String>),
+    /// A stuck pod that held up a StatefulSet was deleted, or was not.
+    StuckPodDeleted(ObjectId),
     /// A pod that was to go for its step was evicted, or was not.
     Evicted(PodToEvict, EvictionOutcome),
     /// A ReplicaSet was scaled as a step asks, or was not.
     Rescaled(ScaleRequest, ScaleResult),
-    /// A look answered.
-    Looked(BTreeMap<ObjectId, Result<LiveLookup, LookupFailure>>),
+    /// Objects were looked up at the API server.
+    LiveLookedUp(BTreeMap<ObjectId, Result<DirectView, LookupFailure>>),
     /// Contents were compared.
     Compared(Vec<(ObjectId, Result<VerifiedCoverage, LookupFailure>)>),
     /// An action was carried out, or not.
-    Done(ObjectId, Action, ActionResult, Option<Outcome>),
+    ActionDone(ObjectId, Action, ActionResult, Option<Outcome>),
 }
 
 /// The reason for a question without an answer.

@@ -19,11 +19,9 @@ use super::kinds::kind_scopes;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{read_disk, repository_of};
-use crate::cluster::{
-    Cluster, ClusterError, KindLookup, KindTable, LiveLookup as Found, ServedKind, applyset_id,
-};
+use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
 use crate::engine::{
-    Action, ApplyVariant, Budget, Decision, Engine, FieldCoverage, KindAvailability, KindState, LiveLookup,
+    Action, ApplyVariant, Budget, Decision, DirectView, Engine, FieldCoverage, KindAvailability, KindState,
     ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release, ReleaseClaim, RepairImpact,
     SharedDesired, SourceId, SourceReading, SourceState, VerifiedCoverage, WantedObject, WatchScope,
 };
@@ -133,7 +131,7 @@ struct PreviewRun {
     engine: Engine,
     contents: ContentStore,
     kinds: KindTable,
-    /// What could not be known, of the source that is planned for.
+    /// The facts that could not be known, of the source that is planned for.
     notes: Vec<String>,
 }
 
@@ -187,7 +185,7 @@ impl PreviewRun {
 
     /// All sources were read a moment ago: none of them may want more than it says.
     fn note_all_read(&mut self) {
-        let dropped = self.engine.last_drop();
+        let dropped = self.engine.last_drop_reading();
         self.engine.source_ids().for_each(|source| self.engine.record_check(source, dropped));
     }
 
@@ -222,7 +220,7 @@ impl PreviewRun {
             };
             self.engine.set_kind_availability(gvk, served);
         }
-        desired.iter().any(|desired| desired.ceded.is_some())
+        desired.iter().any(|desired| desired.hash_without_replicas.is_some())
     }
 
     /// Turns to a source, and decides about all that it wants or has.
@@ -267,7 +265,7 @@ impl PreviewRun {
 
     /// Returns the source's own wish for an object, whatever other sources ask for.
     fn wanted_object(&self, id: &ObjectId) -> Option<&WantedObject> {
-        let wants = &self.engine.entry(id)?.wants;
+        let wants = &self.engine.entry(id)?.targets;
         wants.iter().find(|(source, _)| *source == self.source).map(|(_, want)| want)
     }
 
@@ -278,7 +276,7 @@ impl PreviewRun {
             let owner = self.engine.informer_object(id).map(|live| &live.owner);
             let has = match owner {
                 Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == applyset,
-                _ => entry.wants.is_empty(),
+                _ => entry.targets.is_empty(),
             };
             has || self.wanted_object(id).is_some()
         };
@@ -343,7 +341,7 @@ impl PreviewRun {
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
-                    Action::Resolve => {
+                    Action::AwaitContent => {
                         self.give_up_resolving(&id);
                         again.push(id);
                     }
@@ -370,7 +368,7 @@ impl PreviewRun {
                         listing.namespace.is_none() || listing.namespace.as_deref() == namespace.as_deref()
                     };
                     for listing in self.list_scopes(&kind).into_iter().filter(is_of) {
-                        let state = KindState::Blind(error.reason().into(), error.class());
+                        let state = KindState::Unwatchable(error.reason().into(), error.class());
                         self.engine.set_informer_state(listing, state);
                     }
                     continue;
@@ -379,8 +377,8 @@ impl PreviewRun {
             for name in names {
                 let id = ObjectId::new(&group_kind, namespace.as_deref(), &name);
                 let looked = match found.get(&name) {
-                    Some(Found::Found(live)) => LiveLookup::Found(live.clone()),
-                    Some(Found::Absent) | None => LiveLookup::Absent,
+                    Some(LiveLookup::Found(live)) => DirectView::Found(live.clone()),
+                    Some(LiveLookup::Absent) | None => DirectView::Absent,
                 };
                 self.engine.record_lookup(&id, looked);
             }
@@ -406,7 +404,7 @@ impl PreviewRun {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
         let claim = ReleaseClaim { release, seal: None };
-        run_blocking(move || contents.body(&want, &claim, form)).await.ok()
+        run_blocking(move || contents.new_object_body(&want, &claim, form)).await.ok()
     }
 
     async fn compare(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {

@@ -92,7 +92,7 @@ impl ReadSettings {
                     misuse.extend(check_variables(object));
                 }
                 match misuse.iter().find(|found| found.is_error()) {
-                    Some(fault) => facts.held.push(Arc::new(UnusableObject {
+                    Some(fault) => facts.unusable.push(Arc::new(UnusableObject {
                         id: object.id.clone(),
                         gvk: object.gvk.clone(),
                         origin: object.origin.clone(),
@@ -105,7 +105,7 @@ impl ReadSettings {
             for held in assembled.held {
                 match self.allow.finding(&held.id, scope, &held.origin) {
                     Some(found) => refused.add(found),
-                    None => facts.held.push(Arc::new(UnusableObject {
+                    None => facts.unusable.push(Arc::new(UnusableObject {
                         id: held.id,
                         gvk: held.gvk,
                         origin: held.origin,
@@ -207,7 +207,7 @@ mod tests {
             - {apiVersion: v1, kind: Secret, metadata: {name: d}, data: {a: '?'}}\n";
         let (read, told) = read(list(&["shop"], &["ConfigMap"]), text);
         let left: Vec<String> = read.facts.objects.iter().map(|object| object.id.to_string()).collect();
-        assert_eq!((left, read.facts.held.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
+        assert_eq!((left, read.facts.unusable.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
         assert_eq!(read.facts.understood, FileCompleteness::Whole);
         let starts = [
             "5: ConfigMap web/b is not allowed: the namespace web",

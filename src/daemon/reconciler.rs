@@ -99,41 +99,41 @@ pub(crate) enum StopCondition {
 pub(crate) struct Reconciler {
     pub(super) engine: Engine,
     pub(super) queue: WorkQueue<ObjectId>,
-    pub(super) open: BTreeMap<ObjectId, Reason>,
-    pub(super) told: BTreeMap<ObjectId, Outcome>,
-    sick: BTreeMap<ObjectId, String>,
+    pub(super) reasons: BTreeMap<ObjectId, Reason>,
+    pub(super) outcomes: BTreeMap<ObjectId, Outcome>,
+    unhealthy: BTreeMap<ObjectId, String>,
     /// The reason for each refused object as last logged, with the content: each try would log it
     /// anew.
     refused: BTreeMap<ObjectId, (Option<ContentHash>, String)>,
     executor: Executor,
     watched: KindWatches,
     namespace: String,
-    places: Vec<String>,
-    stores: Vec<InventoryStore>,
+    locations: Vec<String>,
+    inventories: Vec<InventoryStore>,
     orders: Vec<OrderStore>,
     /// Indicates whether what the other sources say is being read.
     peers: CallState,
     /// Sources that this process has served, and that nobody is to serve any more.
-    retired: BTreeSet<Arc<str>>,
-    keeper: RolloutLedgerStore,
+    retired_sources: BTreeSet<Arc<str>>,
+    ledger_store: RolloutLedgerStore,
     followers: PodFollowers,
     nodes: NodeWatch,
     configs: ConfigFollowers,
     feeds: Vec<Option<mpsc::Sender<FeedRequest>>>,
     pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
-    unknown: BTreeSet<GroupKind>,
-    read: BTreeSet<SourceId>,
+    unscoped: BTreeSet<GroupKind>,
+    tried: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
     /// Orders whose way back is being looked up.
     undoing: BTreeSet<Arc<str>>,
     writes: usize,
     /// Held by each other write that is on its way.
-    underway: Arc<()>,
+    in_flight: Arc<()>,
     /// Writes in flight that failed before, and objects whose turn comes when one of them is
     /// answered.
     retries: BTreeSet<ObjectId>,
-    parked: BTreeSet<ObjectId>,
-    window: usize,
+    waiting_retries: BTreeSet<ObjectId>,
+    write_window: usize,
     concurrency: usize,
     resync: Duration,
     timers: LoopTimers,
@@ -143,7 +143,7 @@ pub(crate) struct Reconciler {
     since: jiff::Timestamp,
     metrics: Metrics,
     history: EventHistory,
-    telling: SummaryPublication,
+    summary: SummaryPublication,
     channels: LoopChannels,
     tasks: TaskSet,
     fatal: Option<FatalError>,
@@ -183,7 +183,7 @@ impl Reconciler {
         engine.require_peer_consent();
         let mut pending_feeds = Vec::new();
         let mut shelves = Vec::new();
-        let mut places = Vec::new();
+        let mut locations = Vec::new();
         let mut watchers = AccountWatchers::new(&setup.cluster);
         for source in setup.sources {
             let applyset: Arc<str> = applyset_id(&setup.namespace, &source.name).into();
@@ -196,52 +196,52 @@ impl Reconciler {
                 decrypter: source.decrypter.clone(),
             });
             let dialect = source.read_settings(number, &applyset);
-            places.push(source.place);
+            locations.push(source.place);
             pending_feeds.push((number, source.files, dialect));
         }
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
         let queue = WorkQueue::default();
         let metrics = Metrics::new(setup.cluster.call_metrics().clone(), queue.metrics().clone());
         Self {
-            history: EventHistory::of(places.len()),
-            stores: places.iter().map(|_| InventoryStore::default()).collect(),
-            orders: places.iter().map(|_| OrderStore::default()).collect(),
-            feeds: places.iter().map(|_| None).collect(),
+            history: EventHistory::of(locations.len()),
+            inventories: locations.iter().map(|_| InventoryStore::default()).collect(),
+            orders: locations.iter().map(|_| OrderStore::default()).collect(),
+            feeds: locations.iter().map(|_| None).collect(),
             peers: CallState::None,
-            retired: BTreeSet::new(),
-            keeper: RolloutLedgerStore::default(),
+            retired_sources: BTreeSet::new(),
+            ledger_store: RolloutLedgerStore::default(),
             followers: PodFollowers::new(sinks.pods),
             nodes: NodeWatch::new_closed(),
             configs: ConfigFollowers::new(sinks.data),
             executor: Executor { cluster: setup.cluster, contents: ContentStore::new(shelves) },
             engine,
             queue,
-            open: BTreeMap::new(),
-            told: BTreeMap::new(),
-            sick: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            unhealthy: BTreeMap::new(),
             refused: BTreeMap::new(),
             watched,
             namespace: setup.namespace,
-            places,
+            locations,
             pending_feeds,
-            unknown: BTreeSet::new(),
-            read: BTreeSet::new(),
+            unscoped: BTreeSet::new(),
+            tried: BTreeSet::new(),
             resolving: BTreeSet::new(),
             undoing: BTreeSet::new(),
             writes: 0,
-            underway: Arc::default(),
+            in_flight: Arc::default(),
             retries: BTreeSet::new(),
-            parked: BTreeSet::new(),
-            window: 1,
+            waiting_retries: BTreeSet::new(),
+            write_window: 1,
             concurrency: setup.concurrency,
             resync: setup.resync,
             timers: LoopTimers::new(Instant::now(), setup.resync),
-            pins: PinState::New,
+            pins: PinState::Current,
             listener,
             until,
             since: jiff::Timestamp::now(),
             metrics,
-            telling: SummaryPublication::default(),
+            summary: SummaryPublication::default(),
             channels,
             tasks: TaskSet::default(),
             fatal: None,
@@ -255,7 +255,7 @@ impl Reconciler {
         for source in sources {
             self.engine.retire(applyset_id(&self.namespace, source).into());
         }
-        self.retired.clone_from(sources);
+        self.retired_sources.clone_from(sources);
         self
     }
 
@@ -349,7 +349,7 @@ impl Reconciler {
     fn find_pass_ending(&mut self, stop: &CancellationToken) -> Option<PassEnding> {
         if stop.is_cancelled() {
             let over = self.timers.stop.is_some_and(|stop| stop <= Instant::now());
-            let answered = self.writes == 0 && Arc::strong_count(&self.underway) == 1;
+            let answered = self.writes == 0 && Arc::strong_count(&self.in_flight) == 1;
             return (answered || over).then_some(PassEnding::Stopped);
         }
         let (StopCondition::Settled(deadline) | StopCondition::Healthy(deadline)) = self.until else {
@@ -363,18 +363,18 @@ impl Reconciler {
             return Some(PassEnding::Undiscovered);
         }
         let depth = self.queue.depth();
-        let started = self.read.len() == self.places.len() && self.watched.is_known();
+        let started = self.tried.len() == self.locations.len() && self.watched.is_known();
         let quiet = depth.ready == 0
             && depth.processing == 0
-            && self.stores.iter().all(|store| store.call == CallState::None)
+            && self.inventories.iter().all(|store| store.call == CallState::None)
             && self.orders.iter().all(OrderStore::is_quiet)
             && !self.watched.is_asking()
-            && self.keeper.is_quiet()
+            && self.ledger_store.is_quiet()
             && self.configs.is_quiet()
             && !self.engine.is_reading_data();
         let healthy = !matches!(self.until, StopCondition::Healthy(_))
-            || (self.is_healthy() && !self.engine.is_anything_claimed());
-        (started && quiet && healthy && !self.is_listing() && !self.is_moving())
+            || (self.report_unhealthy() && !self.engine.is_anything_claimed());
+        (started && quiet && healthy && !self.is_listing() && !self.has_transient_reasons())
             .then_some(PassEnding::Settled)
     }
 
@@ -403,9 +403,9 @@ impl Reconciler {
             self.watched.next_due(),
             self.timers.confirmation,
             rollouts,
-            self.keeper.next_wake(),
+            self.ledger_store.next_wake(),
             self.configs.due,
-            self.telling.due,
+            self.summary.due,
         ];
         others.into_iter().flatten().fold(wake, Instant::min)
     }
@@ -422,7 +422,7 @@ impl Reconciler {
         self.free_stuck(now);
         self.evict_due(now);
         self.rescale_due(now);
-        self.engine.reevaluate_prunes();
+        self.engine.settle();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();
@@ -435,7 +435,7 @@ impl Reconciler {
         // nobody else.
         self.timers.at_once = false;
         let mut decided = 0;
-        while self.writes - self.retries.len() < self.window.min(self.concurrency) {
+        while self.writes - self.retries.len() < self.write_window.min(self.concurrency) {
             if decided == MAX_DECISIONS_PER_TURN {
                 self.timers.at_once = true;
                 break;

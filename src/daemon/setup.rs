@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::reading::{ReadSettings, TextInterner, VariableUse};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    self, AdoptPolicy, AllowList, BlastRadius, Budget, Narrowing, OptOutPolicy, PrunePolicy,
+    self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetOverride, OptOutPolicy, PrunePolicy,
     RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::input::Decrypter;
@@ -62,7 +62,7 @@ pub(crate) struct SourceSetup {
     /// Incarnations whose deletion whoever runs this has confirmed for this run.
     pub confirmed: BTreeSet<Uid>,
     /// Bounds on its rollouts beside those of the whole cluster.
-    pub budget: Narrowing,
+    pub budget: BudgetOverride,
     /// Its files.
     pub files: SourceFiles,
 }
@@ -93,7 +93,7 @@ impl SourceSetup {
         source.allow = self.allow.clone();
         source.opt_out = self.opt_out;
         source.budget = self.budget.clone();
-        source.life = self.life;
+        source.lifecycle = self.life;
         source.prune_delay = self.prune_delay;
         source.confirmed.clone_from(&self.confirmed);
         if let SourceFiles::Once(_) = self.files {

@@ -278,7 +278,7 @@ impl SourceFeed {
             return Vec::new();
         }
         let number = self.dialect.source;
-        let read = |(reading, unknown)| LoopEvent::Read(number, reading, unknown);
+        let read = |(reading, unknown)| LoopEvent::SourceRead(number, reading, unknown);
         let seen = self.read_newest().await;
         let mut events = Vec::new();
         if self.place != self.source.identity() {
@@ -298,7 +298,7 @@ impl SourceFeed {
                 events.extend(news.map(read));
                 if self.answered < self.asked {
                     self.answered = self.asked;
-                    events.push(LoopEvent::Checked(number, self.asked));
+                    events.push(LoopEvent::SourceChecked(number, self.asked));
                 }
             }
             Err(error) => {
@@ -349,7 +349,7 @@ impl SourceFeed {
         self.read_revision(revision).await.map(Some)
     }
 
-    /// Returns the first look of this process failed: what an earlier one left stays in force.
+    /// Reads what an earlier process left, where the first look of this one failed.
     async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
         let revision = self.source.current_revision().filter(|_| self.told.is_none()).cloned()?;
         self.read_revision(revision).await.ok()

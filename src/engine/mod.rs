@@ -43,9 +43,9 @@ pub(crate) use deletion::peer_sources::{
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_CLAIMED_OBJECTS, mark};
-pub(crate) use deletion::prune_guard::{KeepPolicy, PruneDecision, data_loss_reason};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
+pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScoped, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
@@ -59,7 +59,7 @@ pub(crate) use facts::desired::{
 pub(crate) use facts::desired::{ConfigRole, ObjectTraits};
 pub(crate) use facts::effective_content::{ApplyVariant, ReplicaMode, effective_content, stamp_release};
 pub(crate) use facts::entry::{
-    AcceptedContent, FieldCoverage, LiveLookup, ObjectEntry, RefusalRule, RepairImpact, SourceId,
+    AcceptedContent, DirectView, FieldCoverage, ObjectEntry, RefusalRule, RepairImpact, SourceId,
     VerifiedCoverage, WaitTopic,
 };
 pub(crate) use facts::hash_seal::{HashSeals, SealStatus};
@@ -96,7 +96,7 @@ pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_confi
 pub(crate) use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
-    Budget, BudgetShortage, Narrowing, OnFailure, PodAmount, TokenState, WorkloadLoad,
+    Budget, BudgetOverride, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
 };
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, release};
@@ -134,7 +134,7 @@ pub(crate) use rollout::rollback::rejection::{
     Rejection, RejectionAction, RollbackContent, RollbackTarget, parse_rejections, rejections_seal_status,
     rejections_text, unreadable_rejections,
 };
-pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutProgress};
+pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutEventKind};
 #[cfg(test)]
 pub(crate) use rollout::scale_balance::{ScaleBalance, StepShare, balance};
 pub(crate) use rollout::scale_balance::{ScalePurpose, ScaleRequest, ScaleResult};

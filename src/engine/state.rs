@@ -25,19 +25,19 @@ pub(crate) enum KindState {
     /// Its informer shows all there is.
     Synced,
     /// Its informer does not get through, and the class of why.
-    Blind(Arc<str>, ErrorClass),
+    Unwatchable(Arc<str>, ErrorClass),
     /// The server certainly does not have it, so there is nothing to show.
     Absent,
 }
 
-/// Indicates whether what must come first has to be there.
+/// Indicates whether the objects that come first must be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Prerequisites {
-    /// It has.
+pub(super) enum DecisionMode {
+    /// They must be there.
     #[default]
-    Now,
-    /// It is taken for done.
-    AllDone,
+    Live,
+    /// They count as done, as in a plan.
+    Plan,
 }
 
 /// All facts, and every transition.
@@ -59,15 +59,15 @@ pub(crate) struct Engine {
     pub(super) orders: OrderState,
     /// The objects of each source that are released together with a workload that restarts pods,
     /// with the first such workload. Made on demand, void when a content comes or goes.
-    pub(super) restarting: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
+    pub(super) unit_openers: BTreeMap<SourceId, BTreeMap<ObjectId, ObjectId>>,
     /// The record sizes of those units, by source.
     pub(super) records: BTreeMap<SourceId, RecordSizes>,
     /// Objects that go back to a content that has not been read.
-    pub(super) goes_back: BTreeSet<ObjectId>,
+    pub(super) rollbacks_unresolved: BTreeSet<ObjectId>,
     /// Objects that go back once all that goes back together with them has been read.
-    pub(super) returning: BTreeSet<ObjectId>,
+    pub(super) rollbacks_deferred: BTreeSet<ObjectId>,
     pub(super) unwanted: BTreeSet<ObjectId>,
-    pub(super) named: BTreeSet<ObjectId>,
+    pub(super) unresolved_accepted: BTreeSet<ObjectId>,
     pub(super) dependents: BTreeSet<ObjectId>,
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
     pub(super) definitions: HashMap<GroupKind, ObjectId>,
@@ -78,8 +78,8 @@ pub(crate) struct Engine {
     /// Objects that the user may not write, by kind and namespace.
     pub(super) denied: HashMap<(GroupKind, Option<Arc<str>>), BTreeSet<ObjectId>>,
     pub(super) dirty: Vec<ObjectId>,
-    readings: u64,
-    pub(super) foresight: Prerequisites,
+    drop_counter: u64,
+    pub(super) mode: DecisionMode,
     pub(super) configs: ConfigDataState,
     pub(super) proofs: ReleaseProofs,
     pub(super) handover: Handover,
@@ -106,7 +106,7 @@ impl Engine {
     /// Makes it decide as if all that must come first had been done: for a plan, not for a write.
     #[must_use]
     pub(crate) fn assume_prerequisites(mut self) -> Self {
-        self.foresight = Prerequisites::AllDone;
+        self.mode = DecisionMode::Plan;
         self
     }
 
@@ -205,7 +205,7 @@ impl Engine {
         let before = std::mem::replace(&mut state.incomplete, reading.incomplete.or(doubt));
         state.refused = reading.refused;
         if before.is_some() && state.incomplete.is_none() {
-            let unwanted = self.entries.iter().filter(|(_, entry)| entry.wants.is_empty());
+            let unwanted = self.entries.iter().filter(|(_, entry)| entry.targets.is_empty());
             self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
         }
         if reading.revision.is_some() && reading.revision != state.head {
@@ -222,78 +222,79 @@ impl Engine {
             self.begin_slowly();
         }
         for id in &touched {
-            self.recompute_wanted(source, id);
+            self.recompute_target(source, id);
         }
         if first {
             self.give_up_unwanted();
         }
-        self.restarting.remove(&source);
+        self.unit_openers.remove(&source);
         self.apply_rejections(source);
         self.find_cycles();
-        let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.wants.is_empty());
+        let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
         if first || touched.iter().any(unwanted) {
-            self.readings += 1;
-            self.sources[source].dropped = self.readings;
+            self.drop_counter += 1;
+            self.sources[source].last_drop = self.drop_counter;
         }
-        self.sources[source].to_judge = true;
+        self.sources[source].prunes_stale = true;
     }
 
     /// Number of the last reading that left an object unwanted: another source may have it in a
     /// revision that has not been read yet.
-    pub(crate) fn last_drop(&self) -> u64 {
-        self.readings
+    pub(crate) fn last_drop_reading(&self) -> u64 {
+        self.drop_counter
     }
 
     /// A source was looked at after a reading of this number, and what that found was read.
     pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
-        self.sources[source].checked = reading;
+        self.sources[source].checked_after = reading;
         self.judge_again();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
     pub(crate) fn set_unreadable(&mut self, source: SourceId, why: Arc<str>) {
         self.sources[source].incomplete = Some(why);
-        self.sources[source].to_judge = true;
+        self.sources[source].prunes_stale = true;
     }
 
-    pub(super) fn recompute_wanted(&mut self, source: SourceId, id: &ObjectId) {
-        let want = self.wanted_of(source, id);
+    pub(super) fn recompute_target(&mut self, source: SourceId, id: &ObjectId) {
+        let want = self.target_of(source, id);
         let newest = self.sources[source].head.clone();
         let entry = self.entries.entry(id.clone()).or_default();
-        let named = entry.wants.iter().any(|(other, _)| *other == source);
+        let named = entry.targets.iter().any(|(other, _)| *other == source);
         self.sources[source].count(id, named, want.is_some());
-        let before = entry.wants.clone();
-        let was = entry.wanted_content().map(|(_, desired)| desired.clone());
+        let before = entry.targets.clone();
+        let was = entry.target_content().map(|(_, desired)| desired.clone());
         let mut left_wave = false;
-        if let Some((_, WantedObject::Object(old))) = entry.wants.iter().find(|(other, _)| *other == source) {
+        if let Some((_, WantedObject::Object(old))) = entry.targets.iter().find(|(other, _)| *other == source)
+        {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
                 self.definitions.remove(&**defined);
             }
         }
-        entry.wants.retain(|(other, _)| *other != source);
+        entry.targets.retain(|(other, _)| *other != source);
         if let Some(want) = want {
             // Nearly always the only one.
-            entry.wants.reserve_exact(1);
-            entry.wants.push((source, want));
+            entry.targets.reserve_exact(1);
+            entry.targets.push((source, want));
         }
-        entry.wants.sort_by_key(|(source, _)| *source);
+        entry.targets.sort_by_key(|(source, _)| *source);
         self.order_wants(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        if let Some((_, desired)) = entry.wanted_content()
+        if let Some((_, desired)) = entry.target_content()
             && let Some(defined) = &desired.defines
         {
             self.definitions.insert((**defined).clone(), id.clone());
         }
-        if entry.wanted_content().is_some_and(|(_, desired)| !desired.after.is_empty()) {
+        if entry.target_content().is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
             self.dependents.insert(id.clone());
         } else {
             self.dependents.remove(id);
         }
-        if entry.wants != before {
+        if entry.targets != before {
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
-            if let (Some(live), None) = (self.live.get(id), entry.written) {
+            if let (Some(live), None) = (self.live.get(id), entry.last_write) {
                 entry.restore_accepted(live, newest.as_ref());
             }
             self.track(id);
@@ -312,20 +313,20 @@ impl Engine {
     /// Has the prune guard judge again: any change may change its decisions.
     pub(super) fn judge_again(&mut self) {
         for source in &mut self.sources {
-            source.to_judge = true;
+            source.prunes_stale = true;
         }
     }
 
-    /// Judges again what no source wants, where anything changed, and marks whose judgement
-    /// changed. To be called after each batch of facts.
-    pub(crate) fn reevaluate_prunes(&mut self) {
-        self.begin_returns();
+    /// Settles what a batch of facts changed: begins rollbacks, divides the budget, and judges prunes
+    /// again. Marks the objects whose prune decision changed. To be called after each batch.
+    pub(crate) fn settle(&mut self) {
+        self.begin_rollbacks();
         self.settle_budget();
         for source in self.source_ids() {
-            if std::mem::take(&mut self.sources[source].to_judge) {
+            if std::mem::take(&mut self.sources[source].prunes_stale) {
                 let judged = self.judge(source);
-                let before = std::mem::replace(&mut self.sources[source].judged, judged);
-                let now = &self.sources[source].judged;
+                let before = std::mem::replace(&mut self.sources[source].prune_decisions, judged);
+                let now = &self.sources[source].prune_decisions;
                 let changed = now.iter().filter(|(id, judgement)| before.get(*id) != Some(judgement));
                 self.dirty.extend(changed.map(|(id, _)| id.clone()));
             }
@@ -338,17 +339,19 @@ impl Engine {
         if self.order_wants(id) {
             self.change_waves(id);
         }
-        let named =
-            self.entries.get(id).is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Named(_)));
+        let named = self
+            .entries
+            .get(id)
+            .is_some_and(|entry| matches!(entry.accepted, AcceptedContent::Unresolved(_)));
         if named {
-            self.named.insert(id.clone());
+            self.unresolved_accepted.insert(id.clone());
         } else {
-            self.named.remove(id);
+            self.unresolved_accepted.remove(id);
         }
         let ours = self.live.get(id).is_some_and(
             |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.applysets.contains(set)),
         );
-        if self.entries.get(id).is_some_and(|entry| !entry.wants.is_empty()) {
+        if self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
             self.withdraw_confirmation(id);
             self.unwanted.remove(id);
         } else if ours {
@@ -363,7 +366,7 @@ impl Engine {
     pub(crate) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
         // A Job that has ended has ended, whatever becomes of the parent.
         if let Some(known) = &self.sources[source].inventory {
-            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.has_content(id, **hash)) {
+            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_wanted_hash(id, **hash)) {
                 inventory.finished.entry(id.clone()).or_insert(*hash);
             }
         }
@@ -371,14 +374,14 @@ impl Engine {
         if known != Some(&inventory) {
             if known.is_some_and(|known| known.paused != inventory.paused) {
                 self.mark_all();
-                self.restarting.remove(&source);
+                self.unit_openers.remove(&source);
             }
             self.sources[source].inventory = Some(inventory);
             self.drop_recorded_confirmations(source);
             self.note_inventory_change(source);
             self.apply_rejections(source);
             self.retry_forgotten_rejections(source);
-            self.sources[source].to_judge = true;
+            self.sources[source].prunes_stale = true;
             self.wake_topic(&WaitTopic::Inventory(source));
         }
     }
@@ -402,7 +405,7 @@ impl Engine {
 
     /// Forgets an object of which nothing is known any more.
     pub(crate) fn forget(&mut self, id: &ObjectId) {
-        if self.entries.get(id).is_some_and(|entry| entry.wants.is_empty()) {
+        if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.entries.remove(id);
             self.forget_gate(id);
             if !self.live.contains_key(id) {

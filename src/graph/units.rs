@@ -29,9 +29,9 @@ pub(crate) struct GraphNode<'a> {
 /// Finds the connected parts among these nodes alone: by references and by selectors, in both
 /// directions.
 ///
-/// What is not among them connects nothing: two workloads that run as one `ServiceAccount` are two
-/// units, unless the `ServiceAccount` is a node too. The cost is nearly linear in what is referred
-/// to and selected.
+/// Other references connect nothing: two workloads that run as one `ServiceAccount` are two units,
+/// unless the `ServiceAccount` is a node too. The cost is nearly linear in what is referred to and
+/// selected.
 pub(crate) fn connect_objects<'a>(nodes: impl Iterator<Item = GraphNode<'a>>) -> ConnectedUnits {
     let nodes: Vec<GraphNode<'a>> = nodes.collect();
     let mut units = ConnectedUnits::default();

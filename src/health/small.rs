@@ -36,8 +36,8 @@ pub(super) fn api_service(view: &HealthView<'_>) -> Health {
     wants(view, "Available", "its backend was not looked at yet")
 }
 
-/// Returns whether a load balancer was given an address is no part of it (kstatus): many clusters
-/// have none to give.
+/// Judges a Service. The address of a load balancer is no part of it (kstatus): many clusters have
+/// none to give.
 pub(super) fn service(view: &HealthView<'_>) -> Health {
     let is_waiting = view.spec_text(&["type"]) == "LoadBalancer" && view.spec_text(&["clusterIP"]).is_empty();
     if is_waiting { in_progress("has no cluster address yet") } else { Health::current() }

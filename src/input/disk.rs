@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::source_renderer::SourceRenderer;
 use crate::source::{
-    DiskSnapshot, DiskTree, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot, SnapshotRenderer as _,
-    SnapshotFile, SourceError, tree_around,
+    DiskSnapshot, DiskTree, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot, SnapshotFile,
+    SnapshotRenderer as _, SourceError, tree_around,
 };
 
 /// A folder that was read.
@@ -99,9 +99,6 @@ fn add_prefix(root: &mut RenderedRoot, prefix: &str) {
     let long = |path: &str| format!("{prefix}{path}").into();
     root.path = long(&root.path);
     if let RootOutcome::Rendered(files) = &mut root.outcome {
-        *files = files
-            .iter()
-            .map(|file| SnapshotFile { path: long(&file.path), ..file.clone() })
-            .collect();
+        *files = files.iter().map(|file| SnapshotFile { path: long(&file.path), ..file.clone() }).collect();
     }
 }

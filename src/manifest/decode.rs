@@ -270,7 +270,8 @@ impl FileDecoder<'_> {
         }
     }
 
-    /// Kubernetes does not read it, so a wish in it would be lost in silence.
+    /// Warns about metadata of a list: Kubernetes ignores it, so a wish in it would be lost in
+    /// silence.
     fn list_metadata(&mut self, tree: &DocumentTree<'_>, list: &ObjectCandidate) {
         let metadata = list.body.get("metadata").and_then(Value::as_object);
         for field in ["annotations", "labels", "namespace"] {
@@ -375,8 +376,8 @@ enum DuplicateKind {
     Identity,
 }
 
-/// Returns whether keys of this object stand twice. Keys outside every object of a list count for
-/// all of them.
+/// Returns the gravest kind of key that stands twice in this object. Keys outside every object of a
+/// list count for all of them.
 fn duplicate_kind(
     tree: &DocumentTree<'_>,
     node: NodeId,

@@ -8,21 +8,21 @@
 pub const DEPENDS_ON: &str = "rhumb.dev/depends-on";
 /// Fields that are left to other writers.
 pub const IGNORE_FIELDS: &str = "rhumb.dev/ignore-fields";
-/// Whether and when an object is pruned.
+/// The time when an object is pruned, if it is.
 pub const PRUNE: &str = "rhumb.dev/prune";
-/// Whether an object is reconciled at all.
+/// The switch that has an object reconciled or left alone.
 pub const RECONCILE: &str = "rhumb.dev/reconcile";
-/// Whether an object may be deleted and created again.
+/// The permission to delete an object and create it again.
 pub const RECREATE: &str = "rhumb.dev/recreate";
-/// Whether a workload restarts when its configuration changes.
+/// The restart of a workload when its configuration changes.
 pub const RESTART_ON_CHANGE: &str = "rhumb.dev/restart-on-change";
-/// How the pods of a step come beside the old ones.
+/// The way in which the pods of a step come beside the old ones.
 pub const STEP_MODE: &str = "rhumb.dev/step-mode";
 /// The nodes that a `DaemonSet` begins with.
 pub const STEP_NODES: &str = "rhumb.dev/step-nodes";
-/// Who ends a step.
+/// The one who ends a step: time, or a person.
 pub const STEP_PROMOTE: &str = "rhumb.dev/step-promote";
-/// How long the pods of a step must have been ready.
+/// The time for which the pods of a step must have been ready.
 pub const STEP_SOAK: &str = "rhumb.dev/step-soak";
 /// The sizes of the steps of a rollout.
 pub const STEPS: &str = "rhumb.dev/steps";
@@ -58,7 +58,7 @@ pub const ORDERS_OF: &str = "rhumb.dev/orders-of";
 /// The repository or folder that an inventory was made from.
 pub const SOURCE: &str = "rhumb.dev/source";
 
-/// Who writes a key, and where it stands.
+/// The writer of a key, and the place where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotationPlace {
     /// In a manifest: the wish of whoever writes the repository.
@@ -76,13 +76,13 @@ pub enum AnnotationPlace {
 pub struct AnnotationKey {
     /// The key, as [`WAVE`].
     pub key: &'static str,
-    /// Who writes it, and where.
+    /// Its writer, and its place.
     pub place: AnnotationPlace,
     /// The values that it takes.
     pub values: &'static str,
     /// The value that counts where there is none; empty where nothing does.
     pub default: &'static str,
-    /// What it does, as Markdown in full sentences.
+    /// Its effect, as Markdown in full sentences.
     pub meaning: &'static str,
 }
 

@@ -89,8 +89,8 @@ impl Phase {
         };
         let obstacle = open.map(|reason| Obstacle::of(reason, entry));
         let facts = PhaseFacts {
-            obstacle: obstacle.or_else(|| entry.wants.is_empty().then_some(Obstacle::Prune)),
-            is_rolling: engine.is_under_way(id),
+            obstacle: obstacle.or_else(|| entry.targets.is_empty().then_some(Obstacle::Prune)),
+            is_in_progress: engine.is_in_progress(id),
             is_paused: engine.annotated_pause(id).is_some(),
             status,
         };
@@ -132,8 +132,8 @@ impl Obstacle {
             Reason::Kept(_) | Reason::LeftAlone(_) => Self::LeftAlone,
             Reason::OptedOut(_) => Self::OptOut,
             Reason::Step(_) => Self::Step,
-            Reason::Rejected(_) => match entry.instead.as_deref().map(|instead| &instead.content) {
-                Some(RollbackContent::Known(..) | RollbackContent::Absent) => Self::Rollback,
+            Reason::Rejected(_) => match entry.rollback.as_deref().map(|instead| &instead.content) {
+                Some(RollbackContent::Resolved(..) | RollbackContent::Delete) => Self::Rollback,
                 _ => Self::Quarantine,
             },
             reason if reason.is_refusal() => Self::Refusal,
@@ -149,7 +149,7 @@ pub(crate) struct PhaseFacts {
     /// The obstacle to being as wanted.
     pub obstacle: Option<Obstacle>,
     /// Indicates whether its pods are being replaced.
-    pub is_rolling: bool,
+    pub is_in_progress: bool,
     /// Indicates whether an annotation of its own pauses it.
     pub is_paused: bool,
     /// The health of the object; none where it is not there.
@@ -168,7 +168,7 @@ impl PhaseFacts {
             Some(Obstacle::Quarantine) => Phase::Quarantined,
             Some(Obstacle::Refusal) => Phase::Refused,
             Some(Obstacle::Step) => Phase::RollingOut,
-            _ if self.is_rolling => Phase::RollingOut,
+            _ if self.is_in_progress => Phase::RollingOut,
             Some(Obstacle::Rollback) => Phase::RolledBack,
             Some(Obstacle::Wait) => Phase::Waiting,
             None => match self.status {
@@ -190,8 +190,12 @@ mod tests {
     fn what_keeps_an_object_back_decides_before_what_its_controller_says() {
         fn check(obstacle: Option<Obstacle>, still: Phase, rolling: Phase) {
             for status in [HealthStatus::Current, HealthStatus::InProgress, HealthStatus::Failed] {
-                let facts =
-                    |is_rolling| PhaseFacts { obstacle, is_rolling, is_paused: false, status: Some(status) };
+                let facts = |is_in_progress| PhaseFacts {
+                    obstacle,
+                    is_in_progress,
+                    is_paused: false,
+                    status: Some(status),
+                };
                 if obstacle.is_some() || status == HealthStatus::Current {
                     assert_eq!(facts(false).phase(), still, "{obstacle:?} {status}");
                 }
@@ -218,7 +222,7 @@ mod tests {
     #[test]
     fn without_an_obstacle_its_controller_decides_and_a_pause_is_told_of_what_is_well() {
         fn check(status: Option<HealthStatus>, phase: Phase, paused: Phase) {
-            let facts = |is_paused| PhaseFacts { obstacle: None, is_rolling: false, is_paused, status };
+            let facts = |is_paused| PhaseFacts { obstacle: None, is_in_progress: false, is_paused, status };
             assert_eq!((facts(false).phase(), facts(true).phase()), (phase, paused), "{status:?}");
         }
         check(Some(HealthStatus::Current), Phase::Settled, Phase::Paused);

@@ -91,7 +91,7 @@ pub(crate) struct ConditionReason {
     pub condition: &'static str,
     /// The reason word.
     pub reason: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
@@ -166,7 +166,7 @@ pub(crate) struct MetricDescriptor {
     pub kind: MetricType,
     /// Its labels.
     pub labels: &'static [&'static str],
-    /// What it measures.
+    /// The measured quantity.
     pub help: &'static str,
 }
 

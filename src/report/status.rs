@@ -556,9 +556,9 @@ fn object(
         source: engine.source(source_of_object(engine, id, entry)?).name.to_string(),
         phase,
         reason: reason().or_else(paused).or_else(unhealthy),
-        revision: entry.brought.as_ref().map(ToString::to_string),
-        origin: entry.wants.first().map(|(_, want)| want.origin().to_string()),
-        wave: match entry.wants.first() {
+        revision: entry.revision.as_ref().map(ToString::to_string),
+        origin: entry.targets.first().map(|(_, want)| want.origin().to_string()),
+        wave: match entry.targets.first() {
             Some((_, WantedObject::Object(desired))) => desired.wave,
             Some((_, WantedObject::Unusable(_))) | None => 0,
         },
@@ -567,6 +567,6 @@ fn object(
 
 /// Returns the source that wants an object, or has it in its inventory.
 fn source_of_object(engine: &Engine, id: &ObjectId, entry: &ObjectEntry) -> Option<SourceId> {
-    let wanting = entry.wants.first().map(|(source, _)| *source);
+    let wanting = entry.targets.first().map(|(source, _)| *source);
     wanting.or_else(|| engine.source_of(engine.informer_object(id)?))
 }

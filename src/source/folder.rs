@@ -246,7 +246,7 @@ impl FolderWalk<'_> {
         Ok(())
     }
 
-    /// Returns a folder that cannot be listed is refused; the root itself is an error.
+    /// Refuses a folder that cannot be listed; the root itself is an error.
     fn failed(&mut self, error: walkdir::Error) -> Result<(), SourceError> {
         let path = error.path().unwrap_or(&self.root.path).to_owned();
         let depth = error.depth();

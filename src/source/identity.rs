@@ -145,7 +145,7 @@ fn normalize(path: &Path) -> String {
     work_tree_of(&path).to_string_lossy().into_owned()
 }
 
-/// Returns the folder of a work tree's repository means the work tree.
+/// Returns the work tree of a `.git` folder; any other path as it is.
 fn work_tree_of(path: &Path) -> &Path {
     if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path }
 }

@@ -93,9 +93,9 @@ fn parents_in(commit: &[u8]) -> Result<Vec<Oid>, git2::Error> {
     read.map(|id| Oid::from_str(id?)).collect()
 }
 
-/// Tells whether a commit is another one or comes after it; blocks.
+/// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
 ///
-/// What a commit names as its parent counts, be that here or not: its id vouches for it.
+/// A commit that is named as a parent counts, be it here or not: its child's id vouches for it.
 pub(super) fn ancestry(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<Ancestry, git2::Error> {
     let mut known = HashSet::from([newer]);
     let mut open = VecDeque::from([newer]);

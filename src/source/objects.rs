@@ -38,8 +38,8 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 /// programs. Here a person named the repository, so that its owner decides about the cluster
 /// anyway; and nothing that its configuration could name is ever run.
 ///
-/// What borrows objects from others is refused: whoever may write that file could name a repository
-/// that only this user may read.
+/// Refuses a store that borrows objects from others: whoever may write that file could name a
+/// repository that only this user may read.
 pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
     refuse_includes(&repository_folder(path))?;
     let repository = match open(path) {

@@ -127,8 +127,7 @@ fn awaited_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Resul
     Ok(OriginParts { location, origin, ..parts })
 }
 
-/// Returns a path that is no repository yet, or not mounted yet, may become one: looking at it
-/// tells.
+/// Returns the origin. A path that is no repository yet, or is not mounted yet, may become one.
 fn git_origin(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<RevisionOrigin, SourceError> {
     let path = match location::classify_written(&git.url) {
         Ok(LocationKind::Remote) => {

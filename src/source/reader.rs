@@ -308,8 +308,8 @@ impl RevisionReader {
         })
     }
 
-    /// Returns whether a revision is this one or an ancestor of it. A folder has but snapshots that
-    /// were made of it, here.
+    /// Returns how a revision stands to an older one: the same, after it, or apart. A folder has
+    /// only snapshots that were made of it, here.
     pub(crate) fn ancestry(&self, older: &Revision, newer: &Revision) -> Result<Ancestry, SourceError> {
         if older == newer || self.shared.form == RevisionForm::Snapshots {
             return Ok(Ancestry::Descends);

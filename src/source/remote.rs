@@ -32,8 +32,8 @@ pub(super) struct RemoteReference {
     /// The reference of arriving fetches, and that of the last one that held anything. Both are
     /// named after the wanted reference, so that another repository's is never mistaken for this
     /// one's.
-    arrival: String,
-    in_force: String,
+    fetch_ref: String,
+    head_ref: String,
     pub(super) store: RevisionStore,
 }
 
@@ -99,7 +99,7 @@ impl RemoteReference {
         let wanted = wanted_reference(reference, place)?;
         let key = git2::Oid::hash_object(ObjectType::Blob, format!("{url}\n{wanted:?}").as_bytes())
             .map_err(|error| store.classify_error(&error))?;
-        let (arrival, in_force) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
+        let (fetch_ref, head_ref) = (format!("refs/rhumb/in/{key}"), format!("refs/rhumb/head/{key}"));
         let address = remote_address(url);
         let login = address.login.as_deref().map(GitLogin::keep).transpose().map_err(|error| {
             SourceError::Worker {
@@ -107,7 +107,7 @@ impl RemoteReference {
                 detail: format!("the login cannot be kept: {error}"),
             }
         })?;
-        Ok(Self { address, login, place: place.to_owned(), wanted, arrival, in_force, store })
+        Ok(Self { address, login, place: place.to_owned(), wanted, fetch_ref, head_ref, store })
     }
 
     /// Returns the revision that the last look of an earlier process left.
@@ -115,7 +115,7 @@ impl RemoteReference {
         if !self.store.exists() {
             return None;
         }
-        self.store.reference_target(&self.in_force).ok().flatten()
+        self.store.reference_target(&self.head_ref).ok().flatten()
     }
 
     /// Asks the remote, fetches a new revision, pins it. A revision that the guard refuses never
@@ -148,7 +148,7 @@ impl RemoteReference {
             let passed = tokio::time::timeout(deadline, self.pass(lock, guard, &name, &revision)).await;
             passed.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
         }
-        self.store.set_reference(lock, &self.in_force, &revision)?;
+        self.store.set_reference(lock, &self.head_ref, &revision)?;
         Ok(revision)
     }
 
@@ -182,7 +182,7 @@ impl RemoteReference {
                 CommitRange::Unknown => guard.shallow_error(revision, &base),
             };
             let Some(depth) = depths.next() else { return Err(refused) };
-            self.fetch(lock, &format!("+{name}:{}", self.arrival), *depth).await?;
+            self.fetch(lock, &format!("+{name}:{}", self.fetch_ref), *depth).await?;
         }
     }
 
@@ -195,15 +195,15 @@ impl RemoteReference {
     pub(super) async fn go_back(&self, lock: &StateLock, accepted: &Revision) -> Result<bool, SourceError> {
         let is_here = self.fetch_older(lock, accepted).await?;
         if is_here {
-            self.store.set_reference(lock, &self.in_force, accepted)?;
+            self.store.set_reference(lock, &self.head_ref, accepted)?;
         }
         Ok(is_here)
     }
 
     async fn fetched_revision(&self, lock: &StateLock, name: &str) -> Result<Revision, SourceError> {
-        let spec = format!("+{name}:{}", self.arrival);
+        let spec = format!("+{name}:{}", self.fetch_ref);
         self.fetch(lock, &spec, 1).await?;
-        let Some(revision) = self.store.reference_target(&self.arrival)? else {
+        let Some(revision) = self.store.reference_target(&self.fetch_ref)? else {
             return Err(SourceError::Refused {
                 place: self.place.clone(),
                 detail: format!("{name} leads to no commit"),
@@ -233,7 +233,7 @@ impl RemoteReference {
         // All fetches together may take as long as one: nothing else of the source is fetched
         // meanwhile.
         let deadline = self.store.settings().fetch;
-        let found = tokio::time::timeout(deadline, self.is_found(lock, revision)).await;
+        let found = tokio::time::timeout(deadline, self.fetch_until_found(lock, revision)).await;
         let is_here =
             found.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })??;
         if is_here {
@@ -243,8 +243,8 @@ impl RemoteReference {
     }
 
     /// Returns whether a revision is in the history, of which more and more is fetched.
-    async fn is_found(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
-        if self.has_in_history(&self.in_force, revision).await? {
+    async fn fetch_until_found(&self, lock: &StateLock, revision: &Revision) -> Result<bool, SourceError> {
+        if self.has_in_history(&self.head_ref, revision).await? {
             return Ok(true);
         }
         let name = match &self.wanted {
@@ -259,8 +259,8 @@ impl RemoteReference {
             }
         };
         for depth in FETCH_DEPTHS {
-            self.fetch(lock, &format!("+{name}:{}", self.arrival), depth).await?;
-            if self.has_in_history(&self.arrival, revision).await? {
+            self.fetch(lock, &format!("+{name}:{}", self.fetch_ref), depth).await?;
+            if self.has_in_history(&self.fetch_ref, revision).await? {
                 return Ok(true);
             }
         }
@@ -270,7 +270,7 @@ impl RemoteReference {
     /// Returns whether all that leads to a commit is here.
     fn is_whole(&self, commit: &Revision) -> bool {
         let here =
-            self.store.reference_target(&self.in_force).is_ok_and(|here| here.as_ref() == Some(commit));
+            self.store.reference_target(&self.head_ref).is_ok_and(|here| here.as_ref() == Some(commit));
         here && self.store.repository().is_ok_and(|repository| !repository.is_shallow())
     }
 

@@ -21,7 +21,7 @@ use super::tree::{self, WalkStop};
 /// The longest path that the system takes: a longer target of a link leads nowhere.
 pub(super) const MAX_TARGET: u64 = 4096;
 
-/// What stands at a path.
+/// The kind of entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeEntry {
     /// A folder.

@@ -246,7 +246,7 @@ impl RevisionStore {
         }
     }
 
-    /// Returns whether a commit is another one, or comes after it. Blocks.
+    /// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
     pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, SourceError> {
         let repository = self.repository()?;
         let odbs = [repository.odb().map_err(|error| self.classify_error(&error))?];

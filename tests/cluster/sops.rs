@@ -126,7 +126,8 @@ fn variables_open_no_way_around_the_check_of_an_edited_file() {
     let site = TestNamespace::new("sops-variables");
     let identity = Identity::new();
     let edited = identity.encrypt(&secret("edited", CANARY)).replace("name: edited", "name: moved");
-    let repo = Repo::new(&[("secret.yaml", edited), ("other.yaml", yaml::config_map("other", "key", "${KEY}"))]);
+    let repo =
+        Repo::new(&[("secret.yaml", edited), ("other.yaml", yaml::config_map("other", "key", "${KEY}"))]);
     let text = site.configuration(repo.path(), "");
     let mut command =
         site.command_with_config(&["run"], &format!("{}\n  substitute: {{KEY: one}}\n", text.trim_end()));

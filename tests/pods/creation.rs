@@ -93,7 +93,7 @@ async fn a_quota_that_is_used_up_is_told_and_forgotten_when_it_is_raised() {
         // The controllers wait ever longer between two tries; a change of the workload wakes them.
         web.workload.body["metadata"]["labels"] = json!({ "woken": "true" });
         web.roll().await;
-        web.until(|pods| pods.refused.is_none() && pods.count_ready_newest() == 2).await;
+        web.until(|pods| pods.creation_failure.is_none() && pods.count_ready_newest() == 2).await;
         assert_eq!(find_failure(web.pods.as_ref().unwrap(), Instant::now()), None);
     }
     let harness = Harness::new().await;

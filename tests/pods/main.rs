@@ -94,7 +94,7 @@ async fn each_signal_of_each_kind_is_noticed_at_once() {
 
 fn of_newest(web: &FollowedWorkload) -> Vec<&str> {
     let pods = web.pods.as_ref().unwrap();
-    pods.newest_pods().chain(pods.lost.as_deref()).map(|pod| &*pod.name).collect()
+    pods.newest_pods().chain(pods.last_failed.as_deref()).map(|pod| &*pod.name).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,7 @@ use crate::tree::{FOLDERS, Source, sources};
 use crate::{none, rust};
 
 /// Types that once spoke a language of their own.
-const TYPES: [&str; 52] = [
+const TYPES: [&str; 56] = [
     "Asked",
     "Bag",
     "Bed",
@@ -28,6 +28,7 @@ const TYPES: [&str; 52] = [
     "Happening",
     "Held",
     "Instead",
+    "KeepPolicy",
     "Keeper",
     "Kid",
     "Known",
@@ -38,12 +39,15 @@ const TYPES: [&str; 52] = [
     "Looked",
     "Meanwhile",
     "Most",
+    "Narrowing",
     "Over",
     "Place",
     "Post",
+    "Prerequisites",
     "Pulse",
     "Rig",
     "Roll",
+    "RolloutProgress",
     "Said",
     "Seen",
     "Shelf",
@@ -61,45 +65,70 @@ const TYPES: [&str; 52] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 50] = [
+const FUNCTIONS: [&str; 77] = [
+    "absorb",
+    "add_failure_events",
+    "ask_for_impact",
     "awaited",
     "awaiting",
     "barred",
+    "begin_returns",
     "behind",
     "beyond",
     "blind",
     "brings",
     "brought_by",
     "budgeted",
+    "candidate",
     "carried",
+    "carry_over",
     "doubt",
     "dropped",
-    "foreseen",
     "foreseeing",
+    "foreseen",
     "foresees",
     "gated",
     "gave_up",
+    "give_up",
     "given_up",
     "glimpsed",
     "goes_back",
+    "has_left",
+    "has_not_left",
     "held",
     "hired",
     "instead",
+    "is_back",
+    "is_failed_for_good",
+    "is_found",
+    "is_needed",
+    "is_of_a_pod",
+    "is_out",
+    "is_over_with",
+    "is_switched_to",
+    "is_under_way",
+    "is_void",
     "joined",
+    "judge_anew",
     "judgement",
     "keeps",
     "lasts",
     "living",
     "looked",
     "looked_up",
+    "mend_ledger",
     "minding_others",
     "named",
     "narrowed",
+    "narrowings",
     "observed",
     "offered",
     "overlaid",
     "precious",
     "recalled",
+    "recompute_wanted",
+    "reevaluate_prunes",
+    "reread_opened_ledger",
     "rescaled",
     "sealed",
     "settling",
@@ -107,10 +136,12 @@ const FUNCTIONS: [&str; 50] = [
     "shown_by",
     "struck",
     "suspended",
+    "take_note",
     "takeback_decided",
     "tighter",
     "told",
     "troubled",
+    "wanted_unit",
     "within_allowed",
 ];
 
@@ -122,11 +153,55 @@ const CONSTANTS: [&str; 36] = [
     "TRIES", "YOUNG",
 ];
 
+/// Fields that do not tell what they hold.
+const FIELDS: [&str; 22] = [
+    "anew",
+    "astray",
+    "blamed",
+    "brings",
+    "ceded",
+    "doubt",
+    "entitled",
+    "foreseen",
+    "foresight",
+    "gated",
+    "glimpses",
+    "goes_back",
+    "instead",
+    "may_lose",
+    "minds",
+    "parked",
+    "rejecting",
+    "rolls",
+    "sick",
+    "to_judge",
+    "to_tell",
+    "untold",
+];
+
 /// The names that a file declares with these keywords.
 fn declared<'a>(code: &'a str, keywords: &'a [&str]) -> impl Iterator<Item = &'a str> {
     let words = code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let pairs = words.clone().zip(words.skip(1));
     pairs.filter(move |(keyword, _)| keywords.contains(keyword)).map(|(_, name)| name)
+}
+
+/// The fields that a file declares in its structs.
+fn fields(code: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut is_in_struct = false;
+    for line in code.lines() {
+        let line = line.trim();
+        is_in_struct = match line {
+            "}" => false,
+            _ if line.ends_with('{') => line.split(' ').any(|word| word == "struct"),
+            _ => is_in_struct,
+        };
+        if let (true, Some((head, _))) = (is_in_struct, line.split_once(": ")) {
+            found.extend(head.rsplit(' ').next());
+        }
+    }
+    found
 }
 
 fn violations(file: &Source) -> Vec<String> {
@@ -143,6 +218,8 @@ fn violations(file: &Source) -> Vec<String> {
         let names = declared(&code, keywords).filter(|name| forbidden.contains(name));
         found.extend(names.map(|name| format!("{}: {name}", file.path)));
     }
+    let names = fields(&code).into_iter().filter(|name| FIELDS.contains(name));
+    found.extend(names.map(|name| format!("{}: {name}", file.path)));
     found
 }
 
@@ -164,4 +241,6 @@ fn forbidden_names_are_found() {
     check("const LOOK: u32 = 1; static LONGEST: u32 = 2;", &["LOOK", "LONGEST"]);
     check("// struct Told\nstruct TollBooth { told: u32 }", &[]);
     check("let shown = shown();", &[]);
+    check("pub(super) struct A<'a> {\n    pub(in crate::engine) sick: &'a u8,\n}", &["sick"]);
+    check("struct A {\n    healthy: u8,\n}\nlet a = A {\n    sick: 1,\n};", &[]);
 }

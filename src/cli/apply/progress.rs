@@ -65,9 +65,9 @@ mod tests {
         let mut progress = PassProgress::default();
         assert_eq!(progress.line(), "progress: 0 objects done; waiting for the API server\n");
         progress.note(&id("b"), &Outcome::Waiting(Reason::Claiming));
-        progress.note(&id("a"), &Outcome::Waiting(Reason::Held("it waits".into())));
+        progress.note(&id("a"), &Outcome::Waiting(Reason::Unusable("it waits".into())));
         progress.note(&id("c"), &Outcome::Created);
-        let waits = Outcome::Waiting(Reason::Held("it waits".into())).to_string();
+        let waits = Outcome::Waiting(Reason::Unusable("it waits".into())).to_string();
         let expected = format!("progress: 1 object done; shop/configmap/a: {waits}; and 1 more\n");
         assert_eq!(progress.line(), expected);
         progress.note(&id("a"), &Outcome::Configured);

@@ -18,7 +18,7 @@ use crate::object::{ObjectId, PART_OF};
 pub(super) struct UnlabelledObjects {
     /// Those whose seal proves the source, each with its place among the sources.
     pub(super) proven: Vec<(usize, ObjectId, LiveObject)>,
-    /// What a reader has to know of the others.
+    /// The sentence that a reader has to know of the others.
     pub(super) notes: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     let mut proven = Vec::new();
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
-            let claim = live.claim.as_deref()?;
+            let claim = live.unproven_release.as_deref()?;
             let source = told.iter().position(|source| key.is_proven(&source.applyset, &id, claim))?;
             Some((source, id, live))
         })),
@@ -70,7 +70,7 @@ pub(in crate::cli) async fn source_by_seal(
     live: &LiveObject,
     applysets: &[Arc<str>],
 ) -> Option<usize> {
-    let claim = live.claim.as_deref()?;
+    let claim = live.unproven_release.as_deref()?;
     let key = session.cluster.read_config_key(&session.system).await.ok()??.key()?;
     let key = ReleaseKey::of(&key);
     applysets.iter().position(|applyset| key.is_proven(applyset, id, claim))

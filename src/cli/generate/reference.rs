@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::manual;
 use crate::cli::ExitStatus;
-use crate::engine::{KeepPolicy, PEER_WORDS, ReconcilePolicy, WordEffect};
+use crate::engine::{PEER_WORDS, PruneTiming, ReconcilePolicy, WordEffect};
 use crate::object::annotations::{ANNOTATIONS, AnnotationPlace, PRUNE, RECONCILE, RECREATE};
 use crate::report::{CONDITION_REASONS, EventReason, METRICS, MetricType, PHASES};
 use crate::serve;
@@ -102,7 +102,9 @@ fn annotations() -> String {
 /// Returns the effect of another tool's key, as Markdown.
 fn effect_text(effect: WordEffect) -> String {
     match effect {
-        WordEffect::Keep(KeepPolicy::Confirm) => "its deletion waits for `rhumb prune confirm`".to_owned(),
+        WordEffect::Keep(PruneTiming::OnConfirmation) => {
+            "its deletion waits for `rhumb prune confirm`".to_owned()
+        }
         WordEffect::Keep(_) => format!("as `{PRUNE}: never`"),
         WordEffect::Leave(ReconcilePolicy::OnlyCreate) => {
             "created where it is missing, then left alone".to_owned()

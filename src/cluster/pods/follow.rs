@@ -78,7 +78,7 @@ pub(super) struct PodFollowTask {
     cluster: Cluster,
     id: ObjectId,
     uid: Uid,
-    within: NamespaceSelector,
+    selector: NamespaceSelector,
     sink: mpsc::Sender<PodsEvent>,
     store: WorkloadStore,
     controller: PodController,
@@ -91,7 +91,7 @@ pub(super) struct PodFollowTask {
     /// The time of the first change that was not reported.
     changed: Option<Instant>,
     /// The time since which pods have been missing.
-    short: Option<Instant>,
+    missing_since: Option<Instant>,
     /// A failure that was not told.
     failure: Option<(ClusterError, Duration)>,
     /// The last report; none after a failure.
@@ -142,14 +142,14 @@ impl PodFollowTask {
             cluster: cluster.clone(),
             id: id.clone(),
             uid: uid.clone(),
-            within,
+            selector: within,
             sink,
             store: WorkloadStore::new(controller, uid.clone()),
             controller,
             lookup: None,
             backoff: InformerBackoff::default(),
             changed: None,
-            short: None,
+            missing_since: None,
             failure: None,
             told: None,
         })
@@ -166,11 +166,11 @@ impl PodFollowTask {
                 }
                 FollowEvent::Set(news) => {
                     let news = self.note_change(news);
-                    self.store.set(news);
+                    self.store.apply_replica_set(news);
                 }
                 FollowEvent::Pod(news) => {
                     let news = self.note_change(news);
-                    self.store.pod(news, Instant::now());
+                    self.store.apply_pod(news, Instant::now());
                 }
                 FollowEvent::Warning(news) => {
                     let news = self.note_change(news);
@@ -198,11 +198,13 @@ impl PodFollowTask {
             self.lookup = None;
         }
         let is_short = self.controller != PodController::Deployment && self.store.is_short();
-        self.short = is_short.then(|| self.short.unwrap_or_else(Instant::now));
-        if self.warnings.is_none() && self.short.is_some_and(|since| since.elapsed() >= MISSING_PODS_DELAY) {
+        self.missing_since = is_short.then(|| self.missing_since.unwrap_or_else(Instant::now));
+        if self.warnings.is_none()
+            && self.missing_since.is_some_and(|since| since.elapsed() >= MISSING_PODS_DELAY)
+        {
             // From here on to the end: one list and one watch, whatever happens.
             let selector =
-                warnings::warning_selector(&self.within.namespace, &self.uid, Some("FailedCreate"));
+                warnings::warning_selector(&self.selector.namespace, &self.uid, Some("FailedCreate"));
             self.warnings =
                 Some(PodInformer::new(&self.cluster, &kind(&EVENT_KIND), selector, WarningDecoder));
         }
@@ -214,7 +216,7 @@ impl PodFollowTask {
         let builtin =
             if self.controller == PodController::Deployment { REPLICA_SETS } else { CONTROLLER_REVISIONS };
         let (cluster, kind) = (self.cluster.clone(), kind(&builtin));
-        let selector = ListSelector::Namespace(Arc::new(self.within.clone()));
+        let selector = ListSelector::Namespace(Arc::new(self.selector.clone()));
         let lookup = async move {
             tokio::time::sleep(wait).await;
             (generation, list(&cluster, &kind, &selector).await)
@@ -275,7 +277,8 @@ impl PodFollowTask {
     async fn next_event(&mut self) -> FollowEvent {
         let now = Instant::now();
         let tell_at = self.changed.map(|since| since + COALESCE_WINDOW);
-        let ask_at = self.short.filter(|_| self.warnings.is_none()).map(|since| since + MISSING_PODS_DELAY);
+        let ask_at =
+            self.missing_since.filter(|_| self.warnings.is_none()).map(|since| since + MISSING_PODS_DELAY);
         let wake = [tell_at, ask_at].into_iter().flatten().filter(|at| *at > now).min();
         let due = self.failure.is_some() || tell_at.is_some_and(|at| at <= now);
         let sleep = async {

@@ -10,7 +10,7 @@
 //! controller that said much about an object drops further ones for minutes. A rollout's deadline
 //! covers that.
 //!
-//! **Invariant:** judges nothing. Whether a pod fails is the engine's.
+//! **Invariant:** reads what the server says and judges no pod: that is the engine's.
 
 mod decoder;
 mod evict;
@@ -79,8 +79,6 @@ pub enum PodsChange {
 pub struct PodFollower {
     task: JoinHandle<()>,
 }
-
-impl PodFollower {}
 
 impl Drop for PodFollower {
     fn drop(&mut self) {

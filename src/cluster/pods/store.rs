@@ -205,7 +205,7 @@ impl WorkloadStore {
         self.workload.take(news);
     }
 
-    pub(super) fn set(&mut self, news: InformerChange<RevisionRecord>) {
+    pub(super) fn apply_replica_set(&mut self, news: InformerChange<RevisionRecord>) {
         self.sets.take(news);
     }
 
@@ -213,7 +213,7 @@ impl WorkloadStore {
         self.warnings.take(map_change(news, |_, warning| (warning, now)));
     }
 
-    pub(super) fn pod(&mut self, news: InformerChange<PodRecord>, now: Instant) {
+    pub(super) fn apply_pod(&mut self, news: InformerChange<PodRecord>, now: Instant) {
         let coming = if self.pods.synced { Arrival::Later } else { Arrival::WithFirstList };
         let known = &self.pods.objects;
         let news = map_change(news, |name, record| match known.get(name) {
@@ -273,7 +273,7 @@ impl WorkloadStore {
         }
         let message = self.creation_refusal();
         self.refused_since = message.as_ref().map(|_| self.refused_since.unwrap_or(now));
-        let refused =
+        let creation_failure =
             message.zip(self.refused_since).map(|(message, since)| PodCreationFailure { message, since });
         let rv = self.workload.objects.values().next()?.rv;
         let mut pods: Vec<(i64, PodFacts)> = Vec::new();
@@ -283,11 +283,20 @@ impl WorkloadStore {
             }
         }
         pods.sort_by_key(|(created, _)| *created);
-        let lost = self.lost.clone().filter(|pod| newest.is_some() && pod.revision == newest).map(Box::new);
+        let last_failed =
+            self.lost.clone().filter(|pod| newest.is_some() && pod.revision == newest).map(Box::new);
         let known = self.current_workload().filter(|workload| workload.observed);
         let current = known.and_then(|workload| workload.current_revision.clone());
         let pods = pods.into_iter().map(|(_, pod)| pod).collect();
-        Some(WorkloadPods { rv, newest, current, pods, sets: self.active_sets(), lost, refused })
+        Some(WorkloadPods {
+            rv,
+            newest,
+            current,
+            pods,
+            sets: self.active_sets(),
+            last_failed,
+            creation_failure,
+        })
     }
 
     /// Returns the `ReplicaSets` of this Deployment that ask for pods.

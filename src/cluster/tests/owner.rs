@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::wire::live_of;
-use crate::engine::{KeepPolicy, ObjectOwner, ReconcilePolicy};
+use crate::engine::{ObjectOwner, PruneTiming, ReconcilePolicy};
 
 const SET: &str = "applyset-x-v1";
 
@@ -125,7 +125,7 @@ fn another_owners_mark_on_what_we_wrote_asks_to_leave_it_alone_and_to_keep_it() 
         }
         object["metadata"]["managedFields"] = json!([entry(owned)]);
         let live = live_of(&object.to_string()).unwrap().1;
-        assert_eq!((&live.owner, live.opt_out, live.keep), (owner, opt_out, keep), "{object}");
+        assert_eq!((&live.owner, live.opt_out, live.prune_timing), (owner, opt_out, keep), "{object}");
     };
     let controlled = |labels: Value| {
         let reference =
@@ -140,66 +140,66 @@ fn another_owners_mark_on_what_we_wrote_asks_to_leave_it_alone_and_to_keep_it() 
         controlled(labelled.clone()),
         &ObjectOwner::Ours(SET.into()),
         references,
-        KeepPolicy::Asked,
+        PruneTiming::Never,
     );
-    check(&[release], controlled(json!({})), &pod, references, KeepPolicy::Asked);
-    check(&[("labels", "app")], controlled(json!({})), &pod, None, KeepPolicy::Asked);
+    check(&[release], controlled(json!({})), &pod, references, PruneTiming::Never);
+    check(&[("labels", "app")], controlled(json!({})), &pod, None, PruneTiming::Never);
     // Another tool's mark counts once our label is off.
     let shop = ObjectOwner::Foreign("Argo CD Application shop".into());
     let marked = |labels: Value| json!({ "labels": labels });
-    check(&[release], marked(json!({ argo: "shop" })), &shop, Some(argo), KeepPolicy::No);
-    check(&[("labels", "app")], marked(json!({ argo: "shop" })), &shop, None, KeepPolicy::No);
+    check(&[release], marked(json!({ argo: "shop" })), &shop, Some(argo), PruneTiming::AfterUnit);
+    check(&[("labels", "app")], marked(json!({ argo: "shop" })), &shop, None, PruneTiming::AfterUnit);
     let both = json!({ argo: "shop", "applyset.kubernetes.io/part-of": SET });
-    check(&[label, release], marked(both), &ObjectOwner::Ours(SET.into()), None, KeepPolicy::No);
+    check(&[label, release], marked(both), &ObjectOwner::Ours(SET.into()), None, PruneTiming::AfterUnit);
     // A mark from our own manifest is nobody else's.
     check(
         &[release, ("labels", argo)],
         marked(json!({ argo: "shop" })),
         &ObjectOwner::Nobody,
         None,
-        KeepPolicy::No,
+        PruneTiming::AfterUnit,
     );
 }
 
 #[test]
 fn who_asks_to_be_kept_is_kept() {
-    let check = |labels: Value, annotations: Value, expected: KeepPolicy| {
+    let check = |labels: Value, annotations: Value, expected: PruneTiming| {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7",
                           "labels": labels, "annotations": annotations },
         });
-        assert_eq!(live_of(&object.to_string()).unwrap().1.keep, expected, "{object}");
+        assert_eq!(live_of(&object.to_string()).unwrap().1.prune_timing, expected, "{object}");
     };
     let says = |key: &str, word: &str, expected| check(json!({}), json!({ key: word }), expected);
-    says("rhumb.dev/prune", "never", KeepPolicy::Asked);
-    says("rhumb.dev/prune", "Never", KeepPolicy::Confirm);
+    says("rhumb.dev/prune", "never", PruneTiming::Never);
+    says("rhumb.dev/prune", "Never", PruneTiming::OnConfirmation);
     // Somebody else's word only ever keeps it.
-    says("rhumb.dev/prune", "first", KeepPolicy::No);
-    says("rhumb.dev/reconcile", "disabled", KeepPolicy::Asked);
-    says("kustomize.toolkit.fluxcd.io/prune", "Disabled", KeepPolicy::Asked);
-    says("kustomize.toolkit.fluxcd.io/prune", "enabled", KeepPolicy::No);
-    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", KeepPolicy::Asked);
-    says("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false", KeepPolicy::Asked);
-    says("argocd.argoproj.io/sync-options", "Prune=confirm", KeepPolicy::Confirm);
-    says("argocd.argoproj.io/sync-options", "Prune=true,Delete=false", KeepPolicy::Asked);
-    says("argocd.argoproj.io/sync-options", "Delete=confirm", KeepPolicy::Confirm);
-    says("argocd.argoproj.io/sync-options", "Prune=true", KeepPolicy::No);
-    says("argocd.argoproj.io/sync-options", "prune=false", KeepPolicy::Confirm);
-    says("helm.sh/resource-policy", "keep", KeepPolicy::Asked);
-    says("helm.sh/resource-policy", "retain", KeepPolicy::Confirm);
-    says("client.lifecycle.config.k8s.io/deletion", "detach", KeepPolicy::Asked);
-    says("cli-utils.sigs.k8s.io/on-remove", "keep", KeepPolicy::Asked);
-    says("kapp.k14s.io/delete-strategy", "orphan", KeepPolicy::Asked);
-    says("kapp.k14s.io/delete-strategy", "", KeepPolicy::No);
-    says("kapp.k14s.io/noop", "", KeepPolicy::Asked);
-    says("fluxcd.controlplane.io/prune", "disabled", KeepPolicy::Asked);
-    says("argocd.argoproj.io/hook", "Skip", KeepPolicy::Asked);
-    says("argocd.argoproj.io/hook", "PreSync", KeepPolicy::No);
+    says("rhumb.dev/prune", "first", PruneTiming::AfterUnit);
+    says("rhumb.dev/reconcile", "disabled", PruneTiming::Never);
+    says("kustomize.toolkit.fluxcd.io/prune", "Disabled", PruneTiming::Never);
+    says("kustomize.toolkit.fluxcd.io/prune", "enabled", PruneTiming::AfterUnit);
+    says("kustomize.toolkit.fluxcd.io/reconcile", "disabled", PruneTiming::Never);
+    says("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false", PruneTiming::Never);
+    says("argocd.argoproj.io/sync-options", "Prune=confirm", PruneTiming::OnConfirmation);
+    says("argocd.argoproj.io/sync-options", "Prune=true,Delete=false", PruneTiming::Never);
+    says("argocd.argoproj.io/sync-options", "Delete=confirm", PruneTiming::OnConfirmation);
+    says("argocd.argoproj.io/sync-options", "Prune=true", PruneTiming::AfterUnit);
+    says("argocd.argoproj.io/sync-options", "prune=false", PruneTiming::OnConfirmation);
+    says("helm.sh/resource-policy", "keep", PruneTiming::Never);
+    says("helm.sh/resource-policy", "retain", PruneTiming::OnConfirmation);
+    says("client.lifecycle.config.k8s.io/deletion", "detach", PruneTiming::Never);
+    says("cli-utils.sigs.k8s.io/on-remove", "keep", PruneTiming::Never);
+    says("kapp.k14s.io/delete-strategy", "orphan", PruneTiming::Never);
+    says("kapp.k14s.io/delete-strategy", "", PruneTiming::AfterUnit);
+    says("kapp.k14s.io/noop", "", PruneTiming::Never);
+    says("fluxcd.controlplane.io/prune", "disabled", PruneTiming::Never);
+    says("argocd.argoproj.io/hook", "Skip", PruneTiming::Never);
+    says("argocd.argoproj.io/hook", "PreSync", PruneTiming::AfterUnit);
     // Flux reads its own words from labels too, the others do not.
-    check(json!({ "kustomize.toolkit.fluxcd.io/prune": "disabled" }), json!({}), KeepPolicy::Asked);
-    check(json!({ "kustomize.toolkit.fluxcd.io/reconcile": "disabled" }), json!({}), KeepPolicy::Asked);
-    check(json!({ "rhumb.dev/prune": "never" }), json!({}), KeepPolicy::No);
+    check(json!({ "kustomize.toolkit.fluxcd.io/prune": "disabled" }), json!({}), PruneTiming::Never);
+    check(json!({ "kustomize.toolkit.fluxcd.io/reconcile": "disabled" }), json!({}), PruneTiming::Never);
+    check(json!({ "rhumb.dev/prune": "never" }), json!({}), PruneTiming::AfterUnit);
 }
 
 #[test]

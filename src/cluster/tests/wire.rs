@@ -37,11 +37,11 @@ fn a_deployment_becomes_a_record() {
     assert_eq!(live.owner, ObjectOwner::Ours("applyset-x-v1".into()));
     let release = "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789";
     assert_eq!(live.release, None, "nothing proves it yet");
-    assert_eq!(live.claim.as_deref(), ReleaseClaim::parse(release).as_ref());
+    assert_eq!(live.unproven_release.as_deref(), ReleaseClaim::parse(release).as_ref());
     let ours =
         r#"{"f:metadata":{"f:labels":{"f:applyset.kubernetes.io/part-of":{}}},"f:spec":{"f:template":{}}}"#;
-    assert_eq!(live.ours.as_deref(), Some(ours));
-    let others: Vec<(&str, &str)> = live.others.iter().map(|m| (&*m.name, &*m.subresource)).collect();
+    assert_eq!(live.our_fields.as_deref(), Some(ours));
+    let others: Vec<(&str, &str)> = live.other_managers.iter().map(|m| (&*m.name, &*m.subresource)).collect();
     assert_eq!(others, [("hpa", "scale"), ("kube-controller-manager", "status")]);
     assert!(live.replicas_ceded);
     assert!(!live.deleting && !live.finished);
@@ -54,7 +54,7 @@ fn a_deployment_becomes_a_record() {
 fn values_behind_our_entry_are_told_apart_and_no_others() {
     let decoder =
         |form| LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &Arc::default(), form);
-    let values = |text: &str| decoder(WireForm::Whole).decode(text).unwrap().record.values;
+    let values = |text: &str| decoder(WireForm::Whole).decode(text).unwrap().record.value_digest;
     let known = values(DEPLOYMENT);
     assert!(known.is_some());
     let check = |from: &str, to: &str, is_same: bool| {
@@ -68,7 +68,7 @@ fn values_behind_our_entry_are_told_apart_and_no_others() {
     check(r#""resourceVersion":"4711""#, r#""resourceVersion":"4712""#, true);
     check(r#""readyReplicas":3"#, r#""readyReplicas":2"#, true);
     check(r#""spec":{"replicas":3"#, r#""spec":{"replicas":4"#, true);
-    assert_eq!(decoder(WireForm::Metadata).decode(DEPLOYMENT).unwrap().record.values, None);
+    assert_eq!(decoder(WireForm::Metadata).decode(DEPLOYMENT).unwrap().record.value_digest, None);
     assert_eq!(values(&DEPLOYMENT.replace(r#""manager":"rhumb""#, r#""manager":"kubectl""#)), None);
 }
 
@@ -78,8 +78,8 @@ fn equal_texts_are_kept_once_and_let_go() {
     let decoder = LiveDecoder::new(&kind("apps/v1", "Deployment", "deployments"), &interner, WireForm::Whole);
     let one = decoder.decode(DEPLOYMENT).unwrap();
     let two = decoder.decode(&DEPLOYMENT.replace("\"web\"", "\"api\"")).unwrap();
-    assert!(Arc::ptr_eq(one.record.ours.as_ref().unwrap(), two.record.ours.as_ref().unwrap()));
-    assert!(Arc::ptr_eq(&one.record.others, &two.record.others));
+    assert!(Arc::ptr_eq(one.record.our_fields.as_ref().unwrap(), two.record.our_fields.as_ref().unwrap()));
+    assert!(Arc::ptr_eq(&one.record.other_managers, &two.record.other_managers));
     assert!(Arc::ptr_eq(&one.record.health.message, &two.record.health.message));
     decoder.sweep();
     assert!(interner.len() > 0);

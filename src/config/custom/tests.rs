@@ -301,7 +301,7 @@ fn the_finalizer_is_there_exactly_as_long_as_something_is_to_be_deleted() {
         assert_eq!(custom.finalizer_state(), tie);
         assert_eq!(custom.followed_config().map(|config| config.life), life);
     }
-    let (lives, ends) = (Some(SourceLifecycle::Lives), Some(SourceLifecycle::Ends));
+    let (lives, ends) = (Some(SourceLifecycle::Active), Some(SourceLifecycle::Deleting));
     let fresh = json!({});
     let tied = json!({ "finalizers": ["a", SOURCE_FINALIZER] });
     let deleted = json!({ "finalizers": ["a"], "deletionTimestamp": "2030-01-01T00:00:00Z" });
@@ -339,7 +339,10 @@ fn what_cannot_be_understood_is_not_begun_and_can_be_deleted() {
     assert_eq!(object(json!({}), "Delete", unknown.clone()).finalizer_state(), FinalizerState::Correct);
     let custom = object(going.clone(), "Delete", unknown);
     let config = custom.followed_config().unwrap();
-    assert_eq!((&*config.name, config.life, config.prune), ("shop", SourceLifecycle::Ends, PrunePolicy::On));
+    assert_eq!(
+        (&*config.name, config.life, config.prune),
+        ("shop", SourceLifecycle::Deleting, PrunePolicy::On)
+    );
     assert_eq!(config.allow, AllowList::default());
     // Only objects within the allow-list may be deleted.
     let bounded = json!({ "colour": "red", "allow": { "kinds": ["ConfigMap"] } });

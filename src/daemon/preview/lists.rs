@@ -38,13 +38,13 @@ impl PreviewRun {
                 KindLookup::Unserved { .. } => {
                     self.engine.set_informer_state(
                         self.whole_kind(held),
-                        KindState::Blind(UNLISTED_REASON.into(), ErrorClass::Source),
+                        KindState::Unwatchable(UNLISTED_REASON.into(), ErrorClass::Source),
                     );
                 }
                 KindLookup::Unknown => {
                     self.engine.set_informer_state(
                         self.whole_kind(held),
-                        KindState::Blind(GROUP_DOWN.into(), ErrorClass::Source),
+                        KindState::Unwatchable(GROUP_DOWN.into(), ErrorClass::Source),
                     );
                 }
             }
@@ -131,8 +131,10 @@ impl PreviewRun {
             }
             Err(error) if error.is_unreachable() => return Err(error),
             Err(error) => {
-                self.engine
-                    .set_informer_state(listing, KindState::Blind(error.reason().into(), error.class()));
+                self.engine.set_informer_state(
+                    listing,
+                    KindState::Unwatchable(error.reason().into(), error.class()),
+                );
             }
         }
         Ok(())

@@ -57,7 +57,7 @@ impl PreviewRun {
             }
             None => self.plan_decision(id, decision).await?,
         };
-        let want = self.engine.entry(id).and_then(|entry| entry.wanted_content());
+        let want = self.engine.entry(id).and_then(|entry| entry.target_content());
         let want = want.filter(|(source, _)| *source == self.source).map(|(_, want)| want);
         let ignored =
             want.and_then(|want| want.ignores.as_deref()).map(|paths| format!("left to others: {paths}"));
@@ -108,7 +108,7 @@ impl PreviewRun {
             id: id.clone(),
             gvk,
             origin: want.map(|want| want.origin().clone()),
-            wave: entry.wanted_content().map_or(0, |(_, desired)| desired.wave),
+            wave: entry.target_content().map_or(0, |(_, desired)| desired.wave),
             verdict: PlannedAction::Unchanged,
             impact: Impact { kind: ImpactKind::None, pods: 0 },
             fields: Vec::new(),
@@ -126,7 +126,7 @@ impl PreviewRun {
     ) -> PlannedObject {
         let Some(kind) = self.served_kind_of_version(&apply.want.gvk) else { return base };
         let claim = apply.release_claim();
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.form);
+        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
         let before = match apply.guard {
             Precondition::Absent => Ok(None),
             Precondition::Uid(_) | Precondition::Exact(..) => {
@@ -135,8 +135,8 @@ impl PreviewRun {
         };
         let live = before.as_ref().ok().cloned().flatten();
         let body = run_blocking(move || match live {
-            Some(live) => contents.request_body(&want, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body(&want, &claim, form),
+            Some(live) => contents.body_for_live(&want, &claim, form, &live).map(|(body, _)| body),
+            None => contents.new_object_body(&want, &claim, form),
         });
         let body = match body.await {
             Ok(body) => body,
@@ -214,7 +214,7 @@ impl PreviewRun {
         let missing = matches!(error.fault(), ClusterFault::NoNamespace { .. });
         let Some(namespace) = id.namespace().filter(|_| missing) else { return false };
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, namespace);
-        self.engine.entry(&namespace).is_some_and(|entry| entry.wanted_content().is_some())
+        self.engine.entry(&namespace).is_some_and(|entry| entry.target_content().is_some())
     }
 
     /// Returns a creation that the server cannot check yet.
@@ -222,7 +222,7 @@ impl PreviewRun {
         let want = self
             .engine
             .entry(&base.id)
-            .and_then(|entry| entry.wanted_content())
+            .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.clone());
         let after = match &want {
             Some(want) => self.content(want, ApplyVariant::PLAIN).await,
@@ -258,7 +258,7 @@ fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Optio
         ApplyPurpose::Repair => Some("somebody changed it".to_owned()),
         ApplyPurpose::Step => Some("its rollout continues".to_owned()),
         ApplyPurpose::Restart => {
-            let words = apply.form.started.map(|started| engine.changed_words(&apply.want.id, started));
+            let words = apply.variant.started.map(|started| engine.changed_words(&apply.want.id, started));
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
         }
         ApplyPurpose::Create | ApplyPurpose::Change => None,

@@ -178,10 +178,10 @@ impl Reconciler {
         let (depth, times) = (self.queue.depth(), self.history.source_times());
         let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
         let beside = StatusContext {
-            open: &self.open,
-            places: &self.places,
+            open: &self.reasons,
+            places: &self.locations,
             troubles: &troubles,
-            budget: self.keeper.unreadable.as_deref(),
+            budget: self.ledger_store.unreadable.as_deref(),
             times: &times,
             metrics: &self.metrics,
             since: self.since,
@@ -193,8 +193,8 @@ impl Reconciler {
         tell(&self.engine, &beside)
     }
 
-    /// Returns a feed that has not begun begins with a look, and one that is told a thousand things
-    /// more looks anyway.
+    /// Hints a feed. One that has not begun begins with a look, and one with a full queue looks
+    /// anyway.
     fn hint(&self, name: &str) -> FetchResult {
         let Some(source) = self.engine.sources().iter().position(|source| *source.name == *name) else {
             return FetchResult::NoSource;

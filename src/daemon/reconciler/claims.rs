@@ -117,31 +117,31 @@ impl Reconciler {
     /// it should.
     pub(super) fn keep_budget(&mut self) {
         let now = Instant::now();
-        if self.keeper.call == CallState::Busy || self.keeper.due.is_some_and(|due| due > now) {
+        if self.ledger_store.call == CallState::Busy || self.ledger_store.due.is_some_and(|due| due > now) {
             return;
         }
-        let waited =
-            self.keeper.due.take().is_some() || self.keeper.reread.take_if(|reread| *reread <= now).is_some();
+        let waited = self.ledger_store.due.take().is_some()
+            || self.ledger_store.reread.take_if(|reread| *reread <= now).is_some();
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
-        if self.keeper.stale || waited {
-            self.keeper.call = CallState::Busy;
-            self.spawn(async move { LoopEvent::Budget(cluster.read_budget(&namespace).await) });
+        if self.ledger_store.stale || waited {
+            self.ledger_store.call = CallState::Busy;
+            self.spawn(async move { LoopEvent::Ledger(cluster.read_budget(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
                 self.engine.request_seal_key();
-                self.keeper.telling.note_failure(&mut self.engine);
+                self.ledger_store.telling.note_failure(&mut self.engine);
                 return self.wait_for_key();
             };
             if text.len() > MAX_RECORD_BYTES {
-                self.keeper.due = Some(now + PERSON_RETRY_DELAY);
+                self.ledger_store.due = Some(now + PERSON_RETRY_DELAY);
                 return self.log_full_ledger(text.len());
             }
-            self.keeper.call = CallState::Busy;
+            self.ledger_store.call = CallState::Busy;
             self.engine.note_ledger_write(&next);
-            let known = self.keeper.object.clone();
+            let known = self.ledger_store.object.clone();
             self.spawn_write(async move {
                 let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
-                LoopEvent::Budget(saved.map(Some))
+                LoopEvent::Ledger(saved.map(Some))
             });
         } else {
             // A process that only observes asks for nothing, and takes nothing back.
@@ -158,22 +158,22 @@ impl Reconciler {
         let wait = match (waits, shared) {
             (true, _) => CONTENDED_READ_INTERVAL,
             (false, true) => SHARED_READ_INTERVAL,
-            (false, false) => return self.keeper.reread = None,
+            (false, false) => return self.ledger_store.reread = None,
         };
-        if self.keeper.reread.is_none_or(|reread| reread > now + wait) {
-            self.keeper.reread = Some(now + wait);
+        if self.ledger_store.reread.is_none_or(|reread| reread > now + wait) {
+            self.ledger_store.reread = Some(now + wait);
             self.look_at_others(others);
         }
     }
 
     /// Takes over what the rollout ledger says, where it can be opened.
     fn take_ledger(&mut self, text: &str) -> Result<(), ParseLedgerError> {
-        self.keeper.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
+        self.ledger_store.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
-            self.keeper.sealing = SealStatus::Fine;
+            self.ledger_store.sealing = SealStatus::Fine;
         }
-        match self.keeper.sealing {
+        match self.ledger_store.sealing {
             SealStatus::Locked => {
                 self.engine.lock_ledger();
                 self.wait_for_key();
@@ -183,7 +183,7 @@ impl Reconciler {
             SealStatus::Fine => {}
         }
         let ledger = RolloutLedger::parse(text, self.engine.seals())?;
-        let unread = Some(ledger.unread.len()).filter(|count| *count > 0);
+        let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
         let unread = unread.map(|count| explain_unread_claims(&self.namespace, count));
         self.engine.explain_unread(unread.as_deref().map(Arc::from));
         self.engine.set_ledger(ledger);
@@ -195,40 +195,40 @@ impl Reconciler {
     /// read again.
     fn log_unreadable(&mut self, why: Option<String>) {
         let Some(why) = why else {
-            if self.keeper.unreadable.take().is_some() {
+            if self.ledger_store.unreadable.take().is_some() {
                 tracing::info!("the rollout ledger can be read again");
             }
             return;
         };
-        if self.keeper.unreadable.as_ref() == Some(&why) {
+        if self.ledger_store.unreadable.as_ref() == Some(&why) {
             return;
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
         for source in self.engine.source_ids() {
             self.notice_unreadable(source, why.clone());
         }
-        self.keeper.unreadable = Some(why);
+        self.ledger_store.unreadable = Some(why);
     }
 
     /// Says once that what would have to be written is larger than the object may be.
     fn log_full_ledger(&mut self, bytes: usize) {
         let kilobytes = bytes.div_ceil(1000);
         let why = format!("it would hold {kilobytes} kB, and may hold {} kB", MAX_RECORD_BYTES / 1000);
-        if self.keeper.told.as_ref() != Some(&why) {
+        if self.ledger_store.told.as_ref() != Some(&why) {
             tracing::warn!("the rollout ledger: {why}; no rollout starts until a running one has ended");
         }
-        self.keeper.told = Some(why);
+        self.ledger_store.told = Some(why);
     }
 
     /// Nothing is begun, and nothing is written over, until there is a key.
     fn wait_for_key(&mut self) {
-        self.keeper.due = Some(Instant::now() + PERSON_RETRY_DELAY);
+        self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
         let why = self.engine.seal_obstacle().map(|reason| reason.to_string());
-        if self.configs.is_blind() && self.keeper.told != why {
+        if self.configs.is_blind() && self.ledger_store.told != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
         }
-        self.keeper.told = why;
+        self.ledger_store.told = why;
     }
 
     /// Returns the ledger with the claims as they should be, or else the queue as it is. A process
@@ -238,12 +238,12 @@ impl Reconciler {
         if self.is_only_observing() {
             return None;
         }
-        let (engine, telling) = (&mut self.engine, &mut self.keeper.telling);
+        let (engine, telling) = (&mut self.engine, &mut self.ledger_store.telling);
         match engine.next_ledger() {
             Some(next) if self.until == StopCondition::Stopped => Some(telling.add_to(engine, next, now)),
             Some(next) => Some(engine.without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
-            None if self.keeper.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
+            None if self.ledger_store.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
                 engine.known_ledger().cloned()
             }
             None if self.until == StopCondition::Stopped => {
@@ -266,7 +266,7 @@ impl Reconciler {
             self.spawn(async move {
                 let found = cluster.list(&kind, &selector).await;
                 let live = found.map(|found| found.into_iter().next().map(|(_, live)| Box::new(live)));
-                LoopEvent::Other(id, live)
+                LoopEvent::ForeignWorkload(id, live)
             });
         }
     }
@@ -291,7 +291,7 @@ impl Reconciler {
     /// Says what ends the process: its last loop takes the queue out of the rollout ledger.
     #[must_use]
     pub(crate) fn with_end_token(mut self, end: CancellationToken) -> Self {
-        self.keeper.end = end;
+        self.ledger_store.end = end;
         self
     }
 
@@ -304,11 +304,11 @@ impl Reconciler {
         self.leave_claims().await;
     }
 
-    /// Whether this is the last loop of a daemon with sources that nobody takes over. Under Leases
+    /// Tells if this is the last loop of a daemon with sources that nobody takes over. Under Leases
     /// another replica writes what it sees itself, and a write that is not answered keeps the Lease
     /// from being released.
     fn is_last(&self) -> bool {
-        let ends = self.until == StopCondition::Stopped && self.keeper.end.is_cancelled();
+        let ends = self.until == StopCondition::Stopped && self.ledger_store.end.is_cancelled();
         ends && !self.executor.cluster.is_fenced()
     }
 
@@ -328,7 +328,7 @@ impl Reconciler {
                 StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_ledger(),
             };
             let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
-            let saved = cluster.save_budget(&namespace, self.keeper.object.as_ref(), &text).await;
+            let saved = cluster.save_budget(&namespace, self.ledger_store.object.as_ref(), &text).await;
             let told = match saved {
                 Ok(_) => return,
                 Err(error) if *error.fault() == ClusterFault::VersionConflict => {
@@ -355,34 +355,36 @@ impl Reconciler {
     }
 
     pub(super) fn record_budget_answer(&mut self, answer: Result<Option<BudgetObject>, ClusterError>) {
-        self.keeper.call = CallState::None;
+        self.ledger_store.call = CallState::None;
         match answer {
             Ok(object) => {
-                self.keeper.failures = 0;
+                self.ledger_store.failures = 0;
                 let text = object.as_ref().map_or("{}", |object| &object.text);
                 if let Err(error) = self.take_ledger(text) {
                     let why = explain_unreadable_budget(&self.namespace, &error.to_string());
                     self.engine.set_ledger_unreadable(&why);
                     self.log_unreadable(Some(why));
-                    self.keeper.due = Some(Instant::now() + PERSON_RETRY_DELAY);
+                    self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
                 }
-                (self.keeper.object, self.keeper.stale) = (object, false);
+                (self.ledger_store.object, self.ledger_store.stale) = (object, false);
             }
             // Somebody else wrote first: decided again on what it says now.
             Err(error) if *error.fault() == ClusterFault::VersionConflict => {
-                self.keeper.stale = true;
-                self.keeper.telling.note_failure(&mut self.engine);
+                self.ledger_store.stale = true;
+                self.ledger_store.telling.note_failure(&mut self.engine);
             }
             Err(error) => {
                 tracing::warn!("the rollout ledger: {error}");
-                self.keeper.telling.note_failure(&mut self.engine);
-                self.keeper.stale = true;
+                self.ledger_store.telling.note_failure(&mut self.engine);
+                self.ledger_store.stale = true;
                 let wait = match error.class() {
                     ErrorClass::Config | ErrorClass::Forbidden => PERSON_RETRY_DELAY,
-                    _ => PERSON_RETRY_DELAY.min(MIN_RETRY_DELAY * 2_u32.saturating_pow(self.keeper.failures)),
+                    _ => PERSON_RETRY_DELAY
+                        .min(MIN_RETRY_DELAY * 2_u32.saturating_pow(self.ledger_store.failures)),
                 };
-                self.keeper.failures = self.keeper.failures.saturating_add(1).min(10);
-                self.keeper.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
+                self.ledger_store.failures = self.ledger_store.failures.saturating_add(1).min(10);
+                self.ledger_store.due =
+                    Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
             }
         }
     }

@@ -38,7 +38,7 @@ enum ComparisonTarget {
 impl Reconciler {
     /// Returns the input of an object's comparison, from the facts of this moment.
     pub(super) fn comparison_input(&self, id: &ObjectId) -> ComparisonInput {
-        let wants = self.engine.entry(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        let wants = self.engine.entry(id).map(|entry| &entry.targets[..]).unwrap_or_default();
         // An object that went back is as its older content has it. People ask for the newest
         // revision's.
         let newest = match wants {
@@ -48,7 +48,7 @@ impl Reconciler {
             _ => None,
         };
         let wants = newest.as_ref().map_or(wants, std::slice::from_ref);
-        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.wanted_content().is_some());
+        let has_owner = self.engine.entry(id).is_some_and(|entry| entry.target_content().is_some());
         let want = match wants {
             [] => ComparisonTarget::Nothing,
             [(_, WantedObject::Object(desired))] => ComparisonTarget::Content(desired.clone()),
@@ -83,8 +83,9 @@ impl Reconciler {
 
     /// Returns whether a write of an object may change anything.
     pub(super) fn may_differ(&self, object: &ObjectStatus) -> bool {
-        let differs =
-            || self.engine.entry(&object.object.id()).is_some_and(|entry| entry.candidate().is_some());
+        let differs = || {
+            self.engine.entry(&object.object.id()).is_some_and(|entry| entry.unreleased_content().is_some())
+        };
         match object.phase {
             Phase::LeftAlone => false,
             Phase::Settled | Phase::Progressing | Phase::Failed => differs(),
@@ -134,8 +135,8 @@ impl ComparisonInput {
         let (contents, content, form, shown) =
             (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
         let body = run_blocking(move || match shown {
-            Some(live) => contents.request_body(&content, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body(&content, &claim, form),
+            Some(live) => contents.body_for_live(&content, &claim, form, &live).map(|(body, _)| body),
+            None => contents.new_object_body(&content, &claim, form),
         });
         let body = match body.await {
             Ok(body) => body,

@@ -12,8 +12,8 @@ use crate::report::Outcome;
 
 impl Reconciler {
     /// Returns whether something is left that passes by itself.
-    pub(in crate::daemon) fn is_moving(&self) -> bool {
-        self.open.iter().any(|(id, reason)| self.is_transient(id, reason, 8))
+    pub(in crate::daemon) fn has_transient_reasons(&self) -> bool {
+        self.reasons.iter().any(|(id, reason)| self.is_transient(id, reason, 8))
     }
 
     /// Returns whether a reason passes by itself soon; `depth` bounds chains of objects that wait
@@ -27,14 +27,14 @@ impl Reconciler {
             | Reason::Claiming
             | Reason::Resolving(_)
             | Reason::Reading(_)
-            | Reason::Others
+            | Reason::ReadingPeers
             | Reason::Terminating => true,
             Reason::Retrying(..) => self.queue.failures(id) <= MAX_FAILURES_IN_PASS,
             Reason::Needs(need, _) | Reason::Wave(_, need) => works(need),
             // A pass that waits for health waits in the queue too.
             Reason::Budget(short) if matches!(self.until, StopCondition::Healthy(_)) => short.is_temporary(),
             Reason::Budget(_) => {
-                self.engine.is_any_under_way() || self.engine.next_due(Instant::now()).is_some()
+                self.engine.is_any_in_progress() || self.engine.next_due(Instant::now()).is_some()
             }
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
@@ -43,16 +43,16 @@ impl Reconciler {
                 // Discovery lists a new kind some moments after its definition is established.
                 let is_established =
                     |crd| self.engine.live_object(crd).is_some_and(|live| live.health.is_current());
-                let arrives = |crd| works(crd) || (!self.open.contains_key(crd) && is_established(crd));
+                let arrives = |crd| works(crd) || (!self.reasons.contains_key(crd) && is_established(crd));
                 others.is_empty() && definition.is_some_and(arrives)
             }
-            Reason::Blind(_, _, class) => *class == ErrorClass::Transient,
+            Reason::Unwatchable(_, _, class) => *class == ErrorClass::Transient,
             Reason::Prune(_) => self.is_prune_progressing(id),
             Reason::UnknownKind(_)
             | Reason::Refused(..)
             | Reason::Owned(_)
             | Reason::NotAdopted
-            | Reason::Held(_)
+            | Reason::Unusable(_)
             | Reason::Oversized(..)
             | Reason::Rejected(_)
             | Reason::Paused(_)
@@ -71,11 +71,11 @@ impl Reconciler {
 
     /// Returns whether an object is on its way to what is wanted.
     fn is_progressing(&self, id: &ObjectId, depth: u8) -> bool {
-        if let Some(reason) = self.open.get(id) {
+        if let Some(reason) = self.reasons.get(id) {
             return depth > 0 && self.is_transient(id, reason, depth - 1);
         }
         match self.engine.live_object(id) {
-            Some(_) if self.engine.is_under_way(id) => true,
+            Some(_) if self.engine.is_in_progress(id) => true,
             Some(live) => matches!(live.health.status, HealthStatus::InProgress | HealthStatus::Unknown),
             None => self.engine.entry(id).is_some(),
         }
@@ -90,10 +90,11 @@ impl Reconciler {
             self.engine.live_object(id).is_some_and(|live| live.health.status == HealthStatus::InProgress)
         };
         let progress =
-            || self.engine.is_any_under_way() || self.engine.informer_objects().any(|(id, _)| works(id));
+            || self.engine.is_any_in_progress() || self.engine.informer_objects().any(|(id, _)| works(id));
         // The order of deletions of an ending source follows from contents that are read again
         // first.
-        let ends = source.is_some_and(|source| self.engine.source(source).life == SourceLifecycle::Ends);
+        let ends =
+            source.is_some_and(|source| self.engine.source(source).lifecycle == SourceLifecycle::Deleting);
         let recalls = || ends && !self.engine.unresolved_contents().is_empty();
         matches!(judged, Some(PruneDecision::Delete))
             || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
@@ -101,8 +102,8 @@ impl Reconciler {
 
     /// Sums up.
     pub(in crate::daemon) fn sum_up(&self, ending: PassEnding) -> PassResult {
-        let mut told = self.told.clone();
-        for (id, reason) in &self.open {
+        let mut told = self.outcomes.clone();
+        for (id, reason) in &self.reasons {
             let word = if reason.is_refusal() {
                 Outcome::Refused(reason.clone())
             } else {
@@ -144,7 +145,7 @@ impl Reconciler {
         &self,
         told: &BTreeMap<ObjectId, Outcome>,
     ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
-        let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.wants.first()) {
+        let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.targets.first()) {
             Some((_, WantedObject::Object(desired))) => {
                 Some((desired.gvk.clone(), Some(desired.origin.clone())))
             }
@@ -159,28 +160,28 @@ impl Reconciler {
     }
 
     /// Returns whether all is healthy; tells of what is not, each time that its health changes.
-    pub(super) fn is_healthy(&mut self) -> bool {
+    pub(super) fn report_unhealthy(&mut self) -> bool {
         let sick = self.unhealthy_objects();
-        let known = std::mem::replace(&mut self.sick, sick.clone());
+        let known = std::mem::replace(&mut self.unhealthy, sick.clone());
         for (id, health) in sick.into_iter().filter(|(id, health)| known.get(id) != Some(health)) {
             self.record_outcome(&id, Outcome::Unhealthy(health));
         }
-        self.sick.is_empty()
+        self.unhealthy.is_empty()
     }
 
     /// Wanted objects that are not healthy.
     pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
-        let wanted = self.engine.entries().filter(|(_, entry)| entry.wanted_content().is_some());
+        let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {
             // Nothing is done about its health, as it asks.
             if matches!(
-                self.open.get(id),
+                self.reasons.get(id),
                 Some(Reason::LeftAlone(ReconcilePolicy::Disabled) | Reason::OptedOut(_))
             ) {
                 return None;
             }
             // An object that was just written is not as healthy as the view before it.
-            let written = entry.candidate().is_none();
+            let written = entry.unreleased_content().is_none();
             let live = if written { self.engine.live_object(id) } else { self.engine.informer_object(id) }?;
             let words = || match &*live.health.message {
                 "" => live.health.status.to_string(),

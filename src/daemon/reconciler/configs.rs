@@ -128,7 +128,7 @@ impl Reconciler {
 
     /// Reacts to a change of the keys that open and seal hashes.
     fn apply_new_seals(&mut self) {
-        self.keeper.note_new_key();
+        self.ledger_store.note_new_key();
         for source in self.engine.source_ids() {
             self.show_inventory(source);
         }
@@ -261,7 +261,7 @@ impl Reconciler {
     /// Says why pods are restarted, where nothing in git tells it.
     pub(super) fn log_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
         if let (ApplyPurpose::Restart, Some(started), StopCondition::Stopped) =
-            (apply.purpose, apply.form.started, self.until)
+            (apply.purpose, apply.variant.started, self.until)
         {
             let changed = self.engine.changed_words(id, started);
             tracing::info!(object = %id, "restarted, as the data of {changed} changed");

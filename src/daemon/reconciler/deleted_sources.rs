@@ -14,24 +14,24 @@ impl Reconciler {
     /// cannot be.
     pub(super) fn remaining_by_source(&self) -> BTreeMap<Arc<str>, RemainingObjects> {
         let sources = self.engine.source_ids().zip(self.engine.sources());
-        let ends = sources.filter(|(_, source)| source.life == SourceLifecycle::Ends);
+        let ends = sources.filter(|(_, source)| source.lifecycle == SourceLifecycle::Deleting);
         ends.filter_map(|(id, source)| Some((source.name.clone(), self.remaining_objects(id)?))).collect()
     }
 
     /// Returns why what a source has cannot be known before a person does something.
     pub(super) fn blocking_reason(&self, source: SourceId) -> Option<String> {
-        let why = self.stores[source].trouble.as_ref()?;
+        let why = self.inventories[source].trouble.as_ref()?;
         Some(format!("its ConfigMap cannot be read or written: {why}"))
     }
 
     /// Returns the remaining objects of a source. An object that is being deleted remains until it
     /// is gone, whatever keeps it.
     fn remaining_objects(&self, source: SourceId) -> Option<RemainingObjects> {
-        let store = &self.stores[source];
+        let store = &self.inventories[source];
         if let Some(why) = self.blocking_reason(source) {
             return Some(RemainingObjects::Unread(why));
         }
-        if store.call == CallState::Busy || !self.read.contains(&source) {
+        if store.call == CallState::Busy || !self.tried.contains(&source) {
             return None;
         }
         if store.inventory == InventoryState::Absent {
@@ -64,7 +64,7 @@ impl Reconciler {
     /// first.
     fn describe_first<'a>(&self, left: impl Iterator<Item = &'a ObjectId>) -> Option<String> {
         let waits = left.filter_map(|id| {
-            let wanting = self.engine.entry(id).and_then(|entry| entry.wants.first());
+            let wanting = self.engine.entry(id).and_then(|entry| entry.targets.first());
             if let Some((other, _)) = wanting {
                 let name = &self.engine.source(*other).name;
                 return Some((
@@ -72,7 +72,7 @@ impl Reconciler {
                     format!("{id}: source {name} wants it, and has not adopted it yet"),
                 ));
             }
-            let reason = self.open.get(id)?;
+            let reason = self.reasons.get(id)?;
             Some(((!reason.is_refusal(), id), format!("{id}: {reason}")))
         });
         waits.min_by_key(|(order, _)| *order).map(|(_, words)| words)

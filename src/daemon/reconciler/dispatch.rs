@@ -67,7 +67,7 @@ pub(super) struct LookupBatch {
 impl Reconciler {
     /// Asks the feeds for older contents that decisions need.
     pub(super) fn resolve(&mut self) {
-        if self.read.is_empty() {
+        if self.tried.is_empty() {
             return;
         }
         for (revision, wanted) in self.engine.unresolved_contents() {
@@ -82,7 +82,8 @@ impl Reconciler {
                 by_source.entry(self.accepted_from(&id)).or_default().push((id, hash));
             }
             // Most contents turn out to be those that the newest revision wants, once that is read.
-            let is_read = |source: &Option<SourceId>| source.is_none_or(|source| self.read.contains(&source));
+            let is_read =
+                |source: &Option<SourceId>| source.is_none_or(|source| self.tried.contains(&source));
             by_source.retain(|source, _| is_read(source));
             for (source, wanted) in by_source {
                 match source.and_then(|source| self.feeds[source].as_ref()) {
@@ -114,7 +115,7 @@ impl Reconciler {
         if let Some(source) = self.engine.rollback_source(id) {
             return Some(source);
         }
-        let wanting = || self.engine.entry(id)?.wants.first().map(|(source, _)| *source);
+        let wanting = || self.engine.entry(id)?.targets.first().map(|(source, _)| *source);
         match self.engine.live_object(id) {
             Some(live) if matches!(live.owner, ObjectOwner::Ours(_)) => self.engine.source_of(live),
             _ => wanting(),
@@ -123,17 +124,17 @@ impl Reconciler {
 
     pub(super) fn process_key(&mut self, id: ObjectId, now: Instant, batch: &mut LookupBatch) {
         let decision = self.engine.decide(&id, now);
-        if let Some(again) = decision.again {
+        if let Some(again) = decision.requeue_after {
             self.queue.add_at(id.clone(), now + again);
         }
-        self.take_note(&id, decision.reason.clone(), &decision.action);
+        self.record_reason(&id, decision.reason.clone(), &decision.action);
         let kind = self.kind_of(&id);
         let writes = matches!(decision.action, Action::DryRun(_) | Action::Apply(_) | Action::Delete(..));
         let writes = writes && kind.is_some();
         if writes && self.queue.failures(&id) > 0 {
             if self.retries.len() >= (self.concurrency / 2).max(1) {
                 self.queue.finish(&id);
-                self.parked.insert(id);
+                self.waiting_retries.insert(id);
                 return;
             }
             self.retries.insert(id.clone());
@@ -155,7 +156,7 @@ impl Reconciler {
             (Action::DryRun(apply), Some(kind)) => {
                 let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
                 self.writes += 1;
-                self.spawn(self.executor_of(Some(apply.source)).dry_run(kind, id, apply));
+                self.spawn(self.executor_of(Some(apply.source)).query_dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
                 let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
@@ -169,7 +170,7 @@ impl Reconciler {
                 self.writes += 1;
                 self.spawn(self.executor_for(&id).delete(kind, id, action));
             }
-            (Action::Nothing | Action::Resolve, _) | (_, None) => self.queue.finish(&id),
+            (Action::Nothing | Action::AwaitContent, _) | (_, None) => self.queue.finish(&id),
         }
     }
 
@@ -201,7 +202,7 @@ impl Reconciler {
         let wanted = self
             .engine
             .entry(id)
-            .and_then(|entry| entry.wanted_content())
+            .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.gvk.clone());
         wanted
             .and_then(|gvk| self.watched.served_kind_of_version(&gvk))
@@ -217,7 +218,7 @@ impl Reconciler {
 
     /// As [`Self::spawn`], for what may be written: a stop waits for its answer.
     pub(super) fn spawn_write(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
-        let underway = self.underway.clone();
+        let underway = self.in_flight.clone();
         self.spawn(async move {
             let event = task.await;
             // Before the loop hears of it and looks what is left.
@@ -247,27 +248,27 @@ impl Reconciler {
     }
 
     /// Keeps why an object is not as wanted, and tells what is new.
-    fn take_note(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
-        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.wants.is_empty());
+    fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
+        let wanted = self.engine.entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.
         let asked = |_: &Reason| wanted || !self.is_partial();
         if let Some(reason) = reason.filter(asked) {
-            if self.open.get(id) != Some(&reason) {
+            if self.reasons.get(id) != Some(&reason) {
                 let passing = matches!(
                     reason,
                     Reason::OwnWrite
                         | Reason::Claiming
                         | Reason::Syncing(_)
                         | Reason::Inventory(_)
-                        | Reason::Others
+                        | Reason::ReadingPeers
                 );
                 let fight = |reason: Option<&Reason>| matches!(reason, Some(Reason::Fight(..)));
-                let known_fight = fight(Some(&reason)) && fight(self.open.get(id));
+                let known_fight = fight(Some(&reason)) && fight(self.reasons.get(id));
                 if reason.is_refusal() {
                     let content = self
                         .engine
                         .entry(id)
-                        .and_then(|entry| entry.wanted_content())
+                        .and_then(|entry| entry.target_content())
                         .map(|(_, want)| want.hash);
                     let told = (content, reason.to_string());
                     let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
@@ -279,16 +280,16 @@ impl Reconciler {
                 } else if !passing && !known_fight {
                     self.record_outcome(id, Outcome::Waiting(reason.clone()));
                 }
-                self.open.insert(id.clone(), reason);
+                self.reasons.insert(id.clone(), reason);
             }
         } else {
-            self.open.remove(id);
+            self.reasons.remove(id);
             if matches!(action, Action::Nothing | Action::Forget) {
                 self.refused.remove(id);
             }
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
-                if self.until != StopCondition::Stopped && !self.told.contains_key(id) {
+                if self.until != StopCondition::Stopped && !self.outcomes.contains_key(id) {
                     self.record_outcome(id, Outcome::Unchanged);
                 }
             }
@@ -309,7 +310,7 @@ impl Reconciler {
     ) {
         self.writes -= 1;
         if self.retries.remove(id)
-            && let Some(parked) = self.parked.pop_first()
+            && let Some(parked) = self.waiting_retries.pop_first()
         {
             self.queue.add(parked);
         }
@@ -319,7 +320,7 @@ impl Reconciler {
         let outcome = match outcome {
             ActionResult::Failed(failure) => ActionResult::Failed(self.with_backoff(id, failure)),
             carried_out => {
-                self.window = (self.window * 2).min(self.concurrency);
+                self.write_window = (self.write_window * 2).min(self.concurrency);
                 // A question that is answered says nothing about the write.
                 if !matches!(action, Action::DryRun(_)) {
                     self.queue.forget(id);
@@ -332,7 +333,9 @@ impl Reconciler {
             tracing::debug!(object = %id, "not carried out: {failure}");
         }
         let unchanged = match (&outcome, action) {
-            (ActionResult::Applied(written), Action::Apply(apply)) => apply.seen == Some(written.live.rv),
+            (ActionResult::Applied(written), Action::Apply(apply)) => {
+                apply.decided_on == Some(written.live.rv)
+            }
             _ => false,
         };
         if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
@@ -359,7 +362,7 @@ impl Reconciler {
         };
         self.metrics.record_write(action_label(action), failed);
         if let (Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }), None) = (action, failed)
-            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.wanted_content())
+            && let Some((source, _)) = self.engine.entry(id).and_then(|entry| entry.target_content())
         {
             self.metrics.record_repair(&self.engine.source(source).name);
         }
@@ -370,7 +373,7 @@ impl Reconciler {
             |queue: &mut WorkQueue<ObjectId>| queue.next_backoff(id, super::super::random_fraction());
         match failure {
             WriteFailure::Unknown(why, wait) => {
-                self.window = (self.window / 2).max(1);
+                self.write_window = (self.write_window / 2).max(1);
                 WriteFailure::Unknown(
                     why,
                     wait.max(backoff(&mut self.queue).min(super::event_handlers::MAX_OUTAGE_BACKOFF)),
@@ -433,16 +436,16 @@ mod tests {
         // Each resync decides on all of them again.
         for _ in 0..2 {
             for object in &all {
-                reconciler.take_note(object, Some(oversized.clone()), &Action::Nothing);
+                reconciler.record_reason(object, Some(oversized.clone()), &Action::Nothing);
             }
         }
         let event = told.try_recv().unwrap();
         assert_eq!((event.id, event.told), (first, Outcome::Refused(oversized)));
         assert!(told.try_recv().is_err());
-        assert_eq!(reconciler.open.len(), 3001);
+        assert_eq!(reconciler.reasons.len(), 3001);
         // What is refused for its own sake is told of each.
         for object in &all[..3] {
-            reconciler.take_note(object, Some(Reason::NotAdopted), &Action::Nothing);
+            reconciler.record_reason(object, Some(Reason::NotAdopted), &Action::Nothing);
         }
         assert_eq!(std::iter::from_fn(|| told.try_recv().ok()).count(), 3);
     }

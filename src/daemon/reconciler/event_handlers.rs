@@ -21,7 +21,7 @@ pub(super) const MAX_OUTAGE_BACKOFF: Duration = Duration::from_secs(15);
 impl Reconciler {
     pub(super) fn handle_event(&mut self, event: LoopEvent) {
         match event {
-            LoopEvent::Read(source, reading, unknown) => self.record_reading(source, reading, unknown),
+            LoopEvent::SourceRead(source, reading, unknown) => self.record_reading(source, reading, unknown),
             LoopEvent::Unreadable(source, why) => {
                 let name = self.engine.source(source).name.clone();
                 let message_id = EventReason::SourceIncomplete.message_id();
@@ -29,13 +29,13 @@ impl Reconciler {
                 let head = self.engine.source(source).head.clone();
                 self.engine.set_unreadable(source, why);
                 self.notice_read(source, head.as_ref());
-                self.read.insert(source);
+                self.tried.insert(source);
             }
-            LoopEvent::Accepted(source, revision) => self.stores[source].accepted = Some(revision),
-            LoopEvent::Place(source, place) => self.is_at(source, place),
+            LoopEvent::Accepted(source, revision) => self.inventories[source].accepted = Some(revision),
+            LoopEvent::Place(source, place) => self.set_location(source, place),
             LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
             LoopEvent::Peers(answer) => self.record_peers(answer),
-            LoopEvent::Checked(source, reading) => self.engine.record_check(source, reading),
+            LoopEvent::SourceChecked(source, reading) => self.engine.record_check(source, reading),
             LoopEvent::Resolved(all) => {
                 for (id, release, content) in all {
                     self.resolving.remove(&id);
@@ -48,25 +48,25 @@ impl Reconciler {
                 tracing::warn!("discovery failed: {error}");
                 self.watched.note_discovery_failure(error);
             }
-            LoopEvent::Absent(Ok(kinds)) => {
+            LoopEvent::KindsAbsent(Ok(kinds)) => {
                 self.watched.set_absent(kinds, &mut self.engine);
                 self.schedule_tidying();
             }
-            LoopEvent::Absent(Err(error)) => {
+            LoopEvent::KindsAbsent(Err(error)) => {
                 self.watched.note_no_answer();
                 tracing::debug!("it cannot be found out whether a kind is gone: {error}");
             }
-            LoopEvent::Parent(source, inventory) => self.record_inventory(source, inventory),
+            LoopEvent::Inventory(source, inventory) => self.record_inventory(source, inventory),
             LoopEvent::Orders(source, object) => self.record_orders(source, object),
-            LoopEvent::Budget(answer) => self.record_budget_answer(answer),
+            LoopEvent::Ledger(answer) => self.record_budget_answer(answer),
             LoopEvent::ConfigKey(answer) => self.record_config_key(answer),
-            LoopEvent::Other(id, looked) => self.record_foreign_workload(&id, looked),
+            LoopEvent::ForeignWorkload(id, looked) => self.record_foreign_workload(&id, looked),
             LoopEvent::Selector(id, selector) => self.record_selector(&id, selector.as_deref()),
-            LoopEvent::Freed(id) => self.engine.mark(&id),
+            LoopEvent::StuckPodDeleted(id) => self.engine.mark(&id),
             LoopEvent::Evicted(pod, answer) => self.record_eviction(&pod, &answer),
             LoopEvent::Rescaled(due, answer) => self.record_scale(&due, &answer),
-            LoopEvent::Warned(id, events) => self.engine.add_failure_events(&id, &events),
-            LoopEvent::Looked(all) => {
+            LoopEvent::FailureEvents(id, events) => self.engine.reject_failed_rollout(&id, &events),
+            LoopEvent::LiveLookedUp(all) => {
                 for (id, looked) in all {
                     match looked {
                         Ok(looked) => self.engine.record_lookup(&id, looked),
@@ -84,7 +84,9 @@ impl Reconciler {
                     self.queue.finish(&id);
                 }
             }
-            LoopEvent::Done(id, action, outcome, told) => self.record_result(&id, &action, outcome, told),
+            LoopEvent::ActionDone(id, action, outcome, told) => {
+                self.record_result(&id, &action, outcome, told);
+            }
         }
     }
 
@@ -114,7 +116,7 @@ impl Reconciler {
     /// A question about an object had no answer: it is asked again later.
     fn put_off(&mut self, id: &ObjectId, why: &Arc<str>) {
         let wait = self.queue.next_backoff(id, super::super::random_fraction()).min(MAX_OUTAGE_BACKOFF);
-        self.open.insert(id.clone(), Reason::Retrying(why.clone(), wait));
+        self.reasons.insert(id.clone(), Reason::Retrying(why.clone(), wait));
         self.queue.add_at(id.clone(), Instant::now() + wait);
     }
 }

@@ -25,19 +25,21 @@ const PERSON_RETRY_DELAY: Duration = Duration::from_secs(15);
 impl Reconciler {
     pub(super) fn reread_inventories(&mut self) {
         for source in self.engine.source_ids() {
-            if self.stores[source].inventory != InventoryState::Unread {
+            if self.inventories[source].inventory != InventoryState::Unread {
                 self.read_inventory(source);
             }
         }
     }
 
     pub(super) fn read_inventory(&mut self, source: SourceId) {
-        if std::mem::replace(&mut self.stores[source].call, CallState::Busy) == CallState::Busy {
+        if std::mem::replace(&mut self.inventories[source].call, CallState::Busy) == CallState::Busy {
             return;
         }
         let cluster = self.executor.cluster.clone();
         let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
-        self.spawn(async move { LoopEvent::Parent(source, cluster.read_inventory(&namespace, &name).await) });
+        self.spawn(
+            async move { LoopEvent::Inventory(source, cluster.read_inventory(&namespace, &name).await) },
+        );
     }
 
     pub(super) fn record_inventory(
@@ -45,7 +47,7 @@ impl Reconciler {
         source: SourceId,
         inventory: Result<Option<InventoryObject>, cluster::ClusterError>,
     ) {
-        let store = &mut self.stores[source];
+        let store = &mut self.inventories[source];
         store.call = CallState::None;
         let passes = |error: &&cluster::ClusterError| {
             matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
@@ -55,18 +57,23 @@ impl Reconciler {
         match inventory {
             Ok(inventory) => {
                 store.failures = 0;
-                let recorded = inventory::read(inventory.as_ref(), &self.places[source], self.engine.seals());
+                let recorded =
+                    inventory::read(inventory.as_ref(), &self.locations[source], self.engine.seals());
                 let is_first = store.inventory == InventoryState::Unread;
-                store.inventory = inventory.map_or(InventoryState::Absent, InventoryState::Says);
+                store.inventory = inventory.map_or(InventoryState::Absent, InventoryState::Present);
                 if is_first {
-                    handover::recall(&mut self.engine, source, self.stores[source].inventory.inventory());
+                    handover::recall(
+                        &mut self.engine,
+                        source,
+                        self.inventories[source].inventory.inventory(),
+                    );
                 }
                 if is_first && self.engine.source(source).writes == SourceWrites::Allowed {
-                    self.history.take_over_record(source, self.stores[source].inventory.inventory());
+                    self.history.take_over_record(source, self.inventories[source].inventory.inventory());
                 }
                 // It may have been deleted or edited, or a write may have failed that named a new
                 // kind.
-                let store = &mut self.stores[source];
+                let store = &mut self.inventories[source];
                 let declared = self.engine.source(source).catalog.object_counts();
                 if recorded.unplaced || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
                     store.need = InventoryNeed::Growth;
@@ -81,7 +88,7 @@ impl Reconciler {
                 self.show_inventory(source);
                 self.log_unreadable_rejections(source);
                 self.send_anchor(source);
-                if self.stores[source].inventory != InventoryState::Absent {
+                if self.inventories[source].inventory != InventoryState::Absent {
                     self.follow_inventory(source);
                 }
             }
@@ -102,7 +109,7 @@ impl Reconciler {
                 let wait = wait.mul_f64(1.0 + super::super::random_fraction());
                 self.spawn(async move {
                     tokio::time::sleep(wait).await;
-                    LoopEvent::Parent(source, cluster.read_inventory(&namespace, &name).await)
+                    LoopEvent::Inventory(source, cluster.read_inventory(&namespace, &name).await)
                 });
             }
         }
@@ -111,7 +118,7 @@ impl Reconciler {
     /// Says once that not all can be read of what failed.
     fn log_unreadable_rejections(&mut self, source: SourceId) {
         let name = self.engine.source(source).name.clone();
-        let store = &mut self.stores[source];
+        let store = &mut self.inventories[source];
         let why = inventory::unreadable_reason(store.inventory.inventory(), &self.namespace, &name);
         if store.unreadable == why {
             return;
@@ -124,9 +131,9 @@ impl Reconciler {
     }
 
     /// Records the location of a source, by which its inventory is judged.
-    pub(super) fn is_at(&mut self, source: SourceId, place: String) {
-        self.places[source] = place;
-        self.stores[source].origin = InventoryOrigin::Unknown;
+    pub(super) fn set_location(&mut self, source: SourceId, place: String) {
+        self.locations[source] = place;
+        self.inventories[source].origin = InventoryOrigin::Unknown;
         self.show_inventory(source);
     }
 
@@ -138,13 +145,13 @@ impl Reconciler {
             let lost =
                 inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::UNKNOWN_PLACE));
             // Where nothing is wanted, that nothing else is seen tells nothing.
-            let lives = self.engine.source(source).life == SourceLifecycle::Lives;
+            let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
             if lost && lives && sees_all && self.engine.judge(source).is_empty() {
                 // Written at once, not when all is done: a process that ends before that leaves
                 // nothing in doubt.
-                self.stores[source].need = InventoryNeed::Growth;
-                self.stores[source].origin = InventoryOrigin::Here;
+                self.inventories[source].need = InventoryNeed::Growth;
+                self.inventories[source].origin = InventoryOrigin::Here;
                 self.show_inventory(source);
             }
         }
@@ -152,17 +159,17 @@ impl Reconciler {
 
     /// Tells the engine what the inventory says, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
-        let store = &mut self.stores[source];
-        if self.engine.source(source).life == SourceLifecycle::Ends
+        let store = &mut self.inventories[source];
+        if self.engine.source(source).lifecycle == SourceLifecycle::Deleting
             && let Some(place) = store.inventory.inventory().and_then(inventory::place)
         {
             // Deleting a source means all of its objects, whatever their location.
-            place.clone_into(&mut self.places[source]);
+            place.clone_into(&mut self.locations[source]);
         }
         if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);
-            let mut inventory = inventory::read(store.inventory.inventory(), &self.places[source], seals);
+            let mut inventory = inventory::read(store.inventory.inventory(), &self.locations[source], seals);
             // A process that writes nothing can go on with the part that can be read.
             match store.sealing {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}
@@ -174,7 +181,7 @@ impl Reconciler {
                 None => store.origin = InventoryOrigin::Here,
                 // The lost inventory named a location that nobody declares any more.
                 Some(inventory::UNKNOWN_PLACE)
-                    if self.engine.source(source).life == SourceLifecycle::Ends => {}
+                    if self.engine.source(source).lifecycle == SourceLifecycle::Deleting => {}
                 Some(inventory::UNKNOWN_PLACE) if store.origin == InventoryOrigin::Here => {
                     inventory.other_place = None;
                 }
@@ -187,8 +194,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns a source that is only observed writes no inventory; its decisions are shown as if it
-    /// had.
+    /// Returns the inventory as shown: of an observed source, as if it had been written.
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == SourceWrites::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.object_counts().kinds().cloned());
@@ -202,19 +208,19 @@ impl Reconciler {
         self.find_origins();
         for source in self.engine.source_ids() {
             let state = self.engine.source(source);
-            if self.stores[source].call == CallState::Busy
-                || self.stores[source].inventory == InventoryState::Unread
-                || self.stores[source].sealing == SealStatus::Locked
+            if self.inventories[source].call == CallState::Busy
+                || self.inventories[source].inventory == InventoryState::Unread
+                || self.inventories[source].sealing == SealStatus::Locked
                 || (state.head.is_none() && !self.is_to_be_registered(source))
                 || state.writes == SourceWrites::Observed
                 // Made anew it would look as if it told all.
-                || (state.life == SourceLifecycle::Ends && self.stores[source].inventory == InventoryState::Absent)
+                || (state.lifecycle == SourceLifecycle::Deleting && self.inventories[source].inventory == InventoryState::Absent)
             {
                 continue;
             }
-            let store = &mut self.stores[source];
+            let store = &mut self.inventories[source];
             if store.need == InventoryNeed::Nothing
-                && self.read.contains(&source)
+                && self.tried.contains(&source)
                 && handover::is_untidy(&self.engine, source, store.inventory.inventory())
             {
                 store.need = InventoryNeed::Cleanup;
@@ -226,25 +232,25 @@ impl Reconciler {
                     InventoryWriteMode::Exact
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup
-                    if self.read.contains(&source) && !self.says_all(source) =>
+                    if self.tried.contains(&source) && !self.says_all(source) =>
                 {
                     InventoryWriteMode::Grow
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup => continue,
             };
-            self.stores[source].need = if tidy == InventoryWriteMode::Grow {
+            self.inventories[source].need = if tidy == InventoryWriteMode::Grow {
                 InventoryNeed::Cleanup
             } else {
                 InventoryNeed::Nothing
             };
-            let known = self.stores[source].inventory.inventory().cloned();
-            let place = &self.places[source];
+            let known = self.inventories[source].inventory.inventory().cloned();
+            let place = &self.locations[source];
             let Some(mut wanted) =
                 inventory::wanted_inventory(&self.engine, source, place, known.as_ref(), tidy)
             else {
                 // Once there is a key.
                 self.engine.request_seal_key();
-                self.stores[source].need = InventoryNeed::Growth;
+                self.inventories[source].need = InventoryNeed::Growth;
                 continue;
             };
             handover::record(&mut self.engine, source, tidy, known.as_ref(), &mut wanted.data);
@@ -252,43 +258,43 @@ impl Reconciler {
                 stand.write_to(&mut wanted.data);
             }
             self.record_opt_outs(source, &mut wanted.data);
-            acceptance::record(&mut wanted, self.stores[source].accepted.as_ref());
+            acceptance::record(&mut wanted, self.inventories[source].accepted.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
             let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Stopped;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
             }
-            self.stores[source].call = CallState::Busy;
+            self.inventories[source].call = CallState::Busy;
             let cluster = self.executor.cluster.clone();
             let (namespace, name) = (self.namespace.clone(), self.engine.source(source).name.clone());
             self.spawn_write(async move {
                 let saved = cluster.save_inventory(&namespace, &name, known.as_ref(), &wanted).await;
-                LoopEvent::Parent(source, saved.map(Some))
+                LoopEvent::Inventory(source, saved.map(Some))
             });
         }
     }
 
     /// Returns whether a parent tells all that it should.
     fn says_all(&mut self, source: SourceId) -> bool {
-        inventory::is_current(&self.engine, source, self.stores[source].inventory.inventory())
+        inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
             && self.has_status_record(source)
             && self.has_opt_out_record(source)
             && self.has_accepted_to_record(source)
     }
 
-    /// Returns a source that could not be read yet is to be known to the others: it may want what
-    /// they drop.
+    /// Returns whether a source that could not be read yet is to be made known to the others: it
+    /// may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
         self.until == StopCondition::Stopped
-            && self.read.contains(&source)
-            && self.stores[source].inventory == InventoryState::Absent
+            && self.tried.contains(&source)
+            && self.inventories[source].inventory == InventoryState::Absent
             && self.engine.can_state(source)
     }
 
     /// Tells a source what its parent says of what was accepted: it is not looked at before.
     fn send_anchor(&mut self, source: SourceId) {
-        let store = &mut self.stores[source];
+        let store = &mut self.inventories[source];
         let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
         let Some(feed) = self.feeds[source].as_ref().filter(|_| store.anchor.as_ref() != Some(&anchor))
         else {
@@ -301,13 +307,13 @@ impl Reconciler {
     }
 
     fn has_accepted_to_record(&self, source: SourceId) -> bool {
-        let store = &self.stores[source];
+        let store = &self.inventories[source];
         acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
     }
 
     /// Returns whether a parent that is there tells where its source stands.
     fn has_status_record(&self, source: SourceId) -> bool {
-        let inventory = self.stores[source].inventory.inventory();
+        let inventory = self.inventories[source].inventory.inventory();
         let (Some(inventory), Some(stand)) = (inventory, self.status_summary(source)) else { return true };
         StatusSummary::from_data(&inventory.data).as_ref() == Some(stand)
     }
@@ -315,7 +321,7 @@ impl Reconciler {
     /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it
     /// had where nobody looks for it now.
     pub(super) fn log_unlisted(&mut self) {
-        for (source, store) in self.engine.source_ids().zip(&mut self.stores) {
+        for (source, store) in self.engine.source_ids().zip(&mut self.inventories) {
             let unwatched = self.engine.unwatched_namespaces(source);
             if store.unwatched != unwatched {
                 let source = &self.engine.source(source).name;
@@ -340,12 +346,12 @@ impl Reconciler {
 
     pub(super) fn is_idle(&self) -> bool {
         let depth = self.queue.depth();
-        depth.ready == 0 && depth.processing == 0 && self.writes == 0 && !self.is_moving()
+        depth.ready == 0 && depth.processing == 0 && self.writes == 0 && !self.has_transient_reasons()
     }
 
     /// Something about inventories may have changed that can wait until nothing else is left to do.
     pub(super) fn schedule_tidying(&mut self) {
-        for store in self.stores.iter_mut().filter(|store| store.need == InventoryNeed::Nothing) {
+        for store in self.inventories.iter_mut().filter(|store| store.need == InventoryNeed::Nothing) {
             store.need = InventoryNeed::Cleanup;
         }
     }

@@ -12,7 +12,7 @@ use super::opt_out_events::OptOutHistory;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
 use crate::engine::{
-    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutProgress, SourceId, SourceWrites,
+    Authorship, MAX_STATES, PruneDecision, Reason, RolloutEvent, RolloutEventKind, SourceId, SourceWrites,
 };
 use crate::object::{ContentHash, ObjectId, Revision, duration_text};
 use crate::report::{
@@ -26,7 +26,7 @@ use crate::report::{
 pub(super) struct EventHistory {
     recorder: Option<EventRecorder>,
     /// Rollouts that go on, since when.
-    began: HashMap<ObjectId, (ContentHash, Instant)>,
+    running_since: HashMap<ObjectId, (ContentHash, Instant)>,
     /// The reason for which the last rollout of a workload failed, as recorded.
     failed: HashMap<ObjectId, Arc<str>>,
     sources: Vec<SourceEventState>,
@@ -36,16 +36,16 @@ pub(super) struct EventHistory {
 #[derive(Debug, Default)]
 struct SourceEventState {
     /// The time of its last look.
-    looked: LastLook,
+    last_look: LastLook,
     /// The time since which its revision is in force.
     since: Option<Timestamp>,
     /// The revision of which all was as wanted.
     settled: Option<Revision>,
     /// Indicates whether this process has done anything for the revision: what an earlier one has
     /// settled is no news.
-    worked: bool,
+    has_news: bool,
     /// The events of an earlier process.
-    earlier: PreviousProcess,
+    previous_process: PreviousProcess,
     /// The reason for which it was not read completely.
     incomplete: Option<String>,
     /// The objects with a pending deletion.
@@ -79,7 +79,7 @@ impl PreviousProcess {
 impl SourceEventState {
     /// Records that the source is no longer as wanted: when it is again, that is an event.
     fn unsettle(&mut self) {
-        (self.settled, self.earlier, self.worked) = (None, PreviousProcess::Settled(None), true);
+        (self.settled, self.previous_process, self.has_news) = (None, PreviousProcess::Settled(None), true);
     }
 
     /// Another revision is in force than before.
@@ -89,7 +89,7 @@ impl SourceEventState {
         if before.is_some() {
             self.unsettle();
         } else {
-            (self.settled, self.worked) = (None, false);
+            (self.settled, self.has_news) = (None, false);
         }
     }
 
@@ -106,17 +106,17 @@ impl SourceEventState {
         if self.settled.as_ref() == Some(head) {
             return false;
         }
-        if self.earlier.settled_revision() == Some(head) {
+        if self.previous_process.settled_revision() == Some(head) {
             self.settled = Some(head.clone());
             return false;
         }
         // An earlier process has ended in the middle, or had not seen the revision.
-        let is_left = matches!(self.earlier, PreviousProcess::Settled(_));
-        if !self.worked && is_left && !is_seen {
+        let is_left = matches!(self.previous_process, PreviousProcess::Settled(_));
+        if !self.has_news && is_left && !is_seen {
             return false;
         }
         self.settled = Some(head.clone());
-        self.worked || is_left
+        self.has_news || is_left
     }
 }
 
@@ -128,7 +128,7 @@ impl EventHistory {
 
     /// Returns where the reader of a source says when it has looked.
     pub(super) fn last_look(&self, source: SourceId) -> LastLook {
-        self.sources[source].looked.clone()
+        self.sources[source].last_look.clone()
     }
 
     /// Takes over the record of an earlier process: its events are not repeated, and those that it
@@ -137,7 +137,7 @@ impl EventHistory {
         let (Some(told), Some(inventory)) = (self.sources.get_mut(source.position()), inventory) else {
             return;
         };
-        told.earlier = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
+        told.previous_process = PreviousProcess::Settled(StatusSummary::settled_revision(&inventory.data));
         told.opt_outs = OptOutHistory::after(&inventory.data);
         told.pending = pending_prunes(inventory).into_iter().map(|pending| pending.id).collect();
     }
@@ -154,7 +154,7 @@ impl EventHistory {
 
     /// Returns the times of the sources.
     pub(super) fn source_times(&self) -> Vec<SourceTimes> {
-        let times = |told: &SourceEventState| SourceTimes { since: told.since, looked: told.looked.get() };
+        let times = |told: &SourceEventState| SourceTimes { since: told.since, looked: told.last_look.get() };
         self.sources.iter().map(times).collect()
     }
 }
@@ -170,14 +170,15 @@ impl Reconciler {
     /// Tells what became of rollouts.
     pub(super) fn record_rollout_events(&mut self, now: Instant) {
         for turn in self.engine.take_rollout_events() {
-            let revision = self.engine.entry(&turn.id).and_then(|entry| entry.brought.clone());
+            let revision = self.engine.entry(&turn.id).and_then(|entry| entry.revision.clone());
             let words =
                 revision.as_ref().map_or_else(String::new, |revision| revision.short_name().to_owned());
-            let is_known = turn.back.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
+            let is_known =
+                turn.rollback_cause.as_deref().is_some_and(|why| self.history.known_failure(why).is_some());
             let (reason, message) = rollout_event_words(&turn, &words, is_known);
-            if let RolloutProgress::Failed(why) = &turn.course {
+            if let RolloutEventKind::Failed(why) = &turn.kind {
                 self.history.failed.insert(turn.id.clone(), why.clone());
-            } else if matches!((&turn.course, &turn.back), (RolloutProgress::Succeeded, None)) {
+            } else if matches!((&turn.kind, &turn.rollback_cause), (RolloutEventKind::Succeeded, None)) {
                 self.history.failed.remove(&turn.id);
             }
             let took = self.time_rollout(&turn, now);
@@ -192,7 +193,7 @@ impl Reconciler {
             }
             // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
-            let about = if turn.back.is_some() { head } else { revision };
+            let about = if turn.rollback_cause.is_some() { head } else { revision };
             self.notice(reason, turn.source, Some(&turn.id), message, about);
         }
     }
@@ -200,18 +201,19 @@ impl Reconciler {
     /// Measures how long a rollout took that has ended now.
     fn time_rollout(&mut self, turn: &RolloutEvent, now: Instant) -> Option<std::time::Duration> {
         let name = self.engine.source(turn.source).name.clone();
-        let ended = match (&turn.course, &turn.back) {
-            (RolloutProgress::Started, _) => {
-                if self.history.began.insert(turn.id.clone(), (turn.content, now)).is_some() {
+        let ended = match (&turn.kind, &turn.rollback_cause) {
+            (RolloutEventKind::Started, _) => {
+                if self.history.running_since.insert(turn.id.clone(), (turn.content, now)).is_some() {
                     self.metrics.record_rollout(&name, RolloutResult::Superseded, None);
                 }
                 return None;
             }
-            (RolloutProgress::Succeeded, None) => RolloutResult::Succeeded,
-            (RolloutProgress::Succeeded, Some(_)) => RolloutResult::RolledBack,
-            (RolloutProgress::Failed(_), _) => RolloutResult::Failed,
+            (RolloutEventKind::Succeeded, None) => RolloutResult::Succeeded,
+            (RolloutEventKind::Succeeded, Some(_)) => RolloutResult::RolledBack,
+            (RolloutEventKind::Failed(_), _) => RolloutResult::Failed,
         };
-        let began = self.history.began.remove(&turn.id).filter(|(content, _)| *content == turn.content);
+        let began =
+            self.history.running_since.remove(&turn.id).filter(|(content, _)| *content == turn.content);
         // A rollout that an earlier process began has no beginning here.
         let took = began.map(|(_, began)| now.duration_since(began));
         self.metrics.record_rollout(&name, ended, took);
@@ -231,16 +233,16 @@ impl Reconciler {
     }
 
     fn record_outcome_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
-        let again = told == Outcome::Created && self.told.get(id) == Some(&Outcome::Recreating);
+        let again = told == Outcome::Created && self.outcomes.get(id) == Some(&Outcome::Recreating);
         let told = if again { Outcome::Recreated } else { told };
         if self.until != StopCondition::Stopped
             && !matches!(told, Outcome::Waiting(_) | Outcome::Unhealthy(_))
         {
-            self.told.insert(id.clone(), told.clone());
+            self.outcomes.insert(id.clone(), told.clone());
         }
         let (source, revision) = self.event_origin(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
-            self.history.sources[source].worked |= is_work(reason);
+            self.history.sources[source].has_news |= is_work(reason);
             self.notice(reason, source, Some(id), message(reason, &told), revision.clone());
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
@@ -258,10 +260,10 @@ impl Reconciler {
         id: &ObjectId,
     ) -> (Option<SourceId>, Option<Revision>) {
         let entry = self.engine.entry(id);
-        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting.or_else(|| self.engine.source_of(self.engine.informer_object(id)?));
         let head = || self.engine.source(source?).head.clone();
-        let brought = || entry.and_then(|entry| entry.brought.clone());
+        let brought = || entry.and_then(|entry| entry.revision.clone());
         let revision = match reason {
             Some(
                 EventReason::Created
@@ -323,7 +325,7 @@ impl Reconciler {
     /// Returns the revision in force, where it was told that all of it is as wanted.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
         let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
-        [told.settled.as_ref(), told.earlier.settled_revision()]
+        [told.settled.as_ref(), told.previous_process.settled_revision()]
             .into_iter()
             .flatten()
             .find(|settled| *settled == head)
@@ -332,8 +334,8 @@ impl Reconciler {
     fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
         let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
-        let is_unread = self.stores[source].inventory == InventoryState::Unread;
-        if !stand.healthy || is_unread || self.engine.is_anything_moving(source) {
+        let is_unread = self.inventories[source].inventory == InventoryState::Unread;
+        if !stand.healthy || is_unread || self.engine.has_unfinished_changes(source) {
             return;
         }
         if !self.history.sources[source].is_news(&head, is_seen) {
@@ -394,7 +396,7 @@ impl Reconciler {
         let Some(recorder) = &self.history.recorder else { return };
         let regarding = || {
             let inventory =
-                self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+                self.inventories[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
             let object = id.and_then(|id| {
                 let uid = self.engine.live_object(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
@@ -432,25 +434,25 @@ impl Reconciler {
 /// Returns the event of a rollout; the words name the revision. The reason for a rollback is told
 /// once.
 fn rollout_event_words(turn: &RolloutEvent, revision: &str, is_known: bool) -> (EventReason, String) {
-    match (&turn.course, &turn.back) {
-        (RolloutProgress::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
-        (RolloutProgress::Started, Some(_)) if is_known => {
+    match (&turn.kind, &turn.rollback_cause) {
+        (RolloutEventKind::Started, None) => (EventReason::RolloutStarted, format!("revision {revision}")),
+        (RolloutEventKind::Started, Some(_)) if is_known => {
             (EventReason::RolloutStarted, format!("going back to revision {revision}"))
         }
-        (RolloutProgress::Started, Some(why)) => {
+        (RolloutEventKind::Started, Some(why)) => {
             (EventReason::RolloutStarted, format!("{why}; going back to revision {revision}"))
         }
-        (RolloutProgress::Succeeded, None) => {
+        (RolloutEventKind::Succeeded, None) => {
             (EventReason::RolloutSucceeded, format!("revision {revision} is rolled out"))
         }
-        (RolloutProgress::Succeeded, Some(why)) => {
+        (RolloutEventKind::Succeeded, Some(why)) => {
             let why = if is_known { shorten_text(why) } else { why.as_ref().into() };
             (EventReason::RolledBack, format!("{why}; it is back at revision {revision}"))
         }
-        (RolloutProgress::Failed(why), None) => {
+        (RolloutEventKind::Failed(why), None) => {
             (EventReason::RolloutFailed, format!("revision {revision}: {why}"))
         }
-        (RolloutProgress::Failed(why), Some(_)) => {
+        (RolloutEventKind::Failed(why), Some(_)) => {
             (EventReason::RolloutFailed, format!("going back failed too: revision {revision}: {why}"))
         }
     }
@@ -504,8 +506,10 @@ mod tests {
     /// Returns a source of which an earlier process has told that this revision had settled.
     fn after(settled: &str) -> SourceEventState {
         let settled = Some(settled).filter(|text| !text.is_empty()).map(Revision::new);
-        let mut told =
-            SourceEventState { earlier: PreviousProcess::Settled(settled), ..SourceEventState::default() };
+        let mut told = SourceEventState {
+            previous_process: PreviousProcess::Settled(settled),
+            ..SourceEventState::default()
+        };
         told.note_new_revision(None);
         told
     }
@@ -525,7 +529,7 @@ mod tests {
         // One that makes again what somebody has deleted meanwhile, as the same process does
         // without a word.
         let mut told = after("a");
-        told.worked = true;
+        told.has_news = true;
         assert!(!settles(&mut told, "a"));
         // The event that was left out.
         assert!(settles(&mut after("a"), "b"));
@@ -565,7 +569,7 @@ mod tests {
             // Also where the one between never settled.
             told.note_new_revision(Some(&Revision::new("a")));
             told.note_new_revision(Some(&Revision::new("b")));
-            assert_eq!(told.earlier.settled_revision(), None, "what is written down says so");
+            assert_eq!(told.previous_process.settled_revision(), None, "what is written down says so");
             assert!(settles(&mut told, "a"));
         }
     }

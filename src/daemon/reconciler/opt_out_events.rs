@@ -26,7 +26,7 @@ pub(super) struct OptOutHistory {
     earlier: BTreeSet<ContentHash>,
 }
 
-/// What is new of the opt-outs of one source: each with the key of its annotation.
+/// The changes in the opt-outs of one source: each with the key of its annotation.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OptOutNews {
     begun: Vec<(ObjectId, &'static str)>,
@@ -77,7 +77,9 @@ impl Reconciler {
     /// Tells which objects somebody takes out of our hands.
     pub(super) fn notice_opt_outs(&mut self, source: SourceId) {
         let state = self.engine.source(source);
-        if state.writes == SourceWrites::Allowed && self.stores[source].inventory == InventoryState::Unread {
+        if state.writes == SourceWrites::Allowed
+            && self.inventories[source].inventory == InventoryState::Unread
+        {
             return;
         }
         let (head, is_denied) = (state.head.clone(), state.opt_out == OptOutPolicy::Denied);
@@ -103,7 +105,7 @@ impl Reconciler {
     /// Returns whether a parent says which opt-outs were told.
     pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
         let text = self.history.opt_outs(source).text();
-        let inventory = self.stores[source].inventory.inventory();
+        let inventory = self.inventories[source].inventory.inventory();
         self.until != StopCondition::Stopped
             || inventory.is_none_or(|inventory| inventory.data.get(TOLD_OPT_OUTS_KEY) == text.as_ref())
     }

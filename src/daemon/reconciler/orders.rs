@@ -40,14 +40,14 @@ impl Reconciler {
         self.undoing.remove(token);
         self.engine.undo_target_read(token, past);
         // The revision of the way back must stay readable.
-        self.pins = PinState::Old;
+        self.pins = PinState::Stale;
     }
 
     /// A source's parent was written: by us, or by a person who wants something.
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
         let Some(source) = self.source_by_name(id.name()) else { return };
-        self.stores[source].seen = rv;
+        self.inventories[source].seen = rv;
         self.follow_inventory(source);
     }
 
@@ -81,12 +81,12 @@ impl Reconciler {
     /// Reads a parent that its watch shows in a newer version. While a call about it is on its way,
     /// its answer tells whether that is needed.
     pub(super) fn follow_inventory(&mut self, source: SourceId) {
-        let store = &self.stores[source];
+        let store = &self.inventories[source];
         let known = store.inventory.inventory().and_then(|inventory| inventory.known.as_ref());
         let older = match &store.inventory {
             InventoryState::Unread => false,
             InventoryState::Absent => true,
-            InventoryState::Says(_) => known.is_none_or(|(_, known)| *known < store.seen),
+            InventoryState::Present(_) => known.is_none_or(|(_, known)| *known < store.seen),
         };
         if older {
             self.read_inventory(source);

@@ -31,7 +31,7 @@ pub(super) struct OrderStore {
     refused: Vec<String>,
     /// The reason for the last failed call about it, as logged.
     trouble: Option<String>,
-    /// What whoever began a single pass is to know of it.
+    /// Notes for the person who began a single pass.
     notes: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ enum OrdersState {
     /// It does not exist.
     Absent,
     /// It says this.
-    Says(OrdersObject),
+    Present(OrdersObject),
 }
 
 impl Default for OrderStore {
@@ -103,12 +103,12 @@ impl Reconciler {
         for source in self.engine.source_ids() {
             let state = self.engine.source(source);
             let inventory =
-                self.stores[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
+                self.inventories[source].inventory.inventory().and_then(|inventory| inventory.known.as_ref());
             let Some((inventory, _)) = inventory.filter(|_| state.writes == SourceWrites::Allowed) else {
                 continue;
             };
             let (inventory, lives, name) =
-                (inventory.clone(), state.life == SourceLifecycle::Lives, state.name.clone());
+                (inventory.clone(), state.lifecycle == SourceLifecycle::Active, state.name.clone());
             let store = &self.orders[source];
             if store.call == CallState::Busy {
                 continue;
@@ -123,7 +123,7 @@ impl Reconciler {
                     });
                 }
                 OrdersState::Absent => {}
-                OrdersState::Says(object) if object.known.1 >= store.seen => {
+                OrdersState::Present(object) if object.known.1 >= store.seen => {
                     let spent = self.engine.spent_orders(source);
                     let spent = spent.iter().map(ToString::to_string);
                     let others = store.questions.iter().chain(&store.refused).filter(|_| stays);
@@ -138,7 +138,7 @@ impl Reconciler {
                         LoopEvent::Orders(source, struck.map(Some))
                     });
                 }
-                OrdersState::Unread | OrdersState::Says(_) => self.read_orders(source, Duration::ZERO),
+                OrdersState::Unread | OrdersState::Present(_) => self.read_orders(source, Duration::ZERO),
             }
         }
     }
@@ -200,7 +200,7 @@ impl Reconciler {
             list.orders.retain(|order| matches!(order.verb, OrderVerb::Confirm(_)));
         }
         let news = list.why.filter(|_| store.refused != list.refused);
-        store.object = OrdersState::Says(object);
+        store.object = OrdersState::Present(object);
         (store.questions, store.refused) = (list.questions, list.refused);
         let count = store.refused.len();
         self.engine.take_orders(source, list.orders);

@@ -12,7 +12,7 @@ impl Reconciler {
     /// Only what is stamped for this very source tells that: whatever else writes there is drift,
     /// and is repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
-        let told = self.told.get(id);
+        let told = self.outcomes.get(id);
         let is_written = matches!(
             told,
             Some(
@@ -27,7 +27,7 @@ impl Reconciler {
             return None;
         }
         let entry = self.engine.entry(id)?;
-        let (source, wanted) = entry.wanted_content().filter(|_| entry.candidate().is_none())?;
+        let (source, wanted) = entry.target_content().filter(|_| entry.unreleased_content().is_none())?;
         let source = self.engine.source(source);
         // A claim that nothing proves yet is enough, as it only keeps this pass from writing.
         let release = live.shown_release()?;

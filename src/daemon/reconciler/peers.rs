@@ -51,7 +51,7 @@ impl Reconciler {
     /// Says of sources that nobody serves any more that they want nothing: nobody has to wait for
     /// them.
     pub(super) fn clear_retired(&mut self) {
-        for source in std::mem::take(&mut self.retired) {
+        for source in std::mem::take(&mut self.retired_sources) {
             let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
             self.tasks.spawn(async move {
                 while let Err(error) = retire_source(&cluster, &namespace, &source).await {

@@ -36,7 +36,7 @@ impl Reconciler {
             self.followers.open.insert(id.clone(), (uid, None));
             let entry = self.engine.entry(&id);
             let content = entry
-                .and_then(|entry| entry.wanted_content().map(|(_, want)| want).or(entry.accepted.content()));
+                .and_then(|entry| entry.target_content().map(|(_, want)| want).or(entry.accepted.content()));
             let Some(content) = content.cloned() else { continue };
             let contents = self.executor.contents.clone();
             self.spawn(async move {
@@ -61,7 +61,7 @@ impl Reconciler {
 
     pub(super) fn handle_pods_event(&mut self, event: PodsEvent) {
         match event.change {
-            PodsChange::Observed(pods) => self.engine.pods(&event.id, pods),
+            PodsChange::Observed(pods) => self.engine.record_pods(&event.id, pods),
             PodsChange::Failed(error, _) if error.class() == ErrorClass::Internal => {
                 self.fatal = Some(error.into());
             }
@@ -81,7 +81,7 @@ impl Reconciler {
                 if let Err(error) = cluster.delete_pod(&namespace, &pod.name, &pod.uid, pod.rv).await {
                     tracing::warn!(object = %pod.of, "the pod that holds it up: {error}");
                 }
-                LoopEvent::Freed(pod.of)
+                LoopEvent::StuckPodDeleted(pod.of)
             });
         }
     }
@@ -94,7 +94,7 @@ impl Reconciler {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
                 // Without an answer the failure stands all the same.
                 let warned = cluster.read_warnings(&namespace, &tellers).await.unwrap_or_default();
-                LoopEvent::Warned(id, warned.iter().map(ToString::to_string).collect())
+                LoopEvent::FailureEvents(id, warned.iter().map(ToString::to_string).collect())
             });
         }
     }

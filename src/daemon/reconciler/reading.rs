@@ -26,10 +26,11 @@ impl Reconciler {
         let gvks: BTreeSet<_> =
             facts().flat_map(|facts| &facts.objects).map(|desired| desired.gvk.clone()).collect();
         let held: BTreeSet<_> =
-            facts().flat_map(|facts| &facts.held).map(|held| held.id.group_kind()).collect();
-        let scalable = facts().flat_map(|facts| &facts.objects).any(|desired| desired.ceded.is_some());
+            facts().flat_map(|facts| &facts.unusable).map(|held| held.id.group_kind()).collect();
+        let scalable =
+            facts().flat_map(|facts| &facts.objects).any(|desired| desired.hash_without_replicas.is_some());
         let touched: BTreeSet<(GroupKind, Option<String>)> = facts()
-            .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.held.iter().map(|h| &h.id)))
+            .flat_map(|facts| facts.objects.iter().map(|d| &d.id).chain(facts.unusable.iter().map(|h| &h.id)))
             .map(|id| (id.group_kind(), id.namespace().map(str::to_owned)))
             .collect();
         if let Some(revision) = &reading.revision {
@@ -45,13 +46,13 @@ impl Reconciler {
         for diagnostic in errors.filter(|_| self.until == StopCondition::Stopped) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
-        let before = self.engine.last_drop();
+        let before = self.engine.last_drop_reading();
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.read(source, reading);
         self.notice_read(source, known.as_ref());
-        self.read.insert(source);
-        let dropped = self.engine.last_drop();
+        self.tried.insert(source);
+        let dropped = self.engine.last_drop_reading();
         if dropped > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source, which is asked
             // before anything is pruned, and must have read as far.
@@ -60,11 +61,11 @@ impl Reconciler {
                 let _ = feed.try_send(FeedRequest::Look(dropped));
             }
         }
-        let store = &mut self.stores[source];
+        let store = &mut self.inventories[source];
         let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);
         let tells = store.names_all(&touched) && !unplaced;
         store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
-        self.unknown.extend(unknown);
+        self.unscoped.extend(unknown);
         let watcher = self.engine.source(source).watcher;
         self.watched.request_kinds(watcher, gvks, &mut self.engine);
         self.watched.hold(watcher, held, &mut self.engine);
@@ -75,7 +76,7 @@ impl Reconciler {
             self.show_inventory(source);
         }
         self.executor.contents.clear();
-        self.pins = PinState::Old;
+        self.pins = PinState::Stale;
     }
 
     /// Revisions that contents in force were brought by stay readable.
@@ -84,7 +85,7 @@ impl Reconciler {
             return;
         }
         self.executor.contents.clear();
-        if std::mem::replace(&mut self.pins, PinState::New) == PinState::New {
+        if std::mem::replace(&mut self.pins, PinState::Current) == PinState::Current {
             return;
         }
         let revisions = self.engine.revisions();
@@ -113,11 +114,11 @@ impl Reconciler {
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
                     let feed = SourceFeed::new(followed, dialect, scopes.clone(), events, heartbeat);
                     let feed = feed.with_last_look(self.history.last_look(source));
-                    match self.engine.source(source).life {
-                        SourceLifecycle::Lives => {
+                    match self.engine.source(source).lifecycle {
+                        SourceLifecycle::Active => {
                             self.tasks.keep("the reader of a source", feed.run(from_loop));
                         }
-                        SourceLifecycle::Ends => {
+                        SourceLifecycle::Deleting => {
                             self.tasks.keep("what is left of a source", feed.end(from_loop));
                         }
                     }
@@ -130,9 +131,9 @@ impl Reconciler {
             self.read_inventory(source);
         }
         let known: Vec<GroupKind> =
-            self.unknown.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
+            self.unscoped.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
         if !known.is_empty() {
-            self.unknown.retain(|kind| !known.contains(kind));
+            self.unscoped.retain(|kind| !known.contains(kind));
             for feed in self.feeds.iter().flatten() {
                 let _ = feed.try_send(FeedRequest::Scopes(Box::new(scopes.clone())));
             }
@@ -150,7 +151,7 @@ impl Reconciler {
         };
         if !missing.is_empty() {
             let cluster = self.executor.cluster.clone();
-            self.spawn(async move { LoopEvent::Absent(cluster.find_absent_kinds(&missing).await) });
+            self.spawn(async move { LoopEvent::KindsAbsent(cluster.find_absent_kinds(&missing).await) });
         }
     }
 
@@ -164,7 +165,7 @@ impl Reconciler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PinState {
     /// They were told.
-    New,
+    Current,
     /// Something was read since.
-    Old,
+    Stale,
 }

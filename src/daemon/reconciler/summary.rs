@@ -52,7 +52,7 @@ impl Reconciler {
     /// Keeps a summary current, from the first turn of the loop on.
     #[must_use]
     pub(crate) fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
-        self.telling.to = Some(to);
+        self.summary.to = Some(to);
         self
     }
 
@@ -61,20 +61,20 @@ impl Reconciler {
         if self.until != StopCondition::Stopped {
             return;
         }
-        if let Some(rest) = self.telling.rest.filter(|rest| *rest > now) {
-            self.telling.due = Some(rest);
+        if let Some(rest) = self.summary.rest.filter(|rest| *rest > now) {
+            self.summary.due = Some(rest);
             return;
         }
-        self.telling.begun.get_or_insert(now);
-        let way = *self.telling.gives_way.get_or_insert(now + BUSY_DELAY);
+        self.summary.begun.get_or_insert(now);
+        let way = *self.summary.gives_way.get_or_insert(now + BUSY_DELAY);
         if self.is_working() && now < way {
-            self.telling.due = Some(way);
+            self.summary.due = Some(way);
             return;
         }
-        self.telling.gives_way = None;
-        (self.telling.rest, self.telling.due) = (Some(now + SUMMARY_INTERVAL), None);
+        self.summary.gives_way = None;
+        (self.summary.rest, self.summary.due) = (Some(now + SUMMARY_INTERVAL), None);
         let status = self.with_context(now, report::status);
-        if let Some(to) = &self.telling.to {
+        if let Some(to) = &self.summary.to {
             let summary = DaemonSummary::of(&status);
             to.send_if_modified(|known| {
                 let changed = *known != summary;
@@ -84,17 +84,17 @@ impl Reconciler {
         }
         self.record_source_events(&status);
         if !self.is_settling()
-            && self.telling.written.is_some_and(|written| now < written + STATUS_WRITE_INTERVAL)
+            && self.summary.written.is_some_and(|written| now < written + STATUS_WRITE_INTERVAL)
         {
-            self.telling.due = self.telling.written.map(|written| written + STATUS_WRITE_INTERVAL);
+            self.summary.due = self.summary.written.map(|written| written + STATUS_WRITE_INTERVAL);
             return;
         }
-        self.telling.written = Some(now);
+        self.summary.written = Some(now);
         let stands = self.status_summaries(&status, now);
         if stands.iter().any(Option::is_none) {
-            (self.telling.written, self.telling.due) = (None, Some(now + SUMMARY_INTERVAL));
+            (self.summary.written, self.summary.due) = (None, Some(now + SUMMARY_INTERVAL));
         }
-        self.telling.stands = stands;
+        self.summary.stands = stands;
     }
 
     /// Returns where each source stands, of which enough is known.
@@ -129,7 +129,7 @@ impl Reconciler {
         let status = self.with_context(now, report::status);
         let changed = self.engine.source_ids().zip(self.status_summaries(&status, now)).filter_map(
             |(source, stand)| {
-                let known = self.stores.get(source.position())?.inventory.inventory()?;
+                let known = self.inventories.get(source.position())?.inventory.inventory()?;
                 let mut wanted = known.clone();
                 stand?.write_to(&mut wanted.data);
                 let source = self.engine.source(source);
@@ -152,7 +152,7 @@ impl Reconciler {
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
     /// does not wait: until it stands there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
-        let stands = self.engine.source_ids().zip(&self.telling.stands);
+        let stands = self.engine.source_ids().zip(&self.summary.stands);
         let told = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
         let mut told =
             told.map(|(source, stand)| (stand, stand.clone().with_settled(self.settled_revision(source))));
@@ -165,7 +165,7 @@ impl Reconciler {
         self.status_summary(source).is_some()
             || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (told.revision.is_some() && looked())
-            || self.telling.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
+            || self.summary.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
     }
 
     /// Returns whether objects are being worked on, or wait for it.
@@ -176,7 +176,7 @@ impl Reconciler {
 
     /// Returns where a source stands, as its ConfigMap is to tell it; none before that is known.
     pub(super) fn status_summary(&self, source: SourceId) -> Option<&StatusSummary> {
-        self.telling.stands.get(source.position())?.as_ref()
+        self.summary.stands.get(source.position())?.as_ref()
     }
 
     /// Returns the time of the next resync at the latest.
@@ -233,7 +233,7 @@ mod tests {
         let (mut reconciler, _summaries) = looped(&nobody(dir.path()).await);
         let told = |reconciler: &mut Reconciler, now| {
             reconciler.publish_summary(now);
-            (reconciler.telling.rest == Some(now + SUMMARY_INTERVAL), reconciler.telling.due)
+            (reconciler.summary.rest == Some(now + SUMMARY_INTERVAL), reconciler.summary.due)
         };
         let start = Instant::now();
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env");

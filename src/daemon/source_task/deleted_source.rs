@@ -1,7 +1,7 @@
 //! A source that a person has deleted, with all that it has: it wants nothing, and nothing is asked
 //! of where it was.
 //!
-//! What its objects were made from is read as far as this host still has it, as that tells in which
+//! Reads the contents of its objects as far as this host still has them, as that tells in which
 //! order they go.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ impl SourceFeed {
         let number = self.dialect.source;
         let reading =
             SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
-        let mut told = Some(LoopEvent::Read(number, reading, BTreeSet::new()));
+        let mut told = Some(LoopEvent::SourceRead(number, reading, BTreeSet::new()));
         loop {
             self.heartbeat.record(HEARTBEAT_INTERVAL + HEARTBEAT_SLACK);
             if let Some(event) = told.take()
@@ -41,7 +41,7 @@ impl SourceFeed {
             };
             let Some(order) = order else { return };
             told = match order {
-                FeedRequest::Look(reading) => Some(LoopEvent::Checked(number, reading)),
+                FeedRequest::Look(reading) => Some(LoopEvent::SourceChecked(number, reading)),
                 FeedRequest::LookBack(undo) => {
                     Some(self.content_reader().look_back(undo, self.head_revision()).await)
                 }

@@ -21,7 +21,7 @@ pub(in crate::daemon) async fn read_once(
 ) -> LoopEvent {
     run_blocking(move || {
         let (reading, unknown) = read_disk(&disk, &dialect, scopes);
-        LoopEvent::Read(dialect.source, reading, unknown)
+        LoopEvent::SourceRead(dialect.source, reading, unknown)
     })
     .await
 }

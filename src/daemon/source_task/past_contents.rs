@@ -77,14 +77,14 @@ pub(super) fn undo_target_revision(reader: &RevisionReader, undo: &UndoRequest) 
     }
     let from = undo.from.short_name();
     match reader.parent(&undo.from) {
-        Ok(Some(inventory)) => Ok(inventory),
+        Ok(Some(parent)) => Ok(parent),
         Ok(None) => Err(format!("revision {from}, which brought it, has none before it")),
         Err(error) => Err(format!("revision {from}, which brought it, cannot be read: {error}")),
     }
 }
 
-/// Returns whether a revision was in force here, or is one that the followed reference has passed.
-/// A push to another branch must not decide which revision runs.
+/// Refuses a revision that was not in force here and that the followed reference never passed. A
+/// push to another branch must not decide which revision runs.
 fn require_followed(
     reader: &RevisionReader,
     undo: &UndoRequest,

@@ -88,7 +88,7 @@ impl FeedFixture {
 
 fn said(event: LoopEvent) -> Option<String> {
     Some(match event {
-        LoopEvent::Read(_, reading, _) => {
+        LoopEvent::SourceRead(_, reading, _) => {
             let whole = reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
             format!("read {} files {whole}", reading.files.len())
         }
@@ -143,7 +143,7 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
     let told = fixture.feed.carry_out(FeedTask::ReadAgain(Box::new(KindScopes::builtin()))).await;
-    let [LoopEvent::Read(_, reading, _)] = &told[..] else { panic!("{told:?}") };
+    let [LoopEvent::SourceRead(_, reading, _)] = &told[..] else { panic!("{told:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
     assert_eq!(fixture.look().await, "");
@@ -160,7 +160,7 @@ async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
     assert!(matches!(&told[..], [LoopEvent::Unreadable(..)]), "{told:?}");
     fs::rename(&aside, fixture.path()).unwrap();
     let told = fixture.feed.look_at_source().await;
-    assert!(matches!(&told[..], [LoopEvent::Read(..), LoopEvent::Checked(FIRST, 3)]), "{told:?}");
+    assert!(matches!(&told[..], [LoopEvent::SourceRead(..), LoopEvent::SourceChecked(FIRST, 3)]), "{told:?}");
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
     let accepted =
         |event: &LoopEvent| matches!(event, LoopEvent::Accepted(FIRST, revision) if *revision == head);
     assert!(
-        told.iter().any(accepted) && told.iter().any(|event| matches!(event, LoopEvent::Read(..))),
+        told.iter().any(accepted) && told.iter().any(|event| matches!(event, LoopEvent::SourceRead(..))),
         "{told:?}"
     );
     assert!(feed.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
@@ -241,7 +241,10 @@ async fn first_of_two(
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));
     let limit = std::time::Duration::from_secs(20);
-    while !matches!(tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap(), LoopEvent::Read(..)) {}
+    while !matches!(
+        tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap(),
+        LoopEvent::SourceRead(..)
+    ) {}
     disturb(&origin);
     orders.send(FeedRequest::Resolve(first, vec![wanted])).await.unwrap();
     let found = loop {
@@ -303,7 +306,7 @@ async fn a_feed_says_until_when_its_next_sign_of_life_is_due() {
     fixture.feed.heartbeat = heartbeats.expect_part("the source test", Duration::MAX);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(fixture.feed.run(from_loop));
-    while !matches!(fixture.told.recv().await.unwrap(), LoopEvent::Read(..)) {}
+    while !matches!(fixture.told.recv().await.unwrap(), LoopEvent::SourceRead(..)) {}
     let begun = Instant::now();
     // At rest it waits for its next look, which on this host is soon, and not for a deed.
     loop {

@@ -58,9 +58,9 @@ pub(crate) struct ApplyRequest {
     /// The precondition.
     pub guard: Precondition,
     /// The version of the view that it was decided on; none for an object that is not there.
-    pub seen: Option<ResourceVersion>,
-    /// In which form it is sent.
-    pub form: ApplyVariant,
+    pub decided_on: Option<ResourceVersion>,
+    /// The variant that is sent.
+    pub variant: ApplyVariant,
     /// The purpose.
     pub purpose: ApplyPurpose,
     /// Indicates whether the rollout budget is asked.
@@ -82,7 +82,7 @@ pub(crate) enum Action {
     /// all.
     Inspect(SharedDesired, ApplyVariant),
     /// Read what was accepted before from its revision.
-    Resolve,
+    AwaitContent,
     /// Ask the API server what a write would do to pods.
     DryRun(ApplyRequest),
     /// Write.
@@ -100,35 +100,35 @@ pub(crate) enum DeletionReason {
     Recreate,
 }
 
-/// An action, why not more, and when to look again by itself.
+/// An action, the reason for not more, and the time of the next look.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     /// The action.
     pub action: Action,
     /// The reason for which the object is not, or not yet, as the newest revision asks.
     pub reason: Option<Reason>,
-    /// The time after which the clock alone changes the decision.
-    pub again: Option<Duration>,
+    /// The time after which it is requeued, as the clock alone changes the decision.
+    pub requeue_after: Option<Duration>,
 }
 
 impl Decision {
     pub(in crate::engine) fn act(action: Action) -> Self {
-        Self { action, reason: None, again: None }
+        Self { action, reason: None, requeue_after: None }
     }
 
     pub(in crate::engine) fn wait(reason: Reason) -> Self {
-        let again = match &reason {
+        let requeue_after = match &reason {
             Reason::Refused(_, after) => *after,
             Reason::Retrying(_, after) | Reason::Fight(_, after) => Some(*after),
             Reason::OwnWrite => Some(crate::engine::WRITE_ECHO_TIMEOUT),
             _ => None,
         };
-        Self { action: Action::Nothing, reason: Some(reason), again }
+        Self { action: Action::Nothing, reason: Some(reason), requeue_after }
     }
 
     pub(in crate::engine) fn with_reason(mut self, reason: Reason) -> Self {
         let waits = Self::wait(reason);
-        self.again = [self.again, waits.again].into_iter().flatten().min();
+        self.requeue_after = [self.requeue_after, waits.requeue_after].into_iter().flatten().min();
         self.reason = waits.reason;
         self
     }

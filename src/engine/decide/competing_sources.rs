@@ -25,12 +25,12 @@ impl Engine {
     /// that wants or has it. None where it is decided on for that one.
     pub(crate) fn prior_source(&self, source: SourceId, id: &ObjectId) -> Option<PriorSource> {
         let entry = self.entry(id)?;
-        let is_wanted = entry.wants.iter().any(|(one, _)| *one == source);
+        let is_wanted = entry.targets.iter().any(|(one, _)| *one == source);
         if is_wanted {
             let has_it = entry.owner.is_some_and(|owner| owner != source);
-            return has_it.then(|| PriorSource { why: first_source_reason(&entry.wants), is_wanted });
+            return has_it.then(|| PriorSource { why: first_source_reason(&entry.targets), is_wanted });
         }
-        let (other, _) = entry.wants.first()?;
+        let (other, _) = entry.targets.first()?;
         let why = format!("source {} wants it", self.sources[*other].name);
         Some(PriorSource { why: why.into(), is_wanted })
     }
@@ -42,17 +42,17 @@ impl Engine {
     pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
         let shown = self.live.get(id).and_then(|live| self.source_of(live));
         let Some(entry) = self.entries.get_mut(id) else { return false };
-        let wants = |source: &SourceId| entry.wants.iter().any(|(wanting, _)| wanting == source);
-        let accepted = || entry.accepted.content().map(|accepted| accepted.place.source);
+        let wants = |source: &SourceId| entry.targets.iter().any(|(wanting, _)| wanting == source);
+        let accepted = || entry.accepted.content().map(|accepted| accepted.body.source);
         let owner = shown.filter(wants).or_else(|| accepted().filter(wants));
-        let owner = owner.filter(|_| entry.wants.len() > 1);
-        entry.wants.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
+        let owner = owner.filter(|_| entry.targets.len() > 1);
+        entry.targets.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
         std::mem::replace(&mut entry.owner, owner) != owner
     }
 
     /// Another source has an object now: no wave of the others waits for it.
     pub(in crate::engine) fn change_waves(&mut self, id: &ObjectId) {
-        let wants = self.entries.get(id).map(|entry| entry.wants.clone()).unwrap_or_default();
+        let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
         for (source, want) in wants {
             if let WantedObject::Object(desired) = want
                 && self.sources[source].waves.entry(desired.wave).or_default().remove(id)

@@ -33,10 +33,10 @@ impl Engine {
             if edges.contains_key(&id) {
                 continue;
             }
-            let next = desired.needs.iter().chain(&desired.after).cloned();
+            let next = desired.needs.iter().chain(&desired.depends_on).cloned();
             left.extend(next.clone());
             edges.insert(id.clone(), next.collect());
-            let later = desired.after.iter().find_map(|after| {
+            let later = desired.depends_on.iter().find_map(|after| {
                 let (other, later) = self.wanted_object(after)?;
                 (other == source && later.wave > desired.wave)
                     .then(|| wave_order_text(after, later.wave, desired.wave))
@@ -48,7 +48,7 @@ impl Engine {
     }
 
     fn wanted_object(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
-        self.entries.get(id)?.wanted_content().map(|(source, desired)| (source, &**desired))
+        self.entries.get(id)?.target_content().map(|(source, desired)| (source, &**desired))
     }
 }
 

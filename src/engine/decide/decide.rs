@@ -18,11 +18,11 @@ use crate::engine::decide::repair::{defend, repair_pause, verify};
 use crate::engine::deletion::handover;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::{
-    AcceptedContent, LiveLookup, ObjectEntry, RefusalRule, RepairImpact, SourceId,
+    AcceptedContent, DirectView, ObjectEntry, RefusalRule, RepairImpact, SourceId,
 };
 use crate::engine::facts::release_seal::UNPROVEN_REASON;
 use crate::engine::rollout::step_overlay::is_tightening;
-use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
     RecreatePolicy, ReplicaMode, RollbackContent, RolloutPhase, SharedDesired, WantedObject, is_workload,
@@ -35,36 +35,36 @@ pub(crate) const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
-        self.reevaluate_prunes();
+        self.settle();
         self.note_config(id);
-        let gated = self.release_gate(id, now);
+        let release_blocked = self.release_gate(id, now);
         let holder = self.holder_of(id, now);
         let Some(entry) = self.entries.get(id) else {
-            return Decision { action: Action::Forget, reason: None, again: None };
+            return Decision { action: Action::Forget, reason: None, requeue_after: None };
         };
-        let wanting = entry.wanted_content();
-        let view = DecisionInput {
+        let wanting = entry.target_content();
+        let input = DecisionInput {
             id,
             entry,
             observation: self.observe(id, entry, now),
             inventories: &self.applysets,
-            brings: self.annotation_revision(entry),
-            rejected: entry.instead.as_ref().and_then(|instead| instead.reason()),
+            target_revision: self.annotation_revision(entry),
+            rollback_reason: entry.rollback.as_ref().and_then(|rollback| rollback.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
             scaling: self.replica_owner(id, entry),
-            barred: self.write_obstacle(id, entry),
-            gated,
+            write_blocked: self.write_obstacle(id, entry),
+            release_blocked,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
             started: wanting
                 .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
             prune_decision: None,
-            doubt: self.wanted_doubt(entry),
+            incompleteness: self.wanted_doubt(entry),
             finished: self.finished_job_content(id, entry),
         };
-        let view = DecisionInput { prune_decision: self.prune_decision(id, &view), ..view };
-        let decision = self.wait_for_holder(&holder, decide(&view, now));
+        let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
+        let decision = self.wait_for_holder(&holder, decide(&input, now));
         let decision = self.enforce_allow_list(id, decision);
         let decision = self.check_peer_consent(id, decision, now);
         let decision = self.apply_pauses(id, decision, now);
@@ -80,11 +80,11 @@ impl Engine {
 
     /// Returns the revision that the annotation of the wanted content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
-        let back = entry.instead.as_ref().and_then(|instead| match &instead.content {
-            RollbackContent::Known(_, release) => Some(release.revision.clone()),
+        let back = entry.rollback.as_ref().and_then(|rollback| match &rollback.content {
+            RollbackContent::Resolved(_, release) => Some(release.revision.clone()),
             _ => None,
         });
-        let newest = || entry.wants.first().map(|(source, _)| self.heads[*source].clone());
+        let newest = || entry.targets.first().map(|(source, _)| self.heads[*source].clone());
         back.or_else(newest).unwrap_or_else(|| Revision::new(""))
     }
 
@@ -92,26 +92,27 @@ impl Engine {
     /// object can be seen.
     pub(in crate::engine) fn release_gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
-        let (source, desired) = entry.wanted_content().map(|(source, desired)| (source, desired.clone()))?;
-        let blind = matches!(self.observe(id, entry, now), Observation::Blind(_) | Observation::NotSeen);
-        if blind || (entry.candidate().is_none() && self.restart_stamp(id).is_none()) {
+        let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
+        let blind =
+            matches!(self.observe(id, entry, now), Observation::Unwatchable(_) | Observation::NotSeen);
+        if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
-        let stays = entry.instead.as_ref().and_then(|instead| instead.gate());
-        if self.foresight == Prerequisites::Now {
+        let stays = entry.rollback.as_ref().and_then(|rollback| rollback.release_block());
+        if self.mode == DecisionMode::Live {
             self.find_units(source);
         }
         stays.or_else(|| self.release_pause(id)).or_else(|| self.release_obstacle(source, &desired)).or_else(
-            || match self.foresight {
-                Prerequisites::Now => self.unit_gate(source, &desired),
-                Prerequisites::AllDone => None,
+            || match self.mode {
+                DecisionMode::Live => self.unit_release_block(source, &desired),
+                DecisionMode::Plan => None,
             },
         )
     }
 
     /// Returns whose an object is, where it is in an inventory that this process does not keep.
     pub(in crate::engine) fn holder_of(&mut self, id: &ObjectId, now: Instant) -> InventoryHolder {
-        let Some(entry) = self.entries.get(id).filter(|entry| entry.wanted_content().is_some()) else {
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.target_content().is_some()) else {
             return InventoryHolder::Nobody;
         };
         let set = handover::set_of(&self.observe(id, entry, now));
@@ -125,50 +126,53 @@ impl Engine {
         now: Instant,
     ) -> Observation<'a> {
         if let Some(blind) = self.unobserved_reason(id, entry) {
-            return Observation::Blind(blind);
+            return Observation::Unwatchable(blind);
         }
         let seen = self.live.get(id);
-        if let Some((written, at)) = entry.written
+        if let Some((written, at)) = entry.last_write
             && seen.is_none_or(|live| live.rv < written)
         {
             let overdue = now.duration_since(at) >= crate::engine::WRITE_ECHO_TIMEOUT;
-            return match &entry.looked {
-                Some(LiveLookup::Found(live)) if live.rv >= written => Observation::Seen(live),
+            return match &entry.direct_view {
+                Some(DirectView::Found(live)) if live.rv >= written => Observation::Seen(live),
                 _ if overdue => Observation::NotSeen,
-                _ => Observation::Blind(Reason::OwnWrite),
+                _ => Observation::Unwatchable(Reason::OwnWrite),
             };
         }
-        match (seen, &entry.looked) {
-            (Some(live), Some(LiveLookup::Found(newer))) if newer.rv > live.rv => Observation::Seen(newer),
-            (Some(live), _) | (None, Some(LiveLookup::Found(live))) => Observation::Seen(live),
-            (None, Some(LiveLookup::Absent)) => Observation::Absent,
+        match (seen, &entry.direct_view) {
+            (Some(live), Some(DirectView::Found(newer))) if newer.rv > live.rv => Observation::Seen(newer),
+            (Some(live), _) | (None, Some(DirectView::Found(live))) => Observation::Seen(live),
+            (None, Some(DirectView::Absent)) => Observation::Absent,
             (None, None) => Observation::NotSeen,
         }
     }
 }
 
 /// Decides about one object.
-pub(crate) fn decide(view: &DecisionInput<'_>, now: Instant) -> Decision {
-    if let Observation::Blind(reason) = &view.observation {
+pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
+    if let Observation::Unwatchable(reason) = &input.observation {
         return Decision::wait(reason.clone());
     }
-    match &view.entry.wants[..] {
-        [] => decide_unwanted(view, now),
+    match &input.entry.targets[..] {
+        [] => decide_unwanted(input, now),
         [(source, WantedObject::Object(desired))] => {
-            with_rollback_reason(view, decide_wanted(view, *source, desired, now))
+            with_rollback_reason(input, decide_wanted(input, *source, desired, now))
         }
-        [(source, WantedObject::Object(desired)), ..] if view.entry.owner == Some(*source) => {
-            decide_among_sources(view, with_rollback_reason(view, decide_wanted(view, *source, desired, now)))
+        [(source, WantedObject::Object(desired)), ..] if input.entry.owner == Some(*source) => {
+            decide_among_sources(
+                input,
+                with_rollback_reason(input, decide_wanted(input, *source, desired, now)),
+            )
         }
-        [(_, WantedObject::Unusable(held))] => defend(view, Reason::Held(held.reason.clone()), now),
-        several => defend(view, Reason::Held(two_sources_reason(several)), now),
+        [(_, WantedObject::Unusable(held))] => defend(input, Reason::Unusable(held.reason.clone()), now),
+        several => defend(input, Reason::Unusable(two_sources_reason(several)), now),
     }
 }
 
 /// Adds the reason of an object that went back: it is as accepted, and not as the newest revision
 /// asks.
-pub(super) fn with_rollback_reason(view: &DecisionInput<'_>, decision: Decision) -> Decision {
-    match (&view.rejected, &decision) {
+pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision) -> Decision {
+    match (&input.rollback_reason, &decision) {
         (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
             decision.with_reason(reason.clone())
         }
@@ -178,87 +182,88 @@ pub(super) fn with_rollback_reason(view: &DecisionInput<'_>, decision: Decision)
 
 /// Decides for several sources: the one that has the object goes on with it, and the others are
 /// told that they do not get it.
-pub(super) fn decide_among_sources(view: &DecisionInput<'_>, decision: Decision) -> Decision {
+pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision) -> Decision {
     if decision.action != Action::Nothing || decision.reason.is_some() {
         return decision;
     }
-    decision.with_reason(Reason::Held(first_source_reason(&view.entry.wants)))
+    decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))
 }
 
 pub(super) fn decide_wanted(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     source: SourceId,
     desired: &SharedDesired,
     now: Instant,
 ) -> Decision {
-    let live = match view.observation {
+    let live = match input.observation {
         Observation::Seen(live) => Some(live),
         _ => None,
     };
-    if let Some(reason) = left_alone_reason(desired, live, view.opt_out)
-        .filter(|_| !matches!(view.observation, Observation::NotSeen))
+    if let Some(reason) = left_alone_reason(desired, live, input.opt_out)
+        .filter(|_| !matches!(input.observation, Observation::NotSeen))
     {
         return Decision::wait(reason);
     }
-    match view.observation {
-        Observation::Seen(live) => decide_present(view, source, desired, live, now),
-        Observation::Absent => decide_absent(view, source, desired, now),
-        Observation::NotSeen | Observation::Blind(_) => Decision::act(Action::Look),
+    match input.observation {
+        Observation::Seen(live) => decide_present(input, source, desired, live, now),
+        Observation::Absent => decide_absent(input, source, desired, now),
+        Observation::NotSeen | Observation::Unwatchable(_) => Decision::act(Action::Look),
     }
 }
 
 pub(super) fn decide_absent(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     source: SourceId,
     desired: &SharedDesired,
     now: Instant,
 ) -> Decision {
-    if view.finished.is_some_and(|hash| desired.is_release(hash)) {
+    if input.finished.is_some_and(|hash| desired.is_release(hash)) {
         return Decision::act(Action::Nothing);
     }
-    let lost = view.entry.accepted.content();
+    let lost = input.entry.accepted.content();
     let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
-    let blocked = write_hindrance(view, desired, now).or_else(|| view.gated.clone().filter(|_| !repair));
+    let blocked =
+        write_hindrance(input, desired, now).or_else(|| input.release_blocked.clone().filter(|_| !repair));
     match (blocked, lost) {
         (None, _) => create(
-            view,
+            input,
             source,
             desired,
             if repair { ApplyPurpose::Repair } else { ApplyPurpose::Create },
             now,
         ),
-        (Some(reason), Some(accepted)) if !repair && write_hindrance(view, accepted, now).is_none() => {
-            create(view, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
+        (Some(reason), Some(accepted)) if !repair && write_hindrance(input, accepted, now).is_none() => {
+            create(input, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
         }
         (Some(reason), _) => Decision::wait(reason),
     }
 }
 
 pub(super) fn create(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     source: SourceId,
     want: &SharedDesired,
     purpose: ApplyPurpose,
     now: Instant,
 ) -> Decision {
-    if let (ApplyPurpose::Repair, Some(fight)) = (purpose, repair_pause(view, RepairImpact::InPlace, now)) {
+    if let (ApplyPurpose::Repair, Some(fight)) = (purpose, repair_pause(input, RepairImpact::InPlace, now)) {
         return Decision::wait(fight);
     }
     Decision::act(Action::Apply(ApplyRequest {
         want: want.clone(),
         source,
-        revision: revision(view, purpose),
+        revision: revision(input, purpose),
         seal: None,
         guard: Precondition::Absent,
-        seen: None,
-        form: ApplyVariant { started: view.started, ..ApplyVariant::PLAIN },
+        decided_on: None,
+        variant: ApplyVariant { started: input.started, ..ApplyVariant::PLAIN },
         purpose,
         restarts: RestartRisk::No,
     }))
 }
 
 pub(super) fn decide_present(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     source: SourceId,
     desired: &SharedDesired,
     live: &LiveObject,
@@ -267,45 +272,47 @@ pub(super) fn decide_present(
     if live.deleting {
         return Decision::wait(Reason::Terminating);
     }
-    let takeover = match decide_ownership(view, source, live) {
+    let takeover = match decide_ownership(input, source, live) {
         Ok(takeover) => takeover,
         // The source of this process that has it goes on defending it.
-        Err(reason) if owner(view, live).is_some() => return defend(view, reason, now),
+        Err(reason) if owner(input, live).is_some() => return defend(input, reason, now),
         Err(reason) => return Decision::wait(reason),
     };
-    let replicas = replicas(view, desired, live);
-    let there = live.shown_release().is_some_and(|release| match view.scaling {
+    let replicas = replicas(input, desired, live);
+    let there = live.shown_release().is_some_and(|release| match input.scaling {
         ReplicaOwner::Manifest => release.hash == desired.hash,
         ReplicaOwner::Autoscaler => desired.is_release(release.hash),
     });
     // An annotation that is gone or altered is drift like any other, where the content is known to
     // be there.
-    let unstamped = (!live.is_stamped() || live.is_unproven()) && view.entry.accepted.is(desired.hash);
+    let unstamped = (!live.is_stamped() || live.is_unproven()) && input.entry.accepted.is(desired.hash);
     if (there || unstamped) && takeover.is_none() {
-        if live.has_lost_config(view.started) {
-            return Decision::wait(Reason::Reading(view.id.clone()));
+        if live.has_lost_config(input.started) {
+            return Decision::wait(Reason::Reading(input.id.clone()));
         }
-        if there && (live.shown != OverlayState::from(view.overlay) || live.started != view.started) {
-            return decide_step(view, source, desired, live, now);
+        if there && (live.overlay != OverlayState::from(input.overlay) || live.started != input.started) {
+            return decide_step(input, source, desired, live, now);
         }
-        return verify(view, source, desired, live, now);
+        return verify(input, source, desired, live, now);
     }
-    let restarts = restart_risk(view, desired, live);
-    if let (RestartRisk::Maybe, AcceptedContent::Named(release)) = (restarts, &view.entry.accepted) {
-        return Decision::act(Action::Resolve)
+    let restarts = restart_risk(input, desired, live);
+    if let (RestartRisk::Maybe, AcceptedContent::Unresolved(release)) = (restarts, &input.entry.accepted) {
+        return Decision::act(Action::AwaitContent)
             .with_reason(Reason::Resolving(release.revision.short_name().into()));
     }
-    if let Some(refusal) = immutability_refusal(view, desired) {
+    if let Some(refusal) = immutability_refusal(input, desired) {
         return match desired.traits.recreate {
-            RecreatePolicy::Allowed if live.is_unproven() => defend(view, unproven_refusal_reason(view), now),
-            RecreatePolicy::Allowed if takeover.is_none() && view.barred.is_none() => {
+            RecreatePolicy::Allowed if live.is_unproven() => {
+                defend(input, unproven_refusal_reason(input), now)
+            }
+            RecreatePolicy::Allowed if takeover.is_none() && input.write_blocked.is_none() => {
                 Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate))
             }
-            _ => defend(view, refusal, now),
+            _ => defend(input, refusal, now),
         };
     }
-    if let Some(reason) = write_hindrance(view, desired, now).or_else(|| view.gated.clone()) {
-        return defend(view, reason, now);
+    if let Some(reason) = write_hindrance(input, desired, now).or_else(|| input.release_blocked.clone()) {
+        return defend(input, reason, now);
     }
     let purpose = takeover.unwrap_or(ApplyPurpose::Change);
     let exact =
@@ -313,64 +320,65 @@ pub(super) fn decide_present(
     Decision::act(Action::Apply(ApplyRequest {
         want: desired.clone(),
         source,
-        revision: revision(view, purpose),
+        revision: revision(input, purpose),
         seal: None,
         guard: write_precondition(live, exact),
-        seen: Some(live.rv),
-        form: ApplyVariant { replicas, overlay: view.overlay, started: view.started },
+        decided_on: Some(live.rv),
+        variant: ApplyVariant { replicas, overlay: input.overlay, started: input.started },
         purpose,
         restarts,
     }))
 }
 
-/// The content is there, and its rollout continuese step on, or is let go, or its pods use other
+/// The content is there, and its rollout continues step on, or is let go, or its pods use other
 /// data.
 pub(super) fn decide_step(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     source: SourceId,
     want: &SharedDesired,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
-    let restarted = live.started.is_some() && live.is_restarted_by(view.started);
-    let purpose = match live.shown == OverlayState::from(view.overlay) {
+    let restarted = live.started.is_some() && live.is_restarted_by(input.started);
+    let purpose = match live.overlay == OverlayState::from(input.overlay) {
         _ if restarted => ApplyPurpose::Restart,
         true => ApplyPurpose::Repair,
         false => ApplyPurpose::Step,
     };
     let fight =
-        || repair_pause(view, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
-    if let Some(reason) = write_hindrance(view, want, now).or_else(fight) {
+        || repair_pause(input, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
+    if let Some(reason) = write_hindrance(input, want, now).or_else(fight) {
         return Decision::wait(reason);
     }
-    if let Some(reason) = view.gated.clone().filter(|_| restarted) {
-        return verify(view, source, want, live, now).with_reason(reason);
+    if let Some(reason) = input.release_blocked.clone().filter(|_| restarted) {
+        return verify(input, source, want, live, now).with_reason(reason);
     }
-    let moves = matches!(live.shown, OverlayState::Under(overlay) if overlay.step().is_some())
-        || view.overlay.is_some();
-    let moves = (moves && !is_tightening(live.shown, view.overlay)) || live.is_restarted_by(view.started);
+    let moves = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some())
+        || input.overlay.is_some();
+    let moves = (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.started);
     Decision::act(Action::Apply(ApplyRequest {
         want: want.clone(),
         source,
-        revision: revision(view, purpose),
+        revision: revision(input, purpose),
         seal: None,
         guard: write_precondition(live, true),
-        seen: Some(live.rv),
-        form: ApplyVariant {
-            replicas: replicas(view, want, live),
-            overlay: view.overlay,
-            started: view.started,
+        decided_on: Some(live.rv),
+        variant: ApplyVariant {
+            replicas: replicas(input, want, live),
+            overlay: input.overlay,
+            started: input.started,
         },
         purpose,
-        restarts: if moves && is_serving(view.id, live) { RestartRisk::Maybe } else { RestartRisk::No },
+        restarts: if moves && is_serving(input.id, live) { RestartRisk::Maybe } else { RestartRisk::No },
     }))
 }
 
-/// Returns a repair brings nothing new, so the annotation goes on naming the revision that did.
-pub(super) fn revision(view: &DecisionInput<'_>, purpose: ApplyPurpose) -> Revision {
-    match (&view.entry.brought, purpose) {
+/// Returns the revision for the annotation. A repair goes on naming the one that brought the
+/// content.
+pub(super) fn revision(input: &DecisionInput<'_>, purpose: ApplyPurpose) -> Revision {
+    match (&input.entry.revision, purpose) {
         (Some(brought), ApplyPurpose::Repair | ApplyPurpose::Step | ApplyPurpose::Restart) => brought.clone(),
-        _ => view.brings.clone(),
+        _ => input.target_revision.clone(),
     }
 }
 
@@ -378,8 +386,8 @@ pub(super) fn write_precondition(live: &LiveObject, exact: bool) -> Precondition
     if exact { Precondition::Exact(live.uid.clone(), live.rv) } else { Precondition::Uid(live.uid.clone()) }
 }
 
-pub(super) fn replicas(view: &DecisionInput<'_>, want: &SharedDesired, live: &LiveObject) -> ReplicaMode {
-    if view.scaling == ReplicaOwner::Manifest || want.ceded.is_none() {
+pub(super) fn replicas(input: &DecisionInput<'_>, want: &SharedDesired, live: &LiveObject) -> ReplicaMode {
+    if input.scaling == ReplicaOwner::Manifest || want.hash_without_replicas.is_none() {
         ReplicaMode::AsWritten
     } else if live.replicas_ceded {
         ReplicaMode::Omitted
@@ -389,19 +397,20 @@ pub(super) fn replicas(view: &DecisionInput<'_>, want: &SharedDesired, live: &Li
     }
 }
 
-/// Returns whether putting this content there may restart pods that are available now.
+/// Returns the risk that this content restarts pods that are available now.
 pub(super) fn restart_risk(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     desired: &SharedDesired,
     live: &LiveObject,
 ) -> RestartRisk {
-    let steps = matches!(live.shown, OverlayState::Under(overlay) if overlay.step().is_some());
+    let steps = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some());
     // Leaving a step restarts the pods that it held back, whatever the template.
-    let lets_go =
-        steps && live.shown != OverlayState::from(view.overlay) && !is_tightening(live.shown, view.overlay);
+    let lets_go = steps
+        && live.overlay != OverlayState::from(input.overlay)
+        && !is_tightening(live.overlay, input.overlay);
     let same =
-        view.entry.accepted.has_template_of(desired) && !lets_go && !live.is_restarted_by(view.started);
-    if same || !is_serving(view.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
+        input.entry.accepted.has_template_of(desired) && !lets_go && !live.is_restarted_by(input.started);
+    if same || !is_serving(input.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
 }
 
 /// Returns whether it has pods that a rolling update could take down. Pods that were never
@@ -413,65 +422,65 @@ pub(in crate::engine) fn is_serving(id: &ObjectId, live: &LiveObject) -> bool {
             .is_none_or(|rolling| rolling.phase != RolloutPhase::FirstStart && rolling.replicas > 0)
 }
 
-pub(super) fn decide_unwanted(view: &DecisionInput<'_>, now: Instant) -> Decision {
-    let Observation::Seen(live) = view.observation else {
-        return match (&view.doubt, &view.entry.accepted) {
-            (Some(why), AcceptedContent::Known(_)) => defend(view, Reason::Incomplete(why.clone()), now),
+pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decision {
+    let Observation::Seen(live) = input.observation else {
+        return match (&input.incompleteness, &input.entry.accepted) {
+            (Some(why), AcceptedContent::Known(_)) => defend(input, Reason::Incomplete(why.clone()), now),
             _ => Decision::act(Action::Forget),
         };
     };
-    if !matches!(&live.owner, ObjectOwner::Ours(set) if view.inventories.contains(set)) {
+    if !matches!(&live.owner, ObjectOwner::Ours(set) if input.inventories.contains(set)) {
         return Decision::act(Action::Forget);
     }
     if live.deleting {
         return Decision::wait(Reason::Terminating);
     }
-    match &view.prune_decision {
+    match &input.prune_decision {
         // The judgement was about another view of it.
         Some(PruneDecision::Delete) if live.is_unproven() => {
             Decision::wait(Reason::Kept(UNPROVEN_REASON.into()))
         }
-        Some(PruneDecision::Delete) => match recent_failure(view, now) {
+        Some(PruneDecision::Delete) => match recent_failure(input, now) {
             Some(reason) => Decision::wait(reason),
             None => Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Prune)),
         },
-        Some(PruneDecision::Later(why)) => defend(view, Reason::Prune(why.clone()), now),
-        Some(PruneDecision::Confirm(why)) => defend(view, Reason::Confirm(why.clone()), now),
-        Some(PruneDecision::Keep(why)) => defend(view, Reason::Kept(why.clone()), now),
+        Some(PruneDecision::Later(why)) => defend(input, Reason::Prune(why.clone()), now),
+        Some(PruneDecision::Confirm(why)) => defend(input, Reason::Confirm(why.clone()), now),
+        Some(PruneDecision::Keep(why)) => defend(input, Reason::Kept(why.clone()), now),
         Some(PruneDecision::Leave(why)) => Decision::wait(Reason::Kept(why.clone())),
-        None => defend(view, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
+        None => defend(input, Reason::Prune("whether it may be pruned is not decided yet".into()), now),
     }
 }
 
 /// Returns the hindrance to writing this content, whatever the purpose.
 pub(super) fn write_hindrance(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     want: &SharedDesired,
     now: Instant,
 ) -> Option<Reason> {
-    let refused = view.entry.refused.as_ref().filter(|refusal| refusal.content == want.hash);
+    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.content == want.hash);
     let refused = refused.and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,
         Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
         None => Some(Reason::Refused(refusal.text.clone(), None)),
     });
-    view.barred.clone().or(refused).or_else(|| recent_failure(view, now))
+    input.write_blocked.clone().or(refused).or_else(|| recent_failure(input, now))
 }
 
-pub(super) fn recent_failure(view: &DecisionInput<'_>, now: Instant) -> Option<Reason> {
-    let (until, why) = view.entry.failed.as_ref().filter(|(until, _)| *until > now)?;
-    Some(Reason::Retrying(why.clone(), *until - now))
+pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<Reason> {
+    let failure = input.entry.last_failure.as_ref().filter(|failure| failure.retry_at > now)?;
+    Some(Reason::Retrying(failure.reason.clone(), failure.retry_at - now))
 }
 
-pub(super) fn immutability_refusal(view: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
-    let refusal = view.entry.refused.as_ref()?;
+pub(super) fn immutability_refusal(input: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
+    let refusal = input.entry.refused.as_ref()?;
     (refusal.content == want.hash && refusal.rule == RefusalRule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 
 /// An object that is not provably ours is not deleted to be created again either.
-pub(super) fn unproven_refusal_reason(view: &DecisionInput<'_>) -> Reason {
-    let text = view.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
+pub(super) fn unproven_refusal_reason(input: &DecisionInput<'_>) -> Reason {
+    let text = input.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
     let why = "it is not deleted and created again, as its annotation rhumb.dev/release has no valid seal: \
                delete it by kubectl, and it is created again";
     Reason::Refused(format!("{text}; {why}").into(), None)

@@ -7,7 +7,7 @@ use crate::engine::decide::action::{Action, Decision};
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
-use crate::engine::state::{Engine, KindAvailability, KindState, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
 use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, WantedObject, is_workload};
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -16,7 +16,7 @@ impl Engine {
     /// Returns why nothing can be said about an object's presence.
     pub(in crate::engine) fn unobserved_reason(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         if let Some(reason) =
-            entry.wanted_content().and_then(|(_, desired)| self.unserved_reason(&desired.gvk))
+            entry.target_content().and_then(|(_, desired)| self.unserved_reason(&desired.gvk))
         {
             return Some(reason);
         }
@@ -24,7 +24,7 @@ impl Engine {
         match self.listing_state(id) {
             Some(KindState::Synced | KindState::Absent) => None,
             Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
-            Some(KindState::Blind(why, class)) => Some(Reason::Blind(kind, why.clone(), *class)),
+            Some(KindState::Unwatchable(why, class)) => Some(Reason::Unwatchable(kind, why.clone(), *class)),
         }
     }
 
@@ -38,7 +38,7 @@ impl Engine {
 
     /// Returns the obstacle to any write to an object.
     pub(in crate::engine) fn write_obstacle(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
-        let source = entry.wants.first().map(|(source, _)| &self.sources[*source]);
+        let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
             let tells =
                 |inventory: &Inventory| inventory.kinds.contains(&id.group_kind()) && !inventory.unplaced;
@@ -50,14 +50,14 @@ impl Engine {
                 return Some(Reason::Inventory(source.name.clone()));
             }
         }
-        if self.foresight == Prerequisites::AllDone {
+        if self.mode == DecisionMode::Plan {
             return None;
         }
         if self.is_reading_release_key() {
             return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
         }
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, id.namespace()?);
-        let managed = self.entries.get(&namespace).is_some_and(|entry| !entry.wants.is_empty());
+        let managed = self.entries.get(&namespace).is_some_and(|entry| !entry.targets.is_empty());
         if !managed {
             return None;
         }
@@ -75,19 +75,23 @@ impl Engine {
         desired: &DesiredObject,
     ) -> Option<Reason> {
         if let Some(why) = self.cycles.get(&desired.id) {
-            return Some(Reason::Held(why.clone()));
+            return Some(Reason::Unusable(why.clone()));
         }
-        if self.foresight == Prerequisites::AllDone {
+        if self.mode == DecisionMode::Plan {
             // A reference that nothing brings is not awaited.
             let unnamed = |id: &&ObjectId| !self.is_wanted(id) && self.live_object(id).is_none();
-            return desired.after.iter().find(unnamed).and_then(|before| self.unhealthy_dependency(before));
+            return desired
+                .depends_on
+                .iter()
+                .find(unnamed)
+                .and_then(|before| self.unhealthy_dependency(before));
         }
         let together = |need: &&ObjectId| !self.is_released_with(source, desired, need);
         // A content that is there has what it needs; what it is restarted for comes below.
-        let is_there = self.entry(&desired.id).is_some_and(|entry| entry.candidate().is_none());
+        let is_there = self.entry(&desired.id).is_some_and(|entry| entry.unreleased_content().is_none());
         let needs = if is_there { &[][..] } else { &*desired.needs };
         let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(need));
-        let after = || desired.after.iter().find_map(|before| self.unhealthy_dependency(before));
+        let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(before));
         let crd = || self.definition_obstacle(desired);
         let wave = || {
             let earlier = self.sources[source].waves.range(..desired.wave);
@@ -115,17 +119,21 @@ impl Engine {
     pub(in crate::engine) fn missing_reference(&self, need: &ObjectId) -> Option<Reason> {
         let entry = self.entries.get(need)?;
         let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
-        match &entry.wants[..] {
+        match &entry.targets[..] {
             [] => None,
             [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.live_object(need) {
                     None => held("is not there yet"),
-                    Some(_) if entry.instead.as_ref().is_some_and(|one| one.content.is_awaited()) => {
+                    Some(_) if entry.rollback.as_ref().is_some_and(|one| one.content.is_awaited()) => {
                         held("is rolled back first")
                     }
-                    Some(_) if entry.candidate().is_none() || is_back(entry) || self.is_left_alone(need) => {
+                    Some(_)
+                        if entry.unreleased_content().is_none()
+                            || is_back_at_unreadable_content(entry)
+                            || self.is_left_alone(need) =>
+                    {
                         None
                     }
                     Some(_) => {
@@ -162,14 +170,14 @@ impl Engine {
 
     /// Returns whether nothing is done about an object, as its annotation asks.
     pub(in crate::engine) fn is_left_alone(&self, id: &ObjectId) -> bool {
-        let want = self.entry(id).and_then(ObjectEntry::wanted_content);
+        let want = self.entry(id).and_then(ObjectEntry::target_content);
         want.is_some_and(|(_, desired)| {
             left_alone_reason(desired, self.live_object(id), self.opt_out_of(id)).is_some()
         })
     }
 
     pub(in crate::engine) fn is_wanted(&self, id: &ObjectId) -> bool {
-        self.entries.get(id).is_some_and(|entry| !entry.wants.is_empty())
+        self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
     }
 
     /// The definition of a custom kind must be established, and changed before its objects.
@@ -183,17 +191,17 @@ impl Engine {
 
     /// Returns why it cannot be told whether the source that brought an object still wants it.
     pub(in crate::engine) fn wanted_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
-        let accepted = entry.accepted.content().filter(|_| entry.wants.is_empty())?;
-        self.sources[accepted.place.source].incomplete.clone()
+        let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
+        self.sources[accepted.body.source].incomplete.clone()
     }
 
-    /// Returns a source that is only observed decides all and writes nothing.
+    /// Turns writes of a source that is only observed into a wait.
     pub(in crate::engine) fn suppress_observed_writes(&self, id: &ObjectId, decision: Decision) -> Decision {
         let entry = self.entries.get(id);
-        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting
             .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
-            .or_else(|| Some(entry?.accepted.content()?.place.source));
+            .or_else(|| Some(entry?.accepted.content()?.body.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
         if observed && writes { Decision::wait(Reason::Observed) } else { decision }
@@ -201,8 +209,8 @@ impl Engine {
 }
 
 /// Returns whether it is back at what was good, though that cannot be read any more.
-pub(super) fn is_back(entry: &ObjectEntry) -> bool {
-    entry.instead.as_ref().is_some_and(|instead| matches!(instead.content, RollbackContent::Lost(_)))
+pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
+    entry.rollback.as_ref().is_some_and(|rollback| matches!(rollback.content, RollbackContent::Unreadable(_)))
 }
 
 /// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.

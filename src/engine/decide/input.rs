@@ -10,8 +10,8 @@ use crate::object::{ContentHash, ObjectId, Revision};
 /// The observation of an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Observation<'a> {
-    /// Nothing: absence would mean nothing either.
-    Blind(Reason),
+    /// The kind cannot be observed, so absence proves nothing.
+    Unwatchable(Reason),
     /// The informer does not show it, and nobody has looked.
     NotSeen,
     /// It does not exist.
@@ -40,10 +40,10 @@ pub(crate) struct DecisionInput<'a> {
     pub observation: Observation<'a>,
     /// Inventory ids of all sources, by number.
     pub inventories: &'a [Arc<str>],
-    /// The revision that brings the wanted content.
-    pub brings: Revision,
+    /// The revision that brings the target content.
+    pub target_revision: Revision,
     /// The reason to show for an object that matches its rollback target.
-    pub rejected: Option<Reason>,
+    pub rollback_reason: Option<Reason>,
     /// Indicates whether the wanting source may take objects over.
     pub adopt: AdoptPolicy,
     /// Says if the wanting source heeds what others put on its live objects.
@@ -53,13 +53,13 @@ pub(crate) struct DecisionInput<'a> {
     /// Indicates whether an autoscaler targets it.
     pub scaling: ReplicaOwner,
     /// The reason that bars any write: its kind, its namespace, the inventory.
-    pub barred: Option<Reason>,
+    pub write_blocked: Option<Reason>,
     /// The reason that gates new content: its references, its wave.
-    pub gated: Option<Reason>,
+    pub release_blocked: Option<Reason>,
     /// The guard's word, for an object that no source wants.
     pub prune_decision: Option<PruneDecision>,
     /// The reason for which it cannot be told whether the source that brought it still wants it.
-    pub doubt: Option<Arc<str>>,
+    pub incompleteness: Option<Arc<str>>,
     /// The overlay for the wanted content now.
     pub overlay: Option<Overlay>,
     /// The data that the pods of the wanted content are to be started with.

@@ -26,7 +26,7 @@ impl Engine {
     /// Returns the source that wants an object, or that provably has it in its inventory: its
     /// orders and its opt-out policy count.
     pub(in crate::engine) fn source_for(&self, id: &ObjectId) -> Option<SourceId> {
-        let wanting = self.entry(id).and_then(|entry: &ObjectEntry| entry.wants.first());
+        let wanting = self.entry(id).and_then(|entry: &ObjectEntry| entry.targets.first());
         wanting.map(|(source, _)| *source).or_else(|| self.inventory_source(self.informer_object(id)?))
     }
 

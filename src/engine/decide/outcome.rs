@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
 use crate::engine::decide::repair::FIGHT_WINDOW;
-use crate::engine::facts::entry::{AcceptedContent, ApiRefusal, LiveLookup, RefusalRule, VerifiedCoverage};
+use crate::engine::facts::entry::{
+    AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
+};
 use crate::engine::state::Engine;
 use crate::engine::{DryRunImpact, FieldCoverage, LiveObject, ResourceVersion, RolloutPhase, is_workload};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
@@ -78,7 +80,7 @@ impl Engine {
                 self.record_deleted(id, *rv, *removal, now);
             }
             (_, ActionResult::Failed(failure)) => self.record_failure(id, action, failure, now),
-            (Action::DryRun(_), ActionResult::DryRun(foreseen)) => self.record_dry_run(id, foreseen),
+            (Action::DryRun(_), ActionResult::DryRun(dry_run)) => self.record_dry_run(id, dry_run),
             (_, ActionResult::Applied(_) | ActionResult::Deleted | ActionResult::DryRun(_)) => {}
         }
         self.note_object_change(id);
@@ -87,14 +89,14 @@ impl Engine {
     fn record_applied(&mut self, id: &ObjectId, apply: &ApplyRequest, answer: &LiveObject, now: Instant) {
         let mut proven = answer.clone();
         self.prove(id, &mut proven);
-        let nothing = apply.seen == Some(answer.rv);
+        let nothing = apply.decided_on == Some(answer.rv);
         if apply.restarts == RestartRisk::Maybe {
             // An answer that changed nothing has nothing to come back whole from, unless another
             // process wrote the same before.
             let rolls = answer.rolling.is_some_and(|rolling| rolling.phase == RolloutPhase::Replacing);
             self.record_rollout_write(id, (!nothing || rolls).then_some(answer.rv));
             if nothing && !rolls {
-                self.is_over_with(id);
+                self.end_claim(id);
             }
         }
         if is_workload(id) && apply.purpose != ApplyPurpose::Repair {
@@ -103,23 +105,25 @@ impl Engine {
         self.clear_denial(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
-            entry.before = Some(apply.want.clone());
+            entry.previous_content = Some(apply.want.clone());
         }
         match std::mem::replace(&mut entry.accepted, AcceptedContent::Known(apply.want.clone())) {
-            AcceptedContent::Known(before) if before.hash != apply.want.hash => entry.before = Some(before),
+            AcceptedContent::Known(before) if before.hash != apply.want.hash => {
+                entry.previous_content = Some(before);
+            }
             _ => {}
         }
-        entry.brought = Some(apply.revision.clone());
+        entry.revision = Some(apply.revision.clone());
         entry.incarnation = Some(answer.uid.clone());
-        (entry.refused, entry.failed, entry.foreseen) = (None, None, None);
+        (entry.refused, entry.last_failure, entry.dry_run) = (None, None, None);
         // The fields that the server tracks of our own apply are all that it will ever track of
         // this content.
         entry.verified = Some(VerifiedCoverage {
-            content: apply.form.hash(&apply.want),
-            overlay: apply.form.overlay,
-            started: apply.form.started,
-            shape: answer.ours.clone(),
-            values: answer.values,
+            content: apply.variant.hash(&apply.want),
+            overlay: apply.variant.overlay,
+            started: apply.variant.started,
+            managed_fields: answer.our_fields.clone(),
+            value_digest: answer.value_digest,
             cover: FieldCoverage::Whole,
         });
         if nothing {
@@ -129,8 +133,8 @@ impl Engine {
             entry.repairs.retain(|at| now.duration_since(*at) < FIGHT_WINDOW);
             entry.repairs.push(now);
         }
-        entry.written = Some((answer.rv, now));
-        entry.looked = Some(LiveLookup::Found(Box::new(proven)));
+        entry.last_write = Some((answer.rv, now));
+        entry.direct_view = Some(DirectView::Found(Box::new(proven)));
     }
 
     /// The user may write one object: all of its kind and namespace that he was not allowed to are
@@ -152,11 +156,11 @@ impl Engine {
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
         let is_shown = self.live.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        entry.failed = None;
+        entry.last_failure = None;
         // Where the watch has told it before the answer, or never will, a look tells what is there
         // now.
-        entry.written = is_shown.then_some((ResourceVersion(rv.0 + 1), now));
-        entry.looked = entry.looked.take().filter(|_| is_shown);
+        entry.last_write = is_shown.then_some((ResourceVersion(rv.0 + 1), now));
+        entry.direct_view = entry.direct_view.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;
         if removal == DeletionReason::Recreate {
             entry.refused = None;
@@ -176,13 +180,16 @@ impl Engine {
             self.record_lost_rollout_write(id, written);
         }
         let Some(entry) = self.entries.get_mut(id) else { return };
+        let temporary =
+            |after: Duration, reason: Arc<str>| TemporaryFailure { retry_at: now + after, reason };
         match failure {
             WriteFailure::Conflict(rest) => {
                 // The view that this was decided on is known to be old: only a newer one decides
                 // again.
-                entry.looked = None;
-                entry.written = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
-                entry.failed = (!rest.is_zero()).then(|| (now + rest, "another client wrote first".into()));
+                entry.direct_view = None;
+                entry.last_write = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
+                entry.last_failure =
+                    (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));
             }
             WriteFailure::Refused(text, rule, after) => match action {
                 Action::Apply(apply) | Action::DryRun(apply) => {
@@ -195,16 +202,16 @@ impl Engine {
                     if rule == RefusalRule::Rights {
                         self.denied.entry(role_scope(id)).or_default().insert(id.clone());
                     }
-                    self.end_refused_return(id);
+                    self.hold_refused_rollback(id);
                 }
-                _ => entry.failed = after.map(|after| (now + after, text)),
+                _ => entry.last_failure = after.map(|after| temporary(after, text)),
             },
             WriteFailure::Unknown(why, after) => {
                 // The write may have been carried out: look before anything is repeated.
                 if matches!(action, Action::Apply(apply) if apply.purpose == ApplyPurpose::Create) {
-                    entry.looked = None;
+                    entry.direct_view = None;
                 }
-                entry.failed = Some((now + after, why));
+                entry.last_failure = Some(temporary(after, why));
             }
         }
     }

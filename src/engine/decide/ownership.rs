@@ -49,23 +49,23 @@ pub(super) fn released_source_reason(name: &str) -> Arc<str> {
     format!("source {name}, which no longer wants it and keeps it, as adopt is `never` here").into()
 }
 
-/// Returns whether we may write to it: as its owner (none), or by taking it over.
+/// Decides if we may write to it: as its owner (none), or by taking it over.
 pub(super) fn decide_ownership(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     source: SourceId,
     live: &LiveObject,
 ) -> Result<Option<ApplyPurpose>, Reason> {
-    let mine = &view.inventories[source];
-    let adopted = |owner: Arc<str>| match view.adopt {
+    let mine = &input.inventories[source];
+    let adopted = |owner: Arc<str>| match input.adopt {
         AdoptPolicy::Always => Ok(Some(ApplyPurpose::Adopt)),
         AdoptPolicy::Never | AdoptPolicy::IfUnowned => Err(Reason::Owned(owner)),
     };
     match &live.owner {
         ObjectOwner::Ours(set) if set == mine => Ok(None),
-        _ if is_ours_all_the_same(view, live) => Ok(None),
+        _ if is_ours_all_the_same(input, live) => Ok(None),
         ObjectOwner::Controlled(owner) => Err(Reason::Owned(owner.clone())),
-        ObjectOwner::Ours(_) if view.holder == InventoryHolder::Unread => Err(Reason::Others),
-        ObjectOwner::Ours(set) => match (&view.holder, view.adopt) {
+        ObjectOwner::Ours(_) if input.holder == InventoryHolder::Unread => Err(Reason::ReadingPeers),
+        ObjectOwner::Ours(set) => match (&input.holder, input.adopt) {
             (InventoryHolder::Releases(name), AdoptPolicy::Never) => {
                 Err(Reason::Owned(released_source_reason(name)))
             }
@@ -77,7 +77,7 @@ pub(super) fn decide_ownership(
         },
         ObjectOwner::Labelled(set) => adopted(apply_set(set)),
         ObjectOwner::Foreign(owner) => adopted(owner.clone()),
-        ObjectOwner::Nobody => match view.adopt {
+        ObjectOwner::Nobody => match input.adopt {
             AdoptPolicy::Never => Err(Reason::NotAdopted),
             AdoptPolicy::IfUnowned | AdoptPolicy::Always => Ok(Some(ApplyPurpose::Adopt)),
         },
@@ -85,11 +85,11 @@ pub(super) fn decide_ownership(
 }
 
 /// Returns the source in whose inventory it is, or was before its label was touched.
-pub(super) fn owner(view: &DecisionInput<'_>, live: &LiveObject) -> Option<SourceId> {
-    let wanting = view.entry.wants.first().map(|(source, _)| *source);
+pub(super) fn owner(input: &DecisionInput<'_>, live: &LiveObject) -> Option<SourceId> {
+    let wanting = input.entry.targets.first().map(|(source, _)| *source);
     match &live.owner {
-        _ if is_ours_all_the_same(view, live) => wanting,
-        ObjectOwner::Ours(set) => view.inventories.iter().position(|one| one == set).map(SourceId::new),
+        _ if is_ours_all_the_same(input, live) => wanting,
+        ObjectOwner::Ours(set) => input.inventories.iter().position(|one| one == set).map(SourceId::new),
         _ => None,
     }
 }
@@ -100,16 +100,16 @@ pub(super) fn owner(view: &DecisionInput<'_>, live: &LiveObject) -> Option<Sourc
 /// Another owner's mark says the same as an annotation that takes an object out of our hands, and
 /// has no effect where that has none. The label of another inventory that is sealed for it stands
 /// there by right.
-pub(super) fn is_ours_all_the_same(view: &DecisionInput<'_>, live: &LiveObject) -> bool {
-    let is_known = view.entry.accepted.content().is_some() && live.ours.is_some();
-    let was_ours = !live.is_unproven() || is_known || view.entry.is_remembered(live);
+pub(super) fn is_ours_all_the_same(input: &DecisionInput<'_>, live: &LiveObject) -> bool {
+    let is_known = input.entry.accepted.content().is_some() && live.our_fields.is_some();
+    let was_ours = !live.is_unproven() || is_known || input.entry.is_remembered(live);
     match &live.owner {
         ObjectOwner::Nobody | ObjectOwner::Labelled(_) => was_ours,
         ObjectOwner::Controlled(_) | ObjectOwner::Foreign(_) => {
-            was_ours && view.opt_out == OptOutPolicy::Denied
+            was_ours && input.opt_out == OptOutPolicy::Denied
         }
         ObjectOwner::Ours(set) => {
-            live.is_unproven() && view.entry.is_remembered(live) && !view.inventories.contains(set)
+            live.is_unproven() && input.entry.is_remembered(live) && !input.inventories.contains(set)
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
-    Blind(GroupKind, Arc<str>, ErrorClass),
+    Unwatchable(GroupKind, Arc<str>, ErrorClass),
     /// The inventory's parent does not name the kind yet.
     Inventory(Arc<str>),
     /// The server has no such kind.
@@ -47,7 +47,7 @@ pub(crate) enum Reason {
     /// It exists, and the policy is not to take over.
     NotAdopted,
     /// The manifest is not usable.
-    Held(Arc<str>),
+    Unusable(Arc<str>),
     /// The record of what is released together with this workload is larger than one may be. All
     /// that are released with it are refused for the same reason.
     Oversized(ObjectId, Arc<str>),
@@ -79,7 +79,7 @@ pub(crate) enum Reason {
     /// Somebody else's annotation on the live object asks to leave it alone.
     OptedOut(&'static str),
     /// The statements of the cluster's other sources are being read.
-    Others,
+    ReadingPeers,
     /// The source is only observed.
     Observed,
 }
@@ -93,7 +93,7 @@ impl Reason {
             Self::Refused(..)
                 | Self::Owned(_)
                 | Self::NotAdopted
-                | Self::Held(_)
+                | Self::Unusable(_)
                 | Self::Oversized(..)
                 | Self::Rejected(_)
         )
@@ -122,7 +122,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syncing(kind) => write!(f, "waiting for the first list of {kind}"),
-            Self::Blind(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
+            Self::Unwatchable(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
             Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
             Self::Unserved(gvk, others) => {
                 write!(f, "the server has no kind {gvk}")?;
@@ -154,7 +154,7 @@ impl fmt::Display for Reason {
             Self::Incomplete(why) => write!(f, "the source was not read completely: {why}"),
             Self::Refused(why, _)
             | Self::Unrecorded(why)
-            | Self::Held(why)
+            | Self::Unusable(why)
             | Self::Oversized(_, why)
             | Self::Step(why)
             | Self::Rejected(why)
@@ -170,7 +170,7 @@ impl fmt::Display for Reason {
                 write!(f, "{word} is set on the live object: it is neither changed nor repaired until that is removed")
             }
             Self::Confirm(why) => write!(f, "{why}; see `rhumb prune list`"),
-            Self::Others => f.write_str("reading what other sources of the cluster want"),
+            Self::ReadingPeers => f.write_str("reading what other sources of the cluster want"),
             Self::Observed => f.write_str("the source has `observe: true`, so nothing is written"),
         }
     }

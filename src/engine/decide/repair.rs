@@ -34,7 +34,7 @@ const STRIPPED_LABEL_REASON: &str = "the server does not keep the label applyset
 
 /// Our newest content is there: is all of it still ours?
 pub(super) fn verify(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     source: SourceId,
     want: &SharedDesired,
     live: &LiveObject,
@@ -42,24 +42,24 @@ pub(super) fn verify(
 ) -> Decision {
     // The content under an autoscaler differs from the content that was verified without it.
     let as_released = live.shown_release().is_some_and(|release| release.hash == want.hash);
-    let replicas = match replicas(view, want, live) {
+    let replicas = match replicas(input, want, live) {
         ReplicaMode::AsLive(_) if as_released => ReplicaMode::AsWritten,
         other => other,
     };
-    let overlay = match live.shown {
+    let overlay = match live.overlay {
         OverlayState::Under(overlay) => Some(overlay),
         _ => None,
     };
-    let form = ApplyVariant { replicas, overlay, started: live.started };
-    let repair = |lost| repair(view, &RepairTarget { source, want, form, lost }, live, now);
-    let content = form.hash(want);
-    let verified = view.entry.verified.as_ref().filter(|v| v.is_about(content, form, live));
+    let variant = ApplyVariant { replicas, overlay, started: live.started };
+    let repair = |lost| repair(input, &RepairTarget { source, want, variant, lost }, live, now);
+    let content = variant.hash(want);
+    let verified = input.entry.verified.as_ref().filter(|v| v.is_about(content, variant, live));
     match verified.map(|verified| verified.cover) {
-        None => Decision::act(Action::Compare(want.clone(), form)),
+        None => Decision::act(Action::Compare(want.clone(), variant)),
         // Sent again and again, the annotation would be taken away again and again.
         Some(FieldCoverage::Whole) => match live.shown_release() {
             None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
-            Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == view.inventories[source]) => {
+            Some(_) if !matches!(&live.owner, ObjectOwner::Ours(set) if *set == input.inventories[source]) => {
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
@@ -68,8 +68,8 @@ pub(super) fn verify(
             }
             Some(_) => Decision::act(Action::Nothing),
         },
-        Some(FieldCoverage::Empty | FieldCoverage::Unequal) => {
-            Decision::act(Action::Inspect(want.clone(), form))
+        Some(FieldCoverage::OnlyEmptyMissing | FieldCoverage::Unequal) => {
+            Decision::act(Action::Inspect(want.clone(), variant))
         }
         Some(FieldCoverage::Lost(lost)) => repair(lost),
     }
@@ -79,17 +79,17 @@ pub(super) fn verify(
 struct RepairTarget<'a> {
     source: SourceId,
     want: &'a SharedDesired,
-    form: ApplyVariant,
+    variant: ApplyVariant,
     /// The worst that was lost of it.
     lost: RepairImpact,
 }
 
-fn repair(view: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
-    let RepairTarget { source, want, form, lost } = *target;
-    if let Some(reason) = write_hindrance(view, want, now).or_else(|| repair_pause(view, lost, now)) {
+fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
+    let RepairTarget { source, want, variant, lost } = *target;
+    if let Some(reason) = write_hindrance(input, want, now).or_else(|| repair_pause(input, lost, now)) {
         return Decision::wait(reason);
     }
-    let restarts = if lost == RepairImpact::Template && is_serving(view.id, live) {
+    let restarts = if lost == RepairImpact::Template && is_serving(input.id, live) {
         RestartRisk::Maybe
     } else {
         RestartRisk::No
@@ -97,40 +97,40 @@ fn repair(view: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject
     Decision::act(Action::Apply(ApplyRequest {
         want: want.clone(),
         source,
-        revision: revision(view, ApplyPurpose::Repair),
+        revision: revision(input, ApplyPurpose::Repair),
         seal: None,
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and
         // nothing would show that this is a fight. The repair restores accepted content.
-        guard: write_precondition(live, matches!(form.replicas, ReplicaMode::AsLive(_))),
-        seen: Some(live.rv),
-        form,
+        guard: write_precondition(live, matches!(variant.replicas, ReplicaMode::AsLive(_))),
+        decided_on: Some(live.rv),
+        variant,
         purpose: ApplyPurpose::Repair,
         restarts,
     }))
 }
 
 /// The newest revision's wish cannot be carried out: what was accepted before stays defended.
-pub(super) fn defend(view: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
-    let accepted = match &view.entry.accepted {
+pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
+    let accepted = match &input.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,
-        AcceptedContent::Nothing | AcceptedContent::Lost(_) => return Decision::wait(reason),
-        AcceptedContent::Named(_) => return Decision::act(Action::Resolve).with_reason(reason),
+        AcceptedContent::Nothing | AcceptedContent::Unreadable(_) => return Decision::wait(reason),
+        AcceptedContent::Unresolved(_) => return Decision::act(Action::AwaitContent).with_reason(reason),
     };
-    match view.observation {
-        Observation::NotSeen | Observation::Blind(_) => Decision::act(Action::Look).with_reason(reason),
-        Observation::Absent => match write_hindrance(view, accepted, now) {
+    match input.observation {
+        Observation::NotSeen | Observation::Unwatchable(_) => Decision::act(Action::Look).with_reason(reason),
+        Observation::Absent => match write_hindrance(input, accepted, now) {
             None => {
-                let source = view.entry.wants.first().map_or(accepted.place.source, |(source, _)| *source);
-                create(view, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
+                let source = input.entry.targets.first().map_or(accepted.body.source, |(source, _)| *source);
+                create(input, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
             }
             Some(_) => Decision::wait(reason),
         },
         Observation::Seen(live) if live.deleting => Decision::wait(Reason::Terminating),
-        Observation::Seen(live) if left_alone_reason(accepted, Some(live), view.opt_out).is_some() => {
+        Observation::Seen(live) if left_alone_reason(accepted, Some(live), input.opt_out).is_some() => {
             Decision::wait(reason)
         }
-        Observation::Seen(live) => match (owner(view, live), &live.owner) {
-            (Some(source), _) => verify(view, source, accepted, live, now).with_reason(reason),
+        Observation::Seen(live) => match (owner(input, live), &live.owner) {
+            (Some(source), _) => verify(input, source, accepted, live, now).with_reason(reason),
             (None, ObjectOwner::Controlled(owner) | ObjectOwner::Foreign(owner)) => {
                 Decision::wait(Reason::Owned(owner.clone()))
             }
@@ -141,9 +141,9 @@ pub(super) fn defend(view: &DecisionInput<'_>, reason: Reason, now: Instant) -> 
 
 /// Returns the pause after so many repairs: short where a repair costs no pod, the whole window
 /// where each restarts some.
-pub(super) fn repair_pause(view: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
+pub(super) fn repair_pause(input: &DecisionInput<'_>, lost: RepairImpact, now: Instant) -> Option<Reason> {
     let recent: Vec<Instant> =
-        view.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
+        input.entry.repairs.iter().copied().filter(|at| now.duration_since(*at) < FIGHT_WINDOW).collect();
     let oldest = recent.len().checked_sub(REPAIRS_PER_FIGHT).and_then(|first| recent.get(first))?;
     let calm = FIGHT_WINDOW.saturating_sub(now.duration_since(*oldest));
     let left = match (lost, recent.last()) {
@@ -152,12 +152,16 @@ pub(super) fn repair_pause(view: &DecisionInput<'_>, lost: RepairImpact, now: In
         }
         _ => calm,
     };
-    (!left.is_zero()).then(|| Reason::Fight(other_writers(view), left))
+    (!left.is_zero()).then(|| Reason::Fight(other_writers(input), left))
 }
 
-pub(super) fn other_writers(view: &DecisionInput<'_>) -> Arc<str> {
-    let Observation::Seen(live) = view.observation else { return "somebody".into() };
-    let names: Vec<&str> =
-        live.others.iter().filter(|m| m.subresource.is_empty()).map(|manager| &*manager.name).collect();
+pub(super) fn other_writers(input: &DecisionInput<'_>) -> Arc<str> {
+    let Observation::Seen(live) = input.observation else { return "somebody".into() };
+    let names: Vec<&str> = live
+        .other_managers
+        .iter()
+        .filter(|m| m.subresource.is_empty())
+        .map(|manager| &*manager.name)
+        .collect();
     if names.is_empty() { "somebody".into() } else { names.join(", ").into() }
 }

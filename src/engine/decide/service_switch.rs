@@ -11,7 +11,7 @@ impl Engine {
     pub(in crate::engine) fn switch_gate(&self, service: &DesiredObject) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
-        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.wanted_content()?.1)));
+        let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
         let targets = wanted.filter(|(id, want)| {
             let place = id.namespace().unwrap_or_default();
             is_workload(id)
@@ -32,19 +32,20 @@ impl Engine {
     fn not_ready_reason(&self, id: &ObjectId) -> Option<Reason> {
         let because = |why: String| Some(Reason::Needs(id.clone(), why.into()));
         let Some(live) = self.live_object(id) else { return because("is not there yet".to_owned()) };
-        if self.entry(id).is_some_and(|entry| entry.candidate().is_some()) {
+        if self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some()) {
             return because("is not changed yet".to_owned());
         }
         if !is_healthy(live) {
             return because(format!("is {}", health_words(live)));
         }
-        let soaks = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Due);
+        let soaks =
+            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.switch != ServiceSwitch::Waiting);
         if soaks { because("is rolled out".to_owned()) } else { None }
     }
 
     /// Returns whether a Service waits to be switched to a workload.
-    pub(in crate::engine) fn is_switched_to(&self, id: &ObjectId) -> bool {
-        let Some((source, want)) = self.entry(id).and_then(|entry| entry.wanted_content()) else {
+    pub(in crate::engine) fn awaits_service_switch(&self, id: &ObjectId) -> bool {
+        let Some((source, want)) = self.entry(id).and_then(|entry| entry.target_content()) else {
             return false;
         };
         let Some(labels) = want.labels.as_deref() else { return false };
@@ -54,7 +55,7 @@ impl Engine {
         unit.is_some_and(|unit| {
             unit.members.keys().any(|member| {
                 let entry = self.entry(member);
-                let Some(service) = entry.and_then(|entry| entry.candidate()) else { return false };
+                let Some(service) = entry.and_then(|entry| entry.unreleased_content()) else { return false };
                 let namespace = member.namespace().unwrap_or_default();
                 let selected =
                     service.selects.as_deref().is_some_and(|s| s.matches(namespace, labels, place));

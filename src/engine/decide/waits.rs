@@ -2,7 +2,7 @@
 
 use crate::engine::Reason;
 use crate::engine::decide::action::Decision;
-use crate::engine::decide::gates::{health_words, is_back, is_healthy};
+use crate::engine::decide::gates::{health_words, is_back_at_unreadable_content, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
@@ -27,7 +27,7 @@ impl Engine {
         if let (Some(Reason::Wave(_, before)), Some(WaitTopic::Waves(source))) =
             (&decision.reason, self.waits.get(id))
         {
-            self.sources[*source].awaited.insert(before.clone());
+            self.sources[*source].wave_blockers.insert(before.clone());
         }
         self.note_gate(id, decision);
         self.track_wave(id);
@@ -35,9 +35,10 @@ impl Engine {
     }
 
     pub(in crate::engine) fn wait_topic(&self, id: &ObjectId, reason: &Reason) -> Option<WaitTopic> {
-        let source = || self.entries.get(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let source =
+            || self.entries.get(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         match reason {
-            Reason::Syncing(_) | Reason::Blind(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
+            Reason::Syncing(_) | Reason::Unwatchable(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
                 Some(WaitTopic::Kinds)
             }
             Reason::Inventory(_) => source().map(WaitTopic::Inventory),
@@ -51,19 +52,19 @@ impl Engine {
     }
 
     pub(in crate::engine) fn track_wave(&mut self, id: &ObjectId) {
-        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::wanted_content) else { return };
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::target_content) else { return };
         let (wave, unfinished) = (desired.wave, self.unfinished_change(source, id).is_some());
         let waves = &mut self.sources[source].waves;
         let ids = waves.entry(wave).or_default();
         let changed = if unfinished { ids.insert(id.clone()) } else { ids.remove(id) };
-        if changed && !unfinished && self.sources[source].awaited.contains(id) {
+        if changed && !unfinished && self.sources[source].wave_blockers.contains(id) {
             self.wake_waves(source);
         }
     }
 
     /// Asks again whoever waits for an earlier wave.
     pub(in crate::engine) fn wake_waves(&mut self, source: SourceId) {
-        self.sources[source].awaited.clear();
+        self.sources[source].wave_blockers.clear();
         self.wake_topic(&WaitTopic::Waves(source));
     }
 
@@ -72,19 +73,22 @@ impl Engine {
     pub(in crate::engine) fn unfinished_change(&self, source: SourceId, id: &ObjectId) -> Option<String> {
         lookup_counts::count(1);
         let entry = self.entries.get(id)?;
-        if !entry.wants.iter().any(|(wanting, _)| *wanting == source) {
+        if !entry.targets.iter().any(|(wanting, _)| *wanting == source) {
             return None;
         }
         if self.is_left_alone(id) {
             return None;
         }
-        if entry.candidate().is_some() && entry.wanted_content().is_some() && !is_back(entry) {
+        if entry.unreleased_content().is_some()
+            && entry.target_content().is_some()
+            && !is_back_at_unreadable_content(entry)
+        {
             return Some("is changed".to_owned());
         }
         if self.restart_stamp(id).is_some() {
             return Some("is restarted".to_owned());
         }
-        if self.is_rolling(id) {
+        if self.has_claimed_rollout(id) {
             return Some("is rolled out".to_owned());
         }
         let live = self.live_object(id)?;

@@ -18,7 +18,7 @@ use crate::engine::deletion::peer_sources::{
     SourceStatement, mark,
 };
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{ObjectOwner, PruneDecision, Reason, SourceLifecycle, SourceState, Uid};
 use crate::object::{ContentHash, ObjectId};
 
@@ -68,7 +68,7 @@ pub(crate) struct WithheldDeletion {
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct Handover {
     /// Indicates whether others are minded at all: a plan for one source knows of none.
-    minds: bool,
+    consults_peers: bool,
     /// Names of sources by the ids of their inventories, for whoever minds no others.
     names: BTreeMap<Arc<str>, Arc<str>>,
     peers: Option<BTreeMap<Arc<str>, PeerSource>>,
@@ -83,13 +83,13 @@ pub(in crate::engine) struct Handover {
     /// Objects that are wanted, and not in the inventory of whoever wants them.
     unowned: BTreeSet<ObjectId>,
     /// Objects that this process has told to be unwanted, by source.
-    released: BTreeMap<SourceId, BTreeSet<ObjectId>>,
+    given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
     /// The statement of a source before this process served it, as far as its objects may be wanted
     /// here: released, or claimed.
-    recalled: BTreeMap<SourceId, BTreeSet<ContentHash>>,
+    prior_statement: BTreeMap<SourceId, BTreeSet<ContentHash>>,
     /// The released objects that are wanted again, each with the time. Somebody may take one over
     /// by the old statement, and drop it before its owner has seen that.
-    retaken: BTreeMap<ObjectId, Instant>,
+    reclaimed: BTreeMap<ObjectId, Instant>,
 }
 
 impl Handover {
@@ -106,7 +106,7 @@ impl Engine {
     /// Has it ask what the other sources of the cluster want before anything is deleted or taken
     /// over.
     pub(crate) fn require_peer_consent(&mut self) {
-        self.handover.minds = true;
+        self.handover.consults_peers = true;
     }
 
     /// Has it ask nobody, as what the other sources want cannot be read: a plan says so, and writes
@@ -134,7 +134,7 @@ impl Engine {
     /// Takes over which repository a source follows.
     pub(crate) fn set_repository(&mut self, source: SourceId, repository: RepositoryIdentity) {
         self.sources[source].repository = repository;
-        self.sources[source].to_judge = true;
+        self.sources[source].prunes_stale = true;
     }
 
     /// Returns whether what the other sources say is to be read now.
@@ -187,7 +187,7 @@ impl Engine {
     fn progress(&self, source: SourceId) -> Option<SourceProgress> {
         let state = &self.sources[source];
         match &state.repository {
-            _ if state.life == SourceLifecycle::Ends => Some(SourceProgress::Unordered),
+            _ if state.lifecycle == SourceLifecycle::Deleting => Some(SourceProgress::Unordered),
             RepositoryIdentity::Unknown => None,
             RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
             RepositoryIdentity::At(repository) => {
@@ -202,11 +202,11 @@ impl Engine {
     /// Returns all sources beside one: those of other processes, as they were read last, and those
     /// of this one.
     ///
-    /// What the latter want is wanted here, so they claim nothing. How far they have read counts as
-    /// that of others does: what moves is as safe whichever processes serve its two sources.
+    /// The latter's objects are wanted here, so they claim nothing. Their progress counts as that
+    /// of others does: what moves is as safe whichever processes serve its two sources.
     fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
-        let here = self.source_ids().filter(move |other| self.handover.minds && *other != source);
+        let here = self.source_ids().filter(move |other| self.handover.consults_peers && *other != source);
         others.chain(here.map(|other| Cow::Owned(self.peer_view_of(other))))
     }
 
@@ -268,14 +268,14 @@ impl Engine {
         now: Instant,
     ) -> Decision {
         let of = self.informer_object(id).and_then(|live| self.source_of(live));
-        let Some(source) = of.filter(|_| self.handover.minds && self.unwanted.contains(id)) else {
+        let Some(source) = of.filter(|_| self.handover.consults_peers && self.unwanted.contains(id)) else {
             return decision;
         };
         let age = self.handover.age(now);
         if matches!(decision.action, Action::Delete(_, _, DeletionReason::Prune)) {
             if age.is_none_or(|age| age > DELETION_PEERS_MAX_AGE) {
                 self.handover.asking.insert(id.clone());
-                return Decision::wait(Reason::Others);
+                return Decision::wait(Reason::ReadingPeers);
             }
             // Somebody may have read the others for another object, before this one was given up.
             if let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) {
@@ -286,7 +286,7 @@ impl Engine {
                 Some(left) => {
                     let delay = self.sources[source].prune_delay.as_secs();
                     let why = format!("pruned when the other sources have had {delay} s to claim it");
-                    Decision { again: Some(left), ..Decision::wait(Reason::Prune(why.into())) }
+                    Decision { requeue_after: Some(left), ..Decision::wait(Reason::Prune(why.into())) }
                 }
             };
         }
@@ -302,7 +302,7 @@ impl Engine {
             self.handover.asking.insert(id.clone());
         }
         let again = waits.then_some(rest.max(MIN_PEERS_INTERVAL));
-        Decision { again: [decision.again, again].into_iter().flatten().min(), ..decision }
+        Decision { requeue_after: [decision.requeue_after, again].into_iter().flatten().min(), ..decision }
     }
 
     /// Returns the holder of an object that a source here wants. A source of this process releases
@@ -316,7 +316,7 @@ impl Engine {
         if let Some(source) = self.source_of_applyset(set) {
             return InventoryHolder::Releases(self.sources[source].name.clone());
         }
-        if !self.handover.minds {
+        if !self.handover.consults_peers {
             return self
                 .handover
                 .names
@@ -366,7 +366,7 @@ impl Engine {
         }
     }
 
-    /// Returns when an object that waits for its holder is to be decided on again.
+    /// Has an object that waits for its holder decided again in time.
     pub(in crate::engine) fn wait_for_holder(
         &self,
         holder: &InventoryHolder,
@@ -376,20 +376,23 @@ impl Engine {
             return decision;
         }
         let rest = self.handover.rest.max(MIN_PEERS_INTERVAL);
-        Decision { again: Some(decision.again.map_or(rest, |again| again.min(rest))), ..decision }
+        Decision {
+            requeue_after: Some(decision.requeue_after.map_or(rest, |again| again.min(rest))),
+            ..decision
+        }
     }
 
     /// Keeps which wanted objects are not in the inventory of whoever wants them, and which are
     /// given up.
     pub(in crate::engine) fn track_handover(&mut self, id: &ObjectId) {
-        if !self.handover.minds {
+        if !self.handover.consults_peers {
             return;
         }
         let set = self.live.get(id).and_then(|live| match &live.owner {
             ObjectOwner::Ours(set) => Some(set.clone()),
             _ => None,
         });
-        let wants = self.entries.get(id).map(|entry| &entry.wants[..]).unwrap_or_default();
+        let wants = self.entries.get(id).map(|entry| &entry.targets[..]).unwrap_or_default();
         if let Some(live) = self.live.get(id).filter(|_| !wants.is_empty()) {
             // What is dropped once more is others' to claim for as long as before.
             self.handover.since.remove(&live.uid);
@@ -401,21 +404,21 @@ impl Engine {
             self.handover.unowned.remove(id);
         }
         for (source, _) in wants {
-            let released = self.handover.released.get_mut(source);
+            let released = self.handover.given_up.get_mut(source);
             let released = released.is_some_and(|released| released.remove(id));
-            let recalled = self.handover.recalled.get_mut(source).filter(|said| !said.is_empty());
+            let recalled = self.handover.prior_statement.get_mut(source).filter(|said| !said.is_empty());
             let recalled = recalled.is_some_and(|said| said.remove(&mark(id)));
             if (released || recalled)
                 && let Some(now) = self.rollouts.starts.now()
             {
-                self.handover.retaken.insert(id.clone(), now);
+                self.handover.reclaimed.insert(id.clone(), now);
             }
         }
         if let Some(source) = set.and_then(|set| self.source_of_applyset(&set))
             && self.unwanted.contains(id)
             && self.has_read_wants_of(source)
         {
-            self.handover.released.entry(source).or_default().insert(id.clone());
+            self.handover.given_up.entry(source).or_default().insert(id.clone());
         }
     }
 
@@ -423,7 +426,7 @@ impl Engine {
     /// be wanted.
     fn has_read_wants_of(&self, source: SourceId) -> bool {
         let state = &self.sources[source];
-        state.head.is_some() || state.life == SourceLifecycle::Ends
+        state.head.is_some() || state.lifecycle == SourceLifecycle::Deleting
     }
 
     /// Gives up what a source turned out not to want, once that is known.
@@ -435,8 +438,8 @@ impl Engine {
 
     /// Takes over what a source said before this process served it.
     ///
-    /// What was given up then, or claimed as it was wanted again, somebody may still take over for
-    /// the old word. So it is claimed for a time where it is wanted.
+    /// An object that was given up then, or claimed again, may still be taken over by that old
+    /// statement. So it is claimed for a time where it is wanted.
     pub(crate) fn recall(&mut self, source: SourceId, told: &SourceStatement) {
         let mut said = told.released.clone();
         if let ContentClaims::These(claims) = &told.claims {
@@ -445,9 +448,9 @@ impl Engine {
         if said.is_empty() {
             return;
         }
-        self.handover.recalled.insert(source, said);
+        self.handover.prior_statement.insert(source, said);
         let wanted =
-            self.entries.iter().filter(|(_, entry)| entry.wants.iter().any(|(one, _)| *one == source));
+            self.entries.iter().filter(|(_, entry)| entry.targets.iter().any(|(one, _)| *one == source));
         let wanted: Vec<ObjectId> = wanted.map(|(id, _)| id.clone()).collect();
         for id in wanted {
             self.track_handover(&id);
@@ -483,14 +486,14 @@ impl Engine {
         told: Option<&SourceStatement>,
     ) -> Option<SourceStatement> {
         // All that is wanted has been read by now, and was compared with it.
-        self.handover.recalled.remove(&source);
+        self.handover.prior_statement.remove(&source);
         let unwanted = &self.unwanted;
-        if let Some(released) = self.handover.released.get_mut(&source) {
+        if let Some(released) = self.handover.given_up.get_mut(&source) {
             released.retain(|id| unwanted.contains(id));
         }
         if let Some(now) = self.rollouts.starts.now() {
             self.handover
-                .retaken
+                .reclaimed
                 .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
         }
         let progress = merge_progress(self.progress(source)?, told);
@@ -517,7 +520,7 @@ impl Engine {
         let has =
             |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
         let wants = |id: &&ObjectId| {
-            let wants = |entry: &ObjectEntry| entry.wants.iter().any(|(one, _)| *one == source);
+            let wants = |entry: &ObjectEntry| entry.targets.iter().any(|(one, _)| *one == source);
             self.entry(id).is_some_and(wants)
         };
         let unowned = self.handover.unowned.iter().filter(|id| !has(id));
@@ -525,7 +528,7 @@ impl Engine {
         let counts = |since: Instant| {
             now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)
         };
-        let retaken = self.handover.retaken.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
+        let retaken = self.handover.reclaimed.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
         let claimed = unowned.chain(retaken.filter(has)).filter(wants);
         let claimed: Vec<&ObjectId> = claimed.take(MAX_CLAIMED_OBJECTS + 1).collect();
         if claimed.len() > MAX_CLAIMED_OBJECTS {
@@ -538,7 +541,7 @@ impl Engine {
     /// Told where there is somebody who may want it, or may come to. Of many those that somebody
     /// claims, and the first of the others: as they go, more follow.
     fn given_up_objects(&self, source: SourceId) -> BTreeSet<ContentHash> {
-        let all = self.handover.released.get(&source);
+        let all = self.handover.given_up.get(&source);
         let is_told = |id: &&ObjectId| self.handover.has_peers() || self.is_kept_longer(source, id);
         let mut all: Vec<(bool, &ObjectId)> =
             all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
@@ -555,7 +558,7 @@ impl Engine {
     /// Returns whether an object that its source no longer wants stays for longer, so that whoever
     /// comes later may want it.
     fn is_kept_longer(&self, source: SourceId, id: &ObjectId) -> bool {
-        let judged = self.sources[source].judged.get(id);
+        let judged = self.sources[source].prune_decisions.get(id);
         matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
     }
 }
@@ -589,6 +592,6 @@ impl Engine {
         let state = &self.sources[source];
         let mut kinds = state.catalog.object_counts().kinds().chain(self.listed_kinds(source));
         let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
-        self.handover.minds && self.foresight == Prerequisites::Now && !kinds.any(waits)
+        self.handover.consults_peers && self.mode == DecisionMode::Live && !kinds.any(waits)
     }
 }

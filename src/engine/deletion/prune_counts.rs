@@ -39,7 +39,7 @@ impl Engine {
     pub(in crate::engine) fn track_move(&mut self, id: &ObjectId) {
         for source in self.source_ids() {
             let moving = self.unfinished_change(source, id).is_some();
-            let ids = &mut self.sources[source].moving;
+            let ids = &mut self.sources[source].unfinished;
             if moving {
                 ids.insert(id.clone())
             } else {
@@ -49,8 +49,8 @@ impl Engine {
     }
 
     /// Returns whether a change of the newest revision of a source is not done.
-    pub(crate) fn is_anything_moving(&self, source: SourceId) -> bool {
-        !self.sources[source].moving.is_empty()
+    pub(crate) fn has_unfinished_changes(&self, source: SourceId) -> bool {
+        !self.sources[source].unfinished.is_empty()
     }
 
     /// Updates the moves of a source with a new revision. Only moving objects can have come to rest
@@ -61,7 +61,7 @@ impl Engine {
         let ids: Vec<ObjectId> = if shown {
             state.catalog.ids().cloned().collect()
         } else {
-            state.moving.iter().cloned().collect()
+            state.unfinished.iter().cloned().collect()
         };
         for id in &ids {
             self.track_move(id);
@@ -79,7 +79,7 @@ impl Engine {
             assert_eq!(members, source.members);
             let mut kinds = crate::engine::ObjectCounts::default();
             let wants = |entry: &crate::engine::ObjectEntry| {
-                entry.wants.iter().any(|(wanting, _)| *wanting == number)
+                entry.targets.iter().any(|(wanting, _)| *wanting == number)
             };
             let wanted = self.entries().filter(|(_, entry)| wants(entry));
             wanted.for_each(|(id, _)| kinds.add(id));
@@ -91,7 +91,7 @@ impl Engine {
             assert!(object_counts.kinds().eq(source.catalog.object_counts().kinds()));
             assert!(object_counts.namespaces().eq(source.catalog.object_counts().namespaces()));
             for id in source.catalog.ids().filter(|id| self.unfinished_change(number, id).is_some()) {
-                assert!(source.moving.contains(id), "{id} is moving");
+                assert!(source.unfinished.contains(id), "{id} is moving");
             }
             let may_differ = self.differing_candidates(number);
             for (id, _) in self.entries().filter(|(id, entry)| self.is_differing(number, id, entry)) {

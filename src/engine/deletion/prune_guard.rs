@@ -19,8 +19,8 @@ pub(crate) struct PruneCandidate {
     pub id: ObjectId,
     /// Its incarnation.
     pub uid: Uid,
-    /// The policy by its annotations.
-    pub keep: KeepPolicy,
+    /// The timing by its annotations.
+    pub prune_timing: PruneTiming,
     /// The reason for which its source may not have it, and so not delete it either.
     pub not_allowed: Option<Arc<str>>,
     /// The reason for which it is not known to be of this source, though it looks like it.
@@ -36,35 +36,35 @@ pub(crate) struct PruneCandidate {
 impl PruneCandidate {
     /// Returns whether it is not deleted, whatever else becomes of it.
     fn is_kept(&self) -> bool {
-        self.keep == KeepPolicy::Asked || self.unproven.is_some() || self.not_allowed.is_some()
+        self.prune_timing == PruneTiming::Never || self.unproven.is_some() || self.not_allowed.is_some()
     }
 }
 
-/// The policy by an object's annotations for the time when it is no longer wanted.
+/// The time at which an object is pruned that is no longer wanted, by its annotations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KeepPolicy {
+pub enum PruneTiming {
     /// It may be pruned, when the other changes of its unit are healthy.
     #[default]
-    No,
+    AfterUnit,
     /// It is pruned before them, as its annotation asks: it holds what its successor needs, as a
     /// host name or a port.
-    First,
+    BeforeUnit,
     /// It is pruned when a person confirms it, as Argo CD's `Prune=confirm` asks.
-    Confirm,
+    OnConfirmation,
     /// It is not pruned, by `prune: never` or `reconcile: disabled`, in our words or those of other
     /// tools.
-    Asked,
+    Never,
 }
 
-impl KeepPolicy {
+impl PruneTiming {
     /// Returns the one of two under which less is deleted.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
         let rank = |keep: Self| match keep {
-            Self::No => 0,
-            Self::First => 1,
-            Self::Confirm => 2,
-            Self::Asked => 3,
+            Self::AfterUnit => 0,
+            Self::BeforeUnit => 1,
+            Self::OnConfirmation => 2,
+            Self::Never => 3,
         };
         if rank(other) > rank(self) { other } else { self }
     }
@@ -81,7 +81,7 @@ pub(crate) struct PruneGuard<'a> {
     /// The number of objects that go at once without a question.
     pub radius: BlastRadius,
     /// The lifecycle of the source. Deleting the source itself has been confirmed with the number.
-    pub life: SourceLifecycle,
+    pub lifecycle: SourceLifecycle,
     /// Incarnations whose deletion a person has confirmed by name.
     pub confirmed: &'a BTreeSet<Uid>,
     /// The number of objects of each kind in the inventory now, the pending ones included.
@@ -124,7 +124,7 @@ fn used_by_kept<'a>(
     guard: &PruneGuard<'_>,
 ) -> BTreeMap<&'a ObjectId, &'a ObjectId> {
     let mut bound = BTreeMap::new();
-    if guard.life == SourceLifecycle::Lives {
+    if guard.lifecycle == SourceLifecycle::Active {
         return bound;
     }
     let (asked, others): (Vec<_>, Vec<_>) = pending.iter().partition(|p| p.is_kept());
@@ -146,7 +146,7 @@ fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&
     if let Some(why) = &pending.not_allowed {
         return PruneDecision::Leave(why.clone());
     }
-    if pending.keep == KeepPolicy::Asked {
+    if pending.prune_timing == PruneTiming::Never {
         return PruneDecision::Keep("no longer wanted, and kept, as an annotation of it asks".into());
     }
     if let Some(closed) = &guard.closed {
@@ -162,7 +162,9 @@ fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&
     if let (Some(why), false) = (beyond, guard.confirmed.contains(&pending.uid)) {
         return PruneDecision::Confirm(why.clone());
     }
-    if let (Some(change), KeepPolicy::No | KeepPolicy::Confirm) = (&pending.unfinished, pending.keep) {
+    if let (Some(change), PruneTiming::AfterUnit | PruneTiming::OnConfirmation) =
+        (&pending.unfinished, pending.prune_timing)
+    {
         return PruneDecision::Later(format!("pruned when {change}").into());
     }
     if let Some(user) = &pending.needed_by {
@@ -197,9 +199,9 @@ fn unconfirmed_reasons(
             ))
         } else if let Some(kind) = data_loss_reason(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))
-        } else if pending.keep == KeepPolicy::Confirm {
+        } else if pending.prune_timing == PruneTiming::OnConfirmation {
             Some("its annotation asks for a confirmation".to_owned())
-        } else if guard.life == SourceLifecycle::Ends {
+        } else if guard.lifecycle == SourceLifecycle::Deleting {
             None
         } else if !guard.radius.allows(count, total) {
             Some(format!("{count} of {total} objects would be pruned at once, beyond the blast radius"))

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::decide::input::{DecisionInput, Observation};
-use crate::engine::deletion::prune_guard::{KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, judge};
+use crate::engine::deletion::prune_guard::{PruneCandidate, PruneDecision, PruneGuard, PruneTiming, judge};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
-use crate::engine::state::{Engine, KindState, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine, KindState};
 use crate::engine::{LiveObject, PrunePolicy, Reason};
 use crate::graph::ConnectedUnits;
 use crate::object::{GroupKind, ObjectId};
@@ -17,13 +17,13 @@ impl Engine {
     pub(in crate::engine) fn prune_decision(
         &self,
         id: &ObjectId,
-        view: &DecisionInput<'_>,
+        input: &DecisionInput<'_>,
     ) -> Option<PruneDecision> {
-        let Observation::Seen(live) = view.observation else { return None };
-        if !view.entry.wants.is_empty() {
+        let Observation::Seen(live) = input.observation else { return None };
+        if !input.entry.targets.is_empty() {
             return None;
         }
-        self.sources[self.source_of(live)?].judged.get(id).cloned()
+        self.sources[self.source_of(live)?].prune_decisions.get(id).cloned()
     }
 
     /// Returns the last prune decisions about the unwanted objects of one source.
@@ -31,7 +31,7 @@ impl Engine {
         &self,
         source: SourceId,
     ) -> impl Iterator<Item = (&ObjectId, &PruneDecision)> {
-        self.sources[source].judged.iter()
+        self.sources[source].prune_decisions.iter()
     }
 
     /// Returns the object that defines a custom kind, where a source brings it.
@@ -54,7 +54,7 @@ impl Engine {
             closed: self.prune_obstacle(source),
             other_place: parent.and_then(|parent| parent.other_place.clone()),
             radius: state.radius,
-            life: state.life,
+            lifecycle: state.lifecycle,
             confirmed: &self.confirmations(source),
             inventory: state.members.by_kind(),
         };
@@ -79,20 +79,20 @@ impl Engine {
             // An annotation taken off the object still stands in the manifest that was in force
             // last.
             let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.content());
-            let said = accepted.map_or(KeepPolicy::No, |accepted| accepted.traits.keep);
+            let said = accepted.map_or(PruneTiming::AfterUnit, |accepted| accepted.traits.prune_timing);
             let alone = PruneCandidate {
                 id: (*id).clone(),
                 uid: live.uid.clone(),
-                keep: live.keep.strictest(said),
+                prune_timing: live.prune_timing.strictest(said),
                 not_allowed: self.disallowed_reason(source, id),
                 unproven: live.is_unproven().then(|| UNPROVEN_REASON.into()),
                 unfinished: None,
                 needed_by: None,
                 withheld: self.withheld_deletion(source, id),
             };
-            Some(match self.foresight {
-                Prerequisites::AllDone => alone,
-                Prerequisites::Now => PruneCandidate {
+            Some(match self.mode {
+                DecisionMode::Plan => alone,
+                DecisionMode::Live => PruneCandidate {
                     unfinished: unfinished(id),
                     needed_by: users.get(*id).copied().or_else(|| self.dependent_object(id)).cloned(),
                     ..alone
@@ -126,7 +126,7 @@ impl Engine {
             }
         }
         let others = self.source_ids().zip(&self.sources).filter(|(other, _)| *other != source);
-        if let Some((_, other)) = others.clone().find(|(_, other)| other.checked < state.dropped) {
+        if let Some((_, other)) = others.clone().find(|(_, other)| other.checked_after < state.last_drop) {
             let name = &other.name;
             let why = format!("pruned when source {name}, which may want it, was looked at again");
             return Some(PruneDecision::Later(why.into()));
@@ -165,7 +165,7 @@ impl Engine {
     ) -> (BTreeMap<ObjectId, Arc<str>>, ConnectedUnits) {
         let mut moving = BTreeMap::new();
         let mut units = ConnectedUnits::default();
-        for id in &self.sources[source].moving {
+        for id in &self.sources[source].unfinished {
             if let Some(why) = self.unfinished_change(source, id) {
                 moving.insert(id.clone(), format!("{id} {why}").into());
             }
@@ -187,14 +187,15 @@ impl Engine {
             units.add(id);
             let Some(entry) = self.entries.get(id) else { continue };
             // Its former references are not known: it may use anything.
-            let unknown = entry.before.is_none() && self.live_object(id).is_some() && moving.contains_key(id);
-            if unknown && (entry.candidate().is_none() || entry.accepted.content().is_none()) {
+            let unknown =
+                entry.previous_content.is_none() && self.live_object(id).is_some() && moving.contains_key(id);
+            if unknown && (entry.unreleased_content().is_none() || entry.accepted.content().is_none()) {
                 let beside = unwanted.iter().filter(|other| other.namespace() == id.namespace());
                 beside.for_each(|other| units.join(id, other));
             }
-            let wanted = entry.wanted_content().map(|(_, desired)| desired);
-            for desired in wanted.into_iter().chain(entry.accepted.content()).chain(&entry.before) {
-                for need in desired.needs.iter().chain(&desired.after) {
+            let wanted = entry.target_content().map(|(_, desired)| desired);
+            for desired in wanted.into_iter().chain(entry.accepted.content()).chain(&entry.previous_content) {
+                for need in desired.needs.iter().chain(&desired.depends_on) {
                     units.join(id, need);
                 }
             }

@@ -28,7 +28,7 @@ pub(crate) struct FileFacts {
     /// Usable objects.
     pub objects: Vec<SharedDesired>,
     /// Objects that are wanted but cannot be used.
-    pub held: Vec<Arc<UnusableObject>>,
+    pub unusable: Vec<Arc<UnusableObject>>,
     /// Indicates whether every document of it was understood.
     pub understood: FileCompleteness,
     /// Kinds in it of which it was not known whether their objects live in namespaces: who is meant
@@ -83,19 +83,19 @@ impl WantedObject {
 pub(crate) struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
     wants: HashMap<ObjectId, Vec<WantedObject>>,
-    /// The counts of the keys of `wants` and of `doubtful`.
+    /// The counts of the keys of `wants` and of `lost_names`.
     object_counts: ObjectCounts,
-    partly: BTreeSet<Arc<str>>,
+    partly_understood: BTreeSet<Arc<str>>,
     /// The objects of a file when it was last understood, which it does not name now that it is
     /// not: still wanted, as far as anybody can tell.
-    doubtful: HashMap<ObjectId, Arc<UnusableObject>>,
+    lost_names: HashMap<ObjectId, Arc<UnusableObject>>,
 }
 
 impl Catalog {
     /// Replaces what one file holds (nothing, when it is gone) and returns whom that touches.
     pub(crate) fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
         let mut touched = Vec::new();
-        self.partly.remove(file);
+        self.partly_understood.remove(file);
         let before = self.files.remove(file);
         self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
         if let Some(old) = before {
@@ -113,7 +113,7 @@ impl Catalog {
         if let Some(facts) = facts {
             let objects = facts.objects.iter().map(|d| (&d.id, WantedObject::Object(d.clone())));
             for (id, want) in
-                objects.chain(facts.held.iter().map(|h| (&h.id, WantedObject::Unusable(h.clone()))))
+                objects.chain(facts.unusable.iter().map(|h| (&h.id, WantedObject::Unusable(h.clone()))))
             {
                 let wants = self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
                 if wants.is_empty() {
@@ -123,7 +123,7 @@ impl Catalog {
                 touched.push(id.clone());
             }
             if facts.understood != FileCompleteness::Whole {
-                self.partly.insert(file.clone());
+                self.partly_understood.insert(file.clone());
             }
             self.files.insert(file.clone(), facts);
         }
@@ -141,7 +141,7 @@ impl Catalog {
         touched: &mut Vec<ObjectId>,
     ) {
         let mut remembered: Vec<Arc<UnusableObject>> = Vec::new();
-        self.doubtful.retain(|_, held| {
+        self.lost_names.retain(|_, held| {
             let other = held.origin.file != *file;
             if !other {
                 remembered.push(held.clone());
@@ -167,12 +167,12 @@ impl Catalog {
         };
         if let Some(facts) = before {
             remembered.extend(facts.objects.iter().map(|d| held(&d.id, &d.gvk, &d.origin)));
-            remembered.extend(facts.held.iter().map(|h| held(&h.id, &h.gvk, &h.origin)));
+            remembered.extend(facts.unusable.iter().map(|h| held(&h.id, &h.gvk, &h.origin)));
         }
         let named: HashSet<&ObjectId> = ids(now).collect();
         for held in remembered.into_iter().filter(|held| !named.contains(&held.id)) {
             touched.push(held.id.clone());
-            if self.doubtful.insert(held.id.clone(), held.clone()).is_none() {
+            if self.lost_names.insert(held.id.clone(), held.clone()).is_none() {
                 self.object_counts.add(&held.id);
             }
         }
@@ -182,7 +182,7 @@ impl Catalog {
     /// are named.
     pub(crate) fn wanted_object(&self, id: &ObjectId) -> Option<WantedObject> {
         match self.wants.get(id).map(Vec::as_slice) {
-            None | Some([]) => self.doubtful.get(id).cloned().map(WantedObject::Unusable),
+            None | Some([]) => self.lost_names.get(id).cloned().map(WantedObject::Unusable),
             Some([want]) => Some(want.clone()),
             Some(several) => {
                 let (gvk, origin) = match &several[0] {
@@ -198,7 +198,7 @@ impl Catalog {
 
     /// Returns all objects that are wanted, in no particular order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &ObjectId> {
-        self.wants.keys().chain(self.doubtful.keys().filter(|id| !self.wants.contains_key(*id)))
+        self.wants.keys().chain(self.lost_names.keys().filter(|id| !self.wants.contains_key(*id)))
     }
 
     /// Returns the counts of their kinds and namespaces.
@@ -208,7 +208,7 @@ impl Catalog {
 
     /// Returns the first file that was not understood.
     pub(crate) fn first_unreadable_file(&self) -> Option<&Arc<str>> {
-        self.partly.first()
+        self.partly_understood.first()
     }
 
     /// Files with objects of a kind of unknown scope, and that kind.
@@ -244,7 +244,7 @@ fn join_places<'o>(all: impl Iterator<Item = &'o ManifestOrigin>, count: usize) 
 }
 
 fn ids(facts: &FileFacts) -> impl Iterator<Item = &ObjectId> {
-    facts.objects.iter().map(|desired| &desired.id).chain(facts.held.iter().map(|held| &held.id))
+    facts.objects.iter().map(|desired| &desired.id).chain(facts.unusable.iter().map(|held| &held.id))
 }
 
 #[cfg(test)]
@@ -260,7 +260,8 @@ mod tests {
             let file: Arc<str> = format!("{line:02}.yaml").into();
             let origin = ManifestOrigin::new(file.clone(), line, 1);
             let held = UnusableObject { id: id.clone(), gvk: gvk.clone(), origin, reason: "".into() };
-            catalog.replace(&file, Some(FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }));
+            catalog
+                .replace(&file, Some(FileFacts { unusable: vec![Arc::new(held)], ..FileFacts::default() }));
         }
         let Some(WantedObject::Unusable(held)) = catalog.wanted_object(&id) else { panic!("it is not held") };
         let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::engine::facts::effective_content::effective_content;
 use crate::engine::facts::ignore_fields::{ReconcilePolicy, remove_ignored, tool_requests};
 use crate::engine::facts::tool_vocabulary::ToolRequests;
-use crate::engine::{ConfigData, KeepPolicy, SourceId, Steps, UpdateStrategy, has_restart_on_change};
+use crate::engine::{ConfigData, PruneTiming, SourceId, Steps, UpdateStrategy, has_restart_on_change};
 use crate::graph::{self, LabelSelection, SelectableLabels};
 use crate::object::{
     ContentHash, GroupKind, Gvk, ManifestOrigin, Object, ObjectId, annotation_text, text_at, value_at,
@@ -31,17 +31,17 @@ pub(crate) struct ObjectTraits {
     /// May it be deleted and created again where it cannot be changed?
     pub recreate: RecreatePolicy,
     /// Is it a Job that goes away by itself when it has ended?
-    pub ends: ObjectLifetime,
+    pub lifetime: ObjectLifetime,
     /// May it be created, changed and repaired?
     pub reconcile: ReconcilePolicy,
     /// May it be deleted when no source wants it any more?
-    pub keep: KeepPolicy,
+    pub prune_timing: PruneTiming,
 }
 
 /// Indicates whether an object may be deleted and created again where the API refuses to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum RecreatePolicy {
-    /// A refusal stands.
+    /// It is not recreated: the refusal stands.
     #[default]
     Never,
     /// The object's annotation allows it.
@@ -51,7 +51,7 @@ pub(crate) enum RecreatePolicy {
 /// Indicates whether an object goes away by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum ObjectLifetime {
-    /// It stays.
+    /// It does not go away by itself.
     #[default]
     Never,
     /// A Job with `ttlSecondsAfterFinished`: its absence after its end is not drift.
@@ -76,10 +76,10 @@ pub(crate) struct DesiredObject {
     pub gvk: Gvk,
     /// Hash of the effective content without the fields that it leaves to others.
     pub hash: ContentHash,
-    /// The same without `spec.replicas`; none where the manifest sets none.
-    pub ceded: Option<ContentHash>,
+    /// The same hash without `spec.replicas`; none where the manifest sets none.
+    pub hash_without_replicas: Option<ContentHash>,
     /// Pods that it asks for; none where the manifest sets no count.
-    pub count: Option<u32>,
+    pub replicas: Option<u32>,
     /// Hash of what makes the controller of a Deployment, StatefulSet or DaemonSet replace pods.
     pub template: Option<ContentHash>,
     /// The way in which its controller replaces pods.
@@ -97,7 +97,7 @@ pub(crate) struct DesiredObject {
     /// The data that it holds, or whose change restarts it.
     pub config: Option<Box<ConfigRole>>,
     /// The objects that must be healthy before it.
-    pub after: Box<[ObjectId]>,
+    pub depends_on: Box<[ObjectId]>,
     /// The kind that it defines, for a `CustomResourceDefinition`.
     pub defines: Option<Box<GroupKind>>,
     /// The treatment that its annotations ask for.
@@ -107,7 +107,7 @@ pub(crate) struct DesiredObject {
     /// The place in a file, for people.
     pub origin: ManifestOrigin,
     /// The location of its body.
-    pub place: BodyLocation,
+    pub body: BodyLocation,
 }
 
 /// Annotations for the order of release; Argo CD's word is read as well.
@@ -115,7 +115,7 @@ const WAVE_ANNOTATIONS: [&str; 2] = [annotations::WAVE, "argocd.argoproj.io/sync
 
 impl DesiredObject {
     /// Reads off an object what decisions need.
-    pub(crate) fn of(object: &Object, place: BodyLocation, applyset: &str) -> Self {
+    pub(crate) fn of(object: &Object, body: BodyLocation, applyset: &str) -> Self {
         let content = effective_content(object, applyset);
         let ignores =
             Some(annotation_text(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
@@ -128,8 +128,9 @@ impl DesiredObject {
             id: object.id.clone(),
             gvk: object.gvk.clone(),
             hash: ContentHash::of(&content),
-            ceded: without_replicas(&object.id, &content).map(|content| ContentHash::of(&content)),
-            count: count(&object.id, &content),
+            hash_without_replicas: without_replicas(&object.id, &content)
+                .map(|content| ContentHash::of(&content)),
+            replicas: count(&object.id, &content),
             template,
             strategy: UpdateStrategy::of(&object.id.group_kind(), &content),
             steps: Some(&content).filter(|_| is_workload(&object.id)).and_then(Steps::of).map(Box::new),
@@ -138,19 +139,19 @@ impl DesiredObject {
             labels: SelectableLabels::of(&object.id, &content),
             needs,
             config: config_role(object, &content).map(Box::new),
-            after: graph::depends_on(&object.id, &content).into_iter().collect(),
+            depends_on: graph::depends_on(&object.id, &content).into_iter().collect(),
             defines: defined_kind(&object.id, &content).map(Box::new),
             // Also where a word of it is left to others.
             traits: object_traits(&object.id, &object.body),
             ignores,
             origin: object.origin.clone(),
-            place,
+            body,
         }
     }
 
     /// Returns whether a release hash means this content, in either form of `spec.replicas`.
     pub(crate) fn is_release(&self, hash: ContentHash) -> bool {
-        self.hash == hash || self.ceded == Some(hash)
+        self.hash == hash || self.hash_without_replicas == Some(hash)
     }
 }
 
@@ -221,9 +222,9 @@ fn object_traits(id: &ObjectId, content: &Value) -> ObjectTraits {
     let asks = tool_requests(content);
     ObjectTraits {
         recreate: requested_recreate_policy(asks),
-        ends: object_lifetime(id, content),
+        lifetime: object_lifetime(id, content),
         reconcile: asks.reconcile,
-        keep: asks.keep,
+        prune_timing: asks.prune_timing,
     }
 }
 

@@ -41,7 +41,7 @@ impl ApplyVariant {
     pub(crate) fn hash(self, want: &DesiredObject) -> ContentHash {
         match self.replicas {
             ReplicaMode::AsWritten => want.hash,
-            ReplicaMode::Omitted | ReplicaMode::AsLive(_) => want.ceded.unwrap_or(want.hash),
+            ReplicaMode::Omitted | ReplicaMode::AsLive(_) => want.hash_without_replicas.unwrap_or(want.hash),
         }
     }
 }

@@ -21,9 +21,9 @@ pub(crate) enum AcceptedContent {
     /// This content.
     Known(SharedDesired),
     /// The content of this release, which has not been read yet.
-    Named(Release),
+    Unresolved(Release),
     /// The content of this release, which cannot be read any more.
-    Lost(Release),
+    Unreadable(Release),
 }
 
 impl AcceptedContent {
@@ -47,9 +47,9 @@ impl AcceptedContent {
     }
 }
 
-/// The result of looking an object up at the API server, beside the informer's view.
+/// A view of the object beside the informer's: a lookup, or the answer to our own write.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum LiveLookup {
+pub(crate) enum DirectView {
     /// There is no such object.
     Absent,
     /// There is one, and the informer does not show it: it lacks our label, or is newer.
@@ -62,7 +62,7 @@ pub(crate) enum FieldCoverage {
     /// Every leaf is ours: as wanted.
     Whole,
     /// Only empty lists lack a path, which the server does not track: a look at the values decides.
-    Empty,
+    OnlyEmptyMissing,
     /// Every leaf is ours, but a value is spelled differently: somebody may have written in our
     /// name, or the server has its own form. A comparison of the values decides.
     Unequal,
@@ -89,9 +89,9 @@ pub(crate) struct VerifiedCoverage {
     /// The data that its pods were started with.
     pub started: Option<ConfigStamp>,
     /// Our entry's text at that time.
-    pub shape: Option<Arc<str>>,
+    pub managed_fields: Option<Arc<str>>,
     /// The values behind it at that time.
-    pub values: Option<ValueDigest>,
+    pub value_digest: Option<ValueDigest>,
     /// The verdict.
     pub cover: FieldCoverage,
 }
@@ -100,11 +100,11 @@ impl VerifiedCoverage {
     /// Returns whether the verdict speaks of this content and of what the object shows: our entry,
     /// and the values behind it.
     pub(crate) fn is_about(&self, content: ContentHash, form: ApplyVariant, live: &LiveObject) -> bool {
-        let same = match (&self.shape, &live.ours) {
+        let same = match (&self.managed_fields, &live.our_fields) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new) || old == new,
             (old, new) => old.is_none() && new.is_none(),
         };
-        let same = same && self.values == live.values;
+        let same = same && self.value_digest == live.value_digest;
         same && self.content == content && self.overlay == form.overlay && self.started == form.started
     }
 }
@@ -118,7 +118,7 @@ pub(crate) struct ApiRefusal {
     pub text: Arc<str>,
     /// The time of the next try; never, until the content changes.
     pub retry: Option<Instant>,
-    /// Indicates whether the API's rule is that the field never changes.
+    /// The kind of rule that refused it.
     pub rule: RefusalRule,
     /// The number of refusals in a row.
     pub times: u32,
@@ -137,30 +137,40 @@ pub(crate) enum RefusalRule {
     Other,
 }
 
+/// A failure after which the same is tried again.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TemporaryFailure {
+    /// The time of the next try.
+    pub retry_at: Instant,
+    /// The reason, in words.
+    pub reason: Arc<str>,
+}
+
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectEntry {
-    /// The sources' wishes, each with its source; that of the object's owner comes first.
-    pub wants: Vec<(SourceId, WantedObject)>,
+    /// What each source targets: its wanted content, or the rollback target in its place. That of
+    /// the object's owner comes first.
+    pub targets: Vec<(SourceId, WantedObject)>,
     /// The owner among several sources that want it.
     pub owner: Option<SourceId>,
     /// The content that the cluster must show now.
     pub accepted: AcceptedContent,
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
-    /// The content in force before it, as far as this process has seen it.
-    pub before: Option<SharedDesired>,
-    /// The revision that brought what was accepted: it stays in the annotation as long as the
+    /// The accepted content before this one, as far as this process has seen it.
+    pub previous_content: Option<SharedDesired>,
+    /// The revision that brought the accepted content: it stays in the annotation as long as the
     /// content.
-    pub brought: Option<Revision>,
-    /// The result of a look-up, until the informer knows more.
-    pub looked: Option<LiveLookup>,
-    /// Our own last write: an older view never causes an action.
-    pub written: Option<(ResourceVersion, Instant)>,
+    pub revision: Option<Revision>,
+    /// The direct view of the object, until the informer knows more.
+    pub direct_view: Option<DirectView>,
+    /// The version and time of our own last write: an older view never causes an action.
+    pub last_write: Option<(ResourceVersion, Instant)>,
     /// Indicates whether what is there is covered by our entry.
     pub verified: Option<VerifiedCoverage>,
     /// The impact of a content on pods, by the server's dry run.
-    pub foreseen: Option<Box<DryRunImpact>>,
+    pub dry_run: Option<Box<DryRunImpact>>,
     /// The last refusal.
     pub refused: Option<Box<ApiRefusal>>,
     /// The times of our repairs within the last minute: five are a fight.
@@ -169,16 +179,16 @@ pub(crate) struct ObjectEntry {
     /// moment.
     pub ended: Option<Box<ContentHash>>,
     /// The rollback target in place of a content that failed here.
-    pub instead: Option<Box<RollbackTarget>>,
-    /// The time and the reason of the last temporary failure.
-    pub failed: Option<(Instant, Arc<str>)>,
+    pub rollback: Option<Box<RollbackTarget>>,
+    /// The last temporary failure.
+    pub last_failure: Option<TemporaryFailure>,
 }
 
 impl ObjectEntry {
-    /// Returns the content that one source wants, when only one wants the object, or has it, and
-    /// its manifest is usable.
-    pub(crate) fn wanted_content(&self) -> Option<(SourceId, &SharedDesired)> {
-        match &self.wants[..] {
+    /// Returns the target content of one source, when only one wants the object, or has it, and its
+    /// manifest is usable.
+    pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesired)> {
+        match &self.targets[..] {
             [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || self.owner == Some(*source) =>
             {
@@ -196,12 +206,12 @@ impl ObjectEntry {
 
     /// Returns the source that brought the content in force, where that has been read.
     pub(in crate::engine) fn accepted_source(&self) -> Option<SourceId> {
-        self.accepted.content().map(|accepted| accepted.place.source)
+        self.accepted.content().map(|accepted| accepted.body.source)
     }
 
-    /// Returns whether a wanted content is not what the cluster must show yet.
-    pub(crate) fn candidate(&self) -> Option<&SharedDesired> {
-        let (_, desired) = self.wanted_content()?;
+    /// Returns the target content, where the cluster must not show it yet.
+    pub(crate) fn unreleased_content(&self) -> Option<&SharedDesired> {
+        let (_, desired) = self.target_content()?;
         match &self.accepted {
             AcceptedContent::Known(accepted) if accepted.hash == desired.hash => None,
             _ => Some(desired),

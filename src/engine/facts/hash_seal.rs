@@ -150,16 +150,15 @@ impl UnitMember {
 }
 
 impl Rejection {
-    /// Returns where not all of it can be read, all of it is held as it is: what was good was good
-    /// together.
+    /// Holds a rejection that cannot be read whole: what was good was good together.
     #[must_use]
     pub(crate) fn hold_if_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
-        if let (RejectionAction::RollBack, Some((id, _))) = (self.way, unreadable) {
+        if let (RejectionAction::RollBack, Some((id, _))) = (self.action, unreadable) {
             let cause = &self.cause;
             self.cause =
                 format!("{cause}; what is recorded of {id} is sealed by a key that is not known here").into();
-            self.way = RejectionAction::Hold;
+            self.action = RejectionAction::Hold;
         }
         self
     }
@@ -196,7 +195,7 @@ impl Engine {
     /// A source's parent cannot be read without a key: what it said before may not be so any more.
     pub(crate) fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
-        (self.sources[source].inventory, self.sources[source].to_judge) = (None, true);
+        (self.sources[source].inventory, self.sources[source].prunes_stale) = (None, true);
         self.wake_topic(&WaitTopic::Inventory(source));
     }
 
@@ -205,7 +204,7 @@ impl Engine {
         self.rollouts.ledger.as_ref()
     }
 
-    pub(in crate::engine) fn reread_opened_ledger(&mut self) {
+    pub(in crate::engine) fn unlock_ledger(&mut self) {
         self.configs.sealed.locked = false;
     }
 
@@ -245,7 +244,7 @@ impl Engine {
             let mut secrets = units.range(begin..).take_while(|(other, _)| is_secret(other));
             secrets.any(|(_, of)| of == first).then_some(())
         };
-        if self.configs.sealed.locked || self.restarting.get(&source).and_then(together).is_some() {
+        if self.configs.sealed.locked || self.unit_openers.get(&source).and_then(together).is_some() {
             self.configs.sealed.wanted = true;
             return Some(why);
         }

@@ -4,7 +4,7 @@ use crate::object::annotations;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::engine::{ConfigStamp, KeepPolicy, ObjectIntents, OverlayState, ReleaseClaim};
+use crate::engine::{ConfigStamp, ObjectIntents, OverlayState, PruneTiming, ReleaseClaim};
 use crate::fields::ValueDigest;
 use crate::health::Health;
 use crate::object::{ContentHash, Gvk, Revision};
@@ -73,7 +73,7 @@ pub enum ObjectOwner {
 pub struct FieldManager {
     /// Its field manager name.
     pub name: Arc<str>,
-    /// `ApplyRequest` or `Update`.
+    /// `Apply` or `Update`.
     pub operation: Arc<str>,
     /// `status`, `scale` or empty.
     pub subresource: Arc<str>,
@@ -91,7 +91,7 @@ pub struct RolloutNumbers {
     /// Pods that are available.
     pub available: u32,
     /// Pods that its own strategy may take down at a time.
-    pub may_lose: u32,
+    pub max_unavailable: u32,
     /// The first ordinal of a StatefulSet.
     pub first: u32,
     /// The number of a StatefulSet's pods that keep an older template on purpose.
@@ -135,14 +135,14 @@ pub struct LiveObject {
     pub owner: ObjectOwner,
     /// The release, where the seal of its annotation proves it.
     pub release: Option<Release>,
-    /// The claim in its annotation that nothing proves yet.
-    pub claim: Option<Box<ReleaseClaim>>,
-    /// FieldsV1 of our `ApplyRequest` entry, as sent by the server; interned. None: we own nothing.
-    pub ours: Option<Arc<str>>,
-    /// Digest of the values at all that our entry owns. None: they were not read.
-    pub values: Option<ValueDigest>,
+    /// The release in its annotation that nothing proves yet.
+    pub unproven_release: Option<Box<ReleaseClaim>>,
+    /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
+    pub our_fields: Option<Arc<str>>,
+    /// Digest of the values that our entry owns. None: they were not read.
+    pub value_digest: Option<ValueDigest>,
     /// The other writers; interned.
-    pub others: Arc<[FieldManager]>,
+    pub other_managers: Arc<[FieldManager]>,
     /// Indicates whether another manager's entry owns `spec.replicas`.
     pub replicas_ceded: bool,
     /// Health by its own status.
@@ -150,17 +150,17 @@ pub struct LiveObject {
     /// Workloads only.
     pub rolling: Option<RolloutNumbers>,
     /// The overlay on a workload's content, by our annotation.
-    pub shown: OverlayState,
+    pub overlay: OverlayState,
     /// The data that a workload's pods were started with, by our annotation.
     pub started: Option<ConfigStamp>,
     /// Indicates whether a Job or Pod has ended.
     pub finished: bool,
     /// Indicates whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// The policy by its annotations for the time when no source wants it any more.
-    pub keep: KeepPolicy,
+    /// The time at which it is pruned when no source wants it any more, by its annotations.
+    pub prune_timing: PruneTiming,
     /// The intents of people for it.
-    pub asked: Option<Box<ObjectIntents>>,
+    pub intents: Option<Box<ObjectIntents>>,
     /// The word that somebody else put on it, by which it is to be left alone.
     pub opt_out: Option<&'static str>,
 }
@@ -169,6 +169,6 @@ impl LiveObject {
     /// Returns whether it carries a release annotation that our own entry owns.
     pub fn is_stamped(&self) -> bool {
         self.shown_release().is_some()
-            && self.ours.as_deref().is_some_and(|entry| entry.contains(annotations::RELEASE))
+            && self.our_fields.as_deref().is_some_and(|entry| entry.contains(annotations::RELEASE))
     }
 }

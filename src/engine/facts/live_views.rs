@@ -9,9 +9,9 @@ use crate::object::{ContentHash, ObjectId};
 impl Engine {
     /// Returns the live object: by its informer, or by our own write that has not come back yet.
     pub(crate) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
-        let looked = match self.entries.get(id).and_then(|entry| entry.looked.as_ref()) {
-            Some(crate::engine::LiveLookup::Found(live)) => Some(&**live),
-            Some(crate::engine::LiveLookup::Absent) | None => None,
+        let looked = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
+            Some(crate::engine::DirectView::Found(live)) => Some(&**live),
+            Some(crate::engine::DirectView::Absent) | None => None,
         };
         // The health of an older view is that of an older content.
         match (self.informer_object(id), looked) {
@@ -26,7 +26,7 @@ impl Engine {
         let autoscaled = match &self.autoscaled {
             Some(targets) => targets.contains(id),
             None => self.live_object(id).is_some_and(|live| {
-                let ceded = entry.wanted_content().and_then(|(_, desired)| desired.ceded);
+                let ceded = entry.target_content().and_then(|(_, desired)| desired.hash_without_replicas);
                 let released = live.shown_release().map(|release| release.hash);
                 live.replicas_ceded || (ceded.is_some() && ceded == released)
             }),
@@ -37,7 +37,7 @@ impl Engine {
     /// Returns whether it is a Job that has ended with the wanted content, and need not be there
     /// any more.
     pub(crate) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
-        let wanted = entry.wanted_content().map(|(_, desired)| desired);
+        let wanted = entry.target_content().map(|(_, desired)| desired);
         wanted.is_some_and(|desired| {
             self.finished_job_content(id, entry).is_some_and(|hash| desired.is_release(hash))
         })
@@ -50,21 +50,21 @@ impl Engine {
         id: &ObjectId,
         entry: &ObjectEntry,
     ) -> Option<ContentHash> {
-        let (source, desired) = entry.wanted_content()?;
+        let (source, desired) = entry.target_content()?;
         let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
-        let seen = entry.ended.as_deref().filter(|_| desired.traits.ends == ObjectLifetime::AfterFinish);
+        let seen = entry.ended.as_deref().filter(|_| desired.traits.lifetime == ObjectLifetime::AfterFinish);
         seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
     }
 
     /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
     pub(in crate::engine) fn track_end(&mut self, id: &ObjectId, live: &LiveObject) {
         let Some(release) =
-            live.shown_release().filter(|release| live.finished && self.has_content(id, release.hash))
+            live.shown_release().filter(|release| live.finished && self.is_wanted_hash(id, release.hash))
         else {
             return;
         };
-        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::wanted_content) else { return };
-        if desired.traits.ends == ObjectLifetime::AfterFinish
+        let Some((source, desired)) = self.entry(id).and_then(ObjectEntry::target_content) else { return };
+        if desired.traits.lifetime == ObjectLifetime::AfterFinish
             && let Some(inventory) = &mut self.sources[source].inventory
         {
             inventory.finished.insert(id.clone(), release.hash);
@@ -72,9 +72,9 @@ impl Engine {
     }
 
     /// Returns whether this is the content that is wanted of an object.
-    pub(crate) fn has_content(&self, id: &ObjectId, hash: ContentHash) -> bool {
+    pub(crate) fn is_wanted_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
         self.entry(id)
-            .and_then(ObjectEntry::wanted_content)
+            .and_then(ObjectEntry::target_content)
             .is_some_and(|(_, desired)| desired.is_release(hash))
     }
 

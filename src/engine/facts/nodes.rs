@@ -9,7 +9,7 @@ use crate::engine::{LabelSelector, Readiness};
 /// The facts of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Indicates whether its condition `ReadyState` holds.
+    /// Indicates whether its condition `Ready` holds.
     pub ready: Readiness,
     /// Indicates whether it is closed to new pods (`kubectl cordon`).
     pub cordoned: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::engine::facts::entry::{LiveLookup, VerifiedCoverage, WaitTopic};
+use crate::engine::facts::entry::{DirectView, VerifiedCoverage, WaitTopic};
 use crate::engine::facts::watchers::{OWN_WATCHER, WatchScope, WatcherId, WatcherSet};
 use crate::engine::state::{Engine, KindState};
 use crate::engine::{LiveObject, is_workload};
@@ -30,7 +30,7 @@ impl Engine {
         let refuted: Vec<ObjectId> = refuted.map(|(id, _)| id.clone()).collect();
         for id in refuted {
             if let Some(entry) = self.entries.get_mut(&id) {
-                (entry.written, entry.looked) = (None, None);
+                (entry.last_write, entry.direct_view) = (None, None);
                 self.dirty.push(id);
             }
         }
@@ -40,8 +40,8 @@ impl Engine {
     /// Marks all objects whose kinds have changed their state.
     pub(in crate::engine) fn mark_changed_kinds(&mut self) {
         // Reports of workloads by others count as long as they are not shown.
-        self.rollouts.stale = true;
-        self.restarting.clear();
+        self.rollouts.budget_stale = true;
+        self.unit_openers.clear();
         self.wake_topic(&WaitTopic::Kinds);
         self.judge_again();
     }
@@ -63,7 +63,7 @@ impl Engine {
             // A list is never older than the events before it, unless the cluster itself went back
             // to an older state, as by a restore of etcd: facts about later versions are void.
             if let Some(entry) = self.entries.get_mut(id) {
-                (entry.looked, entry.written) = (None, None);
+                (entry.direct_view, entry.last_write) = (None, None);
             }
         }
         self.watchers.set_observer(watcher, id);
@@ -74,16 +74,16 @@ impl Engine {
     pub(in crate::engine) fn show(&mut self, id: &ObjectId, live: LiveObject) {
         let newest = self.newest_revision_of(id);
         let entry = self.entries.entry(id.clone()).or_default();
-        let is_newer = |looked: &LiveLookup| matches!(looked, LiveLookup::Found(found) if found.rv > live.rv);
-        entry.looked = entry.looked.take().filter(is_newer);
-        entry.written = entry.written.filter(|(written, _)| *written > live.rv);
+        let is_newer = |looked: &DirectView| matches!(looked, DirectView::Found(found) if found.rv > live.rv);
+        entry.direct_view = entry.direct_view.take().filter(is_newer);
+        entry.last_write = entry.last_write.filter(|(written, _)| *written > live.rv);
         // A view older than our own write tells nothing about what was accepted.
         let accepted = entry.accepted.content().map(|accepted| accepted.hash);
-        if entry.written.is_none() {
+        if entry.last_write.is_none() {
             entry.restore_accepted(&live, newest.as_ref());
         }
         let changed = accepted != entry.accepted.content().map(|accepted| accepted.hash);
-        let written = self.rollouts.writing.contains(id) && entry.candidate().is_none();
+        let written = self.rollouts.writing.contains(id) && entry.unreleased_content().is_none();
         // The event may come before the answer to our own write, and means nothing else.
         let own = written && (accepted.is_none() || !is_workload(id));
         self.track_end(id, &live);
@@ -94,7 +94,7 @@ impl Engine {
         self.track_rollout(id);
         self.track_asked(id);
         if changed && !own {
-            self.restarting.clear();
+            self.unit_openers.clear();
         }
         self.track(id);
         self.note_object_change(id);
@@ -112,9 +112,9 @@ impl Engine {
         self.count_live(id, before.as_deref());
         // Our own write may have moved it to another watcher, which is about to show it.
         let moves = self.watcher_of(id) != Some(watcher);
-        if let Some(entry) = self.entries.get_mut(id).filter(|entry| !(moves && entry.written.is_some())) {
-            entry.looked = None;
-            entry.written = None;
+        if let Some(entry) = self.entries.get_mut(id).filter(|entry| !(moves && entry.last_write.is_some())) {
+            entry.direct_view = None;
+            entry.last_write = None;
             entry.verified = None;
         }
         self.unwanted.remove(id);
@@ -124,28 +124,28 @@ impl Engine {
     }
 
     /// A look at the API server answered.
-    pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut looked: LiveLookup) {
-        if let LiveLookup::Found(live) = &mut looked {
+    pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut looked: DirectView) {
+        if let DirectView::Found(live) = &mut looked {
             self.prove(id, live);
         }
         let newest = self.newest_revision_of(id);
-        let overdue = self.entries.get(id).is_some_and(|entry| entry.written.is_some());
+        let overdue = self.entries.get(id).is_some_and(|entry| entry.last_write.is_some());
         match (self.live.contains_key(id), &looked) {
             // The watch owes us an event.
-            (true, LiveLookup::Absent) if overdue => {
+            (true, DirectView::Absent) if overdue => {
                 self.observe_absence_by(self.watchers.observer_of(id), id);
             }
             // It came while the question was on its way.
-            (true, LiveLookup::Absent) => return,
+            (true, DirectView::Absent) => return,
             _ => {}
         }
         if let Some(entry) = self.entries.get_mut(id) {
             // The server's own answer is newer than any write of ours, whatever number it bears.
-            entry.written = None;
-            if let LiveLookup::Found(live) = &looked {
+            entry.last_write = None;
+            if let DirectView::Found(live) = &looked {
                 entry.restore_accepted(live, newest.as_ref());
             }
-            entry.looked = Some(looked);
+            entry.direct_view = Some(looked);
         }
         self.track_asked(id);
         self.track(id);

@@ -13,15 +13,15 @@ impl Engine {
     /// Returns the contents of older revisions that decisions need, by revision.
     pub(crate) fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
-        for id in &self.goes_back {
-            let instead = self.entries.get(id).and_then(|entry| Some(&entry.instead.as_ref()?.content));
-            if let Some(RollbackContent::Named(Release { hash, revision })) = instead {
+        for id in &self.rollbacks_unresolved {
+            let rollback = self.entries.get(id).and_then(|entry| Some(&entry.rollback.as_ref()?.content));
+            if let Some(RollbackContent::Unresolved(Release { hash, revision })) = rollback {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
-        for id in &self.named {
+        for id in &self.unresolved_accepted {
             let accepted = self.entries.get(id).map(|entry| &entry.accepted);
-            if let Some(AcceptedContent::Named(Release { hash, revision })) = accepted {
+            if let Some(AcceptedContent::Unresolved(Release { hash, revision })) = accepted {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
@@ -38,13 +38,13 @@ impl Engine {
     ) {
         self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
-            && entry.accepted == AcceptedContent::Named(release.clone())
+            && entry.accepted == AcceptedContent::Unresolved(release.clone())
         {
             entry.accepted = match content.filter(|desired| desired.is_release(release.hash)) {
                 Some(desired) => AcceptedContent::Known(desired),
-                None => AcceptedContent::Lost(release.clone()),
+                None => AcceptedContent::Unreadable(release.clone()),
             };
-            self.named.remove(id);
+            self.unresolved_accepted.remove(id);
             self.dirty.push(id.clone());
             self.wake_users(id);
             self.judge_again();
@@ -56,10 +56,10 @@ impl Engine {
     pub(in crate::engine) fn recall_contents(&self, source: SourceId) -> Option<PruneDecision> {
         let of_source = |id: &&ObjectId| {
             self.informer_object(id).is_some_and(|live| self.source_of(live) == Some(source))
-                && self.entry(id).is_some_and(|entry| entry.wants.is_empty())
+                && self.entry(id).is_some_and(|entry| entry.targets.is_empty())
         };
-        let ends = self.sources[source].life == SourceLifecycle::Ends;
-        let named = self.named.iter().filter(|_| ends).find(of_source)?;
+        let ends = self.sources[source].lifecycle == SourceLifecycle::Deleting;
+        let named = self.unresolved_accepted.iter().filter(|_| ends).find(of_source)?;
         Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
     }
 

@@ -102,7 +102,8 @@ impl RolloutLedger {
                 + namespaces
                 + workloads
         });
-        let unread = self.unread.iter().map(|claim| CLAIM_OVERHEAD_BYTES + claim.told.to_string().len());
+        let unread =
+            self.unreadable_claims.iter().map(|claim| CLAIM_OVERHEAD_BYTES + claim.raw.to_string().len());
         claims
             + unread.sum::<usize>()
             + starts.sum::<usize>()
@@ -122,7 +123,7 @@ impl RolloutLedger {
         let mut text = self.text(seals)?;
         let mut less = self.clone();
         let parts: [fn(&mut Self); 3] =
-            [|ledger| ledger.queue.clear(), |ledger| ledger.past.clear(), |ledger| ledger.commits.clear()];
+            [|ledger| ledger.queue.clear(), |ledger| ledger.history.clear(), |ledger| ledger.commits.clear()];
         for leave_out in parts {
             if text.len() <= MAX_RECORD_BYTES {
                 break;
@@ -138,7 +139,7 @@ impl Engine {
     /// Returns how large the records of the units of a source would be, as they were last found.
     pub(in crate::engine) fn record_sizes(&self, source: SourceId) -> RecordSizes {
         let mut sizes = RecordSizes::new();
-        for (id, first) in self.restarting.get(&source).into_iter().flatten() {
+        for (id, first) in self.unit_openers.get(&source).into_iter().flatten() {
             lookup_counts::count(1);
             let size = sizes.entry(first.clone()).or_default();
             size.objects += 1;
@@ -160,7 +161,7 @@ impl Engine {
             );
             return Some(Reason::Oversized(first.clone(), why.into()));
         }
-        let taken = self.rollouts.taken;
+        let taken = self.rollouts.fixed_bytes;
         (taken + bytes > MAX_RECORD_BYTES).then(|| {
             let (is, full) = (kilobytes(taken), kilobytes(MAX_RECORD_BYTES));
             let why = format!(

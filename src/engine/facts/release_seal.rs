@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::decide::action::{Action, ApplyRequest, Decision};
-use crate::engine::facts::entry::{AcceptedContent, LiveLookup, ObjectEntry, WaitTopic};
+use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, WaitTopic};
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
@@ -144,7 +144,7 @@ impl LiveObject {
     ///
     /// That is good enough to leave the object as it is, and for nothing that reaches beyond it.
     pub fn shown_release(&self) -> Option<&Release> {
-        self.release.as_ref().or_else(|| self.claim.as_ref().map(|claim| &claim.release))
+        self.release.as_ref().or_else(|| self.unproven_release.as_ref().map(|claim| &claim.release))
     }
 
     /// Returns whether nothing proves that we put there what is there.
@@ -156,7 +156,7 @@ impl LiveObject {
 impl ApplyRequest {
     /// Returns the annotation for the written object.
     pub(crate) fn release_claim(&self) -> ReleaseClaim {
-        let release = Release { hash: self.form.hash(&self.want), revision: self.revision.clone() };
+        let release = Release { hash: self.variant.hash(&self.want), revision: self.revision.clone() };
         ReleaseClaim { release, seal: self.seal }
     }
 }
@@ -208,9 +208,9 @@ impl Engine {
 
     /// Takes a claim that its seal proves for a fact.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
-        let Some(claim) = &live.claim else { return };
+        let Some(claim) = &live.unproven_release else { return };
         let proves = |applyset: &str| self.proofs.keys.iter().any(|key| key.is_proven(applyset, id, claim));
-        let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.wants);
+        let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.targets);
         let (is_proven, is_relabelled) = match &live.owner {
             ObjectOwner::Ours(set) if proves(set) => (true, false),
             // A source that takes an object over seals it anew: until then the label is only a
@@ -224,7 +224,7 @@ impl Engine {
             _ => (self.applysets.iter().any(|set| proves(set)), false),
         };
         if is_proven {
-            live.release = live.claim.take().map(|claim| claim.release);
+            live.release = live.unproven_release.take().map(|claim| claim.release);
         }
         if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
             live.owner = ObjectOwner::Labelled(set.clone());
@@ -248,7 +248,7 @@ impl Engine {
 
     /// Keeps which objects are shown with a claim that is not proven.
     pub(in crate::engine) fn track_claim(&mut self, id: &ObjectId) {
-        if self.informer_object(id).is_some_and(|live| live.claim.is_some()) {
+        if self.informer_object(id).is_some_and(|live| live.unproven_release.is_some()) {
             self.proofs.unproven.insert(id.clone());
         } else {
             self.proofs.unproven.remove(id);
@@ -260,18 +260,18 @@ impl Engine {
         for id in self.proofs.unproven.clone() {
             self.prove_shown(&id);
         }
-        let unproven = |entry: &ObjectEntry| matches!(&entry.looked, Some(LiveLookup::Found(live)) if live.claim.is_some());
+        let unproven = |entry: &ObjectEntry| matches!(&entry.direct_view, Some(DirectView::Found(live)) if live.unproven_release.is_some());
         let found: Vec<ObjectId> =
             self.entries().filter(|(_, entry)| unproven(entry)).map(|(id, _)| id.clone()).collect();
         for id in found {
-            let looked = self.entries.get_mut(&id).and_then(|entry| entry.looked.take());
-            let Some(LiveLookup::Found(mut live)) = looked else { continue };
+            let looked = self.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
+            let Some(DirectView::Found(mut live)) = looked else { continue };
             self.prove(&id, &mut live);
             if let Some(entry) = self.entries.get_mut(&id) {
                 if !live.is_unproven() {
                     entry.restore_accepted(&live, None);
                 }
-                entry.looked = Some(LiveLookup::Found(live));
+                entry.direct_view = Some(DirectView::Found(live));
             }
             self.track(&id);
             self.note_object_change(&id);
@@ -280,7 +280,7 @@ impl Engine {
 
     /// Returns the newest revision of the source that wants an object.
     pub(in crate::engine) fn newest_revision_of(&self, id: &ObjectId) -> Option<Revision> {
-        let (source, _) = self.entry(id)?.wanted_content()?;
+        let (source, _) = self.entry(id)?.target_content()?;
         self.sources[source].head.clone()
     }
 
@@ -300,7 +300,7 @@ impl Engine {
         let shown = live.shown_release().filter(|_| live.is_stamped())?;
         let entry = self.entry(id)?;
         entry.accepted.content().filter(|accepted| accepted.is_release(shown.hash))?;
-        Some(Release { hash: shown.hash, revision: entry.brought.clone()? })
+        Some(Release { hash: shown.hash, revision: entry.revision.clone()? })
     }
 
     /// Seals what a write is to say.
@@ -335,7 +335,7 @@ impl ObjectEntry {
     pub(in crate::engine) fn restore_accepted(&mut self, live: &LiveObject, newest: Option<&Revision>) {
         let Some(shown) = live.shown_release().filter(|_| live.is_stamped()) else { return };
         let wanted = self
-            .wanted_content()
+            .target_content()
             .map(|(_, desired)| desired)
             .filter(|desired| desired.is_release(shown.hash))
             .cloned();
@@ -344,20 +344,20 @@ impl ObjectEntry {
             self.incarnation = Some(live.uid.clone());
             self.ended = live.finished.then(|| Box::new(shown.hash));
             if !self.accepted.content().is_some_and(|accepted| accepted.is_release(shown.hash)) {
-                (self.accepted, self.brought) = (AcceptedContent::Known(desired), newest.cloned());
-            } else if self.brought.is_none() {
-                self.brought = newest.cloned();
+                (self.accepted, self.revision) = (AcceptedContent::Known(desired), newest.cloned());
+            } else if self.revision.is_none() {
+                self.revision = newest.cloned();
             }
             return;
         };
-        self.brought = Some(release.revision.clone());
+        self.revision = Some(release.revision.clone());
         self.incarnation = Some(live.uid.clone());
         self.ended = live.finished.then(|| Box::new(release.hash));
         match (&self.accepted, wanted) {
             (AcceptedContent::Known(accepted), _) if accepted.is_release(release.hash) => {}
             (_, Some(desired)) => self.accepted = AcceptedContent::Known(desired),
-            (AcceptedContent::Lost(lost), _) if lost == release => {}
-            _ => self.accepted = AcceptedContent::Named(release.clone()),
+            (AcceptedContent::Unreadable(lost), _) if lost == release => {}
+            _ => self.accepted = AcceptedContent::Unresolved(release.clone()),
         }
     }
 }

@@ -46,7 +46,7 @@ impl fmt::Display for AdoptPolicy {
 pub enum PrunePolicy {
     /// It stays.
     Off,
-    /// It is deleted, past all guards.
+    /// It is deleted once all guards allow it.
     #[default]
     On,
     /// The source was read in part only, as somebody named single files. All other objects are left
@@ -56,7 +56,7 @@ pub enum PrunePolicy {
 
 /// A source's answer to annotations that somebody puts on a live object to keep rhumb away.
 ///
-/// What keeps an object from being deleted always counts: nothing is deleted on doubt.
+/// Words that keep an object from being deleted always count: nothing is deleted on doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptOutPolicy {
@@ -72,9 +72,9 @@ pub enum OptOutPolicy {
 pub enum SourceLifecycle {
     /// It does.
     #[default]
-    Lives,
+    Active,
     /// A person has deleted it, with all that it has: it wants nothing any more.
-    Ends,
+    Deleting,
 }
 
 /// The number of objects of a source that may be pruned without a person's confirmation.

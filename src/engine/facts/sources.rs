@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
-    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, Catalog, FileFacts, Narrowing,
+    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetOverride, Catalog, FileFacts,
     ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
     SourceLifecycle, Uid,
 };
@@ -82,41 +82,41 @@ pub(crate) struct SourceState {
     /// Indicates whether it writes at all.
     pub writes: SourceWrites,
     /// Indicates whether it goes on.
-    pub life: SourceLifecycle,
+    pub lifecycle: SourceLifecycle,
     /// The repository that it follows.
     pub repository: RepositoryIdentity,
     /// The time for which other sources may claim a dropped object before it is deleted.
     pub prune_delay: Duration,
     /// Bounds on its rollouts beside those of the whole cluster.
-    pub budget: Narrowing,
+    pub budget: BudgetOverride,
     /// The watcher whose informers show its objects.
     pub watcher: WatcherId,
     /// Incarnations whose deletion whoever began this process has confirmed for as long as it runs.
     pub confirmed: BTreeSet<Uid>,
     /// Confirmed deletions that are to be written down.
-    pub(in crate::engine) confirming: BTreeSet<Uid>,
+    pub(in crate::engine) pending_confirmations: BTreeSet<Uid>,
     /// Confirmed deletions of what has come back since, which the parent still says.
-    pub(in crate::engine) withdrawn: BTreeSet<Uid>,
+    pub(in crate::engine) withdrawn_confirmations: BTreeSet<Uid>,
     /// Rejections that are to be written down.
-    pub(in crate::engine) rejecting: Vec<Rejection>,
+    pub(in crate::engine) pending_rejections: Vec<Rejection>,
     /// Objects with something else instead of what the newest revision asks for.
-    pub(in crate::engine) instead: BTreeSet<ObjectId>,
+    pub(in crate::engine) rollbacks: BTreeSet<ObjectId>,
     /// The number of wanted objects of each kind.
     pub(in crate::engine) kinds: ObjectCounts,
     /// The number of live objects in its inventory.
     pub(in crate::engine) members: ObjectCounts,
     /// Objects with which a change of the newest revision is not done.
-    pub(in crate::engine) moving: BTreeSet<ObjectId>,
+    pub(in crate::engine) unfinished: BTreeSet<ObjectId>,
     pub(in crate::engine) waves: BTreeMap<i32, BTreeSet<ObjectId>>,
     /// Objects that are named to whoever waits for an earlier wave: only when one of them is done
     /// are all asked again.
-    pub(in crate::engine) awaited: BTreeSet<ObjectId>,
-    pub(in crate::engine) judged: BTreeMap<ObjectId, PruneDecision>,
-    pub(in crate::engine) to_judge: bool,
+    pub(in crate::engine) wave_blockers: BTreeSet<ObjectId>,
+    pub(in crate::engine) prune_decisions: BTreeMap<ObjectId, PruneDecision>,
+    pub(in crate::engine) prunes_stale: bool,
     /// The reading that last left an object unwanted.
-    pub(in crate::engine) dropped: u64,
+    pub(in crate::engine) last_drop: u64,
     /// It was looked at after this reading of any source.
-    pub(in crate::engine) checked: u64,
+    pub(in crate::engine) checked_after: u64,
 }
 
 impl SourceState {
@@ -143,25 +143,25 @@ impl SourceState {
             refused: Vec::new(),
             inventory: None,
             writes: SourceWrites::Allowed,
-            life: SourceLifecycle::Lives,
+            lifecycle: SourceLifecycle::Active,
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
-            budget: Narrowing::default(),
+            budget: BudgetOverride::default(),
             watcher: OWN_WATCHER,
             confirmed: BTreeSet::new(),
-            confirming: BTreeSet::new(),
-            withdrawn: BTreeSet::new(),
-            rejecting: Vec::new(),
-            instead: BTreeSet::new(),
+            pending_confirmations: BTreeSet::new(),
+            withdrawn_confirmations: BTreeSet::new(),
+            pending_rejections: Vec::new(),
+            rollbacks: BTreeSet::new(),
             kinds: ObjectCounts::default(),
             members: ObjectCounts::default(),
-            moving: BTreeSet::new(),
+            unfinished: BTreeSet::new(),
             waves: BTreeMap::new(),
-            awaited: BTreeSet::new(),
-            judged: BTreeMap::new(),
-            to_judge: true,
-            dropped: 0,
-            checked: 0,
+            wave_blockers: BTreeSet::new(),
+            prune_decisions: BTreeMap::new(),
+            prunes_stale: true,
+            last_drop: 0,
+            checked_after: 0,
         }
     }
 }

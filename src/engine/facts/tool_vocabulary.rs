@@ -6,7 +6,7 @@
 //! **Invariant:** a word by which another tool would do something else with the object, and that
 //! cannot be carried over, is never passed over. It holds its object back.
 
-use crate::engine::{KeepPolicy, ReconcilePolicy};
+use crate::engine::{PruneTiming, ReconcilePolicy};
 use crate::manifest::FLUX_SUBSTITUTE;
 use crate::object::annotations;
 
@@ -44,7 +44,7 @@ enum ValueMatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordEffect {
     /// The object stays when no source names it any more, or waits for a person.
-    Keep(KeepPolicy),
+    Keep(PruneTiming),
     /// The object is left alone, or only created.
     Leave(ReconcilePolicy),
     /// The object may be deleted and created again.
@@ -69,8 +69,8 @@ pub(crate) struct ToolWord {
     otherwise: WordEffect,
 }
 
-const KEEP: WordEffect = WordEffect::Keep(KeepPolicy::Asked);
-const KEEP_UNTIL_CONFIRMED: WordEffect = WordEffect::Keep(KeepPolicy::Confirm);
+const KEEP: WordEffect = WordEffect::Keep(PruneTiming::Never);
+const KEEP_UNTIL_CONFIRMED: WordEffect = WordEffect::Keep(PruneTiming::OnConfirmation);
 const LEAVE_ALONE: WordEffect = WordEffect::Leave(ReconcilePolicy::Disabled);
 const APPLY_ONCE: WordEffect = WordEffect::Leave(ReconcilePolicy::OnlyCreate);
 const DEFAULT_BEHAVIOUR: WordEffect = WordEffect::Ignored("this is the default here");
@@ -323,7 +323,7 @@ pub(in crate::engine) fn objection(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolRequests {
     /// Its fate when no source names it any more.
-    pub keep: KeepPolicy,
+    pub prune_timing: PruneTiming,
     /// The treatment that it asks for while a source names it.
     pub reconcile: ReconcilePolicy,
     /// The word that asks for that.
@@ -335,8 +335,8 @@ pub(crate) struct ToolRequests {
 impl ToolRequests {
     /// Reads all labels and annotations of an object.
     ///
-    /// What cannot be read and is about deletion counts as a question to a person: nothing is
-    /// deleted on doubt.
+    /// A value that cannot be read and is about deletion counts as a question to a person: nothing
+    /// is deleted on doubt.
     pub(crate) fn of<'a>(marks: impl Iterator<Item = (MetadataMap, &'a str, &'a str)>) -> Self {
         let mut asks = Self::default();
         for (carrier, key, value) in marks {
@@ -344,11 +344,11 @@ impl ToolRequests {
             let Some(word) = ToolWord::of(key) else { continue };
             for (_, meaning) in word.read(carrier, value) {
                 match meaning {
-                    WordEffect::Keep(keep) => asks.keep = asks.keep.strictest(keep),
+                    WordEffect::Keep(keep) => asks.prune_timing = asks.prune_timing.strictest(keep),
                     WordEffect::Leave(reconcile) => asks.leave(reconcile, word.key),
                     WordEffect::Recreate => asks.recreates = true,
                     WordEffect::HeldBack(_) if word.is_about_deletion() => {
-                        asks.keep = asks.keep.strictest(KeepPolicy::Confirm);
+                        asks.prune_timing = asks.prune_timing.strictest(PruneTiming::OnConfirmation);
                     }
                     WordEffect::Same(_) | WordEffect::Ignored(_) | WordEffect::HeldBack(_) => {}
                 }
@@ -360,9 +360,15 @@ impl ToolRequests {
     fn read_ours(&mut self, carrier: MetadataMap, key: &str, value: &str) {
         match (carrier, key, value) {
             (MetadataMap::Label, ..) => {}
-            (_, annotations::PRUNE, "never") => self.keep = self.keep.strictest(KeepPolicy::Asked),
-            (_, annotations::PRUNE, "first") => self.keep = self.keep.strictest(KeepPolicy::First),
-            (_, annotations::PRUNE, _) => self.keep = self.keep.strictest(KeepPolicy::Confirm),
+            (_, annotations::PRUNE, "never") => {
+                self.prune_timing = self.prune_timing.strictest(PruneTiming::Never);
+            }
+            (_, annotations::PRUNE, "first") => {
+                self.prune_timing = self.prune_timing.strictest(PruneTiming::BeforeUnit);
+            }
+            (_, annotations::PRUNE, _) => {
+                self.prune_timing = self.prune_timing.strictest(PruneTiming::OnConfirmation);
+            }
             (_, annotations::RECONCILE, "disabled") => {
                 self.leave(ReconcilePolicy::Disabled, annotations::RECONCILE);
             }
@@ -374,7 +380,7 @@ impl ToolRequests {
     /// Notes who is to be left alone, which is not pruned either.
     fn leave(&mut self, reconcile: ReconcilePolicy, word: &'static str) {
         if reconcile == ReconcilePolicy::Disabled {
-            self.keep = self.keep.strictest(KeepPolicy::Asked);
+            self.prune_timing = self.prune_timing.strictest(PruneTiming::Never);
         }
         if self.reconcile != ReconcilePolicy::Disabled {
             (self.reconcile, self.left_by) = (reconcile, Some(word));

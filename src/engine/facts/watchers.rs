@@ -20,7 +20,7 @@ pub(crate) const OWN_WATCHER: WatcherId = 0;
 /// The state of a kind where a watcher does not look.
 static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
     let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
-    KindState::Blind(why.into(), ErrorClass::Forbidden)
+    KindState::Unwatchable(why.into(), ErrorClass::Forbidden)
 });
 
 /// Objects of one kind that are listed and watched together.
@@ -87,7 +87,7 @@ impl WatcherState {
         let rank = |state: Option<&KindState>| match state {
             Some(KindState::Syncing) => 0,
             None => 1,
-            Some(KindState::Blind(..)) => 2,
+            Some(KindState::Unwatchable(..)) => 2,
             Some(KindState::Synced | KindState::Absent) => 3,
         };
         states.min_by_key(|state| rank(*state))?
@@ -230,7 +230,7 @@ impl Engine {
             return Some(OWN_WATCHER);
         }
         let entry = self.entries.get(id);
-        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let shown = || self.live.contains_key(id).then(|| self.watchers.observer_of(id));
         let brought = || entry.and_then(|entry| entry.accepted_source());
         let of = |source: SourceId| self.sources[source].watcher;
@@ -241,7 +241,7 @@ impl Engine {
     /// else the one that has it, else the one that brought its content.
     pub(crate) fn acting_source(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id);
-        let wanting = entry.and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let having = || self.live_object(id).and_then(|live| self.source_of(live));
         wanting.or_else(having).or_else(|| entry?.accepted_source())
     }
@@ -262,7 +262,7 @@ impl Engine {
         let rank = |state: &&KindState| match state {
             KindState::Syncing => 0,
             KindState::Synced | KindState::Absent => 1,
-            KindState::Blind(..) => 2,
+            KindState::Unwatchable(..) => 2,
         };
         states.min_by_key(rank)
     }
@@ -272,7 +272,7 @@ impl Engine {
         self.watchers.all.get(self.sources[source].watcher)?.state_in(kind)
     }
 
-    /// Returns how far one informer has got.
+    /// Returns whether an informer has listed everything.
     pub(crate) fn is_listed(&self, listing: &WatchScope) -> bool {
         let watcher = self.watchers.all.get(listing.watcher);
         let state = watcher.and_then(|it| it.state_of(&listing.kind, listing.namespace.as_deref()));
@@ -310,7 +310,7 @@ impl Engine {
         id: &ObjectId,
         entry: &ObjectEntry,
     ) -> bool {
-        let known = entry.written.is_some() || entry.looked.is_some();
+        let known = entry.last_write.is_some() || entry.direct_view.is_some();
         known
             && WatcherSet::is_in(listing, id)
             && !self.live.contains_key(id)

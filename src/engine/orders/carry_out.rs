@@ -58,7 +58,7 @@ impl Engine {
 
     /// Objects with an order on them that is not obeyed there, each once.
     pub(crate) fn take_misplaced_orders(&mut self) -> Vec<(SourceId, ObjectId)> {
-        if !std::mem::take(&mut self.orders.asked_anew) {
+        if !std::mem::take(&mut self.orders.intents_changed) {
             return Vec::new();
         }
         let asked = self.orders.asked.iter();
@@ -88,7 +88,7 @@ impl Engine {
         live: &LiveObject,
     ) -> PromotionRequest {
         // The object's own annotations are anybody's who may write it.
-        let Some((source, _)) = self.entry(id).and_then(ObjectEntry::wanted_content) else {
+        let Some((source, _)) = self.entry(id).and_then(ObjectEntry::target_content) else {
             return PromotionRequest::None;
         };
         let orders = self.orders.given.get(&source).into_iter().flatten();
@@ -120,7 +120,7 @@ impl Engine {
             _ => return false,
         };
         let id = &order.object;
-        let wanted = self.entry(id).and_then(ObjectEntry::wanted_content);
+        let wanted = self.entry(id).and_then(ObjectEntry::target_content);
         wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
             && self.is_showing(id, content)
             && self
@@ -219,14 +219,14 @@ impl Engine {
 
     fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> String {
         let entry = self.entry(id);
-        let rejected = entry.is_some_and(|entry| entry.instead.is_some());
-        let waits = entry.and_then(ObjectEntry::candidate).is_some();
+        let rejected = entry.is_some_and(|entry| entry.rollback.is_some());
+        let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
         let ledger = self.rollouts.ledger.as_ref();
         let recorded = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)).cloned();
-        let waiting = waits.then(|| self.unit(source, id));
+        let waiting = waits.then(|| self.build_unit(source, id));
         let unit = match (waiting, recorded) {
             (Some(mut newer), Some(older)) => {
-                newer.absorb(&older);
+                newer.merge_older(&older);
                 Some(newer)
             }
             (newer, older) => newer.or(older),
@@ -238,7 +238,7 @@ impl Engine {
         let revision = unit.revision.short_name().to_owned();
         let words = format!("aborted: revision {revision} of {id} ({}) goes back", objects(&unit));
         let cause = format!("revision {revision} aborted by {}", actor_words(by)).into();
-        self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
+        self.reject_by_hand(source, Rejection { unit, action: RejectionAction::RollBack, cause });
         words
     }
 
@@ -259,8 +259,8 @@ impl Engine {
     pub(in crate::engine) fn reject_by_hand(&mut self, source: SourceId, mut rejection: Rejection) {
         let state = &self.sources[source];
         let known = state.inventory.iter().flat_map(|inventory| &inventory.rejections);
-        let known = known.filter(|known| !self.is_void(source, known));
-        for older in known.chain(&state.rejecting) {
+        let known = known.filter(|known| !self.is_superseded(source, known));
+        for older in known.chain(&state.pending_rejections) {
             let shares = older.unit.members.keys().any(|id| rejection.unit.members.contains_key(id));
             for (id, member) in older.unit.members.iter().filter(|_| shares) {
                 rejection.unit.members.entry(id.clone()).or_insert_with(|| member.clone());
@@ -268,8 +268,10 @@ impl Engine {
         }
         let members = &rejection.unit.members;
         let state = &mut self.sources[source];
-        state.rejecting.retain(|other| other.unit.members.keys().all(|id| !members.contains_key(id)));
-        state.rejecting.push(rejection);
+        state
+            .pending_rejections
+            .retain(|other| other.unit.members.keys().all(|id| !members.contains_key(id)));
+        state.pending_rejections.push(rejection);
     }
 }
 

@@ -44,8 +44,8 @@ impl Engine {
         }
         let first = found.iter().find(|id| *id == first).unwrap_or(&found[0]).clone();
         let state = &mut self.sources[source];
-        state.withdrawn.retain(|uid| !new.contains(uid));
-        state.confirming.extend(new);
+        state.withdrawn_confirmations.retain(|uid| !new.contains(uid));
+        state.pending_confirmations.extend(new);
         let left = uids.len() - found.len();
         let rest =
             if left == 0 { String::new() } else { format!("; {left} of the given ones are not pending") };
@@ -61,7 +61,7 @@ impl Engine {
     pub(in crate::engine) fn confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
         let state = &self.sources[source];
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.confirmed);
-        let recorded = recorded.filter(|uid| !state.withdrawn.contains(*uid));
+        let recorded = recorded.filter(|uid| !state.withdrawn_confirmations.contains(*uid));
         recorded.chain(&state.confirmed).cloned().collect()
     }
 
@@ -69,8 +69,8 @@ impl Engine {
     fn recorded_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
         let state = &self.sources[source];
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.confirmed);
-        let recorded = recorded.filter(|uid| !state.withdrawn.contains(*uid));
-        recorded.chain(&state.confirming).cloned().collect()
+        let recorded = recorded.filter(|uid| !state.withdrawn_confirmations.contains(*uid));
+        recorded.chain(&state.pending_confirmations).cloned().collect()
     }
 
     /// Returns the confirmed deletions that a source's parent should say, where those are not the
@@ -78,7 +78,7 @@ impl Engine {
     pub(crate) fn next_confirmed(&self, source: SourceId) -> Option<BTreeSet<Uid>> {
         let state = &self.sources[source];
         let known = &state.inventory.as_ref()?.confirmed;
-        if state.withdrawn.is_empty() && state.confirming.is_empty() {
+        if state.withdrawn_confirmations.is_empty() && state.pending_confirmations.is_empty() {
             return None;
         }
         Some(self.recorded_confirmations(source)).filter(|next| next != known)
@@ -100,7 +100,7 @@ impl Engine {
     pub(in crate::engine) fn withdraw_confirmation(&mut self, id: &ObjectId) {
         let may_be = |state: &SourceState| {
             let recorded = state.inventory.as_ref().is_some_and(|inventory| !inventory.confirmed.is_empty());
-            recorded || !state.confirming.is_empty()
+            recorded || !state.pending_confirmations.is_empty()
         };
         // Nearly always nothing is confirmed, and this is asked with each change.
         if !self.sources.iter().any(may_be) {
@@ -110,10 +110,10 @@ impl Engine {
         for state in &mut self.sources {
             let recorded =
                 state.inventory.as_ref().is_some_and(|inventory| inventory.confirmed.contains(&uid));
-            if state.confirming.remove(&uid) || recorded {
+            if state.pending_confirmations.remove(&uid) || recorded {
                 // A write that says it may be on its way.
-                state.withdrawn.insert(uid.clone());
-                state.to_judge = true;
+                state.withdrawn_confirmations.insert(uid.clone());
+                state.prunes_stale = true;
             }
         }
     }
@@ -123,18 +123,18 @@ impl Engine {
     pub(in crate::engine) fn drop_recorded_confirmations(&mut self, source: SourceId) {
         let state = &mut self.sources[source];
         let Some(inventory) = &state.inventory else { return };
-        state.confirming.retain(|uid| !inventory.confirmed.contains(uid));
-        state.withdrawn.retain(|uid| inventory.confirmed.contains(uid));
+        state.pending_confirmations.retain(|uid| !inventory.confirmed.contains(uid));
+        state.withdrawn_confirmations.retain(|uid| inventory.confirmed.contains(uid));
         if inventory.confirmed.is_empty() {
             return;
         }
         let recorded = inventory.confirmed.clone();
         let is_wanted =
-            |id: &ObjectId| self.entry(id).is_some_and(|entry: &ObjectEntry| !entry.wants.is_empty());
+            |id: &ObjectId| self.entry(id).is_some_and(|entry: &ObjectEntry| !entry.targets.is_empty());
         let came_back =
             self.informer_objects().filter(|(id, live)| recorded.contains(&live.uid) && is_wanted(id));
         let came_back: Vec<Uid> = came_back.map(|(_, live)| live.uid.clone()).collect();
-        self.sources[source].withdrawn.extend(came_back);
+        self.sources[source].withdrawn_confirmations.extend(came_back);
     }
 
     /// Returns whether all that a source has was listed, so that it is known what waits for its

@@ -35,22 +35,22 @@ pub(in crate::engine) struct OrderState {
     /// Objects of which was told that the order on them is not obeyed, with its beginning.
     pub(in crate::engine) misplaced: BTreeMap<ObjectId, Arc<str>>,
     /// Indicates whether one of them was seen since orders on them were told.
-    pub(in crate::engine) asked_anew: bool,
+    pub(in crate::engine) intents_changed: bool,
     /// Objects that somebody takes out of our hands, each with the word that asks, as they were
     /// seen last.
     pub(in crate::engine) opted_out: BTreeMap<ObjectId, &'static str>,
     /// Wall-clock time at a moment.
     clock: Option<(Instant, Timestamp)>,
     /// The time of the last check for expired holds.
-    looked: Option<Instant>,
+    last_hold_check: Option<Instant>,
     /// Ways back that are being looked up, by token.
     pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
     pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,
     /// Rejections that are to be taken out of the parent, once their units are recorded again.
-    pub(in crate::engine) restored: Vec<(SourceId, Rejection)>,
+    pub(in crate::engine) retries_to_record: Vec<(SourceId, Rejection)>,
     /// Rejections that are to be taken out of the parent.
-    pub(in crate::engine) dropped: Vec<(SourceId, Rejection)>,
+    pub(in crate::engine) retries_to_drop: Vec<(SourceId, Rejection)>,
     /// Indicates whether there may be something to do.
     pub(in crate::engine) stale: bool,
 }
@@ -69,16 +69,16 @@ impl Engine {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),
         }
-        if self.informer_object(id).is_some_and(|live| live.asked.is_some()) {
+        if self.informer_object(id).is_some_and(|live| live.intents.is_some()) {
             self.orders.asked.insert(id.clone());
-            (self.orders.stale, self.orders.asked_anew) = (true, true);
+            (self.orders.stale, self.orders.intents_changed) = (true, true);
         } else if self.orders.asked.remove(id) {
-            (self.orders.stale, self.orders.asked_anew) = (true, true);
+            (self.orders.stale, self.orders.intents_changed) = (true, true);
         }
     }
 
     pub(in crate::engine) fn intents(&self, id: &ObjectId) -> Option<&ObjectIntents> {
-        self.informer_object(id)?.asked.as_deref()
+        self.informer_object(id)?.intents.as_deref()
     }
 
     /// Returns why no new content of an object is released. A rollback goes on, and so does a unit
@@ -87,8 +87,8 @@ impl Engine {
         let own = self.own_pause(id);
         match self.recorded_unit(id) {
             // An object that shows its content already is kept from going on with it, step by step.
-            Some(unit) if self.is_out(unit) => own.filter(|_| {
-                let want = self.entry(id).and_then(|entry| entry.wanted_content());
+            Some(unit) if self.is_partly_written(unit) => own.filter(|_| {
+                let want = self.entry(id).and_then(|entry| entry.target_content());
                 want.is_some_and(|(_, want)| self.is_showing(id, want.hash))
             }),
             Some(unit) => own.or_else(|| self.pause_within(unit)),
@@ -97,13 +97,13 @@ impl Engine {
     }
 
     pub(in crate::engine) fn own_pause(&self, id: &ObjectId) -> Option<Reason> {
-        if self.entry(id).is_some_and(|entry| entry.instead.is_some()) {
+        if self.entry(id).is_some_and(|entry| entry.rollback.is_some()) {
             return None;
         }
         if let Some(paused) = self.annotated_pause(id) {
             return Some(pause_reason("it", &paused.reason));
         }
-        let wanting = self.entry(id).and_then(|entry| entry.wants.first()).map(|(source, _)| *source);
+        let wanting = self.entry(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = &self.sources[wanting.or_else(|| self.source_of(self.informer_object(id)?))?];
         let paused = source.inventory.as_ref()?.paused.as_ref()?;
         Some(pause_reason(&format!("source {}", source.name), &paused.reason))
@@ -131,13 +131,13 @@ impl Engine {
 
     /// Returns whether a person keeps a new content of an object from being released.
     pub(in crate::engine) fn is_suspended(&self, id: &ObjectId) -> bool {
-        let held = || self.active_hold(id, self.orders.looked?);
+        let held = || self.active_hold(id, self.orders.last_hold_check?);
         held().is_some() || self.release_pause(id).is_some()
     }
 
     /// Lets time pass: what waits for an object whose hold is over goes on.
     pub(in crate::engine) fn end_holds(&mut self, now: Instant) {
-        let Some(before) = self.orders.looked.replace(now) else { return };
+        let Some(before) = self.orders.last_hold_check.replace(now) else { return };
         let ended =
             |id: &&ObjectId| self.active_hold(id, before).is_some() && self.active_hold(id, now).is_none();
         let ended: Vec<ObjectId> = self.orders.asked.iter().filter(ended).cloned().collect();
@@ -162,13 +162,13 @@ impl Engine {
                 Action::Delete(..) => "; its deletion is pending",
                 Action::Nothing if decision.reason.is_none() => "",
                 _ => {
-                    let again = decision.again.map_or(left, |again| again.min(left));
-                    return Decision { again: Some(again), ..decision };
+                    let again = decision.requeue_after.map_or(left, |again| again.min(left));
+                    return Decision { requeue_after: Some(again), ..decision };
                 }
             };
             let until = hold.until.map(|until| until.to_string()).unwrap_or_default();
             let why = format!("on hold until {until}: {}{differs}", hold.reason);
-            return Decision { again: Some(left), ..Decision::wait(Reason::OnHold(why.into())) };
+            return Decision { requeue_after: Some(left), ..Decision::wait(Reason::OnHold(why.into())) };
         }
         match (&decision.action, self.release_pause(id)) {
             (Action::Delete(..), Some(reason)) => Decision::wait(reason),

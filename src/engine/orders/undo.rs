@@ -81,7 +81,7 @@ impl Engine {
     fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let applyset = &self.applysets[source];
         let ledger = self.rollouts.ledger.iter();
-        let units = ledger.flat_map(|ledger| ledger.units.iter().chain(&ledger.past));
+        let units = ledger.flat_map(|ledger| ledger.units.iter().chain(&ledger.history));
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
         let units = units.chain(rejected.map(|rejection| &rejection.unit));
         let units = units.filter(|unit| unit.applyset == *applyset).map(|unit| unit.revision.clone());
@@ -96,7 +96,7 @@ impl Engine {
             Some(content) => self.is_showing(id, content),
             None => self.live_object(id).is_none(),
         };
-        let past = &self.rollouts.ledger.as_ref()?.past;
+        let past = &self.rollouts.ledger.as_ref()?.history;
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);
@@ -113,7 +113,7 @@ impl Engine {
     fn take_back(&mut self, source: SourceId, order: &Order, mut unit: Unit) -> String {
         let id = &order.object;
         let unknown = |(id, member): &(&ObjectId, &UnitMember)| {
-            member.good == LastGood::Unknown && self.has_left(id, member)
+            member.good == LastGood::Unknown && self.may_show_unit_content(id, member)
         };
         if let Some((lost, _)) = unit.members.iter().find(unknown) {
             return format!(
@@ -145,7 +145,7 @@ impl Engine {
         let from = unit.revision.short_name().to_owned();
         let words = format!("undone: revision {from} of {id} ({}) goes back to {to}", objects(&unit));
         let cause = format!("revision {from} undone by {}", actor_words(by)).into();
-        self.reject_by_hand(source, Rejection { unit, way: RejectionAction::RollBack, cause });
+        self.reject_by_hand(source, Rejection { unit, action: RejectionAction::RollBack, cause });
         words
     }
 
@@ -165,8 +165,8 @@ impl Engine {
         }
         for (other, entry) in &nodes {
             let contents =
-                entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
-            for need in contents.flat_map(|content| content.needs.iter().chain(&content.after)) {
+                entry.target_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
+            for need in contents.flat_map(|content| content.needs.iter().chain(&content.depends_on)) {
                 if units.has(need) {
                     units.join(other, need);
                 }

@@ -17,7 +17,7 @@ use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
 use crate::engine::state::Engine;
-use crate::engine::{AcceptedContent, DesiredObject, LiveLookup, LiveObject, Reason, WantedObject};
+use crate::engine::{AcceptedContent, DesiredObject, DirectView, LiveObject, Reason, WantedObject};
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The Secret that holds the key for hashes of data, in the namespace of the inventories.
@@ -125,7 +125,7 @@ impl Engine {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
         for source in &self.sources {
-            for id in &source.instead {
+            for id in &source.rollbacks {
                 if let Some(WantedObject::Object(newest)) = source.catalog.wanted_object(id) {
                     used.extend(newest.restart_references().unwrap_or_default().iter().cloned());
                 }
@@ -152,7 +152,7 @@ impl Engine {
                 }
                 _ => false,
             };
-            if source.instead.iter().any(asks) {
+            if source.rollbacks.iter().any(asks) {
                 sources.insert(number);
             }
         }
@@ -206,7 +206,7 @@ impl Engine {
 
     /// Updates the users of data for a changed wish.
     pub(in crate::engine) fn track_uses(&mut self, id: &ObjectId, before: Option<&DesiredObject>) {
-        let now = self.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, desired)| desired.clone());
+        let now = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired.clone());
         let used = |desired: Option<&DesiredObject>| -> BTreeSet<ObjectId> {
             desired.and_then(DesiredObject::restart_references).unwrap_or_default().iter().cloned().collect()
         };
@@ -237,7 +237,7 @@ impl Engine {
         self.track_used(used);
         // A missing workload is not restarted.
         if users.iter().any(|user| self.live_object(user).is_some()) {
-            self.restarting.clear();
+            self.unit_openers.clear();
         }
         for user in users {
             self.track_move(&user);
@@ -253,7 +253,7 @@ impl Engine {
     /// has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let whole = entry.wanted_content().is_some_and(|(_, want)| want.set_config_data().is_some());
+        let whole = entry.target_content().is_some_and(|(_, want)| want.set_config_data().is_some());
         whole
             && !self.is_left_alone(id)
             && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.live_object(id).is_none())
@@ -263,10 +263,10 @@ impl Engine {
     /// there.
     fn content_released_with(&self, source: SourceId, id: &ObjectId) -> Option<&DesiredObject> {
         let entry = self.entry(id)?;
-        let (wanting, _) = entry.wanted_content()?;
-        let candidate = entry.candidate().filter(|_| wanting == source && self.is_from_git(id))?;
+        let (wanting, _) = entry.target_content()?;
+        let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.content == candidate.hash);
-        let stays = entry.instead.as_ref().is_some_and(|instead| instead.gate().is_some());
+        let stays = entry.rollback.as_ref().is_some_and(|rollback| rollback.release_block().is_some());
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }
 
@@ -284,13 +284,13 @@ impl Engine {
             return Ok(content.set_config_data());
         }
         let Some(entry) = self.entry(id) else { return Err(MissingConfig::Blind) };
-        match (&entry.accepted, &entry.looked) {
+        match (&entry.accepted, &entry.direct_view) {
             (AcceptedContent::Known(content), _) => {
                 content.set_config_data().map(Some).ok_or(MissingConfig::Blind)
             }
-            (AcceptedContent::Named(_), _) => Err(MissingConfig::Reading(id.clone())),
-            (AcceptedContent::Nothing, Some(LiveLookup::Absent)) => Ok(None),
-            (AcceptedContent::Lost(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
+            (AcceptedContent::Unresolved(_), _) => Err(MissingConfig::Reading(id.clone())),
+            (AcceptedContent::Nothing, Some(DirectView::Absent)) => Ok(None),
+            (AcceptedContent::Unreadable(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
         }
     }
 
@@ -375,7 +375,7 @@ impl Engine {
     /// Returns the stamp for a restart of a workload of ours whose data have changed, or are about
     /// to; none where none is due.
     pub(in crate::engine) fn restart_stamp(&self, id: &ObjectId) -> Option<ConfigStamp> {
-        let (source, desired) = self.entry(id)?.wanted_content()?;
+        let (source, desired) = self.entry(id)?.target_content()?;
         desired.restart_references()?;
         let live = self.live_object(id).filter(|live| self.source_of(live) == Some(source))?;
         let started = live.started.filter(|_| !self.is_left_alone(id))?;
@@ -399,7 +399,7 @@ impl Engine {
     pub(in crate::engine) fn users_obstacle(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
         let users = self.configs.users.get(id).into_iter().flatten();
         let mut ours =
-            users.filter_map(|user| self.entry(user)?.wanted_content().filter(|(by, _)| *by == source));
+            users.filter_map(|user| self.entry(user)?.target_content().filter(|(by, _)| *by == source));
         ours.find_map(|(_, desired)| match self.config_of(desired, ConfigBasis::Released(source)) {
             Err(MissingConfig::Reading(what)) if self.live_object(&desired.id).is_some() => {
                 Some(Reason::Reading(what))
@@ -429,7 +429,7 @@ impl Engine {
         source: SourceId,
         id: &ObjectId,
     ) -> Option<ConfigRestart> {
-        let (_, desired) = self.entry(id)?.wanted_content()?;
+        let (_, desired) = self.entry(id)?.target_content()?;
         let foreign = self.foreign_config(desired)?;
         let live = self.live_object(id);
         let data = self.start_stamp(source, desired, live)?.data;
@@ -450,7 +450,7 @@ impl Engine {
     pub(in crate::engine) fn is_only_restarted(&self, unit: &Unit, id: &ObjectId) -> bool {
         let used = self
             .entry(id)
-            .and_then(|entry| entry.wanted_content())
+            .and_then(|entry| entry.target_content())
             .and_then(|(_, want)| want.restart_references());
         let brings =
             |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.is_unchanged_member(id, member));
@@ -459,20 +459,24 @@ impl Engine {
 
     /// Returns whether a workload whose rollout failed has gone back as far as it can, and still
     /// has failed pods. Somebody else's data are at fault, and nothing will replace its pods.
-    pub(in crate::engine) fn is_failed_for_good(&self, id: &ObjectId) -> bool {
-        let Some((_, want)) = self.entry(id).and_then(|entry| entry.wanted_content()) else { return false };
+    pub(in crate::engine) fn is_failure_permanent(&self, id: &ObjectId) -> bool {
+        let Some((_, want)) = self.entry(id).and_then(|entry| entry.target_content()) else { return false };
         let comes = |id: &ObjectId| {
-            self.entry(id).is_some_and(|entry| entry.candidate().is_some()) || self.goes_back.contains(id)
+            self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
+                || self.rollbacks_unresolved.contains(id)
         };
         let uses = want.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();
-        !uses.is_empty() && self.is_rolled_back(id) && at_rest && !self.rollouts.asked.contains_key(id)
+        !uses.is_empty()
+            && self.is_rolling_back(id)
+            && at_rest
+            && !self.rollouts.requests_by_id.contains_key(id)
     }
 
     /// Returns whether the content of a member is what it was before.
     fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let LastGood::Release(good) = &member.good else { return false };
-        let want = self.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, want)| want);
+        let want = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, want)| want);
         Some(good.hash) == member.content
             || want.is_some_and(|want| want.is_release(good.hash) && Some(want.hash) == member.content)
     }
@@ -499,7 +503,7 @@ impl Engine {
     /// Returns whether the newest content of a workload has the pod template of the one before it.
     fn has_template_of_before(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let Some((before, (_, want))) = entry.before.as_ref().zip(entry.wanted_content()) else {
+        let Some((before, (_, want))) = entry.previous_content.as_ref().zip(entry.target_content()) else {
             return false;
         };
         before.template == want.template
@@ -509,7 +513,7 @@ impl Engine {
     fn is_restarted_by_others(&self, id: &ObjectId, started: ConfigStamp) -> bool {
         let uses = self
             .entry(id)
-            .and_then(|entry| entry.wanted_content())
+            .and_then(|entry| entry.target_content())
             .and_then(|(_, desired)| desired.restart_references());
         let uses = uses.unwrap_or_default();
         let mut changed = started.positions().filter_map(|position| uses.get(position)).peekable();
@@ -525,7 +529,7 @@ impl Engine {
     /// Remembers what the pods of a workload were started with, so that it can be told what has
     /// changed.
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
-        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.wanted_content()) else { return };
+        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else { return };
         let Some(started) = self.live_object(id).and_then(|live| live.started) else { return };
         let Ok(used) = self.used_data(desired, ConfigBasis::Now) else { return };
         let Ok((_, data)) = self.hash_data(&used) else { return };
@@ -538,7 +542,7 @@ impl Engine {
     pub(crate) fn changed_words(&self, id: &ObjectId, started: ConfigStamp) -> String {
         let uses = self
             .entry(id)
-            .and_then(|entry| entry.wanted_content())
+            .and_then(|entry| entry.target_content())
             .and_then(|(_, desired)| desired.restart_references());
         changed_words(uses.unwrap_or_default(), started)
     }
@@ -562,7 +566,7 @@ pub(in crate::engine) fn key_id() -> ObjectId {
 impl LiveObject {
     /// Returns whether our entry owns a hash of data in the pod template.
     pub(in crate::engine) fn has_config_hash(&self) -> bool {
-        self.ours.as_deref().is_some_and(|entry| entry.contains(annotations::CONFIG_HASH))
+        self.our_fields.as_deref().is_some_and(|entry| entry.contains(annotations::CONFIG_HASH))
     }
 
     /// Returns whether sending this would change what the pod template carries of data, as far as

@@ -127,7 +127,7 @@ pub(crate) struct Budget {
     /// The action after a failure.
     pub on_failure: OnFailure,
     /// Narrower bounds, by namespace.
-    pub namespaces: BTreeMap<Arc<str>, Narrowing>,
+    pub namespaces: BTreeMap<Arc<str>, BudgetOverride>,
 }
 
 impl Default for Budget {
@@ -146,7 +146,7 @@ impl Default for Budget {
 
 /// Bounds that hold beside those of the whole cluster: they narrow, and never widen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Narrowing {
+pub(crate) struct BudgetOverride {
     /// As [`Budget::max_workloads`].
     pub max_workloads: Option<u32>,
     /// As [`Budget::max_unavailable`], of the pods of this source or namespace.
@@ -172,7 +172,8 @@ pub(crate) enum ReleasePriority {
     Candidate,
 }
 
-/// One write that would restart the pods of a workload. The order of asks is the order of release.
+/// One write that would restart the pods of a workload. The order of requests is the order of
+/// release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReleaseRequest {
     /// The priority.

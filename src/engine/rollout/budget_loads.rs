@@ -8,7 +8,7 @@ use crate::engine::rollout::budget::{BudgetShortage, TokenState, WorkloadLoad};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{
-    LiveObject, Narrowing, Overlay, OverlayState, RolloutNumbers, RolloutPhase, is_workload,
+    BudgetOverride, LiveObject, Overlay, OverlayState, RolloutNumbers, RolloutPhase, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -80,18 +80,18 @@ impl Engine {
     /// Returns the load that this process sees, with the claims.
     pub(in crate::engine) fn observed_loads(&self) -> Vec<WorkloadLoad> {
         let rollouts = &self.rollouts;
-        let away = |id: &ObjectId| rollouts.away.get(id).map_or(0, |(_, away)| *away);
+        let away = |id: &ObjectId| rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
         let claimed = |id: &ObjectId| {
-            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.entitled.contains(id))?;
+            let claims = rollouts.ledger.as_ref().filter(|_| rollouts.granted.contains(id))?;
             claims.claims.get(id).map(|claim| claim.pods)
         };
-        let rolls = rollouts.rolls.iter().map(|(id, rollout)| WorkloadLoad {
+        let rolls = rollouts.in_flight.iter().map(|(id, rollout)| WorkloadLoad {
             id: id.clone(),
             source: self
                 .informer_object(id)
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
-            token: if rollouts.entitled.contains(id) { TokenState::Held } else { rollout.token },
+            token: if rollouts.granted.contains(id) { TokenState::Held } else { rollout.token },
             away: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
@@ -100,8 +100,8 @@ impl Engine {
             .ledger
             .iter()
             .flat_map(|ledger| &ledger.claims)
-            .filter(|(id, _)| !rollouts.rolls.contains_key(*id))
-            .filter(|(id, _)| !rollouts.over.contains(*id) || rollouts.entitled.contains(*id))
+            .filter(|(id, _)| !rollouts.in_flight.contains_key(*id))
+            .filter(|(id, _)| !rollouts.ended_claims.contains(*id) || rollouts.granted.contains(*id))
             .filter_map(|(id, claim)| {
                 let counts = self.is_counted(id, claim);
                 let token = if counts { TokenState::Held } else { TokenState::None };
@@ -111,7 +111,7 @@ impl Engine {
                 (counts || pods > 0).then_some(load)
             })
             .collect();
-        let others = rollouts.away.iter().filter(|(id, _)| !rollouts.rolls.contains_key(*id));
+        let others = rollouts.unavailable.iter().filter(|(id, _)| !rollouts.in_flight.contains_key(*id));
         let others = others.filter(|(id, _)| claims.iter().all(|claim| claim.id != **id));
         let others = others.map(|(id, (source, away))| WorkloadLoad {
             id: id.clone(),
@@ -145,24 +145,28 @@ impl Engine {
             self.count_pods(id, source, 0, rolling.replicas);
         }
         self.track_coming(id, was.map(ServingPods::of), is.map(ServingPods::of));
-        let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
+        let coming = self.rollouts.scaling_up.get(id).copied().unwrap_or(0);
         let away = |counted: CountedLoad| {
             // A pod that a larger count asks for was never there to be lost, also while others are
             // replaced.
             Rollouts::unavailable_pods(counted.rolling, counted.shown).saturating_sub(coming)
         };
         match is.map(|counted| (counted.source, away(counted))) {
-            Some((source, away)) if away > 0 => drop(self.rollouts.away.insert(id.clone(), (source, away))),
-            _ => drop(self.rollouts.away.remove(id)),
+            Some((source, away)) if away > 0 => {
+                self.rollouts.unavailable.insert(id.clone(), (source, away));
+            }
+            _ => {
+                self.rollouts.unavailable.remove(id);
+            }
         }
-        self.rollouts.stale = true;
+        self.rollouts.budget_stale = true;
         self.show_rollout(id);
     }
 
     fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {
         let live = self.informer_object(id)?;
         let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
-        Some(CountedLoad { source, rolling: live.rolling?, shown: live.shown })
+        Some(CountedLoad { source, rolling: live.rolling?, shown: live.overlay })
     }
 
     /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.
@@ -173,12 +177,12 @@ impl Engine {
 
     /// A workload that was shown with these numbers is shown with those.
     fn track_coming(&mut self, id: &ObjectId, was: Option<ServingPods>, is: Option<ServingPods>) {
-        let coming = self.rollouts.coming.get(id).copied().unwrap_or(0);
+        let coming = self.rollouts.scaling_up.get(id).copied().unwrap_or(0);
         let coming = was.zip(is).map_or(0, |(was, is)| pods_still_coming(coming, was, is));
         if coming > 0 {
-            self.rollouts.coming.insert(id.clone(), coming);
+            self.rollouts.scaling_up.insert(id.clone(), coming);
         } else {
-            self.rollouts.coming.remove(id);
+            self.rollouts.scaling_up.remove(id);
         }
     }
 
@@ -194,7 +198,7 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn narrowings(&self, id: &ObjectId) -> impl Iterator<Item = &Narrowing> {
+    pub(in crate::engine) fn budget_overrides(&self, id: &ObjectId) -> impl Iterator<Item = &BudgetOverride> {
         let source = self.wanting_source(id).map(|source| &self.sources[source].budget);
         let namespace = id.namespace().and_then(|name| self.rollouts.budget.namespaces.get(name));
         source.into_iter().chain(namespace)
@@ -202,16 +206,16 @@ impl Engine {
 
     /// Wakes those whom the budget allows to start, or tells something new.
     pub(in crate::engine) fn settle_budget(&mut self) {
-        if !std::mem::take(&mut self.rollouts.stale) {
+        if !std::mem::take(&mut self.rollouts.budget_stale) {
             return;
         }
-        self.rollouts.untold = true;
+        self.rollouts.queue_dirty = true;
         let permits = self.token_answers();
-        let before = std::mem::replace(&mut self.rollouts.permits, permits);
+        let before = std::mem::replace(&mut self.rollouts.answers, permits);
         let kind = |shortage: &Option<BudgetShortage>| shortage.as_ref().map(BudgetShortage::kinds);
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
-        self.dirty.extend(self.rollouts.permits.iter().filter(changed).map(|(id, _)| id.clone()));
+        self.dirty.extend(self.rollouts.answers.iter().filter(changed).map(|(id, _)| id.clone()));
     }
 }
 

@@ -165,7 +165,7 @@ impl RolloutLedger {
             *known = (*known).max(*pods);
         }
         let rest = self.tallies.iter().map(|tally| tally.rest);
-        let rest = rest.chain(self.unread.iter().map(|claim| claim.pods));
+        let rest = rest.chain(self.unreadable_claims.iter().map(|claim| claim.pods));
         away.into_values().chain(rest).fold(0, u32::saturating_add)
     }
 
@@ -175,7 +175,7 @@ impl RolloutLedger {
             let number = process.split('-').next()?;
             Some(format!(", process {number} on {host}"))
         });
-        let left = if claim.left { ", which has ended" } else { "" };
+        let left = if claim.holder_exited { ", which has ended" } else { "" };
         format!("{}{}{left}", self.source_words(&claim.applyset), process.unwrap_or_default())
     }
 
@@ -239,7 +239,7 @@ impl Engine {
         let mut kinds = kinds.map(|kind| crate::object::GroupKind::new("apps", kind)).into_iter();
         kinds.all(|kind| match self.kind_state(source, &kind) {
             Some(KindState::Synced | KindState::Absent) => true,
-            Some(KindState::Syncing | KindState::Blind(..)) => false,
+            Some(KindState::Syncing | KindState::Unwatchable(..)) => false,
             None => !inventory.kinds.contains(&kind),
         })
     }
@@ -339,7 +339,7 @@ impl Engine {
     fn is_outlived(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_whole = |id: &ObjectId| {
-            let glimpse = self.rollouts.glimpses.get(id);
+            let glimpse = self.rollouts.foreign_unavailable.get(id);
             glimpse.is_some_and(|(at, seen)| {
                 *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
             })
@@ -370,7 +370,7 @@ impl Engine {
     pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
         let mut told: Vec<&ObjectId> =
             self.foreign_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
-        told.sort_by_key(|id| self.rollouts.glimpses.get(*id).map(|(at, _)| *at));
+        told.sort_by_key(|id| self.rollouts.foreign_unavailable.get(*id).map(|(at, _)| *at));
         told.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
 
@@ -378,7 +378,7 @@ impl Engine {
     /// for.
     pub(crate) fn waits_for_others(&self) -> bool {
         let others = || self.foreign_tallies().next().is_some() || self.foreign_claims().next().is_some();
-        !self.rollouts.asks.is_empty() && others()
+        !self.rollouts.requests.is_empty() && others()
     }
 
     /// Says if other processes keep anything in the rollout ledger.
@@ -396,10 +396,10 @@ impl Engine {
         let told = self.foreign_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
         if let Some(told) = told {
             let seen = live
-                .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown)))
+                .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay)))
                 .unwrap_or(0);
-            self.rollouts.glimpses.insert(id.clone(), (now, told.min(seen)));
-            self.rollouts.stale = true;
+            self.rollouts.foreign_unavailable.insert(id.clone(), (now, told.min(seen)));
+            self.rollouts.budget_stale = true;
         }
     }
 
@@ -430,7 +430,7 @@ impl Engine {
             });
             away.map(move |(id, pods)| format!("{pods} pods of {id} of {of} are unavailable"))
         });
-        let unread = self.rollouts.unread.iter().map(ToString::to_string);
+        let unread = self.rollouts.unreadable_claims.iter().map(ToString::to_string);
         let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();
         (!all.is_empty()).then(|| all.join(", ").into())
     }
@@ -440,7 +440,7 @@ impl Rollouts {
     /// Returns how many pods are unavailable of a workload of others, of so many that they have
     /// told.
     fn bound_foreign_unavailable(&self, id: &ObjectId, told: u32) -> u32 {
-        let Some((at, seen)) = self.glimpses.get(id) else { return told };
+        let Some((at, seen)) = self.foreign_unavailable.get(id) else { return told };
         let fresh =
             self.starts.now().is_some_and(|now| now.saturating_duration_since(*at) < FOREIGN_VIEW_VALIDITY);
         if fresh && is_workload(id) { told.min(*seen) } else { told }

@@ -16,7 +16,7 @@ use crate::engine::rollout::budget::{
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::rollout::start_rate::RolloutStart;
-use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, Reason, RolloutPhase, is_workload};
 use crate::health::HealthStatus;
 use crate::object::{ContentHash, ObjectId};
@@ -24,7 +24,7 @@ use crate::object::{ContentHash, ObjectId};
 impl Engine {
     /// Gives a write that may restart pods a claim, or makes it wait for one.
     pub(in crate::engine) fn claim_budget(&mut self, id: &ObjectId, decision: Decision) -> Decision {
-        if self.foresight == Prerequisites::AllDone {
+        if self.mode == DecisionMode::Plan {
             return decision;
         }
         if let Action::DryRun(apply) = &decision.action {
@@ -43,15 +43,16 @@ impl Engine {
         };
         let granted = self.own_claim(id).is_some_and(|granted| granted.content == claim.content);
         // A step that is held has given its token back, and asks for the next one anew.
-        let gave_back = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
+        let gave_back =
+            self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
         self.request_token(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
-        let entitled = self.rollouts.entitled.contains(id);
+        let entitled = self.rollouts.granted.contains(id);
         if granted && entitled {
-            self.rollouts.over.remove(id);
+            self.rollouts.ended_claims.remove(id);
         }
-        let holds = granted && (entitled || (!gave_back && !self.rollouts.over.contains(id)));
-        if holds && !self.rollouts.claiming.contains(id) && self.rollouts.anew.is_whole() {
+        let holds = granted && (entitled || (!gave_back && !self.rollouts.ended_claims.contains(id)));
+        if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_whole() {
             return decision;
         }
         if let Some(why) = self.rollouts.unreadable.clone() {
@@ -76,9 +77,9 @@ impl Engine {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
             self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
-        let candidate = self.entry(id).and_then(|entry| entry.candidate()).map(|want| want.hash);
+        let candidate = self.entry(id).and_then(|entry| entry.unreleased_content()).map(|want| want.hash);
         let restarted = || {
-            let (_, want) = self.entry(id)?.wanted_content()?;
+            let (_, want) = self.entry(id)?.target_content()?;
             Some(Self::restart_key(want.hash, self.restart_stamp(id)?.data))
         };
         let asked = candidate.or_else(restarted);
@@ -91,18 +92,18 @@ impl Engine {
             Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
                 let priority = match apply.purpose {
                     ApplyPurpose::Repair => ReleasePriority::Repair,
-                    _ if self.is_rolled_back(id) => ReleasePriority::Rollback,
+                    _ if self.is_rolling_back(id) => ReleasePriority::Rollback,
                     _ => ReleasePriority::Candidate,
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
-                let content = match (apply.purpose, apply.form.started) {
+                let content = match (apply.purpose, apply.variant.started) {
                     (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
                     _ => apply.want.hash,
                 };
                 (apply.source, priority, apply.want.wave, content, self.additional_loss(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
-                let (source, desired) = self.entry(id)?.wanted_content()?;
+                let (source, desired) = self.entry(id)?.target_content()?;
                 (
                     source,
                     ReleasePriority::Candidate,
@@ -123,62 +124,66 @@ impl Engine {
         let rolling = self.live_object(id).and_then(|live| live.rolling);
         // Of what is not ours yet only metadata was read.
         let replicas = rolling.map_or_else(|| self.dry_run_restarts(id), |rolling| rolling.replicas);
-        let away = self.rollouts.away.get(id).map_or(0, |(_, away)| *away);
+        let away = self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
         may_lose(replicas).saturating_sub(away)
     }
 
     fn request_token(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {
         let id = ask.id.clone();
-        let new = self.rollouts.asked.insert(id.clone(), (ask.clone(), claim.clone()));
+        let new = self.rollouts.requests_by_id.insert(id.clone(), (ask.clone(), claim.clone()));
         if let Some((old, _)) = &new
             && *old != ask
         {
-            self.rollouts.asks.remove(old);
+            self.rollouts.requests.remove(old);
         }
         if new.is_none_or(|(old, wanted)| old != ask || wanted != claim) {
-            self.rollouts.asks.insert(ask);
+            self.rollouts.requests.insert(ask);
             self.rollouts.claiming.remove(&id);
-            self.rollouts.stale = true;
+            self.rollouts.budget_stale = true;
         }
     }
 
     /// Returns whether a workload that asks has its claim, and has not been written yet.
     pub(in crate::engine) fn is_claimed(&self, id: &ObjectId) -> bool {
-        let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+        let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
         let granted = self.own_claim(id).map(|claim| claim.content);
-        let counts = !self.rollouts.over.contains(id) || self.rollouts.entitled.contains(id);
+        let counts = !self.rollouts.ended_claims.contains(id) || self.rollouts.granted.contains(id);
         asked.is_some() && asked == granted && counts
     }
 
     /// Returns the shortage of the budget for a request.
     fn token_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
-        if self.rollouts.stale {
+        if self.rollouts.budget_stale {
             self.settle_budget();
         }
-        self.rollouts.permits.get(id).cloned().flatten()
+        self.rollouts.answers.get(id).cloned().flatten()
     }
 
     pub(in crate::engine) fn withdraw(&mut self, id: &ObjectId) {
-        if let Some((ask, _)) = self.rollouts.asked.remove(id) {
-            self.rollouts.asks.remove(&ask);
+        if let Some((ask, _)) = self.rollouts.requests_by_id.remove(id) {
+            self.rollouts.requests.remove(&ask);
             self.rollouts.claiming.remove(id);
-            self.rollouts.entitled.remove(id);
-            self.rollouts.permits.remove(id);
-            self.rollouts.stale = true;
+            self.rollouts.granted.remove(id);
+            self.rollouts.answers.remove(id);
+            self.rollouts.budget_stale = true;
         }
     }
 
     /// Returns the budget's answer to each request.
     pub(in crate::engine) fn token_answers(&self) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
-        if self.rollouts.asks.is_empty() {
+        if self.rollouts.requests.is_empty() {
             return BTreeMap::new();
         }
         if let Some(short) = self.rollouts.recovery_shortage() {
-            let asks = self.rollouts.asks.iter();
+            let asks = self.rollouts.requests.iter();
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
-        let mut permits =
-            release(&self.rollouts.asks, &self.loads(), &self.budget_bounds(), self.rollouts.window);
+        let mut permits = release(
+            &self.rollouts.requests,
+            &self.loads(),
+            &self.budget_bounds(),
+            self.rollouts.slow_start_limit,
+        );
         self.add_hidden_reasons(&mut permits);
         self.add_holders(&mut permits);
         permits
@@ -199,7 +204,7 @@ impl Engine {
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
         for (number, source) in self.source_ids().zip(&self.sources) {
-            let narrowing = &source.budget;
+            let budget_override = &source.budget;
             let pods = rollouts.pods.get(&number).copied().unwrap_or(0);
             let scope = BudgetScope::Source(number, source.name.clone());
             let of_it = |start: &RolloutStart| start.applyset == source.applyset;
@@ -207,12 +212,12 @@ impl Engine {
                 unnamed: self.unnamed_unavailable(&scope),
                 unread: self.count_unreadable_claims(&scope),
                 scope,
-                workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
-                away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
-                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &of_it),
+                workloads: budget_override.max_workloads.unwrap_or(u32::MAX),
+                away: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                starts: starts(budget_override.starts_per_minute.unwrap_or(u32::MAX), &of_it),
             });
         }
-        for (name, narrowing) in &budget.namespaces {
+        for (name, budget_override) in &budget.namespaces {
             let pods = self.pods_of_all_in(name);
             let scope = BudgetScope::Namespace(name.clone());
             let in_it = |start: &RolloutStart| start.id.namespace() == Some(name);
@@ -220,9 +225,9 @@ impl Engine {
                 unnamed: self.unnamed_unavailable(&scope),
                 unread: self.count_unreadable_claims(&scope),
                 scope,
-                workloads: narrowing.max_workloads.unwrap_or(u32::MAX),
-                away: narrowing.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
-                starts: starts(narrowing.starts_per_minute.unwrap_or(u32::MAX), &in_it),
+                workloads: budget_override.max_workloads.unwrap_or(u32::MAX),
+                away: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                starts: starts(budget_override.starts_per_minute.unwrap_or(u32::MAX), &in_it),
             });
         }
         bounds
@@ -232,7 +237,7 @@ impl Engine {
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.rollouts.writing.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
-            self.rollouts.anew.remember_workload();
+            self.rollouts.recovery.remember_workload();
         }
         let takes = match action {
             Action::Apply(apply) => apply.restarts == RestartRisk::Maybe,
@@ -242,9 +247,9 @@ impl Engine {
         if !takes {
             return;
         }
-        let asked = self.rollouts.asked.get(id).cloned();
+        let asked = self.rollouts.requests_by_id.get(id).cloned();
         self.withdraw(id);
-        self.rollouts.over.remove(id);
+        self.rollouts.ended_claims.remove(id);
         let (cost, claim) = match asked {
             Some((ask, claim)) => (ask.cost, Some(claim)),
             None => (0, self.own_claim(id).cloned()),
@@ -254,26 +259,25 @@ impl Engine {
             .filter(|health| health.status == HealthStatus::Failed)
             .map(|health| health.message.clone());
         let mut rollout = Rollout::new(TokenState::Held, cost, claim, None);
-        rollout.blamed = blamed;
-        let before = self.rollouts.rolls.remove(id);
+        rollout.earlier_failure = blamed;
+        let before = self.rollouts.in_flight.remove(id);
         rollout.pods = before.as_ref().and_then(|before| before.pods.clone());
-        if before
-            .as_ref()
-            .is_some_and(|before| before.failed.is_some() || before.after == RolloutPredecessor::Failure)
-        {
-            rollout.after = RolloutPredecessor::Failure;
+        if before.as_ref().is_some_and(|before| {
+            before.failed.is_some() || before.predecessor == RolloutPredecessor::Failure
+        }) {
+            rollout.predecessor = RolloutPredecessor::Failure;
         }
-        rollout.before = before.map(Box::new);
-        self.rollouts.rolls.insert(id.clone(), rollout);
-        self.rollouts.stale = true;
+        rollout.replaced = before.map(Box::new);
+        self.rollouts.in_flight.insert(id.clone(), rollout);
+        self.rollouts.budget_stale = true;
     }
 
     /// Takes over what the rollout ledger says; `RolloutLedger::default()` where there is none.
     pub(crate) fn set_ledger(&mut self, ledger: RolloutLedger) {
         let ledger = self.rollouts.restore_lost(ledger);
         let ours = |applyset: &Arc<str>| self.applysets.contains(applyset);
-        self.rollouts.over.retain(|id| ledger.claims.contains_key(id));
-        self.rollouts.entitled.retain(|id| ledger.claims.contains_key(id));
+        self.rollouts.ended_claims.retain(|id| ledger.claims.contains_key(id));
+        self.rollouts.granted.retain(|id| ledger.claims.contains_key(id));
         let known = self.rollouts.ledger.as_ref().map(|known| &known.units[..]).unwrap_or_default();
         let opened = ledger.units.iter().filter(|unit| ours(&unit.applyset) && !known.contains(unit));
         let opened: Vec<ObjectId> = opened.flat_map(|unit| unit.members.keys().cloned()).collect();
@@ -283,19 +287,24 @@ impl Engine {
         self.rollouts.recording.clear();
         self.rollouts.saving = false;
         self.rollouts.starts.read(&ledger);
-        self.rollouts.glimpses.retain(|id, _| ledger.tallies.iter().any(|tally| tally.away.contains_key(id)));
-        self.rollouts.taken = ledger.bytes();
+        self.rollouts
+            .foreign_unavailable
+            .retain(|id, _| ledger.tallies.iter().any(|tally| tally.away.contains_key(id)));
+        self.rollouts.fixed_bytes = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
-        self.mend_ledger(None);
-        self.reread_opened_ledger();
+        self.set_ledger_fault(None);
+        self.unlock_ledger();
         self.orders.stale = true;
         self.forget_authors();
-        self.rollouts.stale = true;
+        self.rollouts.budget_stale = true;
         for (id, claim) in &claims {
-            if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.claim.is_none()) {
+            if let Some(rollout) =
+                self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.claim.is_none())
+            {
                 rollout.claim = Some(claim.clone());
             }
-            let asked = self.rollouts.asked.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
+            let asked =
+                self.rollouts.requests_by_id.get(id).is_some_and(|(_, asked)| asked.content == claim.content);
             if asked {
                 self.rollouts.claiming.remove(id);
                 self.take_start(id);
@@ -312,14 +321,14 @@ impl Engine {
     /// The rollout ledger cannot be read before a person mends it, and why: nothing new is claimed
     /// until it can be.
     pub(crate) fn set_ledger_unreadable(&mut self, why: &str) {
-        self.mend_ledger(Some(why.into()));
+        self.set_ledger_fault(Some(why.into()));
     }
 
     /// Asks all again that wait for the budget, where it can or cannot be read any more.
-    fn mend_ledger(&mut self, unreadable: Option<Arc<str>>) {
+    fn set_ledger_fault(&mut self, unreadable: Option<Arc<str>>) {
         if self.rollouts.unreadable != unreadable {
             self.rollouts.unreadable = unreadable;
-            self.dirty.extend(self.rollouts.asked.keys().cloned());
+            self.dirty.extend(self.rollouts.requests_by_id.keys().cloned());
         }
     }
 
@@ -328,8 +337,8 @@ impl Engine {
     fn take_start(&mut self, id: &ObjectId) {
         let Some(ledger) = &self.rollouts.ledger else { return };
         if self.rollouts.starts.take_newest(ledger, id) {
-            self.rollouts.entitled.insert(id.clone());
-            self.rollouts.stale = true;
+            self.rollouts.granted.insert(id.clone());
+            self.rollouts.budget_stale = true;
         }
     }
 
@@ -353,7 +362,7 @@ impl Engine {
         release.hash == content
             || entry.is_some_and(|entry| {
                 entry.accepted.content().is_some_and(same)
-                    || entry.wanted_content().is_some_and(|(_, want)| same(want))
+                    || entry.target_content().is_some_and(|(_, want)| same(want))
             })
     }
 
@@ -367,19 +376,19 @@ impl Engine {
                 return self.is_counted(id, claim);
             }
             !ours(&claim.applyset)
-                || self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
+                || self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::Held)
                 || self.is_claimed(id)
                 || self.is_of_another(id, claim)
-                || self.entry(id).is_some_and(|entry| entry.written.is_some())
+                || self.entry(id).is_some_and(|entry| entry.last_write.is_some())
                 || (!self.is_observable(id) && self.is_counted(id, claim))
         });
-        let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_over(unit);
+        let is_over = |unit: &mut Unit| ours(&unit.applyset) && self.is_concluded(unit);
         let over: Vec<Unit> = next.units.extract_if(.., is_over).collect();
         over.into_iter().filter(|unit| self.can_be_undone(unit)).for_each(|unit| next.remember(unit));
-        self.restore(&mut next);
-        self.renew(&mut next);
-        for (id, rollout) in &self.rollouts.rolls {
-            let asked = self.rollouts.asked.get(id).map(|(_, asked)| asked.content);
+        self.record_retried_units(&mut next);
+        self.record_adopted_failures(&mut next);
+        for (id, rollout) in &self.rollouts.in_flight {
+            let asked = self.rollouts.requests_by_id.get(id).map(|(_, asked)| asked.content);
             let newer = asked.is_some() && ledger.claims.get(id).map(|claim| claim.content) == asked;
             if let Some(claim) =
                 rollout.claim.as_ref().filter(|_| rollout.token == TokenState::Held && !newer)
@@ -388,9 +397,9 @@ impl Engine {
             }
         }
         for (source, id) in &self.rollouts.recording {
-            let unit = self.unit(*source, id);
+            let unit = self.build_unit(*source, id);
             if !unit.members.is_empty()
-                && self.is_known(&unit)
+                && self.are_members_known(&unit)
                 && next.has_room_for(&unit)
                 && !next.units.iter().any(|known| has_contents_of(known, &unit))
             {
@@ -403,10 +412,10 @@ impl Engine {
             if self.rollouts.claiming.is_empty() { BTreeSet::new() } else { self.workloads_in_flight() };
         let mut begun = Vec::new();
         for id in self.rollouts.claiming.iter().filter(allowed) {
-            let Some((ask, claim)) = self.rollouts.asked.get(id) else { continue };
+            let Some((ask, claim)) = self.rollouts.requests_by_id.get(id) else { continue };
             if ask.priority == ReleasePriority::Candidate {
-                let unit = self.unit(ask.source, id);
-                if !self.is_known(&unit) || !next.has_room_for(&unit) {
+                let unit = self.build_unit(ask.source, id);
+                if !self.are_members_known(&unit) || !next.has_room_for(&unit) {
                     continue;
                 }
                 record(&mut next.units, unit);
@@ -416,7 +425,7 @@ impl Engine {
                 begun.push((id.clone(), claim.applyset.clone()));
             }
         }
-        if next == *ledger && begun.is_empty() && self.rollouts.anew.is_whole() {
+        if next == *ledger && begun.is_empty() && self.rollouts.recovery.is_whole() {
             return None;
         }
         self.rollouts.begin(&mut next);
@@ -437,16 +446,16 @@ impl Engine {
         let holder = &self.rollouts.holder;
         let is_done = |id: &ObjectId| {
             let rolling = self.informer_object(id).and_then(|live| live.rolling);
-            let awaits = self.rollouts.rolls.get(id).and_then(|rollout| rollout.written);
+            let awaits = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.last_write);
             let is_seen = awaits.is_none_or(|rv| self.informer_object(id).is_some_and(|live| live.rv >= rv));
             let at_rest = rolling.is_none_or(|rolling| rolling.phase == RolloutPhase::Settled);
             is_seen && at_rest && self.is_observable(id) && !self.rollouts.writing.contains(id)
         };
         next.claims.retain(|id, claim| claim.holder != *holder || !is_done(id));
         for claim in next.claims.values_mut().filter(|claim| claim.holder == *holder) {
-            claim.left = true;
+            claim.holder_exited = true;
         }
-        if next == *ledger && self.rollouts.anew.is_whole() {
+        if next == *ledger && self.rollouts.recovery.is_whole() {
             return None;
         }
         self.rollouts.begin(&mut next);
@@ -470,7 +479,7 @@ fn record(units: &mut Vec<Unit>, mut unit: Unit) {
     };
     let (same, others): (Vec<Unit>, Vec<Unit>) = std::mem::take(units).into_iter().partition(shares);
     for older in &same {
-        unit.absorb(older);
+        unit.merge_older(older);
     }
     *units = others;
     units.push(unit);

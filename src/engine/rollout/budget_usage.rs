@@ -33,7 +33,7 @@ impl Engine {
                 (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),
                 workloads,
             ),
-            window: rollouts.window,
+            window: rollouts.slow_start_limit,
             unavailable: (
                 loads
                     .iter()
@@ -51,7 +51,7 @@ impl Engine {
     /// budget.
     pub(crate) fn rolling_workloads(&self) -> Vec<WorkloadLoad> {
         let taking = |load: &WorkloadLoad| {
-            load.token == TokenState::Held || self.rollouts.rolls.contains_key(&load.id)
+            load.token == TokenState::Held || self.rollouts.in_flight.contains_key(&load.id)
         };
         let mut loads: Vec<WorkloadLoad> = self.loads().into_iter().filter(taking).collect();
         loads.sort_by(|one, other| one.id.cmp(&other.id));

@@ -113,12 +113,15 @@ fn is_daemon_set(id: &ObjectId) -> bool {
 impl Engine {
     /// Returns whether the nodes are to be looked at: as long as a DaemonSet of ours goes in steps.
     pub(crate) fn needs_nodes(&self) -> bool {
-        let going =
-            self.rollouts.rolls.iter().filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
+        let going = self
+            .rollouts
+            .in_flight
+            .iter()
+            .filter(|(id, rollout)| is_daemon_set(id) && rollout.failed.is_none());
         going.into_iter().any(|(id, _)| {
             let steps = self
                 .entry(id)
-                .and_then(|entry| entry.wanted_content())
+                .and_then(|entry| entry.target_content())
                 .and_then(|(_, want)| want.steps.as_ref());
             steps.is_some() && self.live_object(id).is_some_and(|live| held_step(live).is_some())
         })
@@ -135,8 +138,8 @@ impl Engine {
     /// Its pods, with their nodes; none as long as these, or the newest revision, are not known.
     fn daemon_set_pods(&self, id: &ObjectId, steps: &Steps, now: Instant) -> Option<Vec<NodePod>> {
         let rollout =
-            self.rollouts.rolls.get(id).filter(|_| self.rollouts.nodes.unknown_reason().is_none())?;
-        let written = rollout.written?;
+            self.rollouts.in_flight.get(id).filter(|_| self.rollouts.nodes.unknown_reason().is_none())?;
+        let written = rollout.last_write?;
         let pods = rollout.pods.as_deref().filter(|pods: &&WorkloadPods| pods.rv >= written)?;
         let newest = pods.newest.as_ref()?;
         let asked = self.rollouts.daemon_sets.get(id).map(|rollout| &rollout.asked);
@@ -231,7 +234,7 @@ impl Engine {
 
     /// Returns whether a new pod has to prove itself, so that the deadline counts.
     fn is_busy(&self, id: &ObjectId, now: Instant) -> bool {
-        let desired = self.entry(id).and_then(|entry| entry.wanted_content()).map(|(_, desired)| desired);
+        let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
         let steps = desired.and_then(|desired| desired.steps.as_deref());
         let pods = steps.and_then(|steps| self.daemon_set_pods(id, steps, now)).unwrap_or_default();
         pods.iter().any(|pod| {
@@ -243,7 +246,7 @@ impl Engine {
 
     /// Returns whether a step goes on by itself.
     pub(crate) fn is_stepping(&self, id: &ObjectId, now: Instant) -> bool {
-        self.is_under_way(id) && self.step_of(id, now) == Some(StepState::Going)
+        self.is_in_progress(id) && self.step_of(id, now) == Some(StepState::Going)
     }
 
     /// Returns the text about a DaemonSet in steps.
@@ -268,7 +271,7 @@ impl Engine {
 
     /// Returns the most pods that a write takes down at a time.
     pub(in crate::engine) fn loss_of_write(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
-        match apply.form.overlay {
+        match apply.variant.overlay {
             Some(Overlay::OnDelete { .. }) => {
                 self.max_concurrent_evictions(id, apply.want.strategy, replicas)
             }
@@ -297,7 +300,7 @@ impl Engine {
     /// Returns the pods to be evicted now. The outcome is reported to [`Engine::record_eviction`].
     /// Called in each turn, after [`Engine::advance`].
     pub(crate) fn pods_to_evict(&mut self, now: Instant) -> Vec<PodToEvict> {
-        let rolls = &self.rollouts.rolls;
+        let rolls = &self.rollouts.in_flight;
         let going = |id: &ObjectId| {
             rolls.get(id).is_some_and(|rollout| rollout.claim.is_some() && rollout.failed.is_none())
         };
@@ -344,7 +347,7 @@ impl Engine {
 
     /// Forgets pods that are shown to be ending, and what has lasted for too long.
     fn forget_past_evictions(&mut self, id: &ObjectId, now: Instant) {
-        let pods = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.clone());
+        let pods = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.pods.clone());
         let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) else { return };
         let shown = |uid: &Uid| {
             let pods = pods.iter().flat_map(|pods| &pods.pods);
@@ -359,7 +362,7 @@ impl Engine {
     fn eviction_plan(&self, id: &ObjectId, now: Instant) -> EvictionPlan {
         let nothing = EvictionPlan::Nothing(None);
         let (Some(live), Some((source, desired))) =
-            (self.live_object(id), self.entry(id).and_then(|e| e.wanted_content()))
+            (self.live_object(id), self.entry(id).and_then(|e| e.target_content()))
         else {
             return nothing;
         };
@@ -391,13 +394,13 @@ impl Engine {
         if let Some(refused) = refused.filter(|refused| refused.until.is_some()) {
             return EvictionPlan::Nothing(Some(refused.why.clone()));
         }
-        if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.token == TokenState::None) {
+        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::None) {
             return EvictionPlan::Token;
         }
         if let Some(short) = short.filter(|_| chosen.is_empty()) {
             return EvictionPlan::Room(short);
         }
-        let uids = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
+        let uids = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.pods.as_deref());
         let uid = |name: &str| uids?.pods.iter().find(|pod| *pod.name == *name).map(|pod| pod.uid.clone());
         let due = chosen.iter().filter_map(|pod| {
             let (name, node) = (pod.name.clone(), pod.node.clone());
@@ -453,7 +456,7 @@ impl Engine {
 
     /// Returns the text about a step that goes on, or rests.
     fn step_words(&self, id: &ObjectId, why: Option<&str>, now: Instant) -> Option<Arc<str>> {
-        let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.wanted_content()?);
+        let (live, (_, desired)) = (self.live_object(id)?, self.entry(id)?.target_content()?);
         let steps = self.steps_of(id, desired)?;
         let standing = self.step_progress(id, desired, live, now);
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
@@ -478,7 +481,7 @@ impl Engine {
         id: &ObjectId,
     ) -> Option<(ReleaseRequest, RolloutClaim)> {
         let wants = self.needs_token(id);
-        let (source, desired) = self.entry(id).filter(|_| wants)?.wanted_content()?;
+        let (source, desired) = self.entry(id).filter(|_| wants)?.target_content()?;
         let cost =
             self.additional_loss(id, |nodes| self.max_concurrent_evictions(id, desired.strategy, nodes));
         let ask = ReleaseRequest {
@@ -510,17 +513,17 @@ impl Engine {
     }
 
     fn take_token(&mut self, id: &ObjectId) {
-        let Some((ask, claim)) = self.rollouts.asked.get(id).cloned() else { return };
+        let Some((ask, claim)) = self.rollouts.requests_by_id.get(id).cloned() else { return };
         self.withdraw(id);
-        let Some(before) = self.rollouts.rolls.remove(id) else { return };
-        let mut rollout = Rollout::new(TokenState::Held, ask.cost, Some(claim), before.written);
-        rollout.after = before.after;
+        let Some(before) = self.rollouts.in_flight.remove(id) else { return };
+        let mut rollout = Rollout::new(TokenState::Held, ask.cost, Some(claim), before.last_write);
+        rollout.predecessor = before.predecessor;
         rollout.pods = before.pods;
         if let Some(rollout) = self.rollouts.daemon_sets.get_mut(id) {
             rollout.lacks = MissingBudget::Nothing;
         }
-        self.rollouts.rolls.insert(id.clone(), rollout);
-        self.rollouts.stale = true;
+        self.rollouts.in_flight.insert(id.clone(), rollout);
+        self.rollouts.budget_stale = true;
     }
 }
 

@@ -12,7 +12,7 @@ use crate::engine::decide::action::{
 };
 use crate::engine::decide::decide::is_serving;
 use crate::engine::rollout::step_overlay::live_overlay;
-use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{DesiredObject, LiveObject, Uid};
 use crate::object::{ContentHash, ObjectId};
 
@@ -33,8 +33,10 @@ impl Engine {
     /// Turns a write of unknown impact into the question for it, and records for a known one
     /// whether it takes from the budget.
     pub(in crate::engine) fn require_dry_run(&self, id: &ObjectId, decision: Decision) -> Decision {
-        let Decision { action: Action::Apply(apply), reason, again } = decision else { return decision };
-        let decided = |action| Decision { action, reason, again };
+        let Decision { action: Action::Apply(apply), reason, requeue_after } = decision else {
+            return decision;
+        };
+        let decided = |action| Decision { action, reason, requeue_after };
         let live = self.live_object(id).filter(|live| self.is_asked_about(id, live, &apply));
         let Some(live) = live else { return decided(Action::Apply(apply)) };
         match self.impact(id, &apply.want, live) {
@@ -54,8 +56,8 @@ impl Engine {
         let asks =
             matches!(apply.purpose, ApplyPurpose::Change | ApplyPurpose::Adopt | ApplyPurpose::Transfer);
         // Other data in the template are another template.
-        asks && !live.is_restarted_by(apply.form.started)
-            && self.foresight == Prerequisites::Now
+        asks && !live.is_restarted_by(apply.variant.started)
+            && self.mode == DecisionMode::Live
             && is_serving(id, live)
             && !is_stepped(live)
     }
@@ -68,11 +70,10 @@ impl Engine {
         want: &DesiredObject,
         live: &LiveObject,
     ) -> Option<Impact> {
-        let foreseen = self.entry(id)?.foreseen.as_deref().filter(|_| !is_stepped(live))?;
-        let speaks = foreseen.content == want.hash
-            && foreseen.uid == live.uid
-            && foreseen.generation == live.generation;
-        speaks.then_some(foreseen.impact)
+        let dry_run = self.entry(id)?.dry_run.as_deref().filter(|_| !is_stepped(live))?;
+        let speaks =
+            dry_run.content == want.hash && dry_run.uid == live.uid && dry_run.generation == live.generation;
+        speaks.then_some(dry_run.impact)
     }
 
     /// Returns whether a content restarts pods of a workload that serves: by the server's answer,
@@ -103,24 +104,24 @@ impl Engine {
 
     /// Pods that the last content of which the server was asked restarts.
     pub(in crate::engine) fn dry_run_restarts(&self, id: &ObjectId) -> u32 {
-        let foreseen = self.entry(id).and_then(|entry| entry.foreseen.as_deref());
-        foreseen.map_or(0, |foreseen| foreseen.impact.pods)
+        let dry_run = self.entry(id).and_then(|entry| entry.dry_run.as_deref());
+        dry_run.map_or(0, |dry_run| dry_run.impact.pods)
     }
 
     /// The server has said what a content would do.
-    pub(in crate::engine) fn record_dry_run(&mut self, id: &ObjectId, foreseen: DryRunImpact) {
+    pub(in crate::engine) fn record_dry_run(&mut self, id: &ObjectId, dry_run: DryRunImpact) {
         let guess = |engine: &Self| {
             let (live, entry) = (engine.live_object(id)?, engine.entry(id)?);
-            entry.wanted_content().map(|(_, want)| engine.can_restart(id, want, live))
+            entry.target_content().map(|(_, want)| engine.can_restart(id, want, live))
         };
         let before = guess(self);
         if let Some(entry) = self.entries.get_mut(id) {
-            entry.foreseen = Some(Box::new(foreseen));
-            entry.failed = None;
+            entry.dry_run = Some(Box::new(dry_run));
+            entry.last_failure = None;
         }
         if before != guess(self) {
             // Other objects may be released together now.
-            self.restarting.clear();
+            self.unit_openers.clear();
         }
     }
 }

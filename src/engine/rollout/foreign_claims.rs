@@ -41,7 +41,7 @@ impl Engine {
     /// rested.
     pub(crate) fn retire(&mut self, applyset: Arc<str>) {
         self.rollouts.retired.insert(applyset);
-        self.rollouts.untold = true;
+        self.rollouts.queue_dirty = true;
     }
 
     /// Returns whether what the rollout ledger says of this inventory is this process's to keep.
@@ -52,13 +52,16 @@ impl Engine {
     /// Returns the workloads to look at for other processes' claims: those that a write waits for,
     /// and those whose claim nobody else may take back.
     pub(crate) fn foreign_workloads(&self) -> Vec<ObjectId> {
-        let matters =
-            |claim: &RolloutClaim| !self.rollouts.asks.is_empty() || self.is_responsible_for(&claim.applyset);
+        let matters = |claim: &RolloutClaim| {
+            !self.rollouts.requests.is_empty() || self.is_responsible_for(&claim.applyset)
+        };
         let open = self.foreign_claims().filter(|(id, claim)| {
-            matters(claim) && !self.rollouts.rolls.contains_key(*id) && !self.rollouts.over.contains(*id)
+            matters(claim)
+                && !self.rollouts.in_flight.contains_key(*id)
+                && !self.rollouts.ended_claims.contains(*id)
         });
         let mut ids: Vec<ObjectId> = open.map(|(id, _)| id.clone()).collect();
-        if !self.rollouts.asks.is_empty() {
+        if !self.rollouts.requests.is_empty() {
             let away = self.foreign_unavailable().filter(|id| !ids.contains(id)).cloned();
             ids.extend(away.collect::<Vec<_>>());
         }
@@ -78,7 +81,9 @@ impl Engine {
     /// is not taken back for it. Once its workload has come to rest under our eyes, or has long
     /// rested, it is.
     pub(in crate::engine) fn is_of_another(&self, id: &ObjectId, claim: &RolloutClaim) -> bool {
-        claim.holder != self.rollouts.holder && !self.rollouts.over.contains(id) && self.is_counted(id, claim)
+        claim.holder != self.rollouts.holder
+            && !self.rollouts.ended_claims.contains(id)
+            && self.is_counted(id, claim)
     }
 
     /// The workload of another daemon's claim, as a look shows it; none where there is no such
@@ -106,16 +111,19 @@ impl Engine {
         let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(ABANDONED_CLAIM_AGE);
         // Nobody of a process that has ended in good order watches what it left: its soak is all
         // that is waited for.
-        let rest =
-            if claim.left { self.rollouts.budget.soak.min(ABANDONED_CLAIM_AGE) } else { ABANDONED_CLAIM_AGE };
+        let rest = if claim.holder_exited {
+            self.rollouts.budget.soak.min(ABANDONED_CLAIM_AGE)
+        } else {
+            ABANDONED_CLAIM_AGE
+        };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
         let away =
-            live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.shown))).unwrap_or(0);
+            live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay))).unwrap_or(0);
         self.rollouts
             .others
             .insert(id.clone(), ForeignWorkload { claim, rests, still, away, hidden: None, is_spent });
-        self.rollouts.stale = true;
+        self.rollouts.budget_stale = true;
     }
 
     /// The workload of another daemon's claim may not be looked at: the claim counts, which is told
@@ -134,7 +142,7 @@ impl Engine {
             id.clone(),
             ForeignWorkload { claim, rests: None, still: None, away: 0, hidden: Some(why), is_spent: false },
         );
-        self.rollouts.stale = true;
+        self.rollouts.budget_stale = true;
         true
     }
 
@@ -168,7 +176,7 @@ impl Engine {
         scope: &BudgetScope,
     ) -> impl Iterator<Item = &UnreadableClaim> {
         let counts = !matches!(scope, BudgetScope::Source(..));
-        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.unread);
+        let claims = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.unreadable_claims);
         claims.filter(move |_| counts)
     }
 
@@ -180,8 +188,8 @@ impl Engine {
     /// Takes over what is told of claims that nobody can read, and how to mend that; none where all
     /// can be read.
     pub(crate) fn explain_unread(&mut self, why: Option<Arc<str>>) {
-        self.rollouts.stale |= self.rollouts.unread != why;
-        self.rollouts.unread = why;
+        self.rollouts.budget_stale |= self.rollouts.unreadable_claims != why;
+        self.rollouts.unreadable_claims = why;
     }
 
     /// Returns whether another daemon's claim counts.

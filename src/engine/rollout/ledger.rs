@@ -28,7 +28,7 @@ pub(crate) struct RolloutLedger {
     /// Units that are being released.
     pub units: Vec<Unit>,
     /// Units that were released, the newest last: what an undo goes back to.
-    pub past: Vec<Unit>,
+    pub history: Vec<Unit>,
     /// The authors of the newest revisions.
     pub commits: Vec<AuthoredRevision>,
     /// The rollout queue, for people: nothing is decided by it.
@@ -38,7 +38,7 @@ pub(crate) struct RolloutLedger {
     /// Rollouts that have begun lately.
     pub starts: Vec<RolloutStart>,
     /// Claims that cannot be read, as those of a later version: they count, and stay as they are.
-    pub unread: Vec<UnreadableClaim>,
+    pub unreadable_claims: Vec<UnreadableClaim>,
     /// The time at which the ledger was begun; none where there is none, or an older version has
     /// made it.
     pub begun: Option<Timestamp>,
@@ -48,7 +48,7 @@ pub(crate) struct RolloutLedger {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnreadableClaim {
     /// As it stands in the object.
-    pub told: Value,
+    pub raw: Value,
     /// The pods that it counts for: one at least, as nobody knows.
     pub pods: u32,
 }
@@ -69,7 +69,7 @@ pub(crate) struct RolloutClaim {
     /// The most pods that this takes down at a time.
     pub pods: u32,
     /// The process has ended in good order: nobody of its own takes the claim back.
-    pub left: bool,
+    pub holder_exited: bool,
 }
 
 /// Objects that one revision changes together, and where each goes back to.
@@ -119,7 +119,7 @@ pub(crate) enum LastGood {
 
 impl UnitMember {
     /// Takes over what was good before an older release that this one comes after.
-    fn follow(&mut self, older: &Self) {
+    fn inherit_from(&mut self, older: &Self) {
         self.good = older.good.clone();
         if let (Some(newer), Some(older)) = (&mut self.restarted, older.restarted) {
             newer.before = older.before;
@@ -128,13 +128,13 @@ impl UnitMember {
 }
 
 impl Unit {
-    /// Returns the unit with the members of another one of the same inventory. The last good
-    /// content is the older unit's, the wanted content the newer one's.
-    pub(in crate::engine) fn absorb(&mut self, older: &Self) {
+    /// Adds the members of an older unit of the same inventory. The last good content is the older
+    /// unit's, the wanted content the newer one's.
+    pub(in crate::engine) fn merge_older(&mut self, older: &Self) {
         for (id, member) in &older.members {
             self.members
                 .entry(id.clone())
-                .and_modify(|newer| newer.follow(member))
+                .and_modify(|newer| newer.inherit_from(member))
                 .or_insert_with(|| member.clone());
         }
     }
@@ -232,22 +232,22 @@ impl RolloutLedger {
     /// The text must be JSON of the shape that [`RolloutLedger::text`] writes.
     pub(crate) fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
         let read: LedgerText = serde_json::from_str(text)?;
-        let (mut claims, mut unread) = (BTreeMap::new(), Vec::new());
+        let (mut claims, mut unreadable_claims) = (BTreeMap::new(), Vec::new());
         for told in read.claims {
             match told.read() {
                 Ok((id, claim)) => drop(claims.insert(id, claim)),
-                Err(claim) => unread.push(claim),
+                Err(claim) => unreadable_claims.push(claim),
             }
         }
         Ok(Self {
             claims,
             units: read.units.into_iter().map(|unit| unit.read(seals)).collect(),
-            past: read.past.into_iter().map(|unit| unit.read(seals)).collect(),
+            history: read.past.into_iter().map(|unit| unit.read(seals)).collect(),
             commits: read.commits.into_iter().map(AuthoredRevisionText::read).collect(),
             queue: read.queue.into_iter().filter_map(QueuedObjectText::read).collect(),
             tallies: read.tallies.into_iter().map(BudgetTallyText::read).collect(),
             starts: read.starts.into_iter().filter_map(RolloutStartText::read).collect(),
-            unread,
+            unreadable_claims,
             begun: read.begun,
         })
     }
@@ -276,13 +276,13 @@ impl RolloutLedger {
             holder: claim.holder.to_string(),
             content: claim.content.to_string(),
             pods: claim.pods,
-            left: claim.left,
+            left: claim.holder_exited,
         };
-        let unread = self.unread.iter().map(|claim| AnyClaimText::Unknown(claim.told.clone()));
+        let unread = self.unreadable_claims.iter().map(|claim| AnyClaimText::Unknown(claim.raw.clone()));
         let text = LedgerText {
             claims: self.claims.iter().map(claim).map(AnyClaimText::Known).chain(unread).collect(),
             units: units(&self.units)?,
-            past: units(&self.past)?,
+            past: units(&self.history)?,
             commits: self.commits.iter().map(AuthoredRevisionText::of).collect(),
             queue: self.queue.iter().map(QueuedObjectText::of).collect(),
             tallies: self.tallies.iter().map(BudgetTallyText::of).collect(),
@@ -294,10 +294,10 @@ impl RolloutLedger {
 
     /// Remembers a unit that was released. Of what would be too much the oldest is forgotten.
     pub(in crate::engine) fn remember(&mut self, unit: Unit) {
-        self.past.push(unit);
+        self.history.push(unit);
         let count = |past: &[Unit]| past.iter().map(|unit| unit.members.len()).sum::<usize>();
-        while count(&self.past) > MAX_PAST_OBJECTS {
-            self.past.remove(0);
+        while count(&self.history) > MAX_PAST_OBJECTS {
+            self.history.remove(0);
         }
     }
 
@@ -309,20 +309,20 @@ impl RolloutLedger {
 
 impl AnyClaimText {
     fn read(self) -> Result<(ObjectId, RolloutClaim), UnreadableClaim> {
-        let unread = |told: Value| {
-            let pods = told.get("pods").and_then(Value::as_u64).unwrap_or(1).max(1);
-            UnreadableClaim { told, pods: u32::try_from(pods).unwrap_or(u32::MAX) }
+        let unread = |raw: Value| {
+            let pods = raw.get("pods").and_then(Value::as_u64).unwrap_or(1).max(1);
+            UnreadableClaim { raw, pods: u32::try_from(pods).unwrap_or(u32::MAX) }
         };
         let text = match self {
             Self::Known(text) => text,
-            Self::Unknown(told) => return Err(unread(told)),
+            Self::Unknown(raw) => return Err(unread(raw)),
         };
         let Some((id, content)) = parse_object_word(&text.object).zip(ContentHash::parse(&text.content))
         else {
             return Err(unread(serde_json::to_value(text).unwrap_or_default()));
         };
         let (applyset, holder) = (text.source.into(), text.holder.into());
-        Ok((id, RolloutClaim { applyset, holder, content, pods: text.pods, left: text.left }))
+        Ok((id, RolloutClaim { applyset, holder, content, pods: text.pods, holder_exited: text.left }))
     }
 }
 
@@ -419,7 +419,7 @@ mod tests {
                     holder: "b".into(),
                     content: release("new").hash,
                     pods: 2,
-                    left: true,
+                    holder_exited: true,
                 },
             )]
             .into(),
@@ -434,7 +434,7 @@ mod tests {
                 ]
                 .into(),
             }],
-            past: vec![Unit {
+            history: vec![Unit {
                 applyset: "b-v1".into(),
                 revision: Revision::new("old"),
                 members: [(config("env"), member(Some("old"), LastGood::Absent))].into(),
@@ -447,8 +447,8 @@ mod tests {
             queue: [Some((3, 17)), None].map(queued).into(),
             tallies: vec![tally(&role, moment)],
             starts: vec![RolloutStart { id: role.clone(), applyset: "a-v1".into(), at: moment }],
-            unread: vec![UnreadableClaim {
-                told: serde_json::json!({"workload": "web", "pods": 3}),
+            unreadable_claims: vec![UnreadableClaim {
+                raw: serde_json::json!({"workload": "web", "pods": 3}),
                 pods: 3,
             }],
             begun: Some(moment),
@@ -496,7 +496,7 @@ mod tests {
             for (revision, size) in sizes.iter().enumerate() {
                 ledger.remember(unit(revision, *size));
             }
-            let kept: Vec<String> = ledger.past.iter().map(|unit| unit.revision.to_string()).collect();
+            let kept: Vec<String> = ledger.history.iter().map(|unit| unit.revision.to_string()).collect();
             assert_eq!(kept, expected.iter().map(ToString::to_string).collect::<Vec<_>>(), "{sizes:?}");
         };
         check(&[1, 1], &[0, 1]);
@@ -522,7 +522,7 @@ mod tests {
         };
         let older = unit(&[("a", member("2", "1")), ("b", member("2", "1"))]);
         let mut newer = unit(&[("a", member("3", "2")), ("c", member("3", "2"))]);
-        newer.absorb(&older);
+        newer.merge_older(&older);
         let expected = [("a", member("3", "1")), ("b", member("2", "1")), ("c", member("3", "2"))];
         assert_eq!(newer, unit(&expected));
     }

@@ -84,8 +84,8 @@ impl RolloutLedger {
                 self.units.push(unit.clone());
             }
         }
-        if self.past.is_empty() {
-            self.past.clone_from(&lost.past);
+        if self.history.is_empty() {
+            self.history.clone_from(&lost.history);
         }
         if self.commits.is_empty() {
             self.commits.clone_from(&lost.commits);
@@ -109,32 +109,33 @@ impl Rollouts {
     /// that it is not.
     pub(in crate::engine) fn restore_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
         let Some((now, wall)) = self.starts.clock() else { return read };
-        let is_answer = self.anew.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
-        self.anew.absent = read.is_blank();
+        let is_answer =
+            self.recovery.sent.take().is_some_and(|sent| sent == (read.begun, read.claims.clone()));
+        self.recovery.absent = read.is_blank();
         let before = self.ledger.as_ref();
         let is_same = match read.begun {
             Some(begun) => before.and_then(|before| before.begun) == Some(begun),
             // An older version says of none when it was begun.
-            None => !self.anew.absent,
+            None => !self.recovery.absent,
         };
-        if is_answer || (is_same && !self.anew.lacks) {
-            self.anew.lacks = false;
+        if is_answer || (is_same && !self.recovery.lacks) {
+            self.recovery.lacks = false;
             return read;
         }
         let age = |begun: Timestamp| Duration::try_from(begun.duration_until(wall)).unwrap_or_default();
         if !is_same {
             let known = match (read.begun, before) {
-                (None, _) => self.anew.since.filter(|_| before.is_some_and(|one| one.begun.is_none())),
+                (None, _) => self.recovery.since.filter(|_| before.is_some_and(|one| one.begun.is_none())),
                 (Some(_), Some(_)) => None,
                 (Some(begun), None) => now.checked_sub(age(begun)),
             };
             let since = known.unwrap_or(now);
-            (self.anew.since, self.anew.due) = (Some(since), Some(since + NEW_LEDGER_DELAY));
+            (self.recovery.since, self.recovery.due) = (Some(since), Some(since + NEW_LEDGER_DELAY));
         }
         if let Some(before) = before {
             let said = read.clone();
             read.recover(before);
-            self.anew.lacks = read != said;
+            self.recovery.lacks = read != said;
         }
         read
     }
@@ -142,31 +143,31 @@ impl Rollouts {
     /// Returns why nothing new is claimed; none where that may be.
     pub(in crate::engine) fn recovery_shortage(&self) -> Option<BudgetShortage> {
         // Not what is left of it: what stands is told once.
-        self.anew
+        self.recovery
             .remaining_time(self.starts.now()?)
             .map(|_| BudgetShortage::Recovering(NEW_LEDGER_DELAY.as_secs()))
     }
 
     /// Returns when that is over.
     pub(in crate::engine) fn recovery_end(&self, now: Instant) -> Option<Instant> {
-        self.anew.remaining_time(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
+        self.recovery.remaining_time(now).filter(|rest| !rest.is_zero()).map(|rest| now + rest)
     }
 
     /// Lets time pass, and says if something may be claimed from now on.
     pub(in crate::engine) fn settle_anew(&mut self, now: Instant) -> bool {
-        self.anew.due.take_if(|due| *due <= now).is_some()
+        self.recovery.due.take_if(|due| *due <= now).is_some()
     }
 
     /// Says in a ledger that is written where there was none, or an empty one, that it begins now.
     pub(in crate::engine) fn begin(&self, ledger: &mut RolloutLedger) {
-        if let Some((_, wall)) = self.starts.clock().filter(|_| self.anew.absent) {
+        if let Some((_, wall)) = self.starts.clock().filter(|_| self.recovery.absent) {
             ledger.begun = Timestamp::from_millisecond(wall.as_millisecond()).ok();
         }
     }
 
     /// Remembers what is about to be written.
     pub(in crate::engine) fn note_write(&mut self, ledger: &RolloutLedger) {
-        self.anew.sent = Some((ledger.begun, ledger.claims.clone()));
+        self.recovery.sent = Some((ledger.begun, ledger.claims.clone()));
     }
 }
 
@@ -175,7 +176,7 @@ impl Engine {
     /// by then can be relied on at once. None where there is one, or nobody here writes workloads.
     pub(crate) fn initial_ledger(&self) -> Option<RolloutLedger> {
         let ledger = self.rollouts.ledger.as_ref().filter(|ledger| ledger.begun.is_none())?;
-        let (is_needed, is_absent) = (self.rollouts.anew.is_needed, self.rollouts.anew.absent);
+        let (is_needed, is_absent) = (self.rollouts.recovery.is_needed, self.rollouts.recovery.absent);
         let mut first = ledger.clone();
         self.rollouts.begin(&mut first);
         (is_needed && is_absent && first.begun.is_some()).then_some(first)
@@ -188,6 +189,6 @@ impl Engine {
             ledger.claims.values().any(|claim| self.applysets.contains(&claim.applyset))
                 || self.own_tallies(ledger).iter().any(BudgetTally::has_away)
         };
-        !self.rollouts.asks.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
+        !self.rollouts.requests.is_empty() || self.rollouts.ledger.as_ref().is_some_and(holds)
     }
 }

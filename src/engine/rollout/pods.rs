@@ -21,9 +21,9 @@ pub(crate) const MAX_CONTAINER_RESTARTS: u32 = 3;
 /// Indicates whether a pod is Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Readiness {
-    /// Its condition `ReadyState` does not hold, or it is ending.
+    /// Its condition `Ready` does not hold, or it is ending.
     NotReady,
-    /// Its condition `ReadyState` holds.
+    /// Its condition `Ready` holds.
     Ready,
 }
 
@@ -43,7 +43,7 @@ pub struct ContainerTrouble {
 /// A pod that ended in failure: evicted, or of phase `Failed` for another reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedPod {
-    /// `EvictionResult`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
+    /// `Evicted`, `OutOfcpu`, `NodeShutdown`, `Failed`, …
     pub reason: Arc<str>,
     /// The reason, in words.
     pub message: Arc<str>,
@@ -150,9 +150,9 @@ pub struct WorkloadPods {
     pub sets: Box<[ReplicaSetFacts]>,
     /// The last pod of the newest revision that ended in failure and is gone: some controllers
     /// delete such a pod within milliseconds.
-    pub lost: Option<Box<PodFacts>>,
+    pub last_failed: Option<Box<PodFacts>>,
     /// The reason for which pods of the newest revision cannot be created.
-    pub refused: Option<PodCreationFailure>,
+    pub creation_failure: Option<PodCreationFailure>,
 }
 
 impl WorkloadPods {
@@ -226,8 +226,8 @@ pub struct RolloutFailure {
     pub pod: Option<Arc<str>>,
     /// The container, where it is one container's fault.
     pub container: Option<Arc<str>>,
-    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `UnschedulablePod` or
-    /// `EvictionResult`.
+    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `Unschedulable` or
+    /// `Evicted`.
     pub reason: Arc<str>,
     /// The cluster's message about it; may be empty.
     pub message: Arc<str>,
@@ -272,7 +272,7 @@ fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
     let of_pods = living.flat_map(|pod| {
         [trouble_signal(pod), restart_signal(pod), ended_signal(pod), unschedulable_signal(pod)]
     });
-    let lost = pods.lost.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
+    let lost = pods.last_failed.iter().filter(|pod| pods.newest.is_some() && pod.revision == pods.newest);
     let lost = lost.map(|pod| ended_signal(pod));
     of_pods.chain(lost).chain([refusal_signal(pods)]).flatten()
 }
@@ -321,7 +321,7 @@ fn unschedulable_signal(pod: &PodFacts) -> Option<FailureSignal> {
 }
 
 fn refusal_signal(pods: &WorkloadPods) -> Option<FailureSignal> {
-    let refused = pods.refused.as_ref().filter(|_| pods.newest.is_some())?;
+    let refused = pods.creation_failure.as_ref().filter(|_| pods.newest.is_some())?;
     if !is_refusal(&refused.message) {
         return None;
     }

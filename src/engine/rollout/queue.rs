@@ -113,7 +113,7 @@ impl QueuePublication {
     /// to be written. To be asked in each turn: at most every [`PUBLICATION_INTERVAL`] it looks,
     /// and never while nothing has changed.
     pub(crate) fn next_ledger(&mut self, engine: &mut Engine, now: Instant) -> Option<RolloutLedger> {
-        if !engine.rollouts.untold && !engine.is_to_renew() {
+        if !engine.rollouts.queue_dirty && !engine.is_to_renew() {
             self.due = None;
             return None;
         }
@@ -125,7 +125,7 @@ impl QueuePublication {
         self.due = None;
         let ledger = engine.rollouts.ledger.as_ref()?.clone();
         let (queue, tallies) = (engine.rollout_queue(), engine.tallies(&ledger));
-        (self.looked, engine.rollouts.untold) = (Some(now), false);
+        (self.looked, engine.rollouts.queue_dirty) = (Some(now), false);
         let told =
             self.told.clone().unwrap_or_else(|| (engine.own_queue(&ledger), engine.own_tallies(&ledger)));
         // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
@@ -148,17 +148,17 @@ impl QueuePublication {
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
             self.told = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
-            engine.rollouts.untold = true;
+            engine.rollouts.queue_dirty = true;
             return ledger;
         }
-        (self.looked, self.due, engine.rollouts.untold) = (Some(now), None, false);
+        (self.looked, self.due, engine.rollouts.queue_dirty) = (Some(now), None, false);
         let queue = engine.rollout_queue();
         self.put(engine, ledger, queue)
     }
 
     /// Records that a publication may have failed.
     pub(crate) fn note_failure(&mut self, engine: &mut Engine) {
-        (self.told, engine.rollouts.untold) = (None, true);
+        (self.told, engine.rollouts.queue_dirty) = (None, true);
     }
 
     fn put(&mut self, engine: &Engine, ledger: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
@@ -173,7 +173,7 @@ impl Engine {
     /// Then those that something else keeps from being rolled out.
     pub(crate) fn rollout_queue(&self) -> Vec<QueuedObject> {
         let permits = self.token_answers();
-        let asks = self.rollouts.asks.iter();
+        let asks = self.rollouts.requests.iter();
         let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
         let numbered = (1..).zip(&short).map(|(place, (ask, shortage))| QueuedObject {
@@ -219,7 +219,7 @@ impl Engine {
         if gate == known {
             return;
         }
-        self.rollouts.untold = true;
+        self.rollouts.queue_dirty = true;
         match gate {
             Some(reason) => drop(self.rollouts.gates.insert(id.clone(), reason.clone())),
             None => drop(self.rollouts.gates.remove(id)),
@@ -230,7 +230,7 @@ impl Engine {
     /// written elsewhere, and a wait of moments is not worth a write.
     fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
         let changes = || {
-            self.entry(id).is_some_and(|entry| entry.candidate().is_some())
+            self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.restart_stamp(id).is_some()
         };
         match reason {
@@ -246,10 +246,10 @@ impl Engine {
 
     /// Workloads of ours that a step holds, and what each step waits for.
     pub(crate) fn held_steps(&self, now: Instant) -> BTreeMap<ObjectId, String> {
-        let stepping = self.rollouts.rolls.keys().filter_map(|id| {
+        let stepping = self.rollouts.in_flight.keys().filter_map(|id| {
             let live = self.live_object(id)?;
             live_overlay(live).filter(|overlay| overlay.step().is_some())?;
-            let (_, desired) = self.entry(id)?.wanted_content()?;
+            let (_, desired) = self.entry(id)?.target_content()?;
             let words = match next(self.steps_of(id, desired)?, &self.step_progress(id, desired, live, now)) {
                 StepDecision::Stay(wait) => format!("{wait}{}", self.takeback_words(id)),
                 StepDecision::Enter(_) | StepDecision::Finish => {
@@ -264,7 +264,7 @@ impl Engine {
     /// Returns whether a rollout of ours is not over, its soak and its claim included, though all
     /// may be healthy.
     pub(crate) fn is_anything_claimed(&self) -> bool {
-        let mut rolls = self.rollouts.rolls.values();
+        let mut rolls = self.rollouts.in_flight.values();
         rolls.any(|rollout| {
             rollout.claim.is_some() && rollout.token == TokenState::Held && rollout.failed.is_none()
         }) || self.next_ledger().is_some()
@@ -272,7 +272,7 @@ impl Engine {
 
     /// Nothing is known of an object any more.
     pub(in crate::engine) fn forget_gate(&mut self, id: &ObjectId) {
-        self.rollouts.untold |= self.rollouts.gates.remove(id).is_some();
+        self.rollouts.queue_dirty |= self.rollouts.gates.remove(id).is_some();
     }
 }
 

@@ -1,4 +1,4 @@
-//! The turns of rollouts: that one began, succeeded or failed, for whoever tells of them.
+//! The events of rollouts: that one began, succeeded or failed, for whoever tells of them.
 //!
 //! **Invariant:** what is told here changes no decision.
 
@@ -14,7 +14,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 /// logged.
 const MAX_PENDING_ROLLOUT_EVENTS: usize = 1024;
 
-/// A turn of one rollout.
+/// An event of one rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RolloutEvent {
     /// The workload.
@@ -23,15 +23,15 @@ pub(crate) struct RolloutEvent {
     pub source: SourceId,
     /// The content of the rollout, with the data that its pods were started with where they count.
     pub content: ContentHash,
-    /// The turn.
-    pub course: RolloutProgress,
-    /// The reason for a way back, in words; none for the newest revision's content.
-    pub back: Option<Arc<str>>,
+    /// The kind of the event.
+    pub kind: RolloutEventKind,
+    /// The reason for a rollback, in words; none for the newest revision's content.
+    pub rollback_cause: Option<Arc<str>>,
 }
 
-/// The progress of a rollout.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RolloutProgress {
+pub(crate) enum RolloutEventKind {
     /// It was written, and its pods are being replaced.
     Started,
     /// It has been whole for as long as it must be.
@@ -41,31 +41,33 @@ pub(crate) enum RolloutProgress {
 }
 
 impl Engine {
-    /// Takes the turns since the last time, in their order.
+    /// Takes the events since the last time, in their order.
     pub(crate) fn take_rollout_events(&mut self) -> Vec<RolloutEvent> {
-        std::mem::take(&mut self.rollouts.turns)
+        std::mem::take(&mut self.rollouts.events)
     }
 
-    /// Notes a turn of a rollout that was claimed for a source of ours: what others began is theirs
-    /// to tell.
+    /// Notes an event of a rollout that was claimed for a source of ours: what others began is
+    /// theirs to tell.
     pub(in crate::engine) fn note_rollout_event(
         &mut self,
         id: &ObjectId,
         rollout: &Rollout,
-        course: RolloutProgress,
+        kind: RolloutEventKind,
     ) {
         let Some(claim) = &rollout.claim else { return };
         let Some(source) = self.source_of_applyset(&claim.applyset) else {
             return;
         };
         let content = claim.content;
-        let back = self.entry(id).and_then(|entry| entry.instead.as_deref()).and_then(|instead| {
-            let returns = matches!(instead.content, RollbackContent::Known(..)) && !instead.kept;
-            returns.then(|| instead.cause.clone())
-        });
-        let turn = RolloutEvent { id: id.clone(), source, content, course, back };
-        if self.rollouts.turns.len() < MAX_PENDING_ROLLOUT_EVENTS {
-            self.rollouts.turns.push(turn);
+        let rollback_cause =
+            self.entry(id).and_then(|entry| entry.rollback.as_deref()).and_then(|rollback| {
+                let returns =
+                    matches!(rollback.content, RollbackContent::Resolved(..)) && !rollback.is_newest_content;
+                returns.then(|| rollback.cause.clone())
+            });
+        let event = RolloutEvent { id: id.clone(), source, content, kind, rollback_cause };
+        if self.rollouts.events.len() < MAX_PENDING_ROLLOUT_EVENTS {
+            self.rollouts.events.push(event);
         }
     }
 

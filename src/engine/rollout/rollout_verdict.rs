@@ -34,21 +34,21 @@ pub(in crate::engine) enum RolloutVerdict {
 pub(in crate::engine) struct RolloutMemory {
     pub(in crate::engine) token: TokenState,
     pub(in crate::engine) reserved: u32,
-    pub(in crate::engine) best: Option<(u32, u32)>,
-    pub(in crate::engine) moved: Option<Instant>,
-    pub(in crate::engine) whole: Option<Instant>,
+    pub(in crate::engine) furthest: Option<(u32, u32)>,
+    pub(in crate::engine) last_progress: Option<Instant>,
+    pub(in crate::engine) healthy_since: Option<Instant>,
     pub(in crate::engine) switch: ServiceSwitch,
-    pub(in crate::engine) held: Option<Instant>,
+    pub(in crate::engine) step_held_since: Option<Instant>,
 }
 
 impl RolloutMemory {
     /// Notes how far it has come.
     fn with_progress(mut self, rolling: RolloutNumbers, now: Instant) -> Self {
         let came = (rolling.updated, rolling.available);
-        let best = self.best.unwrap_or_default();
+        let best = self.furthest.unwrap_or_default();
         // Pods that come and go are no progress; another template begins anew.
-        if self.best.is_none() || came > best || came.0 < best.0 {
-            (self.best, self.moved) = (Some(came), Some(now));
+        if self.furthest.is_none() || came > best || came.0 < best.0 {
+            (self.furthest, self.last_progress) = (Some(came), Some(now));
         }
         self
     }
@@ -68,13 +68,13 @@ pub(in crate::engine) struct RolloutJudgement {
 /// The condition of a workload whose rollout is shown.
 enum RolloutCondition {
     /// Nothing of it has to be waited for.
-    Over,
+    NothingToWatch,
     /// All its pods are updated and available.
-    Whole,
-    /// It failed before.
-    Failed,
+    Complete,
+    /// It failed before this judgement.
+    FailedBefore,
     /// It fails now, and whose Events tell more.
-    Failing(Arc<str>, Vec<Uid>),
+    FailsNow(Arc<str>, Vec<Uid>),
     /// Its step has come as far as it was to come.
     StepDone {
         /// The time at which the step ends by itself.
@@ -97,29 +97,31 @@ impl Engine {
         let memory = rollout.memory();
         // Without it the watch owes us an event, or the workload is being made again.
         let live =
-            self.live_object(id).filter(|live| rollout.written.is_some_and(|written| live.rv >= written));
+            self.live_object(id).filter(|live| rollout.last_write.is_some_and(|written| live.rv >= written));
         let Some(live) = live else { return memory.judged(RolloutVerdict::Going(None)) };
         let Some(rolling) = live.rolling else { return memory.judged(RolloutVerdict::Done) };
         let mut memory = memory.with_progress(rolling, now);
         let condition = self.rollout_condition(id, rollout, live, rolling, now);
-        if !matches!(condition, RolloutCondition::Over | RolloutCondition::Whole) {
-            memory.whole = None;
+        if !matches!(condition, RolloutCondition::NothingToWatch | RolloutCondition::Complete) {
+            memory.healthy_since = None;
         }
         match condition {
-            RolloutCondition::Over => memory.judged(RolloutVerdict::Done),
-            RolloutCondition::Whole => self.judge_whole(id, rollout, memory, now),
-            RolloutCondition::Failed => {
-                if self.is_failed_for_good(id) {
+            RolloutCondition::NothingToWatch => memory.judged(RolloutVerdict::Done),
+            RolloutCondition::Complete => self.judge_whole(id, rollout, memory, now),
+            RolloutCondition::FailedBefore => {
+                if self.is_failure_permanent(id) {
                     (memory.token, memory.reserved) = (TokenState::None, 0);
                 }
                 memory.judged(RolloutVerdict::Going(None))
             }
-            RolloutCondition::Failing(why, tellers) => memory.judged(RolloutVerdict::Failed(why, tellers)),
+            RolloutCondition::FailsNow(why, event_subjects) => {
+                memory.judged(RolloutVerdict::Failed(why, event_subjects))
+            }
             RolloutCondition::StepDone { until, soaks } => {
                 // Pods that are Ready and unready in turns come no farther by that.
-                memory.moved = memory.moved.filter(|_| soaks).or(Some(now));
+                memory.last_progress = memory.last_progress.filter(|_| soaks).or(Some(now));
                 memory.reserved = 0;
-                memory.held.get_or_insert(now);
+                memory.step_held_since.get_or_insert(now);
                 memory.judged(RolloutVerdict::Going(until))
             }
             RolloutCondition::Replacing => self.judge_progress(id, rollout, live, memory, now),
@@ -139,21 +141,21 @@ impl Engine {
     ) -> RolloutJudgement {
         memory.reserved = 0;
         let soak = if rollout.claim.is_some() { self.soak_time(id) } else { Duration::ZERO };
-        let since = *memory.whole.get_or_insert(now);
+        let since = *memory.healthy_since.get_or_insert(now);
         if now.duration_since(since) < soak {
             return memory.judged(RolloutVerdict::Going(Some(since + soak)));
         }
-        match (memory.switch, self.is_switched_to(id)) {
+        match (memory.switch, self.awaits_service_switch(id)) {
             (_, true) => {
-                (memory.switch, memory.token) = (ServiceSwitch::Due, TokenState::None);
+                (memory.switch, memory.token) = (ServiceSwitch::Waiting, TokenState::None);
                 memory.judged(RolloutVerdict::Going(None))
             }
-            (ServiceSwitch::Due, false) => {
-                (memory.switch, memory.whole) = (ServiceSwitch::None, Some(now));
+            (ServiceSwitch::Waiting, false) => {
+                (memory.switch, memory.healthy_since) = (ServiceSwitch::NotWaiting, Some(now));
                 let until = (!soak.is_zero()).then(|| now + soak);
                 memory.judged(until.map_or(RolloutVerdict::Done, |until| RolloutVerdict::Going(Some(until))))
             }
-            (ServiceSwitch::None, false) => memory.judged(RolloutVerdict::Done),
+            (ServiceSwitch::NotWaiting, false) => memory.judged(RolloutVerdict::Done),
         }
     }
 
@@ -168,7 +170,7 @@ impl Engine {
     ) -> RolloutJudgement {
         let soak = self.step_of(id, now).map_or(Duration::ZERO, |_| self.step_soak_time(id));
         let patience = soak + self.deadline(id);
-        let deadline = *memory.moved.get_or_insert(now) + patience;
+        let deadline = *memory.last_progress.get_or_insert(now) + patience;
         if now < deadline {
             let ripe = own_pods(rollout).and_then(|pods| next_failure_check(pods, now));
             let due = ripe.map_or(deadline, |ripe| ripe.min(deadline));
@@ -191,25 +193,25 @@ impl Engine {
         let step = self.step_of(id, now);
         match rolling.phase {
             _ if step.is_some() => {}
-            RolloutPhase::Settled => return RolloutCondition::Whole,
+            RolloutPhase::Settled => return RolloutCondition::Complete,
             // Nothing of it was ever up, so there is nothing to wait for.
-            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutCondition::Over,
+            RolloutPhase::FirstStart if !self.is_in_unit(id) => return RolloutCondition::NothingToWatch,
             // Somebody else's rollout is over with its last new pod.
-            RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutCondition::Over,
+            RolloutPhase::Recovering if rollout.claim.is_none() => return RolloutCondition::NothingToWatch,
             _ => {}
         }
         if rollout.failed.is_some() {
-            return RolloutCondition::Failed;
+            return RolloutCondition::FailedBefore;
         }
         if let Some(pods) = own_pods(rollout)
             && let Some(failing) = find_failure(pods, now)
         {
             let pod = pods.pods.iter().find(|pod| Some(&pod.name) == failing.pod.as_ref());
-            let tellers = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
-            return RolloutCondition::Failing(failing.to_string().into(), tellers.collect());
+            let event_subjects = pod.map(|pod| pod.uid.clone()).into_iter().chain([live.uid.clone()]);
+            return RolloutCondition::FailsNow(failing.to_string().into(), event_subjects.collect());
         }
         if live.health.status == HealthStatus::Failed && !self.was_reported_before(id, rollout, live) {
-            return RolloutCondition::Failing(live.health.message.clone(), vec![live.uid.clone()]);
+            return RolloutCondition::FailsNow(live.health.message.clone(), vec![live.uid.clone()]);
         }
         match step {
             Some(StepState::Held(until)) => {
@@ -224,29 +226,29 @@ impl Engine {
     /// Deployment leaves the condition as it is until the way back has made progress.
     fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
-        let rejected = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        rollout.blamed.as_deref() == Some(words)
+        let rejected = self.entry(id).and_then(|entry| entry.rollback.as_ref());
+        rollout.earlier_failure.as_deref() == Some(words)
             || live.rolling.is_some_and(|rolling| rolling.failed_before)
-            || rejected.is_some_and(|instead| self.is_rolled_back(id) && instead.cause.contains(words))
+            || rejected.is_some_and(|rollback| self.is_rolling_back(id) && rollback.cause.contains(words))
     }
 
     fn soak_time(&self, id: &ObjectId) -> Duration {
-        let all = self.narrowings(id).filter_map(|narrowing| narrowing.soak);
+        let all = self.budget_overrides(id).filter_map(|budget_override| budget_override.soak);
         all.fold(self.rollouts.budget.soak, Duration::max)
     }
 
     fn step_soak_time(&self, id: &ObjectId) -> Duration {
-        let steps = self.entry(id).and_then(|entry| entry.wanted_content()?.1.steps.as_ref());
+        let steps = self.entry(id).and_then(|entry| entry.target_content()?.1.steps.as_ref());
         steps.map_or(Duration::ZERO, |steps| steps.soak)
     }
 
     fn deadline(&self, id: &ObjectId) -> Duration {
-        let all = self.narrowings(id).filter_map(|narrowing| narrowing.deadline);
+        let all = self.budget_overrides(id).filter_map(|budget_override| budget_override.deadline);
         all.fold(self.rollouts.budget.deadline, Duration::min)
     }
 }
 
 /// Returns the pods of a rollout, unless they were told before its write.
 fn own_pods(rollout: &Rollout) -> Option<&WorkloadPods> {
-    rollout.pods.as_deref().filter(|pods| rollout.written.is_some_and(|written| pods.rv >= written))
+    rollout.pods.as_deref().filter(|pods| rollout.last_write.is_some_and(|written| pods.rv >= written))
 }

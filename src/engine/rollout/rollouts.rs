@@ -19,7 +19,7 @@ use crate::engine::rollout::foreign_claims::ForeignWorkload;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
 use crate::engine::rollout::ledger_recovery::LedgerRecovery;
 use crate::engine::rollout::pods::WorkloadPods;
-use crate::engine::rollout::rollout_events::{RolloutEvent, RolloutProgress};
+use crate::engine::rollout::rollout_events::{RolloutEvent, RolloutEventKind};
 use crate::engine::rollout::rollout_verdict::{RolloutMemory, RolloutVerdict};
 use crate::engine::rollout::scale_balance::SurplusCorrection;
 use crate::engine::rollout::start_rate::StartHistory;
@@ -35,50 +35,50 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) budget: Budget,
     /// This process, in its claims.
     pub(in crate::engine) holder: Arc<str>,
-    pub(in crate::engine) rolls: BTreeMap<ObjectId, Rollout>,
+    pub(in crate::engine) in_flight: BTreeMap<ObjectId, Rollout>,
     /// The counted load of each workload that a source wants, or that is provably ours.
     pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
     /// Pods that are unavailable on workloads of ours.
-    pub(in crate::engine) away: BTreeMap<ObjectId, (SourceId, u32)>,
+    pub(in crate::engine) unavailable: BTreeMap<ObjectId, (SourceId, u32)>,
     /// Pods that a larger count has asked for, and that were not available yet.
-    pub(in crate::engine) coming: BTreeMap<ObjectId, u32>,
+    pub(in crate::engine) scaling_up: BTreeMap<ObjectId, u32>,
     /// The number of pods that the managed workloads of each source, and of each namespace, ask
     /// for.
     pub(in crate::engine) pods: HashMap<SourceId, u32>,
     pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
-    pub(in crate::engine) asks: BTreeSet<ReleaseRequest>,
-    pub(in crate::engine) asked: HashMap<ObjectId, (ReleaseRequest, RolloutClaim)>,
-    /// The budget's answer to each request; void when `stale`.
-    pub(in crate::engine) permits: BTreeMap<ObjectId, Option<BudgetShortage>>,
-    pub(in crate::engine) stale: bool,
+    pub(in crate::engine) requests: BTreeSet<ReleaseRequest>,
+    pub(in crate::engine) requests_by_id: HashMap<ObjectId, (ReleaseRequest, RolloutClaim)>,
+    /// The budget's answer to each request; void when `budget_stale`.
+    pub(in crate::engine) answers: BTreeMap<ObjectId, Option<BudgetShortage>>,
+    pub(in crate::engine) budget_stale: bool,
     /// Workloads at a time while a rollout begins: it grows by each success, so that it doubles
     /// with each round.
-    pub(in crate::engine) window: u32,
+    pub(in crate::engine) slow_start_limit: u32,
     /// The starts of the last minute.
     pub(in crate::engine) starts: StartHistory,
-    /// The state of a ledger that may be new.
-    pub(in crate::engine) anew: LedgerRecovery,
+    /// The recovery of a ledger that may be new.
+    pub(in crate::engine) recovery: LedgerRecovery,
     /// The unreadable claims that count, and their remedy, in words.
-    pub(in crate::engine) unread: Option<Arc<str>>,
+    pub(in crate::engine) unreadable_claims: Option<Arc<str>>,
     /// As last read or written; none before that.
     pub(in crate::engine) ledger: Option<RolloutLedger>,
     /// The bytes of it that may not be left out.
-    pub(in crate::engine) taken: usize,
+    pub(in crate::engine) fixed_bytes: usize,
     /// The reason for which a person has to mend the ledger before it can be read.
     pub(in crate::engine) unreadable: Option<Arc<str>>,
-    /// Indicates whether another book is on its way to the API server.
+    /// Indicates whether another ledger is on its way to the API server.
     pub(in crate::engine) saving: bool,
-    /// Workloads whose rollout is over, and whose claim has not been taken back yet.
-    pub(in crate::engine) over: BTreeSet<ObjectId>,
+    /// Workloads whose rollout has ended, and whose claim has not been taken back yet.
+    pub(in crate::engine) ended_claims: BTreeSet<ObjectId>,
     /// Workloads whose claim was written together with a start, and that have not been written
     /// since. They hold a token, whatever became of their former rollout.
-    pub(in crate::engine) entitled: BTreeSet<ObjectId>,
+    pub(in crate::engine) granted: BTreeSet<ObjectId>,
     /// Workloads of other daemons' claims.
     pub(in crate::engine) others: BTreeMap<ObjectId, ForeignWorkload>,
     /// Pods that were unavailable when a workload of others was last looked at, and when that was.
-    pub(in crate::engine) glimpses: BTreeMap<ObjectId, (Instant, u32)>,
-    /// Workloads whose rollout has failed, and has not been told.
-    pub(in crate::engine) to_tell: BTreeMap<ObjectId, Vec<Uid>>,
+    pub(in crate::engine) foreign_unavailable: BTreeMap<ObjectId, (Instant, u32)>,
+    /// Workloads whose rollout has failed, and whose failure has not been told.
+    pub(in crate::engine) newly_failed: BTreeMap<ObjectId, Vec<Uid>>,
     /// Objects whose unit is to be recorded, though nothing of it takes a token.
     pub(in crate::engine) recording: BTreeSet<(SourceId, ObjectId)>,
     /// Workloads whose claim is to be written.
@@ -95,45 +95,45 @@ pub(in crate::engine) struct Rollouts {
     /// Inventories of sources that this process served before, and that nobody is to serve any
     /// more.
     pub(in crate::engine) retired: BTreeSet<Arc<str>>,
-    /// Indicates whether the queue may be another one than was told.
-    pub(in crate::engine) untold: bool,
+    /// Indicates whether the queue may differ from what was told.
+    pub(in crate::engine) queue_dirty: bool,
     /// The events of rollouts that were not reported yet.
-    pub(in crate::engine) turns: Vec<RolloutEvent>,
+    pub(in crate::engine) events: Vec<RolloutEvent>,
 }
 
 /// One workload in flight.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Rollout {
     /// The version that our write made; none while it is not answered.
-    pub(in crate::engine) written: Option<ResourceVersion>,
+    pub(in crate::engine) last_write: Option<ResourceVersion>,
     pub(in crate::engine) token: TokenState,
     /// Pods that the write may take down beyond those that were unavailable already.
     pub(in crate::engine) reserved: u32,
     /// Its claim; none for a rollout that somebody else began.
     pub(in crate::engine) claim: Option<RolloutClaim>,
     /// Words of a failure that it had before our write: not a failure of what we wrote.
-    pub(in crate::engine) blamed: Option<Arc<str>>,
+    pub(in crate::engine) earlier_failure: Option<Arc<str>>,
     /// The farthest that it has come: updated pods, and available ones beside so many.
-    pub(in crate::engine) best: Option<(u32, u32)>,
+    pub(in crate::engine) furthest: Option<(u32, u32)>,
     /// The time of its last progress.
-    pub(in crate::engine) moved: Option<Instant>,
+    pub(in crate::engine) last_progress: Option<Instant>,
     /// The time since which it is healthy.
-    pub(in crate::engine) whole: Option<Instant>,
+    pub(in crate::engine) healthy_since: Option<Instant>,
     /// Indicates whether a Service is switched to it now that it is whole: it is watched until that
     /// has been soaked too.
     pub(in crate::engine) switch: ServiceSwitch,
     /// The time since which its step is held and healthy.
-    pub(in crate::engine) held: Option<Instant>,
+    pub(in crate::engine) step_held_since: Option<Instant>,
     /// Its pods, as last told.
     pub(in crate::engine) pods: Option<Arc<WorkloadPods>>,
     /// The pod that was to be deleted last to free it, in the version that was judged.
-    pub(in crate::engine) freed: Option<(Uid, ResourceVersion)>,
+    pub(in crate::engine) last_deleted_pod: Option<(Uid, ResourceVersion)>,
     /// The reason for its failure.
     pub(in crate::engine) failed: Option<Arc<str>>,
     /// Its predecessor: pods that are not Ready are waited for no longer where that had failed.
-    pub(in crate::engine) after: RolloutPredecessor,
+    pub(in crate::engine) predecessor: RolloutPredecessor,
     /// The rollout under way when the write went out: it goes on where the write comes to nothing.
-    pub(in crate::engine) before: Option<Box<Rollout>>,
+    pub(in crate::engine) replaced: Option<Box<Rollout>>,
 }
 
 impl Rollout {
@@ -141,46 +141,56 @@ impl Rollout {
         token: TokenState,
         reserved: u32,
         claim: Option<RolloutClaim>,
-        written: Option<ResourceVersion>,
+        last_write: Option<ResourceVersion>,
     ) -> Self {
         Self {
-            written,
+            last_write,
             token,
             reserved,
             claim,
-            blamed: None,
-            best: None,
-            moved: None,
-            whole: None,
-            switch: ServiceSwitch::None,
-            held: None,
+            earlier_failure: None,
+            furthest: None,
+            last_progress: None,
+            healthy_since: None,
+            switch: ServiceSwitch::NotWaiting,
+            step_held_since: None,
             pods: None,
-            freed: None,
+            last_deleted_pod: None,
             failed: None,
-            after: RolloutPredecessor::Rest,
-            before: None,
+            predecessor: RolloutPredecessor::Healthy,
+            replaced: None,
         }
     }
 
     /// Returns what it remembers of what the cluster has shown.
     pub(in crate::engine) fn memory(&self) -> RolloutMemory {
-        let Self { token, reserved, best, moved, whole, switch, held, .. } = *self;
-        RolloutMemory { token, reserved, best, moved, whole, switch, held }
+        let Self { token, reserved, furthest, last_progress, healthy_since, switch, step_held_since, .. } =
+            *self;
+        RolloutMemory { token, reserved, furthest, last_progress, healthy_since, switch, step_held_since }
     }
 
     /// Takes over what a judgement has to remember.
     fn remember(&mut self, memory: RolloutMemory) {
-        let RolloutMemory { token, reserved, best, moved, whole, switch, held } = memory;
-        (self.token, self.reserved, self.best) = (token, reserved, best);
-        (self.moved, self.whole, self.switch, self.held) = (moved, whole, switch, held);
+        let RolloutMemory {
+            token,
+            reserved,
+            furthest,
+            last_progress,
+            healthy_since,
+            switch,
+            step_held_since,
+        } = memory;
+        (self.token, self.reserved, self.furthest) = (token, reserved, furthest);
+        (self.last_progress, self.healthy_since, self.switch, self.step_held_since) =
+            (last_progress, healthy_since, switch, step_held_since);
     }
 }
 
 /// The state that a rollout starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum RolloutPredecessor {
-    /// All was well, or was still on its way.
-    Rest,
+    /// All was healthy, or was still on its way.
+    Healthy,
     /// A failed rollout.
     Failure,
 }
@@ -189,9 +199,9 @@ pub(in crate::engine) enum RolloutPredecessor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum ServiceSwitch {
     /// None does.
-    None,
-    /// One does, as the workload is whole.
-    Due,
+    NotWaiting,
+    /// One does, as the workload is healthy.
+    Waiting,
 }
 
 /// The pods of so many workloads are watched at once; each takes two or three watches.
@@ -199,7 +209,7 @@ const MAX_FOLLOWED_WORKLOADS: usize = 64;
 
 impl Rollouts {
     pub(in crate::engine) fn new(budget: Budget) -> Self {
-        Self { budget, window: 1, stale: true, ..Self::default() }
+        Self { budget, slow_start_limit: 1, budget_stale: true, ..Self::default() }
     }
 }
 
@@ -215,31 +225,31 @@ impl Engine {
         id: &ObjectId,
         written: Option<ResourceVersion>,
     ) {
-        match (self.rollouts.rolls.get_mut(id), written) {
+        match (self.rollouts.in_flight.get_mut(id), written) {
             (Some(rollout), Some(rv)) => {
-                let (first, before) = (rollout.written.replace(rv).is_none(), rollout.before.take());
+                let (first, before) = (rollout.last_write.replace(rv).is_none(), rollout.replaced.take());
                 // A step of the same rollout, or another try, begins nothing.
                 let going = before.filter(|before| before.failed.is_none());
                 let content = |rollout: &Rollout| rollout.claim.as_ref().map(|claim| claim.content);
                 let same = going.is_some_and(|before| content(&before) == content(rollout));
                 if first && !same {
                     let rollout = rollout.clone();
-                    self.note_rollout_event(id, &rollout, RolloutProgress::Started);
+                    self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
                 }
             }
-            (Some(rollout), None) => match rollout.before.take() {
+            (Some(rollout), None) => match rollout.replaced.take() {
                 Some(before) => *rollout = *before,
-                None => drop(self.rollouts.rolls.remove(id)),
+                None => drop(self.rollouts.in_flight.remove(id)),
             },
             (None, _) => {}
         }
-        self.rollouts.stale = true;
+        self.rollouts.budget_stale = true;
     }
 
     /// Ends the claim of a workload, whoever made it.
-    pub(in crate::engine) fn is_over_with(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn end_claim(&mut self, id: &ObjectId) {
         if self.own_claim(id).is_some() {
-            self.rollouts.over.insert(id.clone());
+            self.rollouts.ended_claims.insert(id.clone());
         }
     }
 
@@ -249,7 +259,7 @@ impl Engine {
         id: &ObjectId,
         written: Option<ResourceVersion>,
     ) {
-        if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_none()) {
+        if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.last_write.is_none()) {
             self.record_rollout_write(id, written);
         }
     }
@@ -257,66 +267,66 @@ impl Engine {
     /// A content of a workload was released.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
-            self.restarting.remove(&apply.source);
-        } else if self.is_in_unit(id) && !self.rollouts.rolls.contains_key(id) {
+            self.unit_openers.remove(&apply.source);
+        } else if self.is_in_unit(id) && !self.rollouts.in_flight.contains_key(id) {
             // Its success decides about its unit.
             let claim = self.make_claim(apply.source, apply.want.hash, 0);
             let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
-            self.note_rollout_event(id, &rollout, RolloutProgress::Started);
-            self.rollouts.rolls.insert(id.clone(), rollout);
+            self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
+            self.rollouts.in_flight.insert(id.clone(), rollout);
         }
     }
 
     pub(in crate::engine) fn wanting_source(&self, id: &ObjectId) -> Option<SourceId> {
-        self.entry(id)?.wants.first().map(|(source, _)| *source)
+        self.entry(id)?.targets.first().map(|(source, _)| *source)
     }
 
-    /// Makes a roll of what the cluster shows to be one, and of what was claimed before this
+    /// Makes a rollout of what the cluster shows to be one, and of what was claimed before this
     /// process began.
     pub(in crate::engine) fn show_rollout(&mut self, id: &ObjectId) {
         let Some(live) = self.informer_object(id) else {
             // A deleted workload has no pods to replace. One that we have deleted to make it again
             // comes back.
-            if self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.written.is_some()) {
-                self.rollouts.rolls.remove(id);
-                self.rollouts.stale = true;
+            if self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.last_write.is_some()) {
+                self.rollouts.in_flight.remove(id);
+                self.rollouts.budget_stale = true;
             }
             return;
         };
         let takes = self.is_budgeted(id, live);
-        if let Some(rollout) = self.rollouts.rolls.get(id) {
+        if let Some(rollout) = self.rollouts.in_flight.get(id) {
             // A rollout that nobody has claimed counts only as long as it takes budget.
             if !takes && rollout.claim.is_none() {
-                self.rollouts.rolls.remove(id);
-                self.rollouts.stale = true;
+                self.rollouts.in_flight.remove(id);
+                self.rollouts.budget_stale = true;
             }
             return;
         }
         let Some(rolling) = live.rolling else { return };
         let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
         let held = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
-        let over = self.rollouts.over.contains(id);
+        let over = self.rollouts.ended_claims.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
             Some(claim) => {
-                Rollout::new(TokenState::Held, rolling.may_lose.max(claim.pods), Some(claim), written)
+                Rollout::new(TokenState::Held, rolling.max_unavailable.max(claim.pods), Some(claim), written)
             }
             None if !takes => return,
             None if held => self.tokenless_rollout(id, written),
-            None if replacing => Rollout::new(TokenState::Held, rolling.may_lose, None, written),
+            None if replacing => Rollout::new(TokenState::Held, rolling.max_unavailable, None, written),
             None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.tokenless_rollout(id, written)
             }
             None => return,
         };
-        self.rollouts.rolls.insert(id.clone(), rollout);
-        self.rollouts.stale = true;
+        self.rollouts.in_flight.insert(id.clone(), rollout);
+        self.rollouts.budget_stale = true;
     }
 
     /// Returns a rollout that takes no token: of a held step, or of a new workload whose success
     /// decides about its unit.
     fn tokenless_rollout(&self, id: &ObjectId, written: Option<ResourceVersion>) -> Rollout {
-        let wanted = self.entry(id).and_then(|entry| entry.wanted_content());
+        let wanted = self.entry(id).and_then(|entry| entry.target_content());
         let claim = wanted.map(|(source, desired)| self.make_claim(source, desired.hash, 0));
         Rollout::new(TokenState::None, 0, claim, written)
     }
@@ -329,7 +339,7 @@ impl Engine {
         pods: u32,
     ) -> RolloutClaim {
         let (applyset, holder) = (self.applysets[source].clone(), self.rollouts.holder.clone());
-        RolloutClaim { applyset, holder, content, pods, left: false }
+        RolloutClaim { applyset, holder, content, pods, holder_exited: false }
     }
 
     /// Returns the ledger's claim for one workload of ours.
@@ -341,48 +351,49 @@ impl Engine {
     /// Lets time pass: rollouts succeed and fail by it. To be called at the beginning of each turn.
     pub(crate) fn advance(&mut self, now: Instant) {
         self.end_holds(now);
-        let ids: Vec<ObjectId> = self.rollouts.rolls.keys().cloned().collect();
+        let ids: Vec<ObjectId> = self.rollouts.in_flight.keys().cloned().collect();
         let (mut done, mut failed) = (Vec::new(), Vec::new());
         for id in ids {
-            let Some(rollout) = self.rollouts.rolls.get(&id) else { continue };
+            let Some(rollout) = self.rollouts.in_flight.get(&id) else { continue };
             let (before, judged) = (rollout.memory(), self.judge_rollout(&id, rollout, now));
             let memory = judged.memory;
-            self.rollouts.stale |= memory.token != before.token;
-            if let Some(rollout) = self.rollouts.rolls.get_mut(&id) {
+            self.rollouts.budget_stale |= memory.token != before.token;
+            if let Some(rollout) = self.rollouts.in_flight.get_mut(&id) {
                 rollout.remember(memory);
             }
             match judged.verdict {
                 // The Service waits for this.
                 RolloutVerdict::Going(_) if memory.switch != before.switch => self.note_object_change(&id),
                 RolloutVerdict::Going(_) => {}
-                RolloutVerdict::Done => done.extend(self.rollouts.rolls.remove_entry(&id)),
-                RolloutVerdict::Failed(why, tellers) => failed.push((id, why, tellers)),
+                RolloutVerdict::Done => done.extend(self.rollouts.in_flight.remove_entry(&id)),
+                RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
             }
         }
         self.settle_steps(now);
         for (id, rollout) in done {
             self.record_rollout_success(&id, &rollout);
         }
-        for (id, why, tellers) in failed {
-            self.record_rollout_failure(&id, &why, tellers);
+        for (id, why, event_subjects) in failed {
+            self.record_rollout_failure(&id, &why, event_subjects);
         }
-        self.rollouts.stale |= self.rollouts.starts.advance(now);
-        self.rollouts.stale |= self.rollouts.settle_anew(now);
+        self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
+        self.rollouts.budget_stale |= self.rollouts.settle_anew(now);
     }
 
     /// A step that is held and healthy counts as a success and gives its token back; one that is
     /// over goes on.
     fn settle_steps(&mut self, now: Instant) {
-        let held = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.held.is_some());
+        let held = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.step_held_since.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));
-            let Some(rollout) = self.rollouts.rolls.get_mut(&id) else { continue };
-            if rollout.token == TokenState::Held && !self.rollouts.asked.contains_key(&id) {
+            let Some(rollout) = self.rollouts.in_flight.get_mut(&id) else { continue };
+            if rollout.token == TokenState::Held && !self.rollouts.requests_by_id.contains_key(&id) {
                 rollout.token = TokenState::None;
-                self.rollouts.window = self.rollouts.window.saturating_add(u32::from(!rests));
-                self.rollouts.stale = true;
+                self.rollouts.slow_start_limit =
+                    self.rollouts.slow_start_limit.saturating_add(u32::from(!rests));
+                self.rollouts.budget_stale = true;
             }
-            if over && !self.rollouts.asked.contains_key(&id) {
+            if over && !self.rollouts.requests_by_id.contains_key(&id) {
                 self.dirty.push(id);
             }
         }
@@ -390,15 +401,15 @@ impl Engine {
 
     /// Another revision is in force: where nothing is under way, its rollout begins slowly.
     pub(in crate::engine) fn begin_slowly(&mut self) {
-        if self.rollouts.rolls.is_empty() {
-            self.rollouts.window = 1;
-            self.rollouts.stale = true;
+        if self.rollouts.in_flight.is_empty() {
+            self.rollouts.slow_start_limit = 1;
+            self.rollouts.budget_stale = true;
         }
     }
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
-        let stands = self.rollouts.rolls.iter().filter_map(|(id, rollout)| {
+        let stands = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.judge_rollout(id, rollout, now).verdict {
                 RolloutVerdict::Going(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
@@ -407,7 +418,7 @@ impl Engine {
         let starts =
             [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
         stands
-            .chain(starts.filter(|_| !self.rollouts.asks.is_empty()))
+            .chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
             .min()
@@ -415,28 +426,28 @@ impl Engine {
 
     fn record_rollout_success(&mut self, id: &ObjectId, rollout: &Rollout) {
         if rollout.claim.is_some() && rollout.token == TokenState::Held {
-            self.rollouts.window = self.rollouts.window.saturating_add(1);
+            self.rollouts.slow_start_limit = self.rollouts.slow_start_limit.saturating_add(1);
         }
-        self.note_rollout_event(id, rollout, RolloutProgress::Succeeded);
-        self.is_over_with(id);
-        self.rollouts.stale = true;
+        self.note_rollout_event(id, rollout, RolloutEventKind::Succeeded);
+        self.end_claim(id);
+        self.rollouts.budget_stale = true;
         self.track_wave(id);
         self.note_object_change(id);
     }
 
-    fn record_rollout_failure(&mut self, id: &ObjectId, why: &Arc<str>, tellers: Vec<Uid>) {
-        self.rollouts.window = 1;
-        self.rollouts.stale = true;
-        self.rollouts.to_tell.insert(id.clone(), tellers);
+    fn record_rollout_failure(&mut self, id: &ObjectId, why: &Arc<str>, event_subjects: Vec<Uid>) {
+        self.rollouts.slow_start_limit = 1;
+        self.rollouts.budget_stale = true;
+        self.rollouts.newly_failed.insert(id.clone(), event_subjects);
         let returns = self.will_go_back(id);
-        if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
+        if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             rollout.failed = Some(why.clone());
             if !returns {
                 // Other units go on; the pods that it has unavailable count all the same.
                 (rollout.token, rollout.reserved) = (TokenState::None, 0);
             }
             let rollout = rollout.clone();
-            self.note_rollout_event(id, &rollout, RolloutProgress::Failed(why.clone()));
+            self.note_rollout_event(id, &rollout, RolloutEventKind::Failed(why.clone()));
         }
         self.note_object_change(id);
     }
@@ -444,13 +455,12 @@ impl Engine {
     /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
     /// those say is to be handed to [`Engine::add_failure_events`].
     pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
-        std::mem::take(&mut self.rollouts.to_tell)
+        std::mem::take(&mut self.rollouts.newly_failed)
     }
 
-    /// A rollout has failed, and this is what the cluster says about it beside that: its unit is
-    /// rejected.
-    pub(crate) fn add_failure_events(&mut self, id: &ObjectId, events: &[String]) {
-        let failed = self.rollouts.rolls.get(id).and_then(|rollout| rollout.failed.clone());
+    /// Rejects the unit of a failed rollout, with what the cluster says about it in Events.
+    pub(crate) fn reject_failed_rollout(&mut self, id: &ObjectId, events: &[String]) {
+        let failed = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.failed.clone());
         let Some(why) = failed else { return };
         let all = [&[why.to_string()][..], events].concat();
         self.reject(id, &all.join("; ").into());
@@ -460,7 +470,7 @@ impl Engine {
     /// Workloads whose pods are to be watched, and in which incarnation: those that roll, the ones
     /// of ours first.
     pub(crate) fn workloads_to_follow(&self) -> Vec<(ObjectId, Uid)> {
-        let going = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.failed.is_none());
+        let going = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.failed.is_none());
         let (ours, others): (Vec<_>, Vec<_>) = going.partition(|(_, rollout)| rollout.claim.is_some());
         let all = ours.into_iter().chain(others).map(|(id, _)| id);
         all.filter_map(|id| Some((id.clone(), self.live_object(id)?.uid.clone())))
@@ -469,30 +479,30 @@ impl Engine {
     }
 
     /// The pods of a workload, as they are now.
-    pub(crate) fn pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
-        if let Some(rollout) = self.rollouts.rolls.get_mut(id) {
+    pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
+        if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {
                 // One more new pod is progress, also where the workload's own status tells it
                 // later.
-                rollout.moved = None;
+                rollout.last_progress = None;
             }
             rollout.pods = Some(Arc::new(pods));
         }
     }
 
-    /// Returns whether a rollout of this workload is not over.
-    pub(in crate::engine) fn is_rolling(&self, id: &ObjectId) -> bool {
-        self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.claim.is_some())
+    /// Returns whether a workload has a claimed rollout, failed ones included.
+    pub(in crate::engine) fn has_claimed_rollout(&self, id: &ObjectId) -> bool {
+        self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.claim.is_some())
     }
 
     /// Returns whether any rollout goes on, and will end by itself.
-    pub(crate) fn is_any_under_way(&self) -> bool {
-        self.rollouts.rolls.values().any(|rollout| rollout.failed.is_none())
+    pub(crate) fn is_any_in_progress(&self) -> bool {
+        self.rollouts.in_flight.values().any(|rollout| rollout.failed.is_none())
     }
 
     /// Returns whether the rollout of a workload goes on, and will end by itself.
-    pub(crate) fn is_under_way(&self, id: &ObjectId) -> bool {
-        self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_none())
+    pub(crate) fn is_in_progress(&self, id: &ObjectId) -> bool {
+        self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_none())
     }
 }
 
@@ -501,22 +511,22 @@ impl Engine {
     /// Returns the text about one workload's rollout, without versions.
     pub(in crate::engine) fn rollout_words(&self, id: &ObjectId) -> String {
         let rollouts = &self.rollouts;
-        let rollout = rollouts.rolls.get(id).map(|rollout| {
+        let rollout = rollouts.in_flight.get(id).map(|rollout| {
             let shown =
-                self.informer_object(id).map(|live| rollout.written.map(|written| live.rv >= written));
+                self.informer_object(id).map(|live| rollout.last_write.map(|written| live.rv >= written));
             (
                 shown,
                 rollout.token,
                 rollout.reserved,
                 &rollout.claim,
-                &rollout.blamed,
-                rollout.best,
+                &rollout.earlier_failure,
+                rollout.furthest,
                 &rollout.failed,
             )
         });
-        let (asked, over) = (rollouts.asked.get(id), rollouts.over.contains(id));
-        let (claiming, window) = (rollouts.claiming.contains(id), rollouts.window.min(4));
-        let (entitled, told) = (rollouts.entitled.contains(id), rollouts.to_tell.contains_key(id));
+        let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
+        let (claiming, window) = (rollouts.claiming.contains(id), rollouts.slow_start_limit.min(4));
+        let (entitled, told) = (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
         format!("{rollout:?} {asked:?} {over} {claiming} {entitled} {window} {told}")
     }
 }

@@ -159,9 +159,9 @@ impl Engine {
     /// Returns the share of pods in the step that a Deployment is held at, and its pods. None where
     /// nothing holds it, or where its pods are known at another version than the one shown.
     fn share(&self, id: &ObjectId, now: Instant) -> Option<(StepShare, &WorkloadPods)> {
-        let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "Deployment"))?;
+        let rollout = self.rollouts.in_flight.get(id).filter(|_| id.is("apps", "Deployment"))?;
         let live = self.live_object(id)?;
-        let (_, desired) = self.entry(id)?.wanted_content()?;
+        let (_, desired) = self.entry(id)?.target_content()?;
         let (steps, pods) = (self.steps_of(id, desired)?, rollout.pods.as_deref()?);
         let standing = self.step_progress(id, desired, live, now);
         let OverlayState::Under(overlay) = standing.shown else { return None };
@@ -197,7 +197,7 @@ impl Engine {
         else {
             return false;
         };
-        let known = self.rollouts.rolls.get(id).and_then(|rollout| rollout.pods.as_deref());
+        let known = self.rollouts.in_flight.get(id).and_then(|rollout| rollout.pods.as_deref());
         let Some(pods) = known.filter(|_| step == same && self.can_take_back(id)) else { return false };
         let takeback = self.rollouts.takebacks.get(id);
         let in_vain =
@@ -219,7 +219,7 @@ impl Engine {
     /// Returns the `ReplicaSets` to scale now, one of a Deployment at a time. The result is
     /// reported to [`Engine::record_scale`]. Called in each turn, after [`Engine::advance`].
     pub(crate) fn scale_requests(&mut self, now: Instant) -> Vec<ScaleRequest> {
-        let rolls = &self.rollouts.rolls;
+        let rolls = &self.rollouts.in_flight;
         self.rollouts.takebacks.retain(|id, _| rolls.contains_key(id));
         let ids: Vec<ObjectId> = rolls.keys().filter(|id| id.is("apps", "Deployment")).cloned().collect();
         ids.into_iter().filter_map(|id| self.scale_request_of(id, now)).collect()

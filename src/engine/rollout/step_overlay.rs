@@ -69,7 +69,7 @@ impl Engine {
     ) -> Option<Overlay> {
         let OverlayState::Under(shown) = standing.shown else { return None };
         let entry = self.entry(id).filter(|_| standing.promotion != PromotionRequest::Full)?;
-        let count = desired.count.filter(|_| self.replica_owner(id, entry) == ReplicaOwner::Manifest)?;
+        let count = desired.replicas.filter(|_| self.replica_owner(id, entry) == ReplicaOwner::Manifest)?;
         let release = self.live_object(id)?.shown_release();
         if count == standing.replicas || release.is_some_and(|release| desired.is_release(release.hash)) {
             return None;
@@ -83,7 +83,7 @@ impl Engine {
         id: &ObjectId,
         desired: &'a DesiredObject,
     ) -> Option<&'a Steps> {
-        let stepped = !self.is_rolled_back(id) && !self.is_revert(id, desired);
+        let stepped = !self.is_rolling_back(id) && !self.is_revert(id, desired);
         desired.steps.as_deref().filter(|_| stepped)
     }
 
@@ -91,7 +91,7 @@ impl Engine {
     /// pods have it still.
     fn is_revert(&self, id: &ObjectId, desired: &DesiredObject) -> bool {
         let unit = self.rollouts.ledger.as_ref().and_then(|ledger| {
-            let source = self.entry(id)?.wanted_content()?.0;
+            let source = self.entry(id)?.target_content()?.0;
             ledger.unit_of(&self.applysets[source], id)?.members.get(id)
         });
         unit.is_some_and(|member| {
@@ -100,8 +100,8 @@ impl Engine {
         })
     }
 
-    /// Returns a strategy that takes down more pods than may be unavailable is narrowed as long as
-    /// it rolls.
+    /// Returns the overlay that narrows a strategy as long as it rolls, where it takes down more
+    /// pods than may be unavailable.
     fn narrowing_overlay(
         &self,
         id: &ObjectId,
@@ -135,17 +135,17 @@ impl Engine {
         let release = live.shown_release();
         let there = release.is_some_and(|release| desired.is_release(release.hash));
         let same = || self.entry(id).is_some_and(|entry| entry.accepted.has_template_of(desired));
-        let rollout = self.rollouts.rolls.get(id);
+        let rollout = self.rollouts.in_flight.get(id);
         let pods = rollout.and_then(|rollout| {
             let pods = rollout.pods.as_deref()?;
-            rollout.written.is_some_and(|written| pods.rv >= written).then_some(pods)
+            rollout.last_write.is_some_and(|written| pods.rv >= written).then_some(pods)
         });
         let age = |pods: &WorkloadPods| pods.steady_since().map(|since| now.saturating_duration_since(since));
         let standing = StepProgress {
             replicas: live.rolling.map_or(0, |rolling| rolling.replicas),
             // A change that leaves the template alone goes on in the step that is shown.
             shown: match self.restart_stamp(id) {
-                None if there || same() => live.shown,
+                None if there || same() => live.overlay,
                 _ => OverlayState::Other,
             },
             made: pods.map_or(0, WorkloadPods::count_updated),
@@ -160,7 +160,7 @@ impl Engine {
     pub(in crate::engine) fn step_of(&self, id: &ObjectId, now: Instant) -> Option<StepState> {
         let live = self.live_object(id)?;
         live_overlay(live).filter(|overlay| overlay.step().is_some())?;
-        let (_, desired) = self.entry(id)?.wanted_content()?;
+        let (_, desired) = self.entry(id)?.target_content()?;
         let steps = self.steps_of(id, desired)?;
         let standing = self.step_progress(id, desired, live, now);
         Some(match next(steps, &standing) {
@@ -188,7 +188,7 @@ pub(in crate::engine) fn is_tightening(shown: OverlayState, overlay: Option<Over
 
 /// Returns the overlay that the cluster shows.
 pub(in crate::engine) fn live_overlay(live: &LiveObject) -> Option<Overlay> {
-    match live.shown {
+    match live.overlay {
         OverlayState::Under(overlay) => Some(overlay),
         _ => None,
     }

@@ -28,19 +28,19 @@ impl Engine {
     /// Returns the pods that are to be deleted now, as they hold up a rollout of ours. Each is told
     /// once in each of its versions, so one whose deletion fails is told again when it has changed.
     pub(crate) fn stuck_pods(&mut self, now: Instant) -> Vec<StuckPod> {
-        let rolling = self.rollouts.rolls.iter().filter(|(_, rollout)| rollout.claim.is_some());
+        let rolling = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.claim.is_some());
         let found: Vec<StuckPod> = rolling.filter_map(|(id, _)| self.stuck_pod(id, now)).collect();
         for pod in &found {
-            if let Some(rollout) = self.rollouts.rolls.get_mut(&pod.of) {
-                rollout.freed = Some((pod.uid.clone(), pod.rv));
+            if let Some(rollout) = self.rollouts.in_flight.get_mut(&pod.of) {
+                rollout.last_deleted_pod = Some((pod.uid.clone(), pod.rv));
             }
         }
         found
     }
 
     fn stuck_pod(&self, id: &ObjectId, now: Instant) -> Option<StuckPod> {
-        let rollout = self.rollouts.rolls.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
-        let written = rollout.written?;
+        let rollout = self.rollouts.in_flight.get(id).filter(|_| id.is("apps", "StatefulSet"))?;
+        let written = rollout.last_write?;
         let pods = rollout.pods.as_ref().filter(|pods| pods.rv >= written)?;
         let rolling = self.live_object(id)?.rolling?;
         // Below its partition the pods keep another template on purpose, and a new one would have
@@ -50,12 +50,12 @@ impl Engine {
         let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal_pod(pod, now)).collect();
         // The content before may be known to be bad; otherwise an older pod may just be slow.
-        let is_bad = self.is_rolled_back(id) || rollout.after == RolloutPredecessor::Failure;
+        let is_bad = self.is_rolling_back(id) || rollout.predecessor == RolloutPredecessor::Failure;
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = find_stuck_pod(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
         let told = (pod.uid.clone(), pod.rv);
-        (rollout.freed.as_ref() != Some(&told)).then(|| StuckPod {
+        (rollout.last_deleted_pod.as_ref() != Some(&told)).then(|| StuckPod {
             of: id.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),

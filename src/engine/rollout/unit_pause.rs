@@ -12,20 +12,20 @@ use crate::object::ObjectId;
 impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&Unit> {
-        let (source, want) = self.entry(id)?.wanted_content()?;
+        let (source, want) = self.entry(id)?.target_content()?;
         let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.applysets[source], id)?;
         (unit.members.get(id)?.content == Some(want.hash)).then_some(unit)
     }
 
     /// Returns whether something of a unit is written, or is being written.
-    pub(in crate::engine) fn is_out(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_partly_written(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
             let Some(content) = member.content else { return false };
             let stays = matches!(&member.good, LastGood::Release(good) if good.hash == content);
             // A newer revision's content is not released by the older one's write.
             let wanted = self
                 .entry(id)
-                .and_then(|entry| entry.wanted_content())
+                .and_then(|entry| entry.target_content())
                 .is_some_and(|(_, want)| want.hash == content);
             let written = self.is_showing(id, content) || self.rollouts.writing.contains(id);
             wanted && !stays && written

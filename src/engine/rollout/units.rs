@@ -25,9 +25,9 @@ impl Engine {
     /// Returns the objects whose wanted content may differ from the accepted one. Each commit asks,
     /// so it is not found by a walk over everything.
     pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
-        let SourceState { moving, instead, .. } = &self.sources[source];
-        lookup_counts::count(moving.len() + instead.len() + self.unwanted.len());
-        moving.iter().chain(instead).chain(&self.unwanted).collect()
+        let SourceState { unfinished, rollbacks, .. } = &self.sources[source];
+        lookup_counts::count(unfinished.len() + rollbacks.len() + self.unwanted.len());
+        unfinished.iter().chain(rollbacks).chain(&self.unwanted).collect()
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
@@ -44,7 +44,7 @@ impl Engine {
             let entry = self.entry(id)?;
             Some((
                 *id,
-                entry.wanted_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content()),
+                entry.target_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content()),
             ))
         });
         let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
@@ -59,16 +59,16 @@ impl Engine {
         id: &ObjectId,
         entry: &ObjectEntry,
     ) -> bool {
-        if let Some((wanting, _)) = entry.wanted_content() {
-            let changes = entry.candidate().is_some() || self.restart_stamp(id).is_some();
+        if let Some((wanting, _)) = entry.target_content() {
+            let changes = entry.unreleased_content().is_some() || self.restart_stamp(id).is_some();
             return wanting == source && changes && !self.is_left_alone(id);
         }
         let of_source = |live: &LiveObject| self.inventory_source(live) == Some(source);
-        entry.wants.is_empty() && self.informer_object(id).is_some_and(of_source)
+        entry.targets.is_empty() && self.informer_object(id).is_some_and(of_source)
     }
 
     /// Returns the unit of an object that is about to be released.
-    pub(in crate::engine) fn unit(&self, source: SourceId, id: &ObjectId) -> Unit {
+    pub(in crate::engine) fn build_unit(&self, source: SourceId, id: &ObjectId) -> Unit {
         let (units, nodes) = self.connected_units(source);
         let members = nodes.iter().filter(|node| units.is_same_unit(node, id));
         let members = members.map(|node| (node.clone(), self.member(source, node)));
@@ -77,12 +77,12 @@ impl Engine {
             revision: self.sources[source].head.clone().unwrap_or_else(|| Revision::new("")),
             members: members.collect(),
         };
-        self.carry_over(source, &mut unit);
+        self.inherit_last_good(source, &mut unit);
         unit
     }
 
     pub(in crate::engine) fn member(&self, source: SourceId, id: &ObjectId) -> UnitMember {
-        let content = self.entry(id).and_then(ObjectEntry::wanted_content).map(|(_, desired)| desired.hash);
+        let content = self.entry(id).and_then(ObjectEntry::target_content).map(|(_, desired)| desired.hash);
         let good = match self.live_object(id) {
             None if self.is_observable(id) => LastGood::Absent,
             None => LastGood::Unknown,
@@ -96,12 +96,12 @@ impl Engine {
     /// Returns whether it is known of each object of a unit what is there. Informers do not show
     /// what lacks our label, and what is adopted must not be taken for added: going back would
     /// delete it.
-    pub(in crate::engine) fn is_known(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn are_members_known(&self, unit: &Unit) -> bool {
         self.can_be_recorded(unit)
             && unit.members.keys().all(|id| {
                 let Some(entry) = self.entry(id) else { return true };
                 self.live_object(id).is_some()
-                    || entry.looked.is_some()
+                    || entry.direct_view.is_some()
                     || self.unobserved_reason(id, entry).is_some()
             })
     }
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// Returns whether all of a unit has been released and is whole, or its contents were rejected.
-    pub(in crate::engine) fn is_over(&self, unit: &Unit) -> bool {
+    pub(in crate::engine) fn is_concluded(&self, unit: &Unit) -> bool {
         let Some(source) = self.source_of_applyset(&unit.applyset) else { return false };
         if self.sources[source].inventory.is_none() || self.sources[source].head.is_none() {
             return false;
@@ -127,8 +127,9 @@ impl Engine {
             return true;
         }
         unit.members.iter().filter(|(id, _)| !self.is_left_alone(id)).all(|(id, member)| {
-            let flying = self.rollouts.rolls.contains_key(id) || self.rollouts.asked.contains_key(id);
-            let unreleased = self.entry(id).is_some_and(|entry| entry.candidate().is_some())
+            let flying =
+                self.rollouts.in_flight.contains_key(id) || self.rollouts.requests_by_id.contains_key(id);
+            let unreleased = self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.restart_stamp(id).is_some();
             let released = match (member.content, self.live_object(id)) {
                 (None, _) => true,
@@ -136,13 +137,13 @@ impl Engine {
                 (Some(_), None) => false,
             };
             // An object that the newest revision no longer wants is no part of it any more.
-            let dropped = self.entry(id).is_none_or(|entry| entry.wants.is_empty());
+            let dropped = self.entry(id).is_none_or(|entry| entry.targets.is_empty());
             !flying && !unreleased && (released || dropped) && self.is_observable(id)
         })
     }
 
     fn is_rejected(&self, unit: &Unit) -> bool {
-        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.instead.is_some()))
+        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rollback.is_some()))
     }
 
     /// Returns whether a unit that is over has replaced something.
@@ -151,15 +152,15 @@ impl Engine {
         !self.is_rejected(unit) && unit.members.values().any(replaced)
     }
 
-    /// Returns a change of a unit whose workload has not begun to roll waits for that: a
+    /// Returns the reason for which a change waits for its unit's workload to begin: a
     /// configuration never lands hours before its workload.
-    pub(in crate::engine) fn unit_gate(
+    pub(in crate::engine) fn unit_release_block(
         &mut self,
         source: SourceId,
         desired: &DesiredObject,
     ) -> Option<Reason> {
         // A rollback waits for nobody: its workload comes after it.
-        if self.is_recorded(source, desired) || self.is_rolled_back(&desired.id) {
+        if self.is_recorded(source, desired) || self.is_rolling_back(&desired.id) {
             return None;
         }
         if let Some(reason) = self.users_obstacle(source, &desired.id) {
@@ -173,7 +174,7 @@ impl Engine {
         {
             return Some(Reason::Syncing(kind));
         }
-        let first = self.restarting.get(&source)?.get(&desired.id)?.clone();
+        let first = self.unit_openers.get(&source)?.get(&desired.id)?.clone();
         if let Some(reason) = self.room_shortage(source, &first) {
             return Some(reason);
         }
@@ -192,11 +193,11 @@ impl Engine {
     /// Returns whether a workload cannot begin to roll before something that is released together
     /// with it: then that does not wait for the workload.
     fn is_waiting_for(&self, source: SourceId, workload: &ObjectId, desired: &DesiredObject) -> bool {
-        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::wanted_content) else {
+        let Some((_, first)) = self.entry(workload).and_then(ObjectEntry::target_content) else {
             return false;
         };
         let together = |id: &ObjectId| {
-            self.restarting.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
+            self.unit_openers.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
         match self.release_obstacle(source, first) {
             _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
@@ -220,8 +221,8 @@ impl Engine {
 
     /// Finds the units of a source, where that has to be done again.
     pub(in crate::engine) fn find_units(&mut self, source: SourceId) {
-        if !self.restarting.contains_key(&source) {
-            self.restarting.insert(source, self.restarting_units(source));
+        if !self.unit_openers.contains_key(&source) {
+            self.unit_openers.insert(source, self.restarting_units(source));
             self.records.insert(source, self.record_sizes(source));
         }
     }
@@ -234,13 +235,13 @@ impl Engine {
         desired: &DesiredObject,
         need: &ObjectId,
     ) -> bool {
-        let first = |id: &ObjectId| self.restarting.get(&source)?.get(id);
+        let first = |id: &ObjectId| self.unit_openers.get(&source)?.get(id);
         let together = first(&desired.id).is_some() && first(&desired.id) == first(need);
         let refused = self.is_suspended(need)
             || self
                 .entry(need)
-                .is_none_or(|entry| entry.refused.is_some() || entry.wanted_content().is_none());
-        if self.is_rolled_back(&desired.id) {
+                .is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
+        if self.is_rolling_back(&desired.id) {
             // On the way back too the configuration goes first, but nothing that is refused keeps a
             // workload from it.
             return self.entry(need).is_some_and(|entry| entry.refused.is_some());
@@ -250,7 +251,7 @@ impl Engine {
 
     fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
         // On the way back nothing waits for the workload: it waits for what it uses.
-        if self.is_rolled_back(&desired.id) {
+        if self.is_rolling_back(&desired.id) {
             return true;
         }
         let unit = self
@@ -302,8 +303,9 @@ impl Engine {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
         };
-        let stays = entry.instead.as_ref().is_some_and(|instead| instead.content == RollbackContent::Stay);
-        let changes = |live| entry.candidate().is_some_and(|want| self.can_restart(id, want, live));
+        let stays =
+            entry.rollback.as_ref().is_some_and(|rollback| rollback.content == RollbackContent::KeepLive);
+        let changes = |live| entry.unreleased_content().is_some_and(|want| self.can_restart(id, want, live));
         let restarts = |live| {
             crate::engine::decide::decide::is_serving(id, live)
                 && (changes(live) || self.restart_stamp(id).is_some())
@@ -317,7 +319,7 @@ fn links<'a>(id: &'a ObjectId, content: &'a DesiredObject) -> impl Iterator<Item
     // A selector that matches everything says nothing about connections.
     let selects = content.selects.as_deref().filter(|selects| !selects.is_everything());
     let named = GraphNode { id, refs: &content.needs, selects, labels: content.labels.as_deref() };
-    let after = GraphNode { id, refs: &content.after, selects: None, labels: None };
+    let after = GraphNode { id, refs: &content.depends_on, selects: None, labels: None };
     let uses =
         GraphNode { id, refs: content.restart_references().unwrap_or_default(), selects: None, labels: None };
     [named, after, uses].into_iter()

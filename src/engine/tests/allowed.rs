@@ -55,7 +55,7 @@ fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_told() {
 #[test]
 fn a_kind_that_is_not_allowed_need_not_be_listed_for_others_to_be_pruned_or_orders_to_be_carried_out() {
     let (mut harness, a, web) = narrowed();
-    let blind = KindState::Blind("it may not be listed".into(), ErrorClass::Forbidden);
+    let blind = KindState::Unwatchable("it may not be listed".into(), ErrorClass::Forbidden);
     harness.engine.set_informer_state(&GroupKind::new("", "ConfigMap"), blind);
     harness.read(reading("r2", &[]));
     harness.settle();
@@ -72,7 +72,7 @@ fn nothing_that_a_source_asks_for_passes_its_list() {
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    assert!(harness.engine.entry(&a).is_none_or(|entry| entry.wants.is_empty()));
+    assert!(harness.engine.entry(&a).is_none_or(|entry| entry.targets.is_empty()));
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
         holder: "the one before".into(),
         content: desired(&web, 2, "web").hash,
         pods: 1,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(web.clone(), claim);
     narrow(&mut harness, &["ConfigMap"]);
-    let blind = KindState::Blind("it may not be listed".into(), ErrorClass::Forbidden);
+    let blind = KindState::Unwatchable("it may not be listed".into(), ErrorClass::Forbidden);
     harness.engine.set_informer_state(&GroupKind::new("apps", "Deployment"), blind);
     harness.read(reading("r2", &[]));
     harness.settle();

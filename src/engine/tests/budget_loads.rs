@@ -22,7 +22,7 @@ fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObjec
         ..RolloutNumbers::default()
     };
     let live = World::live(&workload("a"), &harness.world.things[&workload("a")]);
-    let rolling = Some(RolloutNumbers { phase, may_lose: 3, ..rolling });
+    let rolling = Some(RolloutNumbers { phase, max_unavailable: 3, ..rolling });
     LiveObject { uid: Uid("copy".into()), rv: ResourceVersion(10_000), rolling, ..live }
 }
 
@@ -31,7 +31,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
     let live = labelled(harness, phase, available);
     let release = live.release.clone().unwrap();
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release));
-    LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { release: None, unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// One that the key of the tests proves, and that nothing has proven yet.
@@ -39,7 +39,7 @@ fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32)
     let live = labelled(harness, phase, available);
     let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release));
-    LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { release: None, unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// Workloads in flight, pods that are unavailable, and how many may be.
@@ -56,9 +56,9 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
     let phases =
         [RolloutPhase::Settled, RolloutPhase::FirstStart, RolloutPhase::Replacing, RolloutPhase::Recovering];
     for phase in phases {
-        for shown in [OverlayState::Plain, OverlayState::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
+        for overlay in [OverlayState::Plain, OverlayState::from(Some(Overlay::Surge { step: 1, pods: 1 }))] {
             let mut harness = harness();
-            let live = LiveObject { shown, ..copied(&harness, phase, 4) };
+            let live = LiveObject { overlay, ..copied(&harness, phase, 4) };
             harness.engine.observe_object(&copy, live);
             assert_eq!(taken(&harness), NOTHING, "{phase:?}");
             assert!(harness.engine.rolling_workloads().is_empty(), "{phase:?}");

@@ -195,7 +195,7 @@ impl DaemonSetWorld {
         let ledger = self.harness.world.ledger.clone();
         self.harness.keep_ledger();
         self.harness.strike_orders();
-        self.harness.engine.reevaluate_prunes();
+        self.harness.engine.settle();
         let dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         for id in &dirty {
             self.harness.step(id);
@@ -338,10 +338,10 @@ impl DaemonSetWorld {
             newest: Some(newest.as_str().into()),
             pods: self.nodes.iter().map(facts).collect(),
             sets: Box::default(),
-            lost: None,
-            refused: None,
+            last_failed: None,
+            creation_failure: None,
         };
-        self.harness.engine.pods(&agent(), pods);
+        self.harness.engine.record_pods(&agent(), pods);
     }
 
     fn evict(&mut self) -> bool {

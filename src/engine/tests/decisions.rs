@@ -89,14 +89,21 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
     harness.engine.observe_object(
         &a,
-        LiveObject { rv: ResourceVersion(known.rv.0 + 1), values: theirs, ..known.clone() },
+        LiveObject { rv: ResourceVersion(known.rv.0 + 1), value_digest: theirs, ..known.clone() },
     );
     let Action::Compare(want, form) = harness.engine.decide(&a, harness.now).action else {
         panic!("not compared")
     };
-    let verdict = |values, cover| {
+    let verdict = |value_digest, cover| {
         let (content, overlay, started) = (form.hash(&want), form.overlay, form.started);
-        VerifiedCoverage { content, overlay, started, shape: known.ours.clone(), values, cover }
+        VerifiedCoverage {
+            content,
+            overlay,
+            started,
+            managed_fields: known.our_fields.clone(),
+            value_digest,
+            cover,
+        }
     };
     // A verdict on other values says nothing about these.
     harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Whole));
@@ -267,7 +274,7 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
 
 fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> SharedDesired {
     let mut one = (*desired(id, 1, file)).clone();
-    one.after = [before.clone()].into();
+    one.depends_on = [before.clone()].into();
     one.into()
 }
 

@@ -103,7 +103,7 @@ fn what_the_server_refuses_asks_for_no_token() {
     harness.engine.outcome(&workload("web"), &decision.action, ActionResult::Failed(refused), harness.now);
     let told = reason(&mut harness, &workload("web")).unwrap();
     assert!(told.starts_with("spec.selector: field is immutable; with the annotation"), "{told}");
-    assert!(!harness.engine.rollouts.asked.contains_key(&workload("web")));
+    assert!(!harness.engine.rollouts.requests_by_id.contains_key(&workload("web")));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
     harness.settle();
     harness.read(reading("r2", &[("web", Some(web(2, annotations)))]));
     for _ in 0..20 {
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         harness.step(&id);
         harness.keep_ledger();
         if harness.world.things[&id]
@@ -58,10 +58,10 @@ fn told(harness: &mut Harness, id: &ObjectId, ready: Option<Instant>) {
         current: None,
         pods: [pod].into(),
         sets: Box::default(),
-        lost: None,
-        refused: None,
+        last_failed: None,
+        creation_failure: None,
     };
-    harness.engine.pods(id, pods);
+    harness.engine.record_pods(id, pods);
     harness.engine.advance(harness.now);
 }
 

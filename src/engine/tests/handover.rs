@@ -113,13 +113,13 @@ fn nothing_is_deleted_before_the_others_were_read_at_that_moment() {
     let (mut engine, id, now) = dropped();
     let reason = |engine: &mut Engine, now| engine.decide(&id, now).reason;
     assert!(!engine.needs_peers());
-    assert_eq!(reason(&mut engine, now), Some(Reason::Others));
+    assert_eq!(reason(&mut engine, now), Some(Reason::ReadingPeers));
     assert!(engine.needs_peers());
     // Alone in the cluster it does not wait any longer.
     engine.set_peers(Vec::new(), now);
     assert!(matches!(engine.decide(&id, now).action, Action::Delete(..)));
     // An old statement soon counts no more.
-    assert_eq!(reason(&mut engine, now + Duration::from_secs(4)), Some(Reason::Others));
+    assert_eq!(reason(&mut engine, now + Duration::from_secs(4)), Some(Reason::ReadingPeers));
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     let decision = engine.decide(&id, now);
     assert!(matches!(decision.action, Action::Compare(..)), "what stays is defended");
     assert!(matches!(&decision.reason, Some(Reason::Prune(why)) if why.contains("it has read revision c1")));
-    assert_eq!(decision.again, Some(Duration::from_secs(1)));
+    assert_eq!(decision.requeue_after, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
     assert!(engine.set_peers(behind(), later).is_empty(), "it was looked at again for that already");
-    engine.reevaluate_prunes();
+    engine.settle();
     let judged: Vec<PruneDecision> =
         engine.prune_decisions(FIRST).map(|(_, judged)| judged.clone()).collect();
     assert!(
@@ -153,9 +153,9 @@ fn sources_of_another_repository_have_a_time_to_claim() {
     engine.set_peers(elsewhere(&[]), now);
     let decision = engine.decide(&id, now + Duration::from_secs(1));
     assert_eq!(decision.action, Action::Nothing);
-    assert_eq!(decision.again, Some(Duration::from_secs(29)));
+    assert_eq!(decision.requeue_after, Some(Duration::from_secs(29)));
     let after = now + Duration::from_secs(31);
-    assert_eq!(engine.decide(&id, after).reason, Some(Reason::Others));
+    assert_eq!(engine.decide(&id, after).reason, Some(Reason::ReadingPeers));
     engine.set_peers(elsewhere(&[&id]), after);
     let kept = engine.decide(&id, after);
     assert!(matches!(&kept.reason, Some(Reason::Prune(why)) if why.contains("source other wants it")));
@@ -167,7 +167,7 @@ fn sources_of_another_repository_have_a_time_to_claim() {
 fn the_time_to_claim_begins_with_the_deletion_and_anew_after_a_return() {
     let (mut engine, id, now) = dropped();
     let elsewhere = || vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))];
-    let left = |engine: &mut Engine, now| engine.decide(&id, now).again;
+    let left = |engine: &mut Engine, now| engine.decide(&id, now).requeue_after;
     let second = Duration::from_secs(1);
     // The others were read for another object a moment before this one is given up.
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
@@ -190,19 +190,19 @@ fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let mut live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
     live.owner = ObjectOwner::Ours(OTHER.into());
     assert_eq!(engine.decide(&id, now).action, Action::Look);
-    engine.record_lookup(&id, LiveLookup::Found(Box::new(live)));
+    engine.record_lookup(&id, DirectView::Found(Box::new(live)));
     (engine, id, now)
 }
 
 #[test]
 fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     let (mut engine, id, now) = anothers(AdoptPolicy::IfUnowned);
-    assert_eq!(engine.decide(&id, now).reason, Some(Reason::Others));
+    assert_eq!(engine.decide(&id, now).reason, Some(Reason::ReadingPeers));
     let progress = || follows(REPOSITORY, Some("c1"));
     engine.set_peers(vec![peer(Ok(says(progress(), &[], &[])))], now);
     let waits = engine.decide(&id, now);
     assert_eq!(waits.reason, Some(Reason::Owned("source other".into())));
-    assert_eq!(waits.again, Some(Duration::from_secs(1)), "it is asked again");
+    assert_eq!(waits.requeue_after, Some(Duration::from_secs(1)), "it is asked again");
     engine.set_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
     let taken = engine.decide(&id, now).action;
     let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, guard, .. }) = taken else {
@@ -258,10 +258,10 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for
             World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)),
         );
     }
-    engine.reevaluate_prunes();
+    engine.settle();
     assert_eq!(engine.statement(FIRST, None).unwrap().released, these(&[]));
     engine.read(FIRST, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
-    engine.reevaluate_prunes();
+    engine.settle();
     let says = engine.statement(FIRST, None).unwrap();
     assert_eq!((says.claims, says.released), (ContentClaims::These(these(&[])), these(&[&dropped])));
 }
@@ -314,13 +314,13 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
     let Action::Compare(want, form) = decision.action else { panic!("{decision:?}") };
-    let shape = engine.informer_object(&id).and_then(|live| live.ours.clone());
+    let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let verified = VerifiedCoverage {
         content: form.hash(&want),
         overlay: None,
         started: None,
-        shape,
-        values: None,
+        managed_fields,
+        value_digest: None,
         cover: FieldCoverage::Whole,
     };
     engine.record_coverage(&id, verified);
@@ -333,10 +333,10 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
 #[test]
 fn an_object_that_is_nobodys_yet_is_not_made_while_two_sources_want_it() {
     let (mut engine, id) = rivals(false);
-    engine.record_lookup(&id, LiveLookup::Absent);
+    engine.record_lookup(&id, DirectView::Absent);
     let decision = engine.decide(&id, Instant::now());
     assert_eq!(decision.action, Action::Nothing);
-    assert!(matches!(decision.reason, Some(Reason::Held(why)) if why.starts_with("2 sources want it")));
+    assert!(matches!(decision.reason, Some(Reason::Unusable(why)) if why.starts_with("2 sources want it")));
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl Harness {
     /// Nothing more is known about what failed.
     pub(super) fn tell_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
-            self.engine.add_failure_events(&id, &[]);
+            self.engine.reject_failed_rollout(&id, &[]);
         }
     }
 
@@ -270,8 +270,8 @@ impl Harness {
             }
             Action::Look => {
                 let looked = match self.world.things.get(id) {
-                    Some(thing) => LiveLookup::Found(Box::new(World::live(id, thing))),
-                    None => LiveLookup::Absent,
+                    Some(thing) => DirectView::Found(Box::new(World::live(id, thing))),
+                    None => DirectView::Absent,
                 };
                 self.engine.record_lookup(id, looked);
                 None
@@ -280,7 +280,7 @@ impl Harness {
                 self.compare(id, &want, form);
                 None
             }
-            Action::Resolve => {
+            Action::AwaitContent => {
                 self.resolve();
                 None
             }
@@ -299,18 +299,20 @@ impl Harness {
 
     fn compare(&mut self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) {
         let shown = self.engine.live_object(id);
-        let (shape, values) = (shown.and_then(|live| live.ours.clone()), shown.and_then(|live| live.values));
+        let (managed_fields, value_digest) =
+            (shown.and_then(|live| live.our_fields.clone()), shown.and_then(|live| live.value_digest));
         // The verdict is a function of the view: the entry that is not the newest of ours has lost
         // a path.
         let thing = self.world.things.get(id);
-        let same =
-            thing.is_some_and(|t| !t.drifted && shape.as_deref() == World::live(id, t).ours.as_deref());
+        let same = thing.is_some_and(|t| {
+            !t.drifted && managed_fields.as_deref() == World::live(id, t).our_fields.as_deref()
+        });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
         let (content, overlay) = (form.hash(want), form.overlay);
         self.engine.record_coverage(
             id,
-            VerifiedCoverage { content, overlay, started: form.started, shape, values, cover },
+            VerifiedCoverage { content, overlay, started: form.started, managed_fields, value_digest, cover },
         );
     }
 
@@ -334,7 +336,7 @@ impl Harness {
             self.engine.advance(self.now);
             self.keep_ledger();
             self.strike_orders();
-            self.engine.reevaluate_prunes();
+            self.engine.settle();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
                 return;
@@ -364,7 +366,7 @@ impl Harness {
         if self.strike_orders() {
             return;
         }
-        self.engine.reevaluate_prunes();
+        self.engine.settle();
         let mut dirty = self.engine.take_dirty();
         dirty.sort();
         dirty.dedup();

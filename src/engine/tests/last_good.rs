@@ -47,7 +47,7 @@ fn held() -> Harness {
     harness.read(reading("r2", &files(2, 2)));
     harness.settle();
     assert_shows(&harness, 2, 2);
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
     harness.engine = harness.fresh(3);
     harness.read(reading("r2", &files(2, 2)));
     harness.settle();
@@ -63,7 +63,7 @@ fn what_failed_and_is_still_there_is_not_gone_back_to() {
         harness.settle();
         assert_shows(&harness, 1, 1);
         assert_eq!(harness.world.rejections.len(), 1, "{:#?}", harness.world.rejections);
-        assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
+        assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
         assert!(harness.world.is_free());
     }
 }
@@ -172,7 +172,7 @@ fn what_is_tried_again_and_fails_again_goes_back() {
     harness.pass_time(budget(3).deadline);
     harness.settle();
     assert_shows(&harness, 1, 1);
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
     assert!(harness.world.is_free());
 }
 
@@ -184,7 +184,7 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     harness.world.ledger.units.push(harness.world.rejections[0].unit.clone());
     harness.engine = harness.fresh(3);
     harness.read(reading("r2", &files(2, 2)));
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
     let next = harness.engine.next_ledger().expect("the record is taken away");
@@ -231,7 +231,7 @@ fn what_is_tried_again_and_succeeds_can_be_undone() {
     mend(&mut harness);
     harness.settle();
     assert!(harness.world.is_free(), "{:#?}", harness.world.ledger);
-    let past = harness.world.ledger.past.last().unwrap();
+    let past = harness.world.ledger.history.last().unwrap();
     let good = |id: &ObjectId| match &past.members[id].good {
         LastGood::Release(release) => Some(release.hash),
         _ => None,

@@ -138,7 +138,7 @@ fn a_claim_of_mine_that_somebody_takes_out_is_written_again_before_its_write_goe
     let mut harness = at_rest(&["web"], &budget("100%", 100));
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.engine.advance(harness.now);
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     loop {
         let decision = harness.engine.decide(&workload("web"), harness.now);
         if decision.reason == Some(Reason::Claiming) {
@@ -180,7 +180,7 @@ fn a_claim_that_cannot_be_read_counts_and_stays() {
             let why = reason(&mut harness, "web");
             assert!(why.ends_with("; 1 claim cannot be read"), "{why}");
         }
-        assert_eq!(harness.world.ledger.unread.len(), 1);
+        assert_eq!(harness.world.ledger.unreadable_claims.len(), 1);
     };
     let hash = one("api", 1).hash.to_string();
     let claim = |object: &str, content: &str, pods: serde_json::Value| json!({"object": object, "source": THEIRS, "holder": "", "content": content, "pods": pods});

@@ -57,7 +57,7 @@ pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32)
 #[track_caller]
 pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, told: [&str; 2]) {
     assert_all_show(harness, ids, 2);
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
     assert!(harness.engine.workloads_in_flight().is_empty(), "it holds a token for ever");
     assert!(harness.world.is_free());
     for id in ids {
@@ -128,7 +128,7 @@ fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     harness.read(reading("r2", &files(2)));
     let first = |harness: &Harness| {
         let release = harness.world.things[&config("env")].release.clone();
-        harness.world.rejections.first().is_some_and(|one| one.way == RejectionAction::RollBack)
+        harness.world.rejections.first().is_some_and(|one| one.action == RejectionAction::RollBack)
             && release.is_some_and(|release| release.hash == hash(&config("env"), 1))
     };
     for _ in 0..200 {
@@ -144,7 +144,7 @@ fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     assert_all_show(&harness, &ids(), 1);
     let told = reason(&mut harness, &config("env"));
     assert!(told.ends_with("; it is back at revision r1, which cannot be read any more"), "{told}");
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
 }
 
 /// Contents come from several revisions, and are read one by one.
@@ -162,7 +162,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     let release = |id: &ObjectId| Release { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
         harness.engine.record_past_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         for id in harness.engine.take_dirty() {
             let decision = harness.engine.decide(&id, harness.now);
             assert!(!matches!(decision.action, Action::Apply(_)), "{id}: {decision:?}");
@@ -177,7 +177,9 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
 #[test]
 fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();
-    for state in [KindState::Syncing, KindState::Blind("no".into(), crate::object::ErrorClass::Transient)] {
+    for state in
+        [KindState::Syncing, KindState::Unwatchable("no".into(), crate::object::ErrorClass::Transient)]
+    {
         let mut harness = at_rest();
         harness.engine.set_informer_state(&maps, state.clone());
         for id in &ids()[..2] {
@@ -232,7 +234,7 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_way_back_begins() {
     }
     assert!(!harness.engine.unresolved_contents().is_empty());
     harness.deliver(usize::MAX);
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     harness.resolve();
     let decision = harness.decide(&config("new"));
     let told = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();

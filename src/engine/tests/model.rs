@@ -133,7 +133,7 @@ impl<'a> ExhaustiveModel<'a> {
                     updated: 3,
                     ready: 3,
                     available: 3,
-                    may_lose: 1,
+                    max_unavailable: 1,
                     ..RolloutNumbers::default()
                 };
                 thing.numbers = Some(full);
@@ -203,7 +203,7 @@ impl<'a> ExhaustiveModel<'a> {
             updated,
             ready: available,
             available,
-            may_lose: 1,
+            max_unavailable: 1,
             phase,
             ..RolloutNumbers::default()
         }
@@ -268,7 +268,7 @@ impl<'a> ExhaustiveModel<'a> {
         if !self.harness.engine.unresolved_contents().is_empty() {
             steps.push(ModelStep::Resolve);
         }
-        if !self.harness.engine.rollouts.to_tell.is_empty() {
+        if !self.harness.engine.rollouts.newly_failed.is_empty() {
             steps.push(ModelStep::Told);
         }
         steps.extend((0..3).filter(|number| self.is_moving(*number)).map(ModelStep::Controller));
@@ -301,7 +301,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
         // The loop begins each turn with this.
         self.harness.engine.advance(self.harness.now);
-        self.harness.engine.reevaluate_prunes();
+        self.harness.engine.settle();
     }
 
     /// The oldest event about one object arrives.
@@ -359,7 +359,7 @@ impl<'a> ExhaustiveModel<'a> {
         let held = |number: &usize| {
             let id = workload(NAMES[*number]);
             let mut rejections = self.harness.world.rejections.iter();
-            rejections.any(|one| one.way == RejectionAction::Hold && one.unit.members.contains_key(&id))
+            rejections.any(|one| one.action == RejectionAction::Hold && one.unit.members.contains_key(&id))
         };
         let replacing: Vec<&str> =
             replacing.filter(|number| !held(number)).map(|number| NAMES[number]).collect();
@@ -386,7 +386,8 @@ impl<'a> ExhaustiveModel<'a> {
             let good = |commit: usize| !self.harness.world.bad.contains(&content(commit));
             let shown = self.wanted(number);
             if name == "a" && !self.case.lost.is_empty() {
-                let held = self.harness.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
+                let held =
+                    self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Hold);
                 assert!(held && shown == content(last), "it went back in part: {:?}", self.case);
                 continue;
             }
@@ -398,7 +399,8 @@ impl<'a> ExhaustiveModel<'a> {
                 let whole = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
                 assert!(whole, "{name} is not whole at the end: {:?}", self.case);
             } else {
-                let held = self.harness.world.rejections.iter().any(|one| one.way == RejectionAction::Hold);
+                let held =
+                    self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Hold);
                 assert!(held, "{name} is not held: {:?}", self.case);
             }
         }

@@ -119,7 +119,7 @@ fn held(id: &ObjectId) -> FileFacts {
     let wanted = desired(id, 2, "a");
     let (gvk, origin) = (wanted.gvk.clone(), wanted.origin.clone());
     let held = UnusableObject { id: id.clone(), gvk, origin, reason: "it is not usable".into() };
-    FileFacts { held: vec![Arc::new(held)], ..FileFacts::default() }
+    FileFacts { unusable: vec![Arc::new(held)], ..FileFacts::default() }
 }
 
 #[test]
@@ -232,7 +232,8 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
 #[test]
 fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     let a = config("a");
-    let kept = asking(&a, 1, ReconcilePolicy::Enabled, |wanted| wanted.traits.keep = KeepPolicy::Asked);
+    let kept =
+        asking(&a, 1, ReconcilePolicy::Enabled, |wanted| wanted.traits.prune_timing = PruneTiming::Never);
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(kept)), ("b", Some(desired(&config("b"), 1, "b")))]));
     harness.settle();

@@ -332,7 +332,7 @@ fn a_hold_keeps_everything_as_it_is_until_its_end() {
     harness.settle();
     assert_eq!(harness.world.log, []);
     let decision = harness.decide(&workload("web"));
-    assert_eq!(decision.again, Some(Duration::from_mins(1)));
+    assert_eq!(decision.requeue_after, Some(Duration::from_mins(1)));
     assert_eq!(
         decision.reason.unwrap().to_string(),
         "on hold until 1970-01-01T00:01:00Z: heap dump; it was changed, and is not repaired"

@@ -25,7 +25,7 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
     LiveObject {
         rv: ResourceVersion(live.rv.0 + 100),
         owner,
-        ours: Some(format!("theirs {RELEASE}").into()),
+        our_fields: Some(format!("theirs {RELEASE}").into()),
         ..live
     }
 }
@@ -34,7 +34,7 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
     let seal = sealed_for.map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release));
-    LiveObject { release: None, claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { release: None, unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// Returns the decision once a watch by label no longer shows the object, and a look has found this
@@ -42,15 +42,16 @@ fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObj
 fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     harness.engine.observe_absence(id);
     assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
-    harness.engine.record_lookup(id, LiveLookup::Found(Box::new(live)));
+    harness.engine.record_lookup(id, DirectView::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
     let Action::Compare(want, form) = &decision.action else { return decision };
     let shown = harness.engine.live_object(id).unwrap();
-    let (content, shape, values) = (form.hash(want), shown.ours.clone(), shown.values);
+    let (content, managed_fields, value_digest) =
+        (form.hash(want), shown.our_fields.clone(), shown.value_digest);
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
     harness.engine.record_coverage(
         id,
-        VerifiedCoverage { content, overlay: None, started: None, shape, values, cover },
+        VerifiedCoverage { content, overlay: None, started: None, managed_fields, value_digest, cover },
     );
     harness.engine.decide(id, harness.now)
 }
@@ -94,7 +95,7 @@ fn what_was_never_ours_is_another_owners_whatever_the_policy() {
             harness.engine.set_opt_out(FIRST, opt_out);
             let live = theirs(&harness, &a, owner.clone());
             // Made anew by somebody else, under the same name.
-            let live = LiveObject { uid: Uid("new".into()), release: None, ours: None, ..live };
+            let live = LiveObject { uid: Uid("new".into()), release: None, our_fields: None, ..live };
             let decision = decided(&mut harness, &a, live);
             assert!(matches!(decision.reason, Some(Reason::Owned(_))), "{owner:?}: {decision:?}");
         }
@@ -107,8 +108,11 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
         let a = config("a");
         let mut harness = settled(&a);
         let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(UNKNOWN.into())), seal, &a);
-        let live =
-            if is_stamped { live } else { LiveObject { claim: None, ours: Some("theirs".into()), ..live } };
+        let live = if is_stamped {
+            live
+        } else {
+            LiveObject { unproven_release: None, our_fields: Some("theirs".into()), ..live }
+        };
         let live = if is_new { LiveObject { uid: Uid("new".into()), ..live } } else { live };
         if restarts {
             harness.engine = Harness { world: World::default(), ..harness.clone() }.fresh(3);
@@ -142,7 +146,7 @@ fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none(
     let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
     harness.engine.observe_object(&a, live);
     harness.read(reading("r2", &[("a", None)]));
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     let action = harness.engine.decide(&a, harness.now).action;
     assert!(!matches!(action, Action::Delete(..)), "{action:?}");
 }
@@ -157,7 +161,7 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
             let a = config("a");
             let mut harness = settled(&a);
             harness.engine.set_adopt(FIRST, adopt);
-            let live = LiveObject { ours: None, ..theirs(&harness, &a, owner.clone()) };
+            let live = LiveObject { our_fields: None, ..theirs(&harness, &a, owner.clone()) };
             let live = if is_stamped { live } else { LiveObject { release: None, ..live } };
             let decision = decided(&mut harness, &a, live);
             assert!(is_repair(&decision), "{owner:?} {is_stamped}: {decision:?}");
@@ -243,7 +247,7 @@ fn paused(harness: &mut Harness, id: &ObjectId, number: usize) {
     let live = World::live(id, thing);
     let asked =
         ObjectIntents { paused: Some(PauseIntent { token, reason: "".into() }), ..ObjectIntents::default() };
-    let live = LiveObject { uid: Uid(format!("u{number}").into()), asked: Some(Box::new(asked)), ..live };
+    let live = LiveObject { uid: Uid(format!("u{number}").into()), intents: Some(Box::new(asked)), ..live };
     harness.engine.observe_object(id, live);
 }
 

@@ -61,8 +61,8 @@ fn of(pods: &[PodFacts]) -> WorkloadPods {
         current: None,
         pods: pods.into(),
         sets: Box::default(),
-        lost: None,
-        refused: None,
+        last_failed: None,
+        creation_failure: None,
     }
 }
 
@@ -138,11 +138,11 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
         check(of(&[waiting(pod("a", NEW), reason, t)]), TRANSIENT_REASON_GRACE, &expected);
     }
     check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE_GRACE, "pod a: Unschedulable: no node");
-    let refused = Some(PodCreationFailure { message: QUOTA.into(), since: t });
-    let quota = WorkloadPods { refused: refused.clone(), ..of(&[]) };
+    let creation_failure = Some(PodCreationFailure { message: QUOTA.into(), since: t });
+    let quota = WorkloadPods { creation_failure: creation_failure.clone(), ..of(&[]) };
     check(quota, TRANSIENT_REASON_GRACE, &format!("no new pod can be created: FailedCreate: {QUOTA}"));
     // Nobody knows whose pods were refused.
-    let unknown = WorkloadPods { refused, newest: None, ..of(&[]) };
+    let unknown = WorkloadPods { creation_failure, newest: None, ..of(&[]) };
     assert_eq!(
         (words(&unknown, t + TRANSIENT_REASON_GRACE), next_failure_check(&unknown, t)),
         (String::new(), None)
@@ -158,8 +158,8 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
 fn only_what_the_server_says_of_the_pod_refuses_it() {
     let t = Instant::now();
     let check = |message: &str, expected: Option<Duration>| {
-        let refused = Some(PodCreationFailure { message: message.into(), since: t });
-        let pods = WorkloadPods { refused, ..of(&[]) };
+        let creation_failure = Some(PodCreationFailure { message: message.into(), since: t });
+        let pods = WorkloadPods { creation_failure, ..of(&[]) };
         assert_eq!(next_failure_check(&pods, t), expected.map(|after| t + after), "{message}");
         assert_eq!(find_failure(&pods, t + UNSCHEDULABLE_GRACE).is_some(), expected.is_some(), "{message}");
     };
@@ -191,8 +191,8 @@ fn only_what_the_server_says_of_the_pod_refuses_it() {
 fn a_pod_that_is_gone_at_once_is_not_missed() {
     let t = Instant::now();
     let check = |revision: &str, newest: Option<&str>, expected: &str| {
-        let lost = Some(Box::new(ended(pod("web-1", revision), "Evicted", Some(t))));
-        let pods = WorkloadPods { lost, newest: newest.map(Arc::from), ..of(&[pod("web-1", NEW)]) };
+        let last_failed = Some(Box::new(ended(pod("web-1", revision), "Evicted", Some(t))));
+        let pods = WorkloadPods { last_failed, newest: newest.map(Arc::from), ..of(&[pod("web-1", NEW)]) };
         assert_eq!(words(&pods, t), expected);
     };
     check(NEW, Some(NEW), "pod web-1: Evicted: says why");
@@ -203,9 +203,9 @@ fn a_pod_that_is_gone_at_once_is_not_missed() {
 #[test]
 fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
     let t = Instant::now();
-    let refused = Some(PodCreationFailure { message: QUOTA.into(), since: t });
+    let creation_failure = Some(PodCreationFailure { message: QUOTA.into(), since: t });
     let all = WorkloadPods {
-        refused,
+        creation_failure,
         ..of(&[
             unscheduled(pod("a", NEW), t),
             restarted(pod("b", NEW), 5, 5),
@@ -221,7 +221,10 @@ fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
     let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };
     assert_eq!(words(&fewer(2), late), "pod b, container c: Restarting: it has restarted 5 times");
     assert_eq!(words(&fewer(1), late), format!("no new pod can be created: FailedCreate: {QUOTA}"));
-    assert_eq!(words(&WorkloadPods { refused: None, ..fewer(1) }, late), "pod a: Unschedulable: no node");
+    assert_eq!(
+        words(&WorkloadPods { creation_failure: None, ..fewer(1) }, late),
+        "pod a: Unschedulable: no node"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::world::{config, id};
 use crate::engine::{
-    BlastRadius, KeepPolicy, PruneCandidate, PruneDecision, PruneGuard, SourceLifecycle, Uid,
+    BlastRadius, PruneCandidate, PruneDecision, PruneGuard, PruneTiming, SourceLifecycle, Uid,
     WithheldDeletion, judge,
 };
 use crate::object::{GroupKind, ObjectId};
@@ -12,7 +12,7 @@ fn pending(id: ObjectId) -> PruneCandidate {
     PruneCandidate {
         id,
         uid,
-        keep: KeepPolicy::No,
+        prune_timing: PruneTiming::AfterUnit,
         not_allowed: None,
         unproven: None,
         unfinished: None,
@@ -41,7 +41,7 @@ fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKin
         closed: None,
         other_place: None,
         radius: BlastRadius::default(),
-        life: SourceLifecycle::Lives,
+        lifecycle: SourceLifecycle::Active,
         confirmed,
         inventory,
     }
@@ -61,7 +61,7 @@ fn what_is_not_allowed_is_left_whatever_else_holds() {
     check(&[not_allowed()], &open, "leave: not allowed");
     check(
         &[not_allowed()],
-        &PruneGuard { life: SourceLifecycle::Ends, ..open.clone() },
+        &PruneGuard { lifecycle: SourceLifecycle::Deleting, ..open.clone() },
         "leave: not allowed",
     );
     let closed = Some(PruneDecision::Later("later".into()));
@@ -79,7 +79,7 @@ fn each_guard_says_why() {
     let a = || pending(config("a"));
     check(&[a()], &open, "delete");
     check(
-        &[PruneCandidate { keep: KeepPolicy::Asked, ..a() }],
+        &[PruneCandidate { prune_timing: PruneTiming::Never, ..a() }],
         &open,
         "keep: no longer wanted, and kept, as an annotation of it asks",
     );
@@ -94,7 +94,11 @@ fn each_guard_says_why() {
         "later: pruned when x is healthy",
     );
     check(
-        &[PruneCandidate { unfinished: Some("x is healthy".into()), keep: KeepPolicy::First, ..a() }],
+        &[PruneCandidate {
+            unfinished: Some("x is healthy".into()),
+            prune_timing: PruneTiming::BeforeUnit,
+            ..a()
+        }],
         &open,
         "delete",
     );
@@ -168,7 +172,7 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
                     closed: None,
                     other_place: None,
                     radius,
-                    life: SourceLifecycle::Lives,
+                    lifecycle: SourceLifecycle::Active,
                     confirmed: &confirmed,
                     inventory: &counts,
                 };
@@ -195,11 +199,12 @@ fn an_object_may_ask_for_a_confirmation() {
     let hundred = inventory(&[("ConfigMap", 100)]);
     let check = |unfinished: Option<&str>, confirmed: &BTreeSet<Uid>, expected: &str| {
         let radius = BlastRadius::default();
-        let life = SourceLifecycle::Lives;
+        let lifecycle = SourceLifecycle::Active;
         let guard =
-            PruneGuard { closed: None, other_place: None, radius, life, confirmed, inventory: &hundred };
+            PruneGuard { closed: None, other_place: None, radius, lifecycle, confirmed, inventory: &hundred };
         let unfinished = unfinished.map(Into::into);
-        let asks = PruneCandidate { keep: KeepPolicy::Confirm, unfinished, ..pending(config("a")) };
+        let asks =
+            PruneCandidate { prune_timing: PruneTiming::OnConfirmation, unfinished, ..pending(config("a")) };
         assert_eq!(words(&judge(&[asks], &guard), &config("a")), expected);
     };
     check(None, &nobody, "confirm: its annotation asks for a confirmation");
@@ -215,17 +220,18 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
         closed: None,
         other_place: None,
         radius: BlastRadius { count: 0, percent: 0 },
-        life: SourceLifecycle::Ends,
+        lifecycle: SourceLifecycle::Deleting,
         confirmed: &nobody,
         inventory: &all,
     };
     let mut pending: Vec<PruneCandidate> =
         (0..40).map(|number| pending(config(&number.to_string()))).collect();
     assert!(judge(&pending, &guard).values().all(|judged| *judged == PruneDecision::Delete));
-    pending.push(PruneCandidate { keep: KeepPolicy::Confirm, ..self::pending(config("asks")) });
+    pending
+        .push(PruneCandidate { prune_timing: PruneTiming::OnConfirmation, ..self::pending(config("asks")) });
     pending.push(self::pending(id("", "Namespace", "", "shop")));
     let web = id("apps", "Deployment", "shop", "web");
-    pending.push(PruneCandidate { keep: KeepPolicy::Asked, ..self::pending(web.clone()) });
+    pending.push(PruneCandidate { prune_timing: PruneTiming::Never, ..self::pending(web.clone()) });
     // Objects that another one needs are left whole, at whatever distance.
     pending[0].needed_by = Some(web);
     pending[1].needed_by = Some(config("0"));

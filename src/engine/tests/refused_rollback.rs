@@ -33,7 +33,7 @@ fn going_back() -> (Harness, Action) {
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         for id in harness.engine.take_dirty() {
             let decision = harness.decide(&id);
             match &decision.action {
@@ -78,7 +78,7 @@ fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
         let count = refuse(&mut harness, action, &WriteFailure::Refused("no".into(), rule, after));
         assert_eq!(count, times, "{rule:?}, {after:?}");
         let rejection = &harness.world.rejections[0];
-        assert_eq!(rejection.way, RejectionAction::Hold);
+        assert_eq!(rejection.action, RejectionAction::Hold);
         assert!(rejection.cause.contains("; going back failed too: Deployment shop/web: refused: no"));
         harness.settle();
         assert!(harness.engine.workloads_in_flight().is_empty(), "it keeps its token");
@@ -103,7 +103,7 @@ fn a_way_back_that_fails_for_now_is_tried_again() {
     ] {
         let (mut harness, action) = going_back();
         assert_eq!(refuse(&mut harness, action, &failure), 20, "{failure}");
-        assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
+        assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
         harness.engine.mark_all();
         harness.settle();
         let shown = harness.world.things[&workload("web")].release.as_ref().map(|release| release.hash);

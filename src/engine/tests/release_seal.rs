@@ -26,7 +26,7 @@ fn claimed(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
     let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release));
-    LiveObject { claim: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
 }
 
 /// Returns a process that has just started and finds all objects with claims.
@@ -51,7 +51,7 @@ fn at_rest() -> Harness {
 }
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     let found =
         harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
@@ -113,7 +113,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let decision = harness.decide(&a);
     let decision = if decision.action == Action::Look {
-        harness.engine.record_lookup(&a, LiveLookup::Absent);
+        harness.engine.record_lookup(&a, DirectView::Absent);
         harness.decide(&a)
     } else {
         decision
@@ -206,11 +206,11 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged))] {
         let mut live = claimed(&harness, &web, None);
         live.rv = ResourceVersion(live.rv.0 + 100);
-        live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
+        live.unproven_release = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.observe_object(&web, live);
         engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
-        engine.reevaluate_prunes();
+        engine.settle();
         let decision = engine.decide(&web, harness.now);
         assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
@@ -219,20 +219,20 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     // In a process that knows what it has put there, it is drift.
     let mut live = claimed(&harness, &web, None);
     live.rv = ResourceVersion(live.rv.0 + 100);
-    live.claim = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
+    live.unproven_release = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
     harness.engine.observe_object(&web, live);
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
     if let Action::Compare(want, form) = &decision.action {
-        let shape = harness.engine.live_object(&web).and_then(|live| live.ours.clone());
+        let managed_fields = harness.engine.live_object(&web).and_then(|live| live.our_fields.clone());
         let content = form.hash(want);
         let verified = VerifiedCoverage {
             content,
             overlay: None,
             started: None,
-            shape,
-            values: None,
+            managed_fields,
+            value_digest: None,
             cover: FieldCoverage::Whole,
         };
         harness.engine.record_coverage(&web, verified);

@@ -415,7 +415,7 @@ fn steps_hold_a_restart_as_any_rollout() {
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
         panic!("it is to be restarted")
     };
-    assert_eq!(apply.form.overlay, Some(Overlay::Surge { pods: 1, step: 1 }));
+    assert_eq!(apply.variant.overlay, Some(Overlay::Surge { pods: 1, step: 1 }));
     assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Restart, RestartRisk::Maybe));
     harness.step(&workload("web"));
     harness.deliver(usize::MAX);

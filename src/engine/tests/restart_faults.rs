@@ -106,13 +106,13 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
     let thing = harness.world.things.get_mut(&workload("web")).unwrap();
     (thing.started, thing.rv) = (None, rv);
     let mut live = World::live(&workload("web"), thing);
-    live.ours = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
+    live.our_fields = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
     harness.engine.observe_object(&workload("web"), live);
     let Action::Apply(apply) = harness.decide(&workload("web")).action else {
         panic!("it is to be repaired")
     };
     assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
-    assert_eq!(apply.form.started.unwrap().template_hash(), hashed);
+    assert_eq!(apply.variant.started.unwrap().template_hash(), hashed);
     // Nobody knows what it should be.
     harness.engine.forget_config(&config("tls"));
     let waits = harness.decide(&workload("web"));

@@ -94,8 +94,8 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         revision: crate::object::Revision::new("r1"),
         seal: None,
         guard: Precondition::Absent,
-        seen: None,
-        form: ApplyVariant::PLAIN,
+        decided_on: None,
+        variant: ApplyVariant::PLAIN,
         purpose: ApplyPurpose::Create,
         restarts: RestartRisk::No,
     });
@@ -117,7 +117,7 @@ fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
     harness.read(reading("r2", &[("a", None)]));
     // The watch tells of the deletion before its answer does.
     let action = loop {
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         match harness.decide(&a).action {
             action @ Action::Delete(..) => break action,
             _ => drop(harness.step(&a)),

@@ -18,12 +18,12 @@ fn turns(harness: &mut Harness) -> Vec<String> {
     let told = harness.engine.take_rollout_events().into_iter().map(|turn| {
         assert_eq!((&turn.id, turn.source), (&workload("web"), FIRST));
         let content = contents.iter().find(|(hash, _)| *hash == turn.content).map(|(_, content)| *content);
-        let course = match &turn.course {
-            RolloutProgress::Started => "began",
-            RolloutProgress::Succeeded => "succeeded",
-            RolloutProgress::Failed(_) => "failed",
+        let course = match &turn.kind {
+            RolloutEventKind::Started => "began",
+            RolloutEventKind::Succeeded => "succeeded",
+            RolloutEventKind::Failed(_) => "failed",
         };
-        let back = if turn.back.is_some() { ", a way back" } else { "" };
+        let back = if turn.rollback_cause.is_some() { ", a way back" } else { "" };
         format!("{} {course}{back}", content.unwrap())
     });
     told.collect()

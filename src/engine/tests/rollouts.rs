@@ -144,7 +144,7 @@ fn a_way_back_that_fails_too_ends_in_a_hold() {
     assert_eq!(shown(&harness, &workload("web")), release(&web(1), "r1"));
     let why = reason(&mut harness, &workload("web"));
     assert!(why.contains("going back failed too"), "{why}");
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
     assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no token for ever");
 }
 
@@ -261,7 +261,7 @@ fn claimed_elsewhere() -> (Harness, ObjectId) {
         holder: "b".into(),
         content: web(9).hash,
         pods: 1,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(other.clone(), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());
@@ -325,7 +325,7 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.engine.note_hidden_workload(&other, "you cannot list it".into()));
     assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is told once");
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
     harness.engine.mark(&workload("web"));
     harness.settle();
@@ -389,7 +389,7 @@ fn what_takes_the_steps_away_in_the_middle_asks_for_the_rest() {
     harness.deliver(usize::MAX);
     let decision = harness.decide(&workload("web"));
     let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
-    assert_eq!((apply.form.overlay, apply.restarts), (None, RestartRisk::Maybe));
+    assert_eq!((apply.variant.overlay, apply.restarts), (None, RestartRisk::Maybe));
     assert!(harness.world.ledger.claims.contains_key(&workload("web")), "{:?}", harness.world.ledger);
 }
 
@@ -403,7 +403,7 @@ fn claims_of_a_source_that_is_gone_are_taken_back_when_their_workload_has_rested
         holder: "b".into(),
         content: web(9).hash,
         pods: 1,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(gone.clone(), claim("gone-v1"));
     harness.world.ledger.claims.insert(workload("other"), claim("applyset-theirs-v1"));
@@ -440,7 +440,7 @@ fn a_claim_of_a_twin_counts_and_is_not_taken_back_for_it() {
         holder: "two".into(),
         content: web(2).hash,
         pods: 0,
-        left: false,
+        holder_exited: false,
     };
     harness.world.ledger.claims.insert(workload("web"), claim);
     harness.engine.set_ledger(harness.world.ledger.clone());
@@ -472,7 +472,7 @@ fn what_a_workload_waits_for_does_not_wait_for_the_workload() {
             _ => vec![
                 ("env", Some(env(content, 0))),
                 ("migrate", Some(migrate(content))),
-                ("web", Some(with(web(content), |web| web.after = [workload("migrate")].into()))),
+                ("web", Some(with(web(content), |web| web.depends_on = [workload("migrate")].into()))),
             ],
         };
         let mut harness = Harness::new(3);

@@ -95,7 +95,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             holder: "1-2-3".into(),
             content: ContentHash::hash_bytes(b"new"),
             pods: u32::MAX,
-            left: true,
+            holder_exited: true,
         };
         let claims = (0..50).map(|number| (id(&format!("{name}{number}")), claim.clone())).collect();
         let start = |number: usize| RolloutStart {
@@ -135,7 +135,7 @@ fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
     let check = |queue: usize, past: usize, expected: (usize, usize)| {
         let ledger = RolloutLedger {
             units: vec![unit("unit", 100)],
-            past: vec![unit("past", past)],
+            history: vec![unit("past", past)],
             queue: vec![queued(queue)],
             ..RolloutLedger::default()
         };
@@ -143,7 +143,7 @@ fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
         assert!(text.len() <= MAX_RECORD_BYTES, "{}", text.len());
         let read = RolloutLedger::parse(&text, &HashSeals::default()).unwrap();
         assert_eq!(read.units, ledger.units);
-        assert_eq!((read.queue.len(), read.past.len()), expected);
+        assert_eq!((read.queue.len(), read.history.len()), expected);
     };
     check(10, 10, (1, 1));
     check(MAX_RECORD_BYTES, 10, (0, 1));

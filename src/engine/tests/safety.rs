@@ -43,7 +43,7 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
 }
 
 pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
-    engine.reevaluate_prunes();
+    engine.settle();
     let found =
         engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {
@@ -64,7 +64,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(FIRST, reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     engine.read(SECOND, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
-    engine.record_check(SECOND, engine.last_drop());
+    engine.record_check(SECOND, engine.last_drop_reading());
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert_eq!(judged(&mut engine, FIRST, &a), "wanted");
     engine.read(FIRST, reading("r2", &[("a", None)]));
@@ -73,7 +73,7 @@ fn an_object_that_moves_to_another_source_in_one_commit_is_not_pruned_before_tha
     // The other one has a look that began before: it says nothing.
     engine.read(SECOND, reading("r1b", &[]));
     assert_eq!(judged(&mut engine, FIRST, &a), why);
-    let dropped = engine.last_drop();
+    let dropped = engine.last_drop_reading();
     let mut takes_over =
         reading("r2", &[("moved", Some(with(&a, 1, |wanted| wanted.hash = ContentHash::hash_bytes(b"o"))))]);
     for (_, facts) in &mut takes_over.files {
@@ -99,7 +99,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     engine.read(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
     assert!(judged(&mut engine, FIRST, &a).contains("looked at again"), "the other one was never read");
-    engine.record_check(SECOND, engine.last_drop());
+    engine.record_check(SECOND, engine.last_drop_reading());
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
 }
 
@@ -202,7 +202,7 @@ fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
 #[test]
 fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     let job = id("batch", "Job", "shop", "migrate");
-    let wanted = with(&job, 1, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
+    let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
     engine.read(FIRST, reading("r1", &[("migrate", Some(wanted.clone()))]));
     engine.observe_object(
@@ -211,13 +211,13 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     );
     // Its time is over before anybody wrote down that it has ended.
     engine.observe_absence(&job);
-    engine.record_lookup(&job, LiveLookup::Absent);
+    engine.record_lookup(&job, DirectView::Absent);
     let now = Instant::now();
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
     let kinds = [job.group_kind()].into();
     engine.set_inventory(FIRST, Inventory { kinds, ..Inventory::default() });
     assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older parent does not count");
-    let other = with(&job, 2, |wanted| wanted.traits.ends = ObjectLifetime::AfterFinish);
+    let other = with(&job, 2, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     engine.read(FIRST, reading("r2", &[("migrate", Some(other))]));
     assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");
     assert_eq!(gvk(&job).api_version(), "batch/v1");
@@ -254,7 +254,7 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     let (config_map, user) = (config("used"), id("apps", "Deployment", "shop", "web"));
     let with_need = with(&user, 1, |wanted| wanted.needs = [config_map.clone()].into());
     let mut engine = engine(&[SET], &[config_map.group_kind(), user.group_kind()]);
-    engine.sources[0].life = SourceLifecycle::Ends;
+    engine.sources[0].lifecycle = SourceLifecycle::Deleting;
     engine.read(FIRST, reading("r2", &[]));
     engine.observe_object(
         &config_map,
@@ -285,16 +285,16 @@ fn what_a_person_once_brought_back_goes_with_the_source_too() {
         revision: Revision::new("r2"),
         members: [(gone.clone(), member)].into(),
     };
-    let rejection = Rejection { unit, way: RejectionAction::RollBack, cause: "undone by hand".into() };
-    for life in [SourceLifecycle::Lives, SourceLifecycle::Ends] {
+    let rejection = Rejection { unit, action: RejectionAction::RollBack, cause: "undone by hand".into() };
+    for life in [SourceLifecycle::Active, SourceLifecycle::Deleting] {
         let mut engine = engine(&[SET], &[gone.group_kind()]);
-        engine.sources[0].life = life;
+        engine.sources[0].lifecycle = life;
         let (kinds, rejections) = ([gone.group_kind()].into(), vec![rejection.clone()]);
         engine.set_inventory(FIRST, Inventory { kinds, rejections, ..Inventory::default() });
         engine.read(FIRST, reading("r3", &[]));
         engine.observe_object(&gone, World::live(&gone, &WorldObject::settled(good.hash, "r1", 1)));
         engine.record_past_content(&gone, &release, Some(good.clone()));
-        let expected = if life == SourceLifecycle::Lives { "wanted" } else { "delete" };
+        let expected = if life == SourceLifecycle::Active { "wanted" } else { "delete" };
         assert_eq!(judged(&mut engine, FIRST, &gone), expected);
     }
 }

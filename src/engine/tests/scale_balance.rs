@@ -222,7 +222,7 @@ fn web(content: u32, list: &str, count: u32) -> SharedDesired {
     let deployment =
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": annotations}});
     web.steps = Steps::of(&deployment).map(Box::new);
-    (web.count, web.template) = (Some(count), Some(desired(&workload("web"), content / 100, "web").hash));
+    (web.replicas, web.template) = (Some(count), Some(desired(&workload("web"), content / 100, "web").hash));
     Arc::new(web)
 }
 
@@ -248,7 +248,7 @@ fn held(list: &str) -> Harness {
 fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     for _ in 0..20 {
         harness.engine.advance(harness.now);
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         harness.step(&workload("web"));
         harness.keep_ledger();
         if is_done(harness) {
@@ -283,10 +283,10 @@ fn told(harness: &mut Harness, old: u32, new: u32) {
         current: None,
         pods: [numbered("old", old), numbered("new", new)].concat().into(),
         sets: sets.into(),
-        lost: None,
-        refused: None,
+        last_failed: None,
+        creation_failure: None,
     };
-    harness.engine.pods(&id, pods);
+    harness.engine.record_pods(&id, pods);
     harness.engine.advance(harness.now);
 }
 
@@ -311,7 +311,7 @@ const EMPTY: RolloutNumbers = RolloutNumbers {
     updated: 0,
     ready: 0,
     available: 0,
-    may_lose: 0,
+    max_unavailable: 0,
     partition: 0,
     first: 0,
     misscheduled: 0,
@@ -377,10 +377,10 @@ fn whoever_has_paused_it_or_only_looks_takes_nothing_back() {
     counts(&mut harness, HUNDRED);
     told(&mut harness, 92, 9);
     let paused = harness.world.things[&workload("web")].clone();
-    let asked = ObjectIntents::parse(None, Some("now"), None);
+    let intents = ObjectIntents::parse(None, Some("now"), None);
     harness.engine.observe_object(
         &workload("web"),
-        LiveObject { asked, ..super::world::World::live(&workload("web"), &paused) },
+        LiveObject { intents, ..super::world::World::live(&workload("web"), &paused) },
     );
     assert_eq!(due(&mut harness), [""; 0]);
 }
@@ -412,7 +412,7 @@ fn a_wider_hold_waits_until_the_old_template_has_its_pods() {
     told(&mut harness, 10, 2);
     let wide = RolloutNumbers { replicas: 100, updated: 17, ready: 102, available: 85, ..EMPTY };
     let mut ceded = (*web(200, "20%", 100)).clone();
-    ceded.count = None;
+    ceded.replicas = None;
     harness.read(reading("r2", &[("web", Some(Arc::new(ceded)))]));
     counts(&mut harness, wide);
     let is_held = |harness: &mut Harness| {

@@ -42,11 +42,11 @@ fn unit() -> Unit {
 }
 
 fn ledger() -> RolloutLedger {
-    RolloutLedger { units: vec![unit()], past: vec![unit()], ..RolloutLedger::default() }
+    RolloutLedger { units: vec![unit()], history: vec![unit()], ..RolloutLedger::default() }
 }
 
 fn rejections() -> Vec<Rejection> {
-    vec![Rejection { unit: unit(), way: RejectionAction::RollBack, cause: "it failed".into() }]
+    vec![Rejection { unit: unit(), action: RejectionAction::RollBack, cause: "it failed".into() }]
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         let held = read.hold_if_unreadable();
         let cause =
             "it failed; what is recorded of Secret shop/password is sealed by a key that is not known here";
-        assert_eq!((held.way, &*held.cause), (RejectionAction::Hold, cause));
+        assert_eq!((held.action, &*held.cause), (RejectionAction::Hold, cause));
         assert_eq!(held.clone().hold_if_unreadable(), held);
         // It can be written by whoever cannot read it.
         let again = rejections_text(std::slice::from_ref(&held), &other).unwrap();
@@ -235,7 +235,7 @@ fn an_inventory_that_is_locked_is_not_read() {
     engine.set_kind_availability(desired.gvk.clone(), KindAvailability::Yes);
     engine.list_complete(&secret().group_kind());
     engine.read(FIRST, reading("r1", &[("secret", Some(desired))]));
-    engine.record_lookup(&secret(), LiveLookup::Absent);
+    engine.record_lookup(&secret(), DirectView::Absent);
     assert_eq!(engine.decide(&secret(), harness.now).reason, Some(Reason::Sealed("forbidden".into())));
     engine.set_inventory(FIRST, inventory);
     assert!(matches!(engine.decide(&secret(), harness.now).action, Action::Apply(_)));
@@ -292,7 +292,7 @@ fn whenever_the_key_is_lost_all_ends_and_nothing_bad_is_tried_again() {
         let before = harness.world.log.len();
         let rejected: Vec<Rejection> = harness.world.rejections.clone();
         assert_eq!(rejected.len(), 1, "{point}: {rejected:#?}");
-        match rejected[0].way {
+        match rejected[0].action {
             RejectionAction::RollBack => {
                 backs += 1;
                 assert_shows(&harness, [2, 1, 1]);

@@ -52,7 +52,7 @@ pub(super) fn theirs(pods: u32) -> RolloutClaim {
         holder: "12-a-b@host".into(),
         content: one("api", 1).hash,
         pods,
-        left: false,
+        holder_exited: false,
     }
 }
 
@@ -151,7 +151,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
         });
         harness.world.announce(&workload("api"));
         harness.deliver(usize::MAX);
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
     };
     sick(&mut harness, 1);
     harness.pass_time(PUBLICATION_INTERVAL);
@@ -159,7 +159,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     assert_eq!(told(&ledger), (6, vec![("api".to_owned(), 2)]));
     harness.world.ledger = ledger.clone();
     harness.engine.set_ledger(ledger);
-    harness.engine.reevaluate_prunes();
+    harness.engine.settle();
     harness.pass_time(PUBLICATION_INTERVAL);
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it is told already");
     // The claim and these numbers are one write.
@@ -301,7 +301,7 @@ fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
     }
     let of = |ledger: &RolloutLedger| {
         let claims = ledger.claims.iter();
-        claims.map(|(id, claim)| (id.name().to_owned(), claim.left)).collect::<Vec<_>>()
+        claims.map(|(id, claim)| (id.name().to_owned(), claim.holder_exited)).collect::<Vec<_>>()
     };
     let begun = of(&harness.world.ledger);
     assert!(!begun.is_empty());
@@ -318,12 +318,12 @@ fn a_process_that_ends_takes_back_what_is_at_rest_and_leaves_the_rest() {
 #[test]
 fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
     // The time for which its workload must rest: left in good order, or not.
-    for (left, rest) in [(true, Duration::from_secs(10)), (false, ABANDONED_CLAIM_AGE)] {
+    for (holder_exited, rest) in [(true, Duration::from_secs(10)), (false, ABANDONED_CLAIM_AGE)] {
         let mut harness = at_rest(
             &["web"],
             &Budget { soak: Duration::from_secs(10), max_workloads: 1, ..budget("100%", 100) },
         );
-        let claim = RolloutClaim { left, ..theirs(1) };
+        let claim = RolloutClaim { holder_exited, ..theirs(1) };
         harness.world.ledger.claims.insert(elsewhere("api"), claim);
         harness.engine.set_ledger(harness.world.ledger.clone());
         harness.read(reading("r2", &files(&["web"], 2)));
@@ -333,7 +333,7 @@ fn what_a_process_has_left_counts_for_the_soak_and_no_longer() {
         {
             harness.engine.observe_foreign_workload(&elsewhere("api"), None, harness.now + passed);
             harness.settle();
-            assert_eq!(harness.world.log.len(), expected, "{left} after {passed:?}");
+            assert_eq!(harness.world.log.len(), expected, "{holder_exited} after {passed:?}");
         }
     }
 }

@@ -43,7 +43,7 @@ fn begin(harness: &mut Harness, content: u32) {
         if shows(harness) == Some(wanted) {
             break;
         }
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         harness.step(&db());
         harness.keep_ledger();
     }
@@ -65,10 +65,10 @@ fn told(harness: &mut Harness, revision: &str, newest: &str) {
         newest: Some(newest.into()),
         pods: (0..3).map(pod).collect(),
         sets: Box::default(),
-        lost: None,
-        refused: None,
+        last_failed: None,
+        creation_failure: None,
     };
-    harness.engine.pods(&db(), pods);
+    harness.engine.record_pods(&db(), pods);
     harness.engine.advance(harness.now);
 }
 
@@ -84,7 +84,7 @@ fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
     harness.pass_time(Duration::from_secs(11));
     harness.engine.advance(harness.now);
     harness.keep_ledger();
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
     assert!(freed(&mut harness).is_empty(), "nobody has decided yet");
     begin(&mut harness, 3);
     told(&mut harness, "r2", "r3");
@@ -129,10 +129,10 @@ fn below_a_partition_only_what_was_replaced_is_not_waited_for() {
             current: current.map(Into::into),
             pods: (0..3).map(pod).collect(),
             sets: Box::default(),
-            lost: None,
-            refused: None,
+            last_failed: None,
+            creation_failure: None,
         };
-        harness.engine.pods(&db(), pods);
+        harness.engine.record_pods(&db(), pods);
         assert_eq!(freed(&mut harness), expected, "{revision} {current:?} {partition}");
     };
     check("r2", Some("r1"), 2, &["db-1"]);

@@ -66,7 +66,7 @@ fn where_nobody_knows_what_one_of_a_unit_was_before_all_of_it_stays() {
             let mut harness = at_rest(4, "zone");
             meddle(&mut harness, 4, &unknown, change);
             harness.read(reading("r2", &files(2)));
-            harness.engine.rollouts.window = 4;
+            harness.engine.rollouts.slow_start_limit = 4;
             harness.settle();
             let why = format!("; it cannot go back, as the earlier content of {unknown} is not known");
             assert_held(&mut harness, &ids(), files, ["revision r2 failed: Deployment shop/zone: ", &why]);
@@ -111,7 +111,7 @@ fn what_was_never_written_keeps_nothing_from_going_back() {
     for id in [config("env"), workload("web")] {
         assert_eq!(shown(&harness, &id), Some(hash(&id, 1)), "{:#?}", harness.world.log);
     }
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::RollBack);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::RollBack);
     let zone = &harness.world.things[&workload("zone")];
     assert!(!zone.labelled && zone.release.is_none(), "it was written: {:#?}", harness.world.log);
     assert!(harness.world.is_free());
@@ -124,7 +124,7 @@ fn what_is_being_written_is_waited_for() {
     let mut harness = at_rest(2, "web");
     meddle(&mut harness, 2, &zone, disown);
     harness.read(reading("r2", &files(2)));
-    harness.engine.rollouts.window = 2;
+    harness.engine.rollouts.slow_start_limit = 2;
     let mut sent = None;
     for _ in 0..400 {
         harness.deliver(usize::MAX);
@@ -141,7 +141,7 @@ fn what_is_being_written_is_waited_for() {
         }
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.reevaluate_prunes();
+        harness.engine.settle();
         for id in harness.engine.take_dirty().into_iter().filter(|id| *id != zone) {
             harness.step(&id);
         }
@@ -153,7 +153,7 @@ fn what_is_being_written_is_waited_for() {
     harness.engine.outcome(&zone, &action, outcome, harness.now);
     harness.settle();
     assert_all_show(&harness, &ids(), 2);
-    assert_eq!(harness.world.rejections[0].way, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
 }
 
 /// An object that the informers do not show, as it lacks the label, is not taken for absent before

@@ -58,7 +58,7 @@ fn what_depends_on_a_change_waits_for_its_health_and_not_for_that_of_the_view_be
         let later = |content| {
             with(&second, content, |wanted| match order {
                 "wave" => wanted.wave = 1,
-                _ => wanted.after = [first.clone()].into(),
+                _ => wanted.depends_on = [first.clone()].into(),
             })
         };
         let files =
@@ -228,10 +228,11 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
 #[test]
 fn a_count_that_an_autoscaler_may_own_is_not_sent_before_the_autoscalers_are_known() {
     let a = workload("a");
-    let wanted =
-        with(&a, 1, |wanted| wanted.ceded = Some(crate::object::ContentHash::hash_bytes(b"without")));
+    let wanted = with(&a, 1, |wanted| {
+        wanted.hash_without_replicas = Some(crate::object::ContentHash::hash_bytes(b"without"));
+    });
     let mut harness = Harness::new(3);
-    let thing = WorldObject::settled(wanted.ceded.unwrap(), "r1", 1);
+    let thing = WorldObject::settled(wanted.hash_without_replicas.unwrap(), "r1", 1);
     harness.read(reading("r1", &[("a", Some(wanted))]));
     harness.engine.observe_object(&a, LiveObject { replicas_ceded: true, ..World::live(&a, &thing) });
     (harness.world.clock, _) = (1, harness.world.things.insert(a.clone(), thing));
@@ -254,7 +255,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
         uid: Uid("1".into()),
         rv: ResourceVersion(rv),
         release: None,
-        ours: Some("f:rhumb.dev/release".into()),
+        our_fields: Some("f:rhumb.dev/release".into()),
         owner: ObjectOwner::Ours(super::world::SET.into()),
         ..World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", rv))
     };
@@ -296,7 +297,7 @@ fn a_claim_that_waits_for_its_pod_holds_nobody_up() {
             .set_inventory(FIRST, Inventory { kinds, finished: BTreeMap::new(), ..Inventory::default() });
         let web_wanted = with(&web, 1, |wanted| match order {
             "wave" => wanted.wave = 1,
-            _ => wanted.after = [claim.clone()].into(),
+            _ => wanted.depends_on = [claim.clone()].into(),
         });
         harness.read(reading("r1", &[("disk", Some(desired(&claim, 1, "disk"))), ("web", Some(web_wanted))]));
         drain(&mut harness);

@@ -52,8 +52,8 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired 
         id: id.clone(),
         gvk: gvk(id),
         hash,
-        ceded: None,
-        count: None,
+        hash_without_replicas: None,
+        replicas: None,
         template: is_workload(id).then_some(hash),
         strategy: UpdateStrategy::default(),
         steps: None,
@@ -62,12 +62,12 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired 
         labels: None,
         needs: Box::default(),
         config: None,
-        after: Box::default(),
+        depends_on: Box::default(),
         defines: None,
         traits: ObjectTraits::default(),
         ignores: None,
         origin: ManifestOrigin::new(file.into(), 1, 1),
-        place: BodyLocation { source: FIRST, blob: [0; 20], index: 0 },
+        body: BodyLocation { source: FIRST, blob: [0; 20], index: 0 },
     })
 }
 
@@ -211,16 +211,16 @@ impl World {
             gvk: gvk(id),
             owner,
             release: thing.release.clone(),
-            claim: None,
-            ours: thing.release.as_ref().map(|_| {
+            unproven_release: None,
+            our_fields: thing.release.as_ref().map(|_| {
                 let hashed = thing
                     .started
                     .and_then(ConfigStamp::template_hash)
                     .map_or("", |_| annotations::CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()
             }),
-            values: None,
-            others: Arc::from([]),
+            value_digest: None,
+            other_managers: Arc::from([]),
             replicas_ceded: false,
             health: thing.failed.map_or(Health::current(), |content| {
                 Health::new(HealthStatus::Failed, &format!("content {content} made no progress"))
@@ -236,12 +236,12 @@ impl World {
                 let failed_before = thing.failed.is_some() && thing.failed != thing.runs();
                 RolloutNumbers { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or(all) }
             }),
-            shown: thing.shown,
+            overlay: thing.shown,
             started: thing.started,
             finished: false,
             deleting: false,
-            keep: KeepPolicy::No,
-            asked: thing.asked.clone(),
+            prune_timing: PruneTiming::AfterUnit,
+            intents: thing.asked.clone(),
             opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),
         }
     }
@@ -284,9 +284,9 @@ impl World {
         let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };
         let same = |thing: &&WorldObject| {
             thing.release.as_ref() == Some(&release)
-                && thing.shown == OverlayState::from(apply.form.overlay)
+                && thing.shown == OverlayState::from(apply.variant.overlay)
                 && !thing.drifted
-                && thing.started == apply.form.started
+                && thing.started == apply.variant.started
                 && thing.labelled
         };
         if let Some(thing) = known.as_ref().filter(same) {
@@ -294,12 +294,12 @@ impl World {
             return ActionResult::Applied(WriteResult { live: Self::live(id, thing) });
         }
         let rv = self.tick();
-        let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.form.started));
+        let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.variant.started));
         let phase = if is_workload(id) && rolls { RolloutPhase::Replacing } else { RolloutPhase::Settled };
         let thing = WorldObject {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),
-            shown: OverlayState::from(apply.form.overlay),
-            started: apply.form.started,
+            shown: OverlayState::from(apply.variant.overlay),
+            started: apply.variant.started,
             phase,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),
             asks: known.as_ref().map_or(ReconcilePolicy::Enabled, |thing| thing.asks),

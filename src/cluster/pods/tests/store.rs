@@ -64,18 +64,18 @@ fn store(controller: PodController, pods: &[(&str, PodRecord)], now: Instant) ->
     let mut store = WorkloadStore::new(controller, uid("own"));
     store.apply_workload(InformerChange::Apply(id("web"), workload(1, true)));
     store.apply_workload(InformerChange::InitDone);
-    store.set(InformerChange::InitDone);
-    store.pod(InformerChange::Init, now);
+    store.apply_replica_set(InformerChange::InitDone);
+    store.apply_pod(InformerChange::Init, now);
     for (name, pod) in pods {
-        store.pod(InformerChange::Apply(id(name), pod.clone()), now);
+        store.apply_pod(InformerChange::Apply(id(name), pod.clone()), now);
     }
-    store.pod(InformerChange::InitDone, now);
+    store.apply_pod(InformerChange::InitDone, now);
     store
 }
 
 fn set(store: &mut WorkloadStore, pods: &[(&str, PodRecord)], now: Instant) -> WorkloadPods {
     for (name, pod) in pods {
-        store.pod(InformerChange::Apply(id(name), pod.clone()), now);
+        store.apply_pod(InformerChange::Apply(id(name), pod.clone()), now);
     }
     store.view(now).unwrap()
 }
@@ -87,9 +87,9 @@ fn nothing_is_told_before_everything_is_known() {
     store.apply_workload(InformerChange::Apply(id("web"), workload(1, true)));
     assert_eq!(store.view(now), None);
     store.apply_workload(InformerChange::InitDone);
-    store.pod(InformerChange::InitDone, now);
+    store.apply_pod(InformerChange::InitDone, now);
     assert_eq!(store.view(now), None);
-    store.set(InformerChange::InitDone);
+    store.apply_replica_set(InformerChange::InitDone);
     assert!(store.view(now).is_some());
     store.apply_workload(InformerChange::Delete(id("web"), ResourceVersion(11)));
     assert_eq!(store.view(now), None);
@@ -122,11 +122,11 @@ fn restarts_from_before_are_told_apart() {
     let later = [("web-0", ready("noon", 9)), ("web-1", PodRecord { uid: uid("other"), ..ready("noon", 2) })];
     assert_eq!(restarts(set(&mut store, &later, t)), [(9, 2), (2, 2)]);
     // A pod that a later list shows first is not older than the watch.
-    store.pod(InformerChange::Init, t);
+    store.apply_pod(InformerChange::Init, t);
     let listed = [("web-2", PodRecord { uid: uid("third"), ..ready("noon", 3) })];
     assert_eq!(restarts(set(&mut store, &listed, t)), [(9, 2), (2, 2), (3, 3)]);
     // The list has ended without the others.
-    store.pod(InformerChange::InitDone, t);
+    store.apply_pod(InformerChange::InitDone, t);
     assert_eq!(restarts(store.view(t).unwrap()), [(3, 3)]);
 }
 
@@ -153,13 +153,13 @@ fn a_pod_that_ended_is_remembered_when_it_is_gone() {
     let t = Instant::now();
     let ended = |pods: &WorkloadPods| {
         let of_pod = |pod: &crate::engine::PodFacts| pod.ended.as_ref().and_then(|ended| ended.seen);
-        (pods.pods.first().and_then(of_pod), pods.lost.as_deref().and_then(of_pod))
+        (pods.pods.first().and_then(of_pod), pods.last_failed.as_deref().and_then(of_pod))
     };
     let gone = InformerChange::Delete(id("web-0"), ResourceVersion(9));
     let mut left = store(PodController::StatefulSet, &[("web-0", evicted())], t);
     assert_eq!(ended(&left.view(t).unwrap()), (None, None), "an earlier rollout left it");
     assert_eq!(ended(&set(&mut left, &[("web-0", evicted())], t + SECOND)), (None, None));
-    left.pod(InformerChange::Delete(id("web-0"), ResourceVersion(9)), t);
+    left.apply_pod(InformerChange::Delete(id("web-0"), ResourceVersion(9)), t);
     assert_eq!(ended(&left.view(t).unwrap()), (None, None));
 
     let mut store = store(PodController::StatefulSet, &[("web-0", ready("noon", 0))], t);
@@ -167,7 +167,7 @@ fn a_pod_that_ended_is_remembered_when_it_is_gone() {
     // Its controller deletes it for that.
     let leaving = PodRecord { terminating: true, failed: None, ..evicted() };
     assert_eq!(ended(&set(&mut store, &[("web-0", leaving)], t)), (Some(t + SECOND), None));
-    store.pod(gone, t);
+    store.apply_pod(gone, t);
     assert_eq!(ended(&store.view(t).unwrap()), (None, Some(t + SECOND)));
     let next = PodRecord { uid: uid("next"), ..pod("own", "new") };
     assert_eq!(ended(&set(&mut store, &[("web-0", next)], t)), (None, Some(t + SECOND)));
@@ -232,7 +232,7 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
     let mut store = store(PodController::Deployment, &[("web-1", of_bad), ("other-1", of_other)], t);
     let see = |store: &mut WorkloadStore, sets: &[RevisionRecord]| {
         for set in sets {
-            store.set(InformerChange::Apply(id(&set.uid.0), set.clone()));
+            store.apply_replica_set(InformerChange::Apply(id(&set.uid.0), set.clone()));
         }
         store.view(t).unwrap().newest.map(|newest| newest.to_string())
     };
@@ -270,8 +270,8 @@ fn what_a_set_is_refused_is_told_of_the_newest_only() {
         ..revision(name, "own", number, 0)
     };
     let told = |store: &mut WorkloadStore, set: RevisionRecord, at: Instant| {
-        store.set(InformerChange::Apply(id(&set.uid.0), set.clone()));
-        store.view(at).unwrap().refused.map(|refused| refused.since)
+        store.apply_replica_set(InformerChange::Apply(id(&set.uid.0), set.clone()));
+        store.view(at).unwrap().creation_failure.map(|refused| refused.since)
     };
     assert_eq!(told(&mut store, refused("good", 1), t), Some(t));
     assert_eq!(told(&mut store, refused("good", 1), t + SECOND), Some(t));
@@ -299,7 +299,7 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         for (number, warning) in warnings.iter().enumerate() {
             store.apply_warning(InformerChange::Apply(id(&number.to_string()), warning.clone()), t + SECOND);
         }
-        let told = store.view(t).unwrap().refused.map(|refused| refused.message.to_string());
+        let told = store.view(t).unwrap().creation_failure.map(|refused| refused.message.to_string());
         assert_eq!(told.as_deref(), expected);
     };
     let one = [("web-0", pod("own", "new"))];
@@ -322,6 +322,6 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     store
         .apply_workload(InformerChange::Apply(id("web"), WorkloadRecord { desired: 2, ..workload(1, true) }));
     store.apply_warning(InformerChange::Apply(id("w"), warning("own", "FailedCreate", 100)), t);
-    assert!(store.view(t).unwrap().refused.is_some());
-    assert_eq!(set(&mut store, &one, t + SECOND).refused, None);
+    assert!(store.view(t).unwrap().creation_failure.is_some());
+    assert_eq!(set(&mut store, &one, t + SECOND).creation_failure, None);
 }

@@ -9,22 +9,21 @@ use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::state::Engine;
 
 impl Engine {
-    /// Returns whether a rejection that the newest revision ends is the only one to know what was
-    /// good.
-    pub(in crate::engine) fn is_needed(&self, source: SourceId, rejection: &Rejection) -> bool {
+    /// Returns whether only this rejection still records the last good content.
+    pub(in crate::engine) fn is_only_record(&self, source: SourceId, rejection: &Rejection) -> bool {
         let Some(ledger) = &self.rollouts.ledger else { return true };
         let members = &rejection.unit.members;
         let is_recorded = members.keys().any(|id| ledger.unit_of(&self.applysets[source], id).is_some());
-        self.has_not_left(source, rejection) && !is_recorded && !self.is_over(&rejection.unit)
+        self.shows_failed_content(source, rejection) && !is_recorded && !self.is_concluded(&rejection.unit)
     }
 
     /// Lets a unit go back to the content before failed contents that are still there. Objects that
     /// failed together with them belong to the unit: they were good together.
-    pub(in crate::engine) fn carry_over(&self, source: SourceId, unit: &mut Unit) {
+    pub(in crate::engine) fn inherit_last_good(&self, source: SourceId, unit: &mut Unit) {
         let inventory = self.sources[source].inventory.iter();
         for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
             let shares = rejection.unit.members.keys().any(|id| unit.members.contains_key(id));
-            if !shares || !self.is_void(source, rejection) || !self.is_needed(source, rejection) {
+            if !shares || !self.is_superseded(source, rejection) || !self.is_only_record(source, rejection) {
                 continue;
             }
             for id in rejection.unit.members.keys() {
@@ -32,7 +31,7 @@ impl Engine {
                     unit.members.insert(id.clone(), self.member(source, id));
                 }
             }
-            unit.absorb(&rejection.unit);
+            unit.merge_older(&rejection.unit);
         }
     }
 }

@@ -8,18 +8,18 @@ use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, RollbackContent, bound_cause};
-use crate::engine::state::{Engine, Prerequisites};
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{LiveObject, Release, SharedDesired};
 use crate::object::ObjectId;
 
 /// The readiness of one way back.
 enum RollbackReadiness {
     /// Not enough.
-    Little,
+    Waiting,
     /// All that is needed.
-    All,
+    Ready,
     /// Some content cannot be had, in words.
-    Never(String),
+    Impossible(String),
 }
 
 impl Engine {
@@ -35,27 +35,27 @@ impl Engine {
             .and_then(LiveObject::shown_release)
             .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        let Some(instead) =
-            entry.instead.as_mut().filter(|i| i.content == RollbackContent::Named(release.clone()))
+        let Some(rollback) =
+            entry.rollback.as_mut().filter(|i| i.content == RollbackContent::Unresolved(release.clone()))
         else {
             return;
         };
         let read = match content.filter(|desired| desired.is_release(release.hash)) {
-            Some(desired) => RollbackContent::Known(desired.clone(), release.clone()),
+            Some(desired) => RollbackContent::Resolved(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone, and that the other one is lost nobody has
             // said.
-            None if self.foresight == Prerequisites::AllDone => {
+            None if self.mode == DecisionMode::Plan => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short_name();
-                instead.cause =
-                    format!("{}; {goes} revision {revision}, which a dry run does not read", instead.cause)
+                rollback.cause =
+                    format!("{}; {goes} revision {revision}, which a dry run does not read", rollback.cause)
                         .into();
-                RollbackContent::Stay
+                RollbackContent::KeepLive
             }
-            None => RollbackContent::Lost(release.clone()),
+            None => RollbackContent::Unreadable(release.clone()),
         };
-        instead.content =
-            if read == RollbackContent::Stay { read } else { RollbackContent::Later(Box::new(read)) };
+        rollback.content =
+            if read == RollbackContent::KeepLive { read } else { RollbackContent::Deferred(Box::new(read)) };
         if let Some(source) = self.rollback_source(id) {
             self.mark_rollback_target(source, id);
         }
@@ -64,51 +64,51 @@ impl Engine {
     /// Returns the source whose parent says that something else stands in for what it wants of an
     /// object.
     pub(crate) fn rollback_source(&self, id: &ObjectId) -> Option<SourceId> {
-        self.source_ids().find(|source| self.sources[*source].instead.contains(id))
+        self.source_ids().find(|source| self.sources[*source].rollbacks.contains(id))
     }
 
     /// Begins the ways back of which all is known, and gives up those that lack something.
-    pub(in crate::engine) fn begin_returns(&mut self) {
-        if self.returning.is_empty() {
+    pub(in crate::engine) fn begin_rollbacks(&mut self) {
+        if self.rollbacks_deferred.is_empty() {
             return;
         }
         for source in self.source_ids() {
             let inventory = self.sources[source].inventory.iter();
             let returning = |one: &&Rejection| {
-                one.way == RejectionAction::RollBack
-                    && one.unit.members.keys().any(|id| self.returning.contains(id))
+                one.action == RejectionAction::RollBack
+                    && one.unit.members.keys().any(|id| self.rollbacks_deferred.contains(id))
             };
             let found: Vec<Rejection> =
                 inventory.flat_map(|inventory| &inventory.rejections).filter(returning).cloned().collect();
             for rejection in found {
                 match self.readiness_of(&rejection) {
-                    RollbackReadiness::Little => {}
-                    RollbackReadiness::All => self.begin_return(source, &rejection),
-                    RollbackReadiness::Never(why) => self.give_up(source, rejection, &why),
+                    RollbackReadiness::Waiting => {}
+                    RollbackReadiness::Ready => self.begin_rollback(source, &rejection),
+                    RollbackReadiness::Impossible(why) => self.hold_instead(source, rejection, &why),
                 }
             }
         }
     }
 
     fn readiness_of(&self, rejection: &Rejection) -> RollbackReadiness {
-        let substitute = |id: &ObjectId| Some(&self.entry(id)?.instead.as_ref()?.content);
+        let substitute = |id: &ObjectId| Some(&self.entry(id)?.rollback.as_ref()?.content);
         let mut lost = None;
         for (id, member) in &rejection.unit.members {
             let Some(substitute) = substitute(id) else { continue };
             match substitute {
-                RollbackContent::Named(_) => return RollbackReadiness::Little,
-                RollbackContent::Later(later) => {
-                    if matches!(**later, RollbackContent::Stay | RollbackContent::Lost(_))
+                RollbackContent::Unresolved(_) => return RollbackReadiness::Waiting,
+                RollbackContent::Deferred(later) => {
+                    if matches!(**later, RollbackContent::KeepLive | RollbackContent::Unreadable(_))
                         && (!self.is_observable(id) || self.is_being_written(id))
                     {
-                        return RollbackReadiness::Little;
+                        return RollbackReadiness::Waiting;
                     }
                     lost = lost.or_else(|| self.obstacle(id, member, later));
                 }
                 _ => {}
             }
         }
-        lost.map_or(RollbackReadiness::All, RollbackReadiness::Never)
+        lost.map_or(RollbackReadiness::Ready, RollbackReadiness::Impossible)
     }
 
     fn is_being_written(&self, id: &ObjectId) -> bool {
@@ -118,7 +118,7 @@ impl Engine {
     /// Returns why an object cannot go back, where it would have to.
     fn obstacle(&self, id: &ObjectId, member: &UnitMember, to: &RollbackContent) -> Option<String> {
         match to {
-            RollbackContent::Lost(release) => {
+            RollbackContent::Unreadable(release) => {
                 let shown = self.live_object(id).and_then(LiveObject::shown_release);
                 // An object that never left its good content, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
@@ -127,16 +127,16 @@ impl Engine {
                     format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
                 })
             }
-            RollbackContent::Stay if self.has_left(id, member) => {
+            RollbackContent::KeepLive if self.may_show_unit_content(id, member) => {
                 Some(format!("it cannot go back, as the earlier content of {id} is not known"))
             }
             _ => None,
         }
     }
 
-    /// Returns whether an object without a known last good content has got the unit's content, or
-    /// may have. An object that was never written stays as it is, and nothing is torn by that.
-    pub(in crate::engine) fn has_left(&self, id: &ObjectId, member: &UnitMember) -> bool {
+    /// Returns whether the object shows the unit's content, or may. An object that was never
+    /// written stays as it is, and nothing is torn by that.
+    pub(in crate::engine) fn may_show_unit_content(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let Some(live) = self.live_object(id) else { return member.content.is_none() };
         let Some(content) = member.content else { return false };
         let accepted = self.entry(id).and_then(|entry| entry.accepted.content());
@@ -150,20 +150,20 @@ impl Engine {
             || accepted.is_some_and(|accepted| accepted.hash == content)
     }
 
-    fn begin_return(&mut self, source: SourceId, rejection: &Rejection) {
+    fn begin_rollback(&mut self, source: SourceId, rejection: &Rejection) {
         for id in rejection.unit.members.keys() {
-            let Some(instead) = self.entries.get_mut(id).and_then(|entry| entry.instead.as_mut()) else {
+            let Some(rollback) = self.entries.get_mut(id).and_then(|entry| entry.rollback.as_mut()) else {
                 continue;
             };
-            if let RollbackContent::Later(later) = &instead.content {
-                instead.content = (**later).clone();
+            if let RollbackContent::Deferred(later) = &rollback.content {
+                rollback.content = (**later).clone();
                 self.mark_rollback_target(source, id);
             }
         }
     }
 
     /// All of the unit stays as it is once the parent says so, and keeps nobody else from going on.
-    fn give_up(&mut self, source: SourceId, rejection: Rejection, why: &str) {
+    fn hold_instead(&mut self, source: SourceId, rejection: Rejection, why: &str) {
         let cause = format!("{}; {why}", rejection.cause);
         self.hold_failed_unit(source, rejection, cause);
     }
@@ -176,16 +176,17 @@ impl Engine {
         rejection: Rejection,
         cause: String,
     ) {
-        let held = Rejection { way: RejectionAction::Hold, cause: bound_cause(cause), ..rejection };
+        let held = Rejection { action: RejectionAction::Hold, cause: bound_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
-            if let Some(rollout) = self.rollouts.rolls.get_mut(id).filter(|rollout| rollout.failed.is_some())
+            if let Some(rollout) =
+                self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())
                 && rollout.token == TokenState::Held
             {
                 (rollout.token, rollout.reserved) = (TokenState::None, 0);
-                self.rollouts.stale = true;
+                self.rollouts.budget_stale = true;
             }
         }
-        let rejecting = &mut self.sources[source].rejecting;
+        let rejecting = &mut self.sources[source].pending_rejections;
         if rejecting.contains(&held) {
             return;
         }

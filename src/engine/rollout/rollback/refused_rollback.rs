@@ -1,8 +1,8 @@
 //! Ways back that the API server refuses end in a hold.
 //!
-//! What was good before may be refused by now: by a quota, by a policy that came later, for a field
-//! that never changes. A workload that waited for that to heal would keep its token from all
-//! others.
+//! Content that was good before may be refused by now: by a quota, by a policy that came later, for
+//! a field that never changes. A workload that waited for that to heal would keep its token from
+//! all others.
 
 use crate::engine::facts::entry::RefusalRule;
 use crate::engine::rollout::ledger::LastGood;
@@ -17,7 +17,7 @@ const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
 impl Engine {
     /// Ends the way back of a workload that is there and whose good content is refused for good.
-    pub(in crate::engine) fn end_refused_return(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn hold_refused_rollback(&mut self, id: &ObjectId) {
         let Some(source) =
             self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
         else {
@@ -27,7 +27,8 @@ impl Engine {
         let inventory = self.sources[source].inventory.iter();
         let named = inventory.flat_map(|inventory| &inventory.rejections).find(|rejection| {
             let member = rejection.unit.members.get(id);
-            let back = rejection.way == RejectionAction::RollBack && !self.is_void(source, rejection);
+            let back =
+                rejection.action == RejectionAction::RollBack && !self.is_superseded(source, rejection);
             back && member.is_some_and(|member| matches!(member.good, LastGood::Release(_)))
         });
         let Some(rejection) = named.cloned() else { return };
@@ -37,7 +38,7 @@ impl Engine {
 
     fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
         let entry = self.entry(id)?;
-        let RollbackContent::Known(good, _) = &entry.instead.as_ref()?.content else { return None };
+        let RollbackContent::Resolved(good, _) = &entry.rollback.as_ref()?.content else { return None };
         let refusal = entry.refused.as_ref().filter(|refusal| refusal.content == good.hash)?;
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,

@@ -23,7 +23,7 @@ pub(crate) struct Rejection {
     /// The contents, each with its last good one.
     pub unit: Unit,
     /// The action.
-    pub way: RejectionAction,
+    pub action: RejectionAction,
     /// The reason, in words.
     pub cause: Arc<str>,
 }
@@ -64,7 +64,7 @@ struct RejectionText {
 pub(crate) fn rejections_text(rejections: &[Rejection], seals: &HashSeals) -> Option<String> {
     let line = |rejection: &Rejection| {
         let text = RejectionText {
-            way: rejection.way,
+            way: rejection.action,
             cause: rejection.cause.to_string(),
             unit: UnitText::of(&rejection.unit, seals)?,
         };
@@ -82,7 +82,7 @@ pub(crate) fn unreadable_rejections(text: &str) -> usize {
 pub(crate) fn parse_rejections(text: &str, seals: &HashSeals) -> Vec<Rejection> {
     let read = |line: &str| {
         let read: RejectionText = serde_json::from_str(line).ok()?;
-        Some(Rejection { unit: read.unit.read(seals), way: read.way, cause: bound_cause(read.cause) })
+        Some(Rejection { unit: read.unit.read(seals), action: read.way, cause: bound_cause(read.cause) })
     };
     text.lines().filter_map(read).collect()
 }
@@ -107,101 +107,105 @@ pub(crate) struct RollbackTarget {
     pub cause: Arc<str>,
     /// Indicates whether it is the content that the newest revision asks for: others of its unit go
     /// back, or its pods have been restarted.
-    pub kept: bool,
+    pub is_newest_content: bool,
 }
 
-/// A content that stands in for another one.
+/// The content of a rollback target, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RollbackContent {
     /// The live content stays.
-    Stay,
+    KeepLive,
     /// None: the object goes away.
-    Absent,
+    Delete,
     /// The content of this release, which is being read.
-    Named(Release),
+    Unresolved(Release),
     /// This one, of this release.
-    Known(SharedDesired, Release),
+    Resolved(SharedDesired, Release),
     /// The content of this release, which is live and cannot be read any more: it stays.
-    Lost(Release),
+    Unreadable(Release),
     /// This one, once all that goes back together with it has been read. Until then whatever is
     /// there stays.
-    Later(Box<RollbackContent>),
+    Deferred(Box<RollbackContent>),
 }
 
 impl RollbackContent {
     /// Returns the target behind a deferred one.
-    fn end(&self) -> &Self {
+    fn undeferred(&self) -> &Self {
         match self {
-            Self::Later(later) => later,
+            Self::Deferred(later) => later,
             _ => self,
         }
     }
 
     fn release(&self) -> Option<&Release> {
-        match self.end() {
-            Self::Named(release) | Self::Known(_, release) | Self::Lost(release) => Some(release),
-            Self::Stay | Self::Absent | Self::Later(_) => None,
+        match self.undeferred() {
+            Self::Unresolved(release) | Self::Resolved(_, release) | Self::Unreadable(release) => {
+                Some(release)
+            }
+            Self::KeepLive | Self::Delete | Self::Deferred(_) => None,
         }
     }
 
     /// Returns whether something else is to be read first.
     pub(in crate::engine) fn is_awaited(&self) -> bool {
-        matches!(self, Self::Named(_) | Self::Later(_))
+        matches!(self, Self::Unresolved(_) | Self::Deferred(_))
     }
 }
 
 impl RollbackTarget {
     fn of(rejection: &Rejection, member: &UnitMember) -> Self {
-        let content = match (&member.good, rejection.way) {
-            (_, RejectionAction::Hold) => RollbackContent::Stay,
+        let content = match (&member.good, rejection.action) {
+            (_, RejectionAction::Hold) => RollbackContent::KeepLive,
             (LastGood::Unknown, RejectionAction::RollBack) => {
-                RollbackContent::Later(Box::new(RollbackContent::Stay))
+                RollbackContent::Deferred(Box::new(RollbackContent::KeepLive))
             }
             (LastGood::Absent, RejectionAction::RollBack) => {
-                RollbackContent::Later(Box::new(RollbackContent::Absent))
+                RollbackContent::Deferred(Box::new(RollbackContent::Delete))
             }
             (LastGood::Release(release), RejectionAction::RollBack) => {
-                RollbackContent::Named(release.clone())
+                RollbackContent::Unresolved(release.clone())
             }
         };
-        let kept = matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
-        Self { content, cause: rejection.cause.clone(), kept }
+        let is_newest_content =
+            matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
+        Self { content, cause: rejection.cause.clone(), is_newest_content }
     }
 
     /// Returns whether it means the same as another one, as far as that has been read.
-    fn is(&self, other: &Self) -> bool {
-        let (one, two) = (self.content.end(), other.content.end());
+    fn is_equivalent(&self, other: &Self) -> bool {
+        let (one, two) = (self.content.undeferred(), other.content.undeferred());
         let same = one.release() == two.release() && (one.release().is_some() || one == two);
         self.cause == other.cause && same
     }
 
     /// Returns the reason that keeps the newest content from being released.
-    pub(in crate::engine) fn gate(&self) -> Option<Reason> {
+    pub(in crate::engine) fn release_block(&self) -> Option<Reason> {
         match &self.content {
-            RollbackContent::Stay => Some(Reason::Rejected(self.cause.clone())),
-            RollbackContent::Named(_) | RollbackContent::Later(_) => {
+            RollbackContent::KeepLive => Some(Reason::Rejected(self.cause.clone())),
+            RollbackContent::Unresolved(_) | RollbackContent::Deferred(_) => {
                 let revision = self.content.release().map(|release| release.revision.short_name());
                 Some(Reason::Resolving(revision.unwrap_or_default().into()))
             }
-            RollbackContent::Lost(release) => {
+            RollbackContent::Unreadable(release) => {
                 let (cause, revision) = (&self.cause, release.revision.short_name());
                 let why =
                     format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
             }
-            RollbackContent::Absent | RollbackContent::Known(..) => None,
+            RollbackContent::Delete | RollbackContent::Resolved(..) => None,
         }
     }
 
     /// Returns the reason to show for an object with which nothing else is to be done.
     pub(in crate::engine) fn reason(&self) -> Option<Reason> {
         match &self.content {
-            RollbackContent::Known(_, release) => {
-                let stays = if self.kept { "its content stays that of" } else { "it is back at" };
+            RollbackContent::Resolved(_, release) => {
+                let stays =
+                    if self.is_newest_content { "its content stays that of" } else { "it is back at" };
                 let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
                 Some(Reason::Rejected(why.into()))
             }
-            _ => self.gate(),
+            _ => self.release_block(),
         }
     }
 }
@@ -214,11 +218,11 @@ impl Engine {
         let known = &state.inventory.as_ref()?.rejections;
         let mut next: Vec<Rejection> = known
             .iter()
-            .filter(|known| !self.is_void(source, known) || self.is_needed(source, known))
+            .filter(|known| !self.is_superseded(source, known) || self.is_only_record(source, known))
             .filter(|known| !self.is_retried(source, known))
             .cloned()
             .collect();
-        for rejecting in &state.rejecting {
+        for rejecting in &state.pending_rejections {
             next.retain(|known| known.unit.members.keys().all(|id| !rejecting.unit.members.contains_key(id)));
             next.push(rejecting.clone());
         }
@@ -226,13 +230,13 @@ impl Engine {
     }
 
     /// Returns whether the newest revision no longer asks for exactly what was rejected.
-    pub(in crate::engine) fn is_void(&self, source: SourceId, rejection: &Rejection) -> bool {
+    pub(in crate::engine) fn is_superseded(&self, source: SourceId, rejection: &Rejection) -> bool {
         let state = &self.sources[source];
         if state.head.is_none() {
             return false;
         }
         // A removal that a person took back is a removal, too, and now all goes.
-        if state.life == SourceLifecycle::Ends {
+        if state.lifecycle == SourceLifecycle::Deleting {
             return true;
         }
         let foreign = |(id, member): (&ObjectId, &UnitMember)| {
@@ -244,7 +248,7 @@ impl Engine {
             self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
         };
         // A rollback is for good: its contents are in git.
-        if rejection.way == RejectionAction::Hold && rejection.unit.members.iter().any(foreign) {
+        if rejection.action == RejectionAction::Hold && rejection.unit.members.iter().any(foreign) {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| {
@@ -266,26 +270,26 @@ impl Engine {
         let inventory = self.sources[source].inventory.as_ref();
         let known: Vec<Rejection> =
             inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
-        let mut instead = BTreeMap::new();
-        for rejection in known.iter().filter(|rejection| !self.is_void(source, rejection)) {
+        let mut rollbacks = BTreeMap::new();
+        for rejection in known.iter().filter(|rejection| !self.is_superseded(source, rejection)) {
             for (id, member) in &rejection.unit.members {
-                instead.insert(id.clone(), RollbackTarget::of(rejection, member));
+                rollbacks.insert(id.clone(), RollbackTarget::of(rejection, member));
             }
         }
-        let before = self.sources[source].instead.iter();
-        let ids: BTreeSet<ObjectId> = before.chain(instead.keys()).cloned().collect();
-        self.sources[source].instead = instead.keys().cloned().collect();
-        self.sources[source].rejecting.retain(|rejecting| !known.contains(rejecting));
+        let before = self.sources[source].rollbacks.iter();
+        let ids: BTreeSet<ObjectId> = before.chain(rollbacks.keys()).cloned().collect();
+        self.sources[source].rollbacks = rollbacks.keys().cloned().collect();
+        self.sources[source].pending_rejections.retain(|rejecting| !known.contains(rejecting));
         for id in ids {
-            let now = instead.remove(&id);
+            let now = rollbacks.remove(&id);
             let entry = self.entries.entry(id.clone()).or_default();
-            let same = match (&entry.instead, &now) {
-                (Some(before), Some(now)) => before.is(now),
+            let same = match (&entry.rollback, &now) {
+                (Some(before), Some(now)) => before.is_equivalent(now),
                 (None, None) => true,
                 _ => false,
             };
             if !same {
-                entry.instead = now.map(Box::new);
+                entry.rollback = now.map(Box::new);
                 self.mark_rollback_target(source, &id);
             }
         }
@@ -293,66 +297,67 @@ impl Engine {
     }
 
     pub(in crate::engine) fn mark_rollback_target(&mut self, source: SourceId, id: &ObjectId) {
-        let named = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        let content = named.map(|instead| &instead.content);
+        let named = self.entry(id).and_then(|entry| entry.rollback.as_ref());
+        let content = named.map(|rollback| &rollback.content);
         let (named, later) = (
-            matches!(content, Some(RollbackContent::Named(_))),
-            matches!(content, Some(RollbackContent::Later(_))),
+            matches!(content, Some(RollbackContent::Unresolved(_))),
+            matches!(content, Some(RollbackContent::Deferred(_))),
         );
-        for (set, is_in) in [(&mut self.goes_back, named), (&mut self.returning, later)] {
+        for (set, is_in) in [(&mut self.rollbacks_unresolved, named), (&mut self.rollbacks_deferred, later)] {
             if is_in {
                 set.insert(id.clone());
             } else {
                 set.remove(id);
             }
         }
-        self.restarting.remove(&source);
+        self.unit_openers.remove(&source);
         self.follow_again();
-        self.recompute_wanted(source, id);
+        self.recompute_target(source, id);
         self.dirty.push(id.clone());
         // Added objects go again, and no other event has that judged.
         self.judge_again();
     }
 
-    /// Returns the wish of one source for an object, with rejected content replaced.
-    pub(in crate::engine) fn wanted_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
+    /// Returns the target of one source for an object: what it wants, or its rollback target.
+    pub(in crate::engine) fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
         if self.allow_violation(source, id).is_some() {
             return None;
         }
         let want = self.sources[source].catalog.wanted_object(id);
-        if !self.sources[source].instead.contains(id) {
+        if !self.sources[source].rollbacks.contains(id) {
             return want;
         }
-        match self.entry(id).and_then(|entry| Some(&entry.instead.as_ref()?.content)) {
-            Some(RollbackContent::Known(content, _)) => Some(WantedObject::Object(content.clone())),
-            Some(RollbackContent::Absent) => None,
+        match self.entry(id).and_then(|entry| Some(&entry.rollback.as_ref()?.content)) {
+            Some(RollbackContent::Resolved(content, _)) => Some(WantedObject::Object(content.clone())),
+            Some(RollbackContent::Delete) => None,
             _ => want,
         }
     }
 
-    /// Returns whether what is wanted of an object is what it was before.
-    pub(in crate::engine) fn is_rolled_back(&self, id: &ObjectId) -> bool {
-        let instead = self.entry(id).and_then(|entry| entry.instead.as_ref());
-        instead.is_some_and(|instead| matches!(instead.content, RollbackContent::Known(..)))
+    /// Returns whether the target of an object is a rollback's content, written or not.
+    pub(in crate::engine) fn is_rolling_back(&self, id: &ObjectId) -> bool {
+        let rollback = self.entry(id).and_then(|entry| entry.rollback.as_ref());
+        rollback.is_some_and(|rollback| matches!(rollback.content, RollbackContent::Resolved(..)))
     }
 
     /// A rollout failed: its unit is rejected, and goes back or is held.
     pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
-        let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return };
+        let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;
         let failed_again = self.sources[source].inventory.as_ref().and_then(|inventory| {
-            let named = |one: &&Rejection| one.unit.members.contains_key(id) && !self.is_void(source, one);
+            let named =
+                |one: &&Rejection| one.unit.members.contains_key(id) && !self.is_superseded(source, one);
             inventory.rejections.iter().find(named).cloned()
         });
         let rejection = if let Some(rejection) = failed_again {
             let member = rejection.unit.members.get(id);
-            if rejection.way == RejectionAction::Hold
+            if rejection.action == RejectionAction::Hold
                 || member.is_some_and(|member| self.is_member_shown(id, member))
             {
                 return;
             }
             let cause = bound_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
-            Rejection { way: RejectionAction::Hold, cause, ..rejection }
+            Rejection { action: RejectionAction::Hold, cause, ..rejection }
         } else {
             let ledger = self.rollouts.ledger.as_ref();
             let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)) else {
@@ -365,11 +370,11 @@ impl Engine {
                 return;
             }
             // A newer revision may have changed only what needed no rollout.
-            let unit = self.wanted_unit(source, unit).unwrap_or_else(|| unit.clone());
+            let unit = self.unit_at_head(source, unit).unwrap_or_else(|| unit.clone());
             let cause = bound_cause(self.failure_cause(id, &unit, why));
-            Rejection { way: self.action_for_unit(&unit, id), cause, unit }
+            Rejection { action: self.action_for_unit(&unit, id), cause, unit }
         };
-        let rejecting = &mut self.sources[source].rejecting;
+        let rejecting = &mut self.sources[source].pending_rejections;
         rejecting
             .retain(|other| other.unit.members.keys().all(|id| !rejection.unit.members.contains_key(id)));
         rejecting.push(rejection);
@@ -378,14 +383,14 @@ impl Engine {
     /// Returns whether a workload whose rollout failed is rolled back, or gets something newer.
     /// Until then it keeps its token, as its pods are of two templates.
     pub(in crate::engine) fn will_go_back(&self, id: &ObjectId) -> bool {
-        let Some((source, _)) = self.entry(id).and_then(|entry| entry.wants.first()) else { return false };
+        let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return false };
         let inventory = self.sources[*source].inventory.as_ref();
         let known = inventory.into_iter().flat_map(|inventory| &inventory.rejections);
-        let known = known.filter(|known| !self.is_void(*source, known));
-        let rejected = self.sources[*source].rejecting.iter().chain(known);
+        let known = known.filter(|known| !self.is_superseded(*source, known));
+        let rejected = self.sources[*source].pending_rejections.iter().chain(known);
         let rejected = rejected.into_iter().find(|rejection| rejection.unit.members.contains_key(id));
         let (way, member) = if let Some(rejection) = &rejected {
-            (rejection.way, &rejection.unit.members[id])
+            (rejection.action, &rejection.unit.members[id])
         } else {
             let unit =
                 self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[*source], id));
@@ -402,7 +407,7 @@ impl Engine {
     }
 
     fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
-        let mut asked = self.narrowings(id).filter_map(|narrowing| narrowing.on_failure);
+        let mut asked = self.budget_overrides(id).filter_map(|budget_override| budget_override.on_failure);
         let hold =
             self.rollouts.budget.on_failure == OnFailure::Hold || asked.any(|way| way == OnFailure::Hold);
         if hold { RejectionAction::Hold } else { RejectionAction::RollBack }
@@ -411,7 +416,7 @@ impl Engine {
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.
     pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
-        let waves = state.instead.iter().filter_map(|id| match state.catalog.wanted_object(id) {
+        let waves = state.rollbacks.iter().filter_map(|id| match state.catalog.wanted_object(id) {
             Some(WantedObject::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
             _ => None,
         });

@@ -25,7 +25,7 @@ impl Engine {
         let names = |rejection: &Rejection| rejection.unit.members.contains_key(id);
         let inventory = self.sources[source].inventory.iter();
         let known = inventory.flat_map(|inventory| &inventory.rejections).find(|one| names(one)).cloned();
-        self.sources[source].rejecting.retain(|rejecting| !names(rejecting));
+        self.sources[source].pending_rejections.retain(|rejecting| !names(rejecting));
         let Some(known) = known else {
             return OrderAnswer::Now(format!("nothing to retry: nothing of {id} was rejected"));
         };
@@ -33,16 +33,17 @@ impl Engine {
         let ledger = self.rollouts.ledger.as_ref().filter(|_| !self.rollouts.saving);
         let recorded = ledger.is_some_and(|ledger| has_record(ledger, &known.unit));
         let words = format!("retried: {}, rejected before: {}", objects(&known.unit), known.cause);
-        let keeps = !recorded && self.has_not_left(source, &known);
-        let retrying = if keeps { &mut self.orders.restored } else { &mut self.orders.dropped };
+        let keeps = !recorded && self.shows_failed_content(source, &known);
+        let retrying =
+            if keeps { &mut self.orders.retries_to_record } else { &mut self.orders.retries_to_drop };
         if !retrying.contains(&(source, known.clone())) {
             retrying.push((source, known));
         }
         if keeps { OrderAnswer::Later } else { OrderAnswer::Now(words) }
     }
 
-    /// Returns whether something of a unit is not as it was good.
-    pub(in crate::engine) fn has_not_left(&self, source: SourceId, rejection: &Rejection) -> bool {
+    /// Returns whether any member does not show its last good content.
+    pub(in crate::engine) fn shows_failed_content(&self, source: SourceId, rejection: &Rejection) -> bool {
         let was_good = |id: &ObjectId, good: &LastGood, live: &LiveObject| match good {
             LastGood::Release(release) => live.deleting || self.is_showing(id, release.hash),
             LastGood::Absent | LastGood::Unknown => false,
@@ -56,18 +57,18 @@ impl Engine {
 
     /// Returns whether a rejection of the parent is to be taken out of it.
     pub(in crate::engine) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
-        self.orders.dropped.iter().any(|(of, dropped)| *of == source && dropped == rejection)
+        self.orders.retries_to_drop.iter().any(|(of, dropped)| *of == source && dropped == rejection)
     }
 
     /// Returns whether a unit is kept until the parent has forgotten its rejection.
     pub(in crate::engine) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
-        let retried = self.orders.restored.iter().chain(&self.orders.dropped);
+        let retried = self.orders.retries_to_record.iter().chain(&self.orders.retries_to_drop);
         retried.into_iter().any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
     }
 
     /// Records the units that are to be tried again.
-    pub(in crate::engine) fn restore(&self, ledger: &mut RolloutLedger) {
-        for (_, rejection) in &self.orders.restored {
+    pub(in crate::engine) fn record_retried_units(&self, ledger: &mut RolloutLedger) {
+        for (_, rejection) in &self.orders.retries_to_record {
             if !ledger.units.iter().any(|unit| is_overlapping(unit, &rejection.unit)) {
                 ledger.units.push(rejection.unit.clone());
             }
@@ -77,26 +78,27 @@ impl Engine {
     /// Records failed content that is still there and part of a newer revision that writes nothing
     /// of it, as one that brings only a configuration. Nothing else would ask for its record, and
     /// nobody would judge it.
-    pub(in crate::engine) fn renew(&self, ledger: &mut RolloutLedger) {
+    pub(in crate::engine) fn record_adopted_failures(&self, ledger: &mut RolloutLedger) {
         for unit in &mut ledger.units {
             let source = self.source_of_applyset(&unit.applyset);
             let Some(source) = source.filter(|_| self.has_failed(unit)) else { continue };
-            let rejecting = self.sources[source].rejecting.iter().any(|one| is_overlapping(&one.unit, unit));
-            if let Some(renewed) = self.wanted_unit(source, unit).filter(|_| !rejecting) {
+            let rejecting =
+                self.sources[source].pending_rejections.iter().any(|one| is_overlapping(&one.unit, unit));
+            if let Some(renewed) = self.unit_at_head(source, unit).filter(|_| !rejecting) {
                 *unit = renewed;
             }
         }
         let failed = |(id, rollout): (&ObjectId, &Rollout)| {
             rollout.failed.is_some().then_some(self.wanting_source(id)?)
         };
-        let sources: BTreeSet<SourceId> = self.rollouts.rolls.iter().filter_map(failed).collect();
+        let sources: BTreeSet<SourceId> = self.rollouts.in_flight.iter().filter_map(failed).collect();
         for source in sources {
             let inventory = self.sources[source].inventory.iter();
             for rejection in inventory.flat_map(|inventory| &inventory.rejections) {
-                if !self.is_void(source, rejection) || !self.is_needed(source, rejection) {
+                if !self.is_superseded(source, rejection) || !self.is_only_record(source, rejection) {
                     continue;
                 }
-                let Some(unit) = self.wanted_unit(source, &rejection.unit) else { continue };
+                let Some(unit) = self.unit_at_head(source, &rejection.unit) else { continue };
                 if self.has_failed(&unit) && !ledger.units.iter().any(|known| is_overlapping(known, &unit)) {
                     ledger.units.push(unit);
                 }
@@ -107,16 +109,17 @@ impl Engine {
     /// Returns whether a workload of a unit has failed with its content.
     fn has_failed(&self, unit: &Unit) -> bool {
         unit.members.iter().any(|(id, member)| {
-            let failed = self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some());
+            let failed = self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some());
             failed && self.is_member_shown(id, member)
         })
     }
 
     /// Returns a unit with the contents that the newest revision asks for, where all of them are
     /// there: unchanged content is a part of it, too. None where something is still to come.
-    pub(in crate::engine) fn wanted_unit(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
+    pub(in crate::engine) fn unit_at_head(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
         let comes = |id: &ObjectId| {
-            self.entry(id).is_some_and(|entry| entry.candidate().is_some() || entry.instead.is_some())
+            self.entry(id)
+                .is_some_and(|entry| entry.unreleased_content().is_some() || entry.rollback.is_some())
                 || self.restart_stamp(id).is_some()
         };
         let head = self.sources[source].head.clone().filter(|_| !unit.members.keys().any(comes))?;
@@ -136,10 +139,10 @@ impl Engine {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;
         let gone = |(of, rejection): &mut (SourceId, Rejection)| *of == source && !known.contains(rejection);
-        self.orders.restored.retain_mut(|one| !gone(one));
-        let begun: Vec<(SourceId, Rejection)> = self.orders.dropped.extract_if(.., gone).collect();
+        self.orders.retries_to_record.retain_mut(|one| !gone(one));
+        let begun: Vec<(SourceId, Rejection)> = self.orders.retries_to_drop.extract_if(.., gone).collect();
         for id in begun.iter().flat_map(|(_, rejection)| rejection.unit.members.keys()) {
-            self.judge_anew(source, id);
+            self.restart_judgement(source, id);
         }
     }
 
@@ -148,24 +151,24 @@ impl Engine {
     pub(in crate::engine) fn judge_recorded(&mut self, ids: &[ObjectId]) {
         for id in ids {
             let Some(source) = self.wanting_source(id) else { continue };
-            let mut rejecting = self.sources[source].rejecting.iter();
+            let mut rejecting = self.sources[source].pending_rejections.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
-                || self.entry(id).is_some_and(|entry| entry.instead.is_some());
-            if !rejected && self.rollouts.rolls.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
-                self.judge_anew(source, id);
+                || self.entry(id).is_some_and(|entry| entry.rollback.is_some());
+            if !rejected && self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
+                self.restart_judgement(source, id);
             }
         }
     }
 
     /// Puts failed content that is still there under way again, also where this process has never
     /// seen it roll out. Its controller's old failure does not count: its deadline begins now.
-    fn judge_anew(&mut self, source: SourceId, id: &ObjectId) {
+    fn restart_judgement(&mut self, source: SourceId, id: &ObjectId) {
         let Some(live) = self.live_object(id) else { return };
         let (Some(rolling), Some(shown)) = (live.rolling, live.shown_release().map(|release| release.hash))
         else {
             return;
         };
-        let known = self.rollouts.rolls.get(id);
+        let known = self.rollouts.in_flight.get(id);
         let failed = known.and_then(|rollout| rollout.failed.clone());
         // It is judged already, or there is nothing to be judged.
         let is_claimed = known.is_some_and(|rollout| rollout.claim.is_some());
@@ -175,16 +178,17 @@ impl Engine {
         // It may say something else for a moment, and then the same again.
         let says = (live.health.status == HealthStatus::Failed).then(|| live.health.message.clone());
         let (told, written) = (says.or(failed), Some(live.rv));
-        self.rollouts.rolls.remove(id);
+        self.rollouts.in_flight.remove(id);
         self.show_rollout(id);
-        let pods = self.rollouts.rolls.get(id).map_or(rolling.may_lose, |rollout| rollout.reserved);
+        let pods =
+            self.rollouts.in_flight.get(id).map_or(rolling.max_unavailable, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
         let begun = || Rollout::new(TokenState::Held, pods, Some(claim.clone()), written);
-        let rollout = self.rollouts.rolls.entry(id.clone()).or_insert_with(begun);
+        let rollout = self.rollouts.in_flight.entry(id.clone()).or_insert_with(begun);
         rollout.claim.get_or_insert(claim.clone());
-        (rollout.blamed, rollout.after) = (told, RolloutPredecessor::Failure);
-        self.rollouts.stale = true;
+        (rollout.earlier_failure, rollout.predecessor) = (told, RolloutPredecessor::Failure);
+        self.rollouts.budget_stale = true;
         self.note_object_change(id);
     }
 }

@@ -38,7 +38,7 @@ impl ExhaustiveModel<'_> {
         let _ = write!(
             print,
             "{dirty:?}{waits:?}{:?}{:?}{}",
-            source.rejecting, engine.rollouts.recording, engine.rollouts.window
+            source.pending_rejections, engine.rollouts.recording, engine.rollouts.slow_start_limit
         );
         print.0.finish()
     }
@@ -69,13 +69,13 @@ fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt:
     (
         entry.accepted.content().map(|accepted| accepted.hash),
         std::mem::discriminant(&entry.accepted),
-        entry.candidate().map(|want| want.hash),
-        entry.instead.as_ref().map(|instead| std::mem::discriminant(&instead.content)),
-        entry.written.map(|(rv, _)| live.map(|live| live.rv >= rv)),
-        entry.looked.is_some(),
-        entry.before.as_ref().map(|before| before.hash),
+        entry.unreleased_content().map(|want| want.hash),
+        entry.rollback.as_ref().map(|instead| std::mem::discriminant(&instead.content)),
+        entry.last_write.map(|(rv, _)| live.map(|live| live.rv >= rv)),
+        entry.direct_view.is_some(),
+        entry.previous_content.as_ref().map(|before| before.hash),
         entry.verified.as_ref().map(|verified| verified.content),
-        entry.foreseen.as_ref().map(|foreseen| {
+        entry.dry_run.as_ref().map(|foreseen| {
             let holds = live.is_some_and(|live| live.generation == foreseen.generation);
             (foreseen.content, foreseen.impact, holds)
         }),
