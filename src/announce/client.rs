@@ -44,7 +44,7 @@ impl DeliveryError {
     }
 }
 
-/// Brings letters. Follows no redirect: whoever is configured is told, and nobody else.
+/// Brings notifications. Follows no redirect: whoever is configured is told, and nobody else.
 #[derive(Debug)]
 pub(super) struct NotificationClient {
     client: Result<Client<HttpsConnector<HttpConnector>, Body>, String>,

@@ -105,7 +105,7 @@ impl NotificationWorker {
         let (to, name, outbox) =
             (entry.to.clone(), notification::name(&entry.to), Arc::new(Outbox::default()));
         let (looked_at, left) =
-            (to.clone(), PendingDeliveries { name: name.clone(), outbox: outbox.clone(), underway: 0 });
+            (to.clone(), PendingDeliveries { name: name.clone(), outbox: outbox.clone(), in_flight: 0 });
         let task = async move {
             // A panic message may hold file contents.
             if let Ok(Some(why)) = tokio::task::spawn_blocking(move || unusable(&looked_at)).await {
@@ -143,17 +143,17 @@ fn notification_for(recipient: &NotifyConfig, notice: &EventRecord) -> Option<No
     of_source.then(|| notification(&recipient.to, occasion, notice)).flatten()
 }
 
-/// The letters to one recipient. Says how many are left when nobody brings them any more.
+/// The notifications to one recipient. Says how many are left when nobody brings them any more.
 struct PendingDeliveries {
     name: String,
     outbox: Arc<Outbox>,
     /// The number of deliveries in flight.
-    underway: usize,
+    in_flight: usize,
 }
 
 impl Drop for PendingDeliveries {
     fn drop(&mut self) {
-        let left = self.outbox.len() + self.underway;
+        let left = self.outbox.len() + self.in_flight;
         if left > 0 {
             let name = &self.name;
             tracing::warn!(
@@ -164,13 +164,13 @@ impl Drop for PendingDeliveries {
     }
 }
 
-/// Brings letters to one recipient, one after another.
+/// Brings notifications to one recipient, one after another.
 async fn carry(mut left: PendingDeliveries, client: &NotificationClient, rests: &[Duration]) {
     loop {
         let notification = left.outbox.next().await;
-        left.underway = 1;
+        left.in_flight = 1;
         bring(&notification, &left, client, rests).await;
-        left.underway = 0;
+        left.in_flight = 0;
     }
 }
 

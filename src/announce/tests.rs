@@ -59,7 +59,7 @@ impl ScriptedServer {
         format!("http://{}", self.address)
     }
 
-    /// Waits until so many letters have come.
+    /// Waits until so many notifications have come.
     async fn await_sent(&self, count: usize) -> Vec<ReceivedRequest> {
         let come = async {
             while self.sent.lock().unwrap().len() < count {

@@ -49,21 +49,21 @@ impl Executor {
         // Right before the write, as it takes over the entries that tell.
         let drift = drift::describe_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
         let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
-        let (outcome, told) = match answer {
+        let (result, outcome) = match answer {
             Ok(applied) => {
                 for warning in &applied.warnings {
                     tracing::warn!(object = %id, "the server warns: {warning}");
                 }
-                let told = match drift {
+                let outcome = match drift {
                     _ if applied.created => Outcome::Created,
                     Some(drift) => Outcome::Repaired(drift.into()),
                     None => owner.map_or(Outcome::Configured, Outcome::Adopted),
                 };
-                (ActionResult::Applied(WriteResult { live: applied.live }), Some(told))
+                (ActionResult::Applied(WriteResult { live: applied.live }), Some(outcome))
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
-        LoopEvent::ActionDone(id, Action::Apply(apply), outcome, told)
+        LoopEvent::ActionDone(id, Action::Apply(apply), result, outcome)
     }
 
     /// Asks the server for the impact of a write on pods, without its overlay: that only holds it
@@ -74,9 +74,9 @@ impl Executor {
         id: ObjectId,
         apply: ApplyRequest,
     ) -> LoopEvent {
-        let outcome = self.query_impact(&kind, &id, &apply).await;
-        let outcome = outcome.map_or_else(ActionResult::Failed, ActionResult::DryRun);
-        LoopEvent::ActionDone(id, Action::DryRun(apply), outcome, None)
+        let result = self.query_impact(&kind, &id, &apply).await;
+        let result = result.map_or_else(ActionResult::Failed, ActionResult::DryRun);
+        LoopEvent::ActionDone(id, Action::DryRun(apply), result, None)
     }
 
     async fn query_impact(
@@ -175,17 +175,17 @@ impl Executor {
             return LoopEvent::LiveLookedUp(BTreeMap::new());
         };
         let answer = self.cluster.delete(&kind, &id, uid, *rv).await;
-        let (outcome, told) = match answer {
+        let (result, outcome) = match answer {
             Ok(DeleteResult::Gone | DeleteResult::Accepted) => {
-                let told = match removal {
+                let outcome = match removal {
                     DeletionReason::Prune => Outcome::Pruned,
                     DeletionReason::Recreate => Outcome::Recreating,
                 };
-                (ActionResult::Deleted, Some(told))
+                (ActionResult::Deleted, Some(outcome))
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
-        LoopEvent::ActionDone(id, action, outcome, told)
+        LoopEvent::ActionDone(id, action, result, outcome)
     }
 
     /// Looks whether objects of one kind and namespace exist.

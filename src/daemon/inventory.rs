@@ -329,7 +329,7 @@ pub(super) fn wanted_inventory(
     source: SourceId,
     place: &str,
     known: Option<&InventoryObject>,
-    tidy: InventoryWriteMode,
+    mode: InventoryWriteMode,
 ) -> Option<InventoryObject> {
     let mut inventory = known.cloned().unwrap_or_default();
     let state = engine.source(source);
@@ -337,7 +337,7 @@ pub(super) fn wanted_inventory(
     let namespaces = declared.namespaces().chain(members.namespaces()).map(str::to_owned);
     let unseen = UnlistedScope::of(engine, source, &inventory);
     let sees_all = unseen.kinds.is_empty() && unseen.namespaces.is_empty();
-    match tidy {
+    match mode {
         InventoryWriteMode::Grow => {
             inventory.kinds.extend(declared.kinds().cloned());
             inventory.namespaces.extend(namespaces);
@@ -352,7 +352,7 @@ pub(super) fn wanted_inventory(
     let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_place.is_none());
     let all_wanted =
         || sees_all && state.lifecycle == SourceLifecycle::Active && engine.judge(source).is_empty();
-    if here || (tidy == InventoryWriteMode::Exact && all_wanted()) {
+    if here || (mode == InventoryWriteMode::Exact && all_wanted()) {
         inventory.annotations.insert(annotations::SOURCE.to_owned(), place.to_owned());
     } else if recorded.unplaced
         && let Some(made_from) = inventory.annotations.get_mut(annotations::SOURCE)
@@ -360,7 +360,7 @@ pub(super) fn wanted_inventory(
         // After a return to the other location these objects must not pass for that one's.
         *made_from = join_places(place, made_from);
     }
-    let confirmed = match tidy {
+    let confirmed = match mode {
         InventoryWriteMode::Grow => engine.next_confirmed(source),
         InventoryWriteMode::Exact => Some(engine.open_confirmations(source)),
     };
@@ -492,7 +492,7 @@ pub(super) struct InventoryStore {
     /// The kinds that nobody lists, as last logged.
     pub(super) unwatched: Option<String>,
     /// The reason for the last failed read or write.
-    pub(super) trouble: Option<String>,
+    pub(super) last_error: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     pub(super) failures: u32,
     /// Indicates whether this process knows that all of it was made from the source's place.
@@ -565,7 +565,7 @@ impl Default for InventoryStore {
             seen: ResourceVersion(0),
             told: None,
             unwatched: None,
-            trouble: None,
+            last_error: None,
             failures: 0,
             origin: InventoryOrigin::Unknown,
             accepted: None,

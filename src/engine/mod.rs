@@ -99,7 +99,7 @@ pub(crate) use rollout::budget::{
     Budget, BudgetOverride, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
 };
 #[cfg(test)]
-pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, release};
+pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, grant};
 #[cfg(test)]
 pub(crate) use rollout::budget_tally::BudgetTally;
 pub(crate) use rollout::daemon_set_steps::{EvictionOutcome, PodToEvict};

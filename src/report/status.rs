@@ -427,7 +427,7 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
             // Right after it was scaled down, more than are asked for have the newest template.
             updated: numbers.updated.min(numbers.replicas),
             available: numbers.available,
-            unavailable: load.away,
+            unavailable: load.unavailable,
             step: held.get(&load.id).cloned(),
         }
     });

@@ -241,7 +241,7 @@ impl FollowedWorkload {
         self.until(|pods| {
             let failing = find_failure(pods, Instant::now());
             assert!(failing.is_none(), "{name}: {failing:?} in {pods:#?}");
-            let active = pods.pods.iter().filter(|pod| !pod.terminating && !pod.over).count();
+            let active = pods.pods.iter().filter(|pod| !pod.terminating && !pod.has_ended).count();
             pods.count_ready_newest() == 2 && pods.count_updated() == 2 && active == 2
         })
         .await

@@ -154,7 +154,7 @@ const CONSTANTS: [&str; 36] = [
 ];
 
 /// Fields that do not tell what they hold.
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 23] = [
     "anew",
     "astray",
     "blamed",
@@ -176,6 +176,7 @@ const FIELDS: [&str; 22] = [
     "sick",
     "to_judge",
     "to_tell",
+    "underway",
     "untold",
 ];
 

@@ -173,7 +173,7 @@ pub(super) struct PodRecord {
     pub(super) trouble: Option<[Arc<str>; 3]>,
     /// Reason and message.
     pub(super) failed: Option<[Arc<str>; 2]>,
-    pub(super) over: bool,
+    pub(super) has_ended: bool,
     pub(super) terminating: bool,
     /// The scheduler's message.
     pub(super) unschedulable: Option<Arc<str>>,
@@ -291,8 +291,9 @@ impl PodsRecord for PodRecord {
         let spec: PodSpec<'_> = lenient_part(parts.spec);
         let status: PodStatus<'_> = lenient_part(parts.status);
         let terminating = !head.deletion_timestamp.0.is_empty();
-        let over = matches!(&*status.phase.0, "Succeeded" | "Failed");
-        let ready = find_condition(&status.conditions, "Ready", "True").filter(|_| !terminating && !over);
+        let has_ended = matches!(&*status.phase.0, "Succeeded" | "Failed");
+        let ready =
+            find_condition(&status.conditions, "Ready", "True").filter(|_| !terminating && !has_ended);
         let worst = status.containers().max_by_key(|container| container.restart_count);
         let worst = worst.filter(|container| container.restart_count > 0);
         let unschedulable = find_condition(&status.conditions, "PodScheduled", "False");
@@ -310,7 +311,7 @@ impl PodsRecord for PodRecord {
             trouble: status.worst_container(),
             // A kubelet also calls a pod Failed that it ends because somebody deleted it.
             failed: status.failure().filter(|_| !terminating),
-            over,
+            has_ended,
             terminating,
             // A pod that is gated on purpose has another reason.
             unschedulable: unschedulable

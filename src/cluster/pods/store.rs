@@ -152,12 +152,12 @@ impl ObservedPod {
                 message,
                 since,
             }),
-            ended: pod.failed.clone().map(|[reason, message]| FailedPod {
+            failure: pod.failed.clone().map(|[reason, message]| FailedPod {
                 reason,
                 message,
                 seen: mark.failed,
             }),
-            over: pod.over,
+            has_ended: pod.has_ended,
             terminating: pod.terminating,
             unschedulable: unschedulable.map(|(message, since)| UnschedulablePod { message, since }),
         }
@@ -252,7 +252,7 @@ impl WorkloadStore {
         let known = self.current_workload().filter(|_| self.pods.synced);
         known.is_some_and(|workload| {
             let there = self.pods.objects.values().filter(|seen| self.is_own(&seen.record));
-            (there.filter(|seen| !seen.record.over).count() as u32) < workload.desired
+            (there.filter(|seen| !seen.record.has_ended).count() as u32) < workload.desired
         })
     }
 

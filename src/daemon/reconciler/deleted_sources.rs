@@ -20,7 +20,7 @@ impl Reconciler {
 
     /// Returns why what a source has cannot be known before a person does something.
     pub(super) fn blocking_reason(&self, source: SourceId) -> Option<String> {
-        let why = self.inventories[source].trouble.as_ref()?;
+        let why = self.inventories[source].last_error.as_ref()?;
         Some(format!("its ConfigMap cannot be read or written: {why}"))
     }
 

@@ -305,8 +305,8 @@ impl Reconciler {
         &mut self,
         id: &ObjectId,
         action: &Action,
-        outcome: ActionResult,
-        told: Option<Outcome>,
+        result: ActionResult,
+        outcome: Option<Outcome>,
     ) {
         self.writes -= 1;
         if self.retries.remove(id)
@@ -316,8 +316,8 @@ impl Reconciler {
         }
         let now = Instant::now();
         self.queue.tick(now);
-        self.count(id, action, &outcome);
-        let outcome = match outcome {
+        self.count(id, action, &result);
+        let result = match result {
             ActionResult::Failed(failure) => ActionResult::Failed(self.with_backoff(id, failure)),
             carried_out => {
                 self.write_window = (self.write_window * 2).min(self.concurrency);
@@ -329,27 +329,27 @@ impl Reconciler {
                 carried_out
             }
         };
-        if let ActionResult::Failed(failure) = &outcome {
+        if let ActionResult::Failed(failure) = &result {
             tracing::debug!(object = %id, "not carried out: {failure}");
         }
-        let unchanged = match (&outcome, action) {
+        let unchanged = match (&result, action) {
             (ActionResult::Applied(written), Action::Apply(apply)) => {
                 apply.decided_on == Some(written.live.rv)
             }
             _ => false,
         };
-        if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&outcome, action, unchanged) {
+        if let (ActionResult::Applied(_), Action::Apply(apply), false) = (&result, action, unchanged) {
             self.log_restart(id, apply);
         }
         let repair = matches!(action, Action::Apply(ApplyRequest { purpose: ApplyPurpose::Repair, .. }));
-        let repaired = repair && !unchanged && matches!(outcome, ActionResult::Applied(_));
-        self.engine.outcome(id, action, outcome, now);
-        if let Some(told) = told {
-            let told = if unchanged { Outcome::Unchanged } else { told };
+        let repaired = repair && !unchanged && matches!(result, ActionResult::Applied(_));
+        self.engine.record_result(id, action, result, now);
+        if let Some(outcome) = outcome {
+            let outcome = if unchanged { Outcome::Unchanged } else { outcome };
             if repaired {
-                self.record_repair(id, told);
+                self.record_repair(id, outcome);
             } else {
-                self.record_outcome(id, told);
+                self.record_outcome(id, outcome);
             }
         }
         self.queue.finish(id);

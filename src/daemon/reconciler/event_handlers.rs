@@ -84,8 +84,8 @@ impl Reconciler {
                     self.queue.finish(&id);
                 }
             }
-            LoopEvent::ActionDone(id, action, outcome, told) => {
-                self.record_result(&id, &action, outcome, told);
+            LoopEvent::ActionDone(id, action, result, outcome) => {
+                self.record_result(&id, &action, result, outcome);
             }
         }
     }

@@ -53,7 +53,7 @@ impl Reconciler {
             matches!(error.class(), ErrorClass::Transient | ErrorClass::Conflict)
         };
         let trouble = inventory.as_ref().err().filter(|error| !passes(error));
-        store.trouble = trouble.map(ToString::to_string);
+        store.last_error = trouble.map(ToString::to_string);
         match inventory {
             Ok(inventory) => {
                 store.failures = 0;
@@ -226,7 +226,7 @@ impl Reconciler {
                 store.need = InventoryNeed::Cleanup;
             }
             let need = store.need;
-            let tidy = match need {
+            let mode = match need {
                 InventoryNeed::Growth => InventoryWriteMode::Grow,
                 InventoryNeed::Cleanup if self.is_idle() && self.is_synced(source) => {
                     InventoryWriteMode::Exact
@@ -238,7 +238,7 @@ impl Reconciler {
                 }
                 InventoryNeed::Nothing | InventoryNeed::Cleanup => continue,
             };
-            self.inventories[source].need = if tidy == InventoryWriteMode::Grow {
+            self.inventories[source].need = if mode == InventoryWriteMode::Grow {
                 InventoryNeed::Cleanup
             } else {
                 InventoryNeed::Nothing
@@ -246,14 +246,14 @@ impl Reconciler {
             let known = self.inventories[source].inventory.inventory().cloned();
             let place = &self.locations[source];
             let Some(mut wanted) =
-                inventory::wanted_inventory(&self.engine, source, place, known.as_ref(), tidy)
+                inventory::wanted_inventory(&self.engine, source, place, known.as_ref(), mode)
             else {
                 // Once there is a key.
                 self.engine.request_seal_key();
                 self.inventories[source].need = InventoryNeed::Growth;
                 continue;
             };
-            handover::record(&mut self.engine, source, tidy, known.as_ref(), &mut wanted.data);
+            handover::record(&mut self.engine, source, mode, known.as_ref(), &mut wanted.data);
             if let Some(stand) = self.status_summary(source) {
                 stand.write_to(&mut wanted.data);
             }

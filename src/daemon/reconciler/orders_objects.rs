@@ -30,7 +30,7 @@ pub(super) struct OrderStore {
     /// Keys that are no orders.
     refused: Vec<String>,
     /// The reason for the last failed call about it, as logged.
-    trouble: Option<String>,
+    last_error: Option<String>,
     /// Notes for the person who began a single pass.
     notes: Vec<String>,
 }
@@ -67,7 +67,7 @@ impl Default for OrderStore {
             seen: ResourceVersion(0),
             questions,
             refused,
-            trouble: None,
+            last_error: None,
             notes: Vec::new(),
         }
     }
@@ -129,7 +129,7 @@ impl Reconciler {
                     let others = store.questions.iter().chain(&store.refused).filter(|_| stays);
                     let keys: Vec<String> = spent.chain(others.cloned()).collect();
                     if keys.is_empty() && (object.is_labelled || !stays) {
-                        self.orders[source].trouble = None;
+                        self.orders[source].last_error = None;
                         continue;
                     }
                     self.call_begins(source);
@@ -184,8 +184,8 @@ impl Reconciler {
                 let words = format!("orders wait until this passes: {error}");
                 let wait =
                     if error.class() == ErrorClass::Transient { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
-                if store.trouble.as_ref() != Some(&words) {
-                    store.trouble = Some(words.clone());
+                if store.last_error.as_ref() != Some(&words) {
+                    store.last_error = Some(words.clone());
                     self.notice(EventReason::OrderIgnored, source, None, words, None);
                 }
                 return self.read_orders(source, wait.mul_f64(1.0 + super::super::random_fraction()));

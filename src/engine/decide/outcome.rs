@@ -68,7 +68,13 @@ pub(crate) enum ActionResult {
 
 impl Engine {
     /// Takes over what came of a write.
-    pub(crate) fn outcome(&mut self, id: &ObjectId, action: &Action, outcome: ActionResult, now: Instant) {
+    pub(crate) fn record_result(
+        &mut self,
+        id: &ObjectId,
+        action: &Action,
+        outcome: ActionResult,
+        now: Instant,
+    ) {
         if !matches!(action, Action::DryRun(_)) {
             self.rollouts.writing.remove(id);
         }

@@ -149,7 +149,7 @@ pub(crate) struct TemporaryFailure {
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectEntry {
-    /// What each source targets: its wanted content, or the rollback target in its place. That of
+    /// The target of each source: its wanted content, or the rollback target in its place. That of
     /// the object's owner comes first.
     pub targets: Vec<(SourceId, WantedObject)>,
     /// The owner among several sources that want it.

@@ -95,7 +95,8 @@ impl RolloutLedger {
         let tallies = self.tallies.iter().map(|tally| {
             let namespaces =
                 tally.pods_in.keys().map(|name| CLAIM_OVERHEAD_BYTES + text_bytes(name)).sum::<usize>();
-            let workloads = tally.away.keys().map(|id| CLAIM_OVERHEAD_BYTES + id_bytes(id)).sum::<usize>();
+            let workloads =
+                tally.unavailable.keys().map(|id| CLAIM_OVERHEAD_BYTES + id_bytes(id)).sum::<usize>();
             2 * CLAIM_OVERHEAD_BYTES
                 + text_bytes(&tally.applyset)
                 + text_bytes(&tally.name)

@@ -207,7 +207,7 @@ pub(crate) struct WorkloadLoad {
     /// Indicates whether it is one of the workloads in flight.
     pub token: TokenState,
     /// Its pods that are unavailable, or may become so by what was begun.
-    pub away: u32,
+    pub unavailable: u32,
 }
 
 /// The scope of a bound.
@@ -250,11 +250,11 @@ pub(crate) struct BudgetBound {
     /// Workloads in flight.
     pub workloads: u32,
     /// Pods unavailable.
-    pub away: u32,
+    pub unavailable: u32,
     /// Pods that count beside those of all loads.
     pub unnamed: u32,
     /// Claims that cannot be read: each counts as a workload in flight.
-    pub unread: u32,
+    pub unreadable_claims: u32,
     /// Starts that are left in this minute, and how many a minute has.
     pub starts: (u32, u32),
 }
@@ -369,20 +369,20 @@ fn write_names(f: &mut fmt::Formatter<'_>, ids: &[ObjectId]) -> fmt::Result {
     }
 }
 
-/// Says of each ask whether it may start, beside what is in flight, or else why not.
+/// Answers each request: it may start beside what is in flight, or else the reason why not.
 ///
 /// `window` bounds the workloads in flight while a rollout begins. A workload that holds a token
 /// needs no second one. One that takes down no pod beyond those that are unavailable already may
 /// start however many are, so that a fix always can. Nobody overtakes one that waits for pods, or a
 /// large one might wait for ever.
-pub(crate) fn release(
-    asks: &BTreeSet<ReleaseRequest>,
+pub(crate) fn grant(
+    requests: &BTreeSet<ReleaseRequest>,
     loads: &[WorkloadLoad],
     bounds: &[BudgetBound],
     window: u32,
 ) -> BTreeMap<ObjectId, Option<BudgetShortage>> {
-    let mut ledger = BudgetAccounts::new(loads, bounds);
-    asks.iter().map(|ask| (ask.id.clone(), ledger.consider(ask, window))).collect()
+    let mut accounts = BudgetAccounts::new(loads, bounds);
+    requests.iter().map(|request| (request.id.clone(), accounts.consider(request, window))).collect()
 }
 
 struct BudgetAccounts<'a> {
@@ -398,7 +398,7 @@ struct BoundUsage {
     /// Workloads in flight.
     workloads: u32,
     /// Unavailable pods.
-    away: u32,
+    unavailable: u32,
     /// Starts that were granted now.
     starts: u32,
     /// The first object that waits for pods there.
@@ -410,9 +410,9 @@ impl<'a> BudgetAccounts<'a> {
         let used = |bound: &BudgetBound| {
             let here = || loads.iter().filter(|load| bound.scope.applies_to(&load.id, load.source));
             let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
-            let tokens = tokens.saturating_add(bound.unread);
-            let away = here().map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
-            BoundUsage { workloads: tokens, away, starts: 0, first_waiting: None }
+            let tokens = tokens.saturating_add(bound.unreadable_claims);
+            let unavailable = here().map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
+            BoundUsage { workloads: tokens, unavailable, starts: 0, first_waiting: None }
         };
         let rolling = loads.iter().filter(|load| load.token == TokenState::Held).map(|load| load.id.clone());
         Self {
@@ -448,7 +448,7 @@ impl<'a> BudgetAccounts<'a> {
                 // Its unavailable pods stay so; a workload in flight has reserved the pods that it
                 // may take down.
                 let more = if holds { ask.cost.saturating_sub(away) } else { ask.cost };
-                used.away = used.away.saturating_add(more);
+                used.unavailable = used.unavailable.saturating_add(more);
                 used.starts += u32::from(!holds);
             }
         }
@@ -460,7 +460,7 @@ impl<'a> BudgetAccounts<'a> {
 
 /// Returns whether a workload is in flight, and how many of its pods count as unavailable.
 fn own_share(own: Option<&WorkloadLoad>) -> (bool, u32) {
-    own.map_or((false, 0), |load| (load.token == TokenState::Held, load.away))
+    own.map_or((false, 0), |load| (load.token == TokenState::Held, load.unavailable))
 }
 
 fn find_shortage(
@@ -477,7 +477,9 @@ fn find_shortage(
         if used.workloads >= bound.workloads {
             return Some(BudgetShortage::Workloads(scope(), bound.workloads, rolling.into()));
         }
-        if bound.scope == BudgetScope::Cluster && used.workloads.saturating_sub(bound.unread) >= window {
+        if bound.scope == BudgetScope::Cluster
+            && used.workloads.saturating_sub(bound.unreadable_claims) >= window
+        {
             return Some(BudgetShortage::SlowStart(window, rolling.into()));
         }
         if used.starts >= bound.starts.0 {
@@ -487,13 +489,13 @@ fn find_shortage(
     if ask.cost == 0 {
         return None;
     }
-    if ask.cost > bound.away {
-        return Some(BudgetShortage::TooMany(scope(), ask.cost, bound.away));
+    if ask.cost > bound.unavailable {
+        return Some(BudgetShortage::TooMany(scope(), ask.cost, bound.unavailable));
     }
-    let elsewhere = used.away.saturating_sub(away);
-    if elsewhere.saturating_add(ask.cost) > bound.away {
+    let elsewhere = used.unavailable.saturating_sub(away);
+    if elsewhere.saturating_add(ask.cost) > bound.unavailable {
         used.first_waiting.get_or_insert_with(|| ask.id.clone());
-        return Some(BudgetShortage::Pods(scope(), ask.cost, elsewhere, bound.away));
+        return Some(BudgetShortage::Pods(scope(), ask.cost, elsewhere, bound.unavailable));
     }
     used.first_waiting.clone().map(BudgetShortage::Behind)
 }

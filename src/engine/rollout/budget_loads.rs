@@ -92,7 +92,7 @@ impl Engine {
                 .and_then(|live| self.source_of(live))
                 .or_else(|| self.wanting_source(id)),
             token: if rollouts.granted.contains(id) { TokenState::Held } else { rollout.token },
-            away: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
+            unavailable: away(id).max(rollout.reserved).max(claimed(id).unwrap_or(0)),
         });
         // A claim counts from the moment that it is written until it is taken back: only another
         // process may know whether anything came of it.
@@ -107,7 +107,7 @@ impl Engine {
                 let token = if counts { TokenState::Held } else { TokenState::None };
                 let pods = if counts { claim.pods } else { self.abandoned_unavailable(id, claim) };
                 let source = self.source_of_applyset(&claim.applyset);
-                let load = WorkloadLoad { id: id.clone(), source, token, away: away(id).max(pods) };
+                let load = WorkloadLoad { id: id.clone(), source, token, unavailable: away(id).max(pods) };
                 (counts || pods > 0).then_some(load)
             })
             .collect();
@@ -117,7 +117,7 @@ impl Engine {
             id: id.clone(),
             source: Some(*source),
             token: TokenState::None,
-            away: *away,
+            unavailable: *away,
         });
         rolls.chain(others).chain(claims.iter().cloned()).collect()
     }

@@ -54,7 +54,7 @@ pub(crate) struct BudgetTally {
     /// The same in namespaces that have bounds of their own.
     pub pods_in: BTreeMap<Arc<str>, u32>,
     /// The unavailable pods, by workload. Pods behind a claim are not counted again.
-    pub away: BTreeMap<ObjectId, u32>,
+    pub unavailable: BTreeMap<ObjectId, u32>,
     /// Pods that are unavailable of workloads that are not named.
     pub rest: u32,
     /// The time of publication, by the publisher's clock; none where an older version has published
@@ -94,7 +94,7 @@ impl BudgetTallyText {
             name: tally.name.to_string(),
             pods: tally.pods,
             namespaces: tally.pods_in.iter().map(|(name, pods)| (name.to_string(), *pods)).collect(),
-            unavailable: tally.away.iter().map(word).collect(),
+            unavailable: tally.unavailable.iter().map(word).collect(),
             rest: tally.rest,
             at: tally.at,
         }
@@ -107,13 +107,13 @@ impl BudgetTallyText {
             name: self.name.into(),
             pods: self.pods,
             pods_in: self.namespaces.into_iter().map(|(name, pods)| (name.into(), pods)).collect(),
-            away: BTreeMap::new(),
+            unavailable: BTreeMap::new(),
             rest: self.rest,
             at: self.at,
         };
         for (word, pods) in self.unavailable {
             match parse_object_word(&word) {
-                Some(id) => drop(tally.away.insert(id, pods)),
+                Some(id) => drop(tally.unavailable.insert(id, pods)),
                 None => tally.rest = tally.rest.saturating_add(pods),
             }
         }
@@ -124,11 +124,11 @@ impl BudgetTallyText {
 impl BudgetTally {
     /// Says if any pod of it is unavailable.
     pub(in crate::engine) fn has_away(&self) -> bool {
-        !self.away.is_empty() || self.rest > 0
+        !self.unavailable.is_empty() || self.rest > 0
     }
 
     fn is_empty(&self) -> bool {
-        self.pods == 0 && self.away.is_empty() && self.rest == 0
+        self.pods == 0 && self.unavailable.is_empty() && self.rest == 0
     }
 
     /// Says if what it tells is worth a write where the other one was told.
@@ -144,8 +144,8 @@ impl BudgetTally {
         spaces
             || is_old
             || far(self.pods, told.pods)
-            || (&self.applyset, &self.name, &self.away, self.rest)
-                != (&told.applyset, &told.name, &told.away, told.rest)
+            || (&self.applyset, &self.name, &self.unavailable, self.rest)
+                != (&told.applyset, &told.name, &told.unavailable, told.rest)
     }
 }
 
@@ -160,7 +160,7 @@ impl RolloutLedger {
     pub(crate) fn pods_away(&self) -> u32 {
         let mut away: BTreeMap<&ObjectId, u32> =
             self.claims.iter().map(|(id, claim)| (id, claim.pods)).collect();
-        for (id, pods) in self.tallies.iter().flat_map(|tally| &tally.away) {
+        for (id, pods) in self.tallies.iter().flat_map(|tally| &tally.unavailable) {
             let known = away.entry(id).or_default();
             *known = (*known).max(*pods);
         }
@@ -193,8 +193,8 @@ impl Engine {
         let mut taken: HashMap<SourceId, Vec<(ObjectId, u32)>> = HashMap::new();
         for load in self.observed_loads() {
             let claimed = ledger.claims.get(&load.id).map_or(0, |claim| claim.pods);
-            if let Some(source) = load.source.filter(|_| load.away > claimed) {
-                taken.entry(source).or_default().push((load.id, load.away));
+            if let Some(source) = load.source.filter(|_| load.unavailable > claimed) {
+                taken.entry(source).or_default().push((load.id, load.unavailable));
             }
         }
         let of = |(source, applyset): (SourceId, &Arc<str>)| {
@@ -222,7 +222,7 @@ impl Engine {
             name: self.sources[source].name.clone(),
             pods: self.rollouts.pods.get(&source).copied().unwrap_or(0),
             pods_in: pods_in.collect(),
-            away: away.into_iter().collect(),
+            unavailable: away.into_iter().collect(),
             rest,
             at: self.now_in_seconds(),
         }
@@ -307,13 +307,13 @@ impl Engine {
         let mut places: HashMap<ObjectId, usize> =
             loads.iter().enumerate().map(|(place, load)| (load.id.clone(), place)).collect();
         for (source, tally) in self.foreign_tallies() {
-            for (id, told) in &tally.away {
-                let away = self.rollouts.bound_foreign_unavailable(id, *told);
+            for (id, told) in &tally.unavailable {
+                let unavailable = self.rollouts.bound_foreign_unavailable(id, *told);
                 if let Some(load) = places.get(id).and_then(|place| loads.get_mut(*place)) {
-                    load.away = load.away.max(away);
-                } else if away > 0 {
+                    load.unavailable = load.unavailable.max(unavailable);
+                } else if unavailable > 0 {
                     places.insert(id.clone(), loads.len());
-                    loads.push(WorkloadLoad { id: id.clone(), source, token: TokenState::None, away });
+                    loads.push(WorkloadLoad { id: id.clone(), source, token: TokenState::None, unavailable });
                 }
             }
         }
@@ -344,7 +344,7 @@ impl Engine {
                 *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
             })
         };
-        !tally.away.is_empty() && tally.away.keys().all(is_whole)
+        !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_whole)
     }
 
     /// Returns how many pods the workloads of all sources of the cluster ask for.
@@ -369,7 +369,7 @@ impl Engine {
     /// ended since. Of many those that were looked at the longest time ago.
     pub(in crate::engine) fn foreign_unavailable(&self) -> impl Iterator<Item = &ObjectId> {
         let mut told: Vec<&ObjectId> =
-            self.foreign_tallies().flat_map(|(_, tally)| tally.away.keys()).collect();
+            self.foreign_tallies().flat_map(|(_, tally)| tally.unavailable.keys()).collect();
         told.sort_by_key(|id| self.rollouts.foreign_unavailable.get(*id).map(|(at, _)| *at));
         told.into_iter().take(MAX_FOREIGN_LOOKUPS)
     }
@@ -393,7 +393,7 @@ impl Engine {
         live: Option<&LiveObject>,
         now: Instant,
     ) {
-        let told = self.foreign_tallies().find_map(|(_, tally)| tally.away.get(id)).copied();
+        let told = self.foreign_tallies().find_map(|(_, tally)| tally.unavailable.get(id)).copied();
         if let Some(told) = told {
             let seen = live
                 .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay)))
@@ -425,7 +425,7 @@ impl Engine {
         let claims = claims.map(|(id, claim)| format!("{id} is claimed by {}", ledger.holder_words(claim)));
         let sick = self.foreign_tallies().flat_map(|(_, tally)| {
             let of = ledger.source_words(&tally.applyset);
-            let away = tally.away.iter().filter(|(id, told)| {
+            let away = tally.unavailable.iter().filter(|(id, told)| {
                 self.rollouts.bound_foreign_unavailable(id, **told) > 0 && !ledger.claims.contains_key(*id)
             });
             away.map(move |(id, pods)| format!("{pods} pods of {id} of {of} are unavailable"))

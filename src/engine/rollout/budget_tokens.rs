@@ -11,7 +11,7 @@ use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, RestartRisk,
 };
 use crate::engine::rollout::budget::{
-    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, release,
+    BudgetBound, BudgetScope, BudgetShortage, ReleasePriority, ReleaseRequest, TokenState, grant,
 };
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, Unit};
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
@@ -178,7 +178,7 @@ impl Engine {
             let asks = self.rollouts.requests.iter();
             return asks.map(|ask| (ask.id.clone(), Some(short.clone()))).collect();
         }
-        let mut permits = release(
+        let mut permits = grant(
             &self.rollouts.requests,
             &self.loads(),
             &self.budget_bounds(),
@@ -198,9 +198,9 @@ impl Engine {
         let mut bounds = vec![BudgetBound {
             scope: BudgetScope::Cluster,
             workloads: budget.max_workloads,
-            away: budget.max_unavailable.of(self.pods_of_all()),
+            unavailable: budget.max_unavailable.of(self.pods_of_all()),
             unnamed: self.unnamed_unavailable(&BudgetScope::Cluster),
-            unread: self.count_unreadable_claims(&BudgetScope::Cluster),
+            unreadable_claims: self.count_unreadable_claims(&BudgetScope::Cluster),
             starts: starts(budget.starts_per_minute, &|_| true),
         }];
         for (number, source) in self.source_ids().zip(&self.sources) {
@@ -210,10 +210,10 @@ impl Engine {
             let of_it = |start: &RolloutStart| start.applyset == source.applyset;
             bounds.push(BudgetBound {
                 unnamed: self.unnamed_unavailable(&scope),
-                unread: self.count_unreadable_claims(&scope),
+                unreadable_claims: self.count_unreadable_claims(&scope),
                 scope,
                 workloads: budget_override.max_workloads.unwrap_or(u32::MAX),
-                away: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                unavailable: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
                 starts: starts(budget_override.starts_per_minute.unwrap_or(u32::MAX), &of_it),
             });
         }
@@ -223,10 +223,10 @@ impl Engine {
             let in_it = |start: &RolloutStart| start.id.namespace() == Some(name);
             bounds.push(BudgetBound {
                 unnamed: self.unnamed_unavailable(&scope),
-                unread: self.count_unreadable_claims(&scope),
+                unreadable_claims: self.count_unreadable_claims(&scope),
                 scope,
                 workloads: budget_override.max_workloads.unwrap_or(u32::MAX),
-                away: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
+                unavailable: budget_override.max_unavailable.map_or(u32::MAX, |amount| amount.of(pods)),
                 starts: starts(budget_override.starts_per_minute.unwrap_or(u32::MAX), &in_it),
             });
         }
@@ -289,7 +289,7 @@ impl Engine {
         self.rollouts.starts.read(&ledger);
         self.rollouts
             .foreign_unavailable
-            .retain(|id, _| ledger.tallies.iter().any(|tally| tally.away.contains_key(id)));
+            .retain(|id, _| ledger.tallies.iter().any(|tally| tally.unavailable.contains_key(id)));
         self.rollouts.fixed_bytes = ledger.bytes();
         self.rollouts.ledger = Some(ledger);
         self.set_ledger_fault(None);

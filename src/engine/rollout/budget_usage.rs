@@ -27,7 +27,8 @@ impl Engine {
         let (loads, rollouts) = (self.loads(), &self.rollouts);
         let in_flight = loads.iter().filter(|load| load.token == TokenState::Held).count();
         let whole = self.budget_bounds().into_iter().find(|bound| bound.scope == BudgetScope::Cluster);
-        let (workloads, away, starts) = whole.map_or((0, 0, (0, 0)), |b| (b.workloads, b.away, b.starts));
+        let (workloads, away, starts) =
+            whole.map_or((0, 0, (0, 0)), |b| (b.workloads, b.unavailable, b.starts));
         BudgetUsage {
             workloads: (
                 (in_flight as u32).saturating_add(self.count_unreadable_claims(&BudgetScope::Cluster)),
@@ -37,7 +38,7 @@ impl Engine {
             unavailable: (
                 loads
                     .iter()
-                    .map(|load| load.away)
+                    .map(|load| load.unavailable)
                     .fold(self.unnamed_unavailable(&BudgetScope::Cluster), u32::saturating_add),
                 away,
             ),

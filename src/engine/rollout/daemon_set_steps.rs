@@ -291,7 +291,7 @@ impl Engine {
         let source = self.wanting_source(id);
         let bounds = self.budget_bounds();
         let here = bounds.iter().filter(|bound| bound.scope.applies_to(id, source));
-        here.map(|bound| bound.away).min().unwrap_or(u32::MAX)
+        here.map(|bound| bound.unavailable).min().unwrap_or(u32::MAX)
     }
 }
 
@@ -417,10 +417,10 @@ impl Engine {
         for bound in self.budget_bounds().into_iter().filter(|bound| bound.scope.applies_to(id, source)) {
             let others =
                 loads.iter().filter(|load| load.id != *id && bound.scope.applies_to(&load.id, load.source));
-            let elsewhere = others.map(|load| load.away).fold(bound.unnamed, u32::saturating_add);
-            let left = bound.away.saturating_sub(elsewhere);
+            let elsewhere = others.map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
+            let left = bound.unavailable.saturating_sub(elsewhere);
             if left < room.0 {
-                room = (left, Some(BudgetShortage::Pods(bound.scope, 1, elsewhere, bound.away)));
+                room = (left, Some(BudgetShortage::Pods(bound.scope, 1, elsewhere, bound.unavailable)));
             }
         }
         room

@@ -28,7 +28,7 @@ pub(in crate::engine) struct ForeignWorkload {
     /// The numbers of its rollout, and the time since which they have not changed.
     still: Option<(Option<RolloutNumbers>, Instant)>,
     /// Its pods that are unavailable.
-    away: u32,
+    unavailable: u32,
     /// The reason for which it may not be read.
     hidden: Option<Arc<str>>,
     /// Indicates whether it has rested for so long that the claim does not count any more.
@@ -118,11 +118,11 @@ impl Engine {
         };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
-        let away =
+        let unavailable =
             live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay))).unwrap_or(0);
         self.rollouts
             .others
-            .insert(id.clone(), ForeignWorkload { claim, rests, still, away, hidden: None, is_spent });
+            .insert(id.clone(), ForeignWorkload { claim, rests, still, unavailable, hidden: None, is_spent });
         self.rollouts.budget_stale = true;
     }
 
@@ -140,7 +140,14 @@ impl Engine {
         }
         self.rollouts.others.insert(
             id.clone(),
-            ForeignWorkload { claim, rests: None, still: None, away: 0, hidden: Some(why), is_spent: false },
+            ForeignWorkload {
+                claim,
+                rests: None,
+                still: None,
+                unavailable: 0,
+                hidden: Some(why),
+                is_spent: false,
+            },
         );
         self.rollouts.budget_stale = true;
         true
@@ -166,7 +173,7 @@ impl Engine {
     /// ends what it began.
     pub(in crate::engine) fn abandoned_unavailable(&self, id: &ObjectId, claim: &RolloutClaim) -> u32 {
         let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim && known.is_spent);
-        known.map_or(0, |known| known.away)
+        known.map_or(0, |known| known.unavailable)
     }
 
     /// Returns the claims that nobody here can read and that count in a scope. Of which source they

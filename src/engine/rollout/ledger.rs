@@ -469,7 +469,7 @@ mod tests {
             name: "shop".into(),
             pods: 7,
             pods_in: [(Arc::from("shop"), 7)].into(),
-            away: [(away.clone(), 2)].into(),
+            unavailable: [(away.clone(), 2)].into(),
             rest: 1,
             at: Some(at),
         }

@@ -98,10 +98,10 @@ pub struct PodFacts {
     pub restarted: Option<Arc<str>>,
     /// A container that waits for something that may never come.
     pub trouble: Option<ContainerTrouble>,
-    /// Indicates whether it ended in failure.
-    pub ended: Option<FailedPod>,
+    /// The failure that it ended in.
+    pub failure: Option<FailedPod>,
     /// Indicates whether it has ended, well or not: phase `Succeeded` or `Failed`.
-    pub over: bool,
+    pub has_ended: bool,
     /// Indicates whether it is being deleted.
     pub terminating: bool,
     /// Indicates whether no node takes it.
@@ -112,7 +112,7 @@ impl PodFacts {
     /// Returns whether it counts as a pod that its controller has: it neither ended nor is about
     /// to.
     pub fn is_active(&self) -> bool {
-        !self.over && !self.terminating
+        !self.has_ended && !self.terminating
     }
 }
 
@@ -279,7 +279,7 @@ fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
 
 fn trouble_signal(pod: &PodFacts) -> Option<FailureSignal> {
     // The last words of a pod that is over are told by its end.
-    let trouble = pod.trouble.as_ref().filter(|_| !pod.over)?;
+    let trouble = pod.trouble.as_ref().filter(|_| !pod.has_ended)?;
     let patience = grace_period(&trouble.reason)?;
     Some(FailureSignal {
         from: (!patience.is_zero()).then(|| trouble.since + patience),
@@ -292,7 +292,7 @@ fn trouble_signal(pod: &PodFacts) -> Option<FailureSignal> {
 }
 
 fn restart_signal(pod: &PodFacts) -> Option<FailureSignal> {
-    (pod.new_restarts >= MAX_CONTAINER_RESTARTS && !pod.over).then(|| FailureSignal {
+    (pod.new_restarts >= MAX_CONTAINER_RESTARTS && !pod.has_ended).then(|| FailureSignal {
         from: None,
         rank: 2,
         failing: RolloutFailure {
@@ -303,7 +303,7 @@ fn restart_signal(pod: &PodFacts) -> Option<FailureSignal> {
 }
 
 fn ended_signal(pod: &PodFacts) -> Option<FailureSignal> {
-    let ended = pod.ended.as_ref().filter(|ended| ended.seen.is_some())?;
+    let ended = pod.failure.as_ref().filter(|ended| ended.seen.is_some())?;
     Some(FailureSignal {
         from: None,
         rank: 3,
@@ -312,7 +312,7 @@ fn ended_signal(pod: &PodFacts) -> Option<FailureSignal> {
 }
 
 fn unschedulable_signal(pod: &PodFacts) -> Option<FailureSignal> {
-    let unschedulable = pod.unschedulable.as_ref().filter(|_| !pod.over)?;
+    let unschedulable = pod.unschedulable.as_ref().filter(|_| !pod.has_ended)?;
     Some(FailureSignal {
         from: Some(unschedulable.since + UNSCHEDULABLE_GRACE),
         rank: 5,

@@ -108,7 +108,7 @@ pub(crate) enum ScaleResult {
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct SurplusCorrection {
     /// Indicates whether a write is not answered.
-    underway: bool,
+    in_flight: bool,
     /// No write before this time.
     until: Option<Instant>,
     /// The pause after the last write.
@@ -251,10 +251,10 @@ impl Engine {
             }
             return None;
         };
-        if takeback.underway || takeback.until.is_some() {
+        if takeback.in_flight || takeback.until.is_some() {
             return None;
         }
-        takeback.underway = true;
+        takeback.in_flight = true;
         Some(ScaleRequest {
             of: id,
             name: set.name,
@@ -271,7 +271,7 @@ impl Engine {
     pub(crate) fn record_scale(&mut self, due: &ScaleRequest, answer: &ScaleResult, now: Instant) {
         let Some(takeback) = self.rollouts.takebacks.get_mut(&due.of) else { return };
         let wait = (takeback.wait * 2).clamp(FIRST_SCALE_BACKOFF, MAX_SCALE_BACKOFF);
-        (takeback.underway, takeback.wait, takeback.until) = (false, wait, Some(now + wait));
+        (takeback.in_flight, takeback.wait, takeback.until) = (false, wait, Some(now + wait));
         (takeback.last, takeback.writes) = (Some(now), takeback.writes.saturating_add(1));
         takeback.why = match answer {
             ScaleResult::Done | ScaleResult::Overtaken => None,

@@ -84,7 +84,7 @@ pub(in crate::engine) fn state(pod: &PodFacts, now: Instant) -> PodAvailability 
         PodAvailability::Terminating
     } else if pod.ready == Readiness::Ready {
         PodAvailability::Ready
-    } else if is_given_up || pod.new_restarts >= MAX_CONTAINER_RESTARTS || pod.over {
+    } else if is_given_up || pod.new_restarts >= MAX_CONTAINER_RESTARTS || pod.has_ended {
         PodAvailability::InTrouble
     } else {
         PodAvailability::Unready(Duration::ZERO)

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::world::{FIRST, workload};
 use crate::engine::{
     BudgetBound, BudgetScope, BudgetShortage, PodAmount, ReleasePriority, ReleaseRequest, SourceId,
-    TokenState, WorkloadLoad, release,
+    TokenState, WorkloadLoad, grant,
 };
 use crate::object::ObjectId;
 
@@ -14,12 +14,19 @@ fn ask(priority: ReleasePriority, wave: i32, name: &str, cost: u32) -> ReleaseRe
     ReleaseRequest { priority, wave, id: workload(name), source: FIRST, cost }
 }
 
-fn load(name: &str, token: TokenState, away: u32) -> WorkloadLoad {
-    WorkloadLoad { id: workload(name), source: Some(FIRST), token, away }
+fn load(name: &str, token: TokenState, unavailable: u32) -> WorkloadLoad {
+    WorkloadLoad { id: workload(name), source: Some(FIRST), token, unavailable }
 }
 
-fn cluster(workloads: u32, away: u32) -> BudgetBound {
-    BudgetBound { scope: BudgetScope::Cluster, workloads, away, unnamed: 0, unread: 0, starts: (100, 100) }
+fn cluster(workloads: u32, unavailable: u32) -> BudgetBound {
+    BudgetBound {
+        scope: BudgetScope::Cluster,
+        workloads,
+        unavailable,
+        unnamed: 0,
+        unreadable_claims: 0,
+        starts: (100, 100),
+    }
 }
 
 /// Checks the workloads that may start, by the reasons of those that may not.
@@ -33,7 +40,7 @@ fn told(
     let words = |shortage: Option<BudgetShortage>| {
         shortage.map_or("start".to_owned(), |shortage| shortage.to_string())
     };
-    let permits = release(&asks, loads, bounds, window).into_iter();
+    let permits = grant(&asks, loads, bounds, window).into_iter();
     permits.map(|(id, shortage)| (id.name().to_owned(), words(shortage))).collect()
 }
 
@@ -206,22 +213,22 @@ proptest! {
         let (asks, loads) = (by_id(asks, |a| a.id.clone()), by_id(loads, |l| l.id.clone()));
         let bound = cluster(workloads, away);
         let queue: BTreeSet<ReleaseRequest> = asks.into_iter().collect();
-        let permits = release(&queue, &loads, std::slice::from_ref(&bound), window);
+        let permits = grant(&queue, &loads, std::slice::from_ref(&bound), window);
         let of: BTreeMap<&ObjectId, &WorkloadLoad> = loads.iter().map(|load| (&load.id, load)).collect();
         let held = |id: &ObjectId| of.get(id).is_some_and(|load| load.token == TokenState::Held);
         let starts: Vec<&ReleaseRequest> = queue.iter().filter(|ask| permits[&ask.id].is_none()).collect();
         let before = loads.iter().filter(|load| load.token == TokenState::Held).count();
         let new = starts.iter().filter(|ask| !held(&ask.id)).count();
         prop_assert!(new == 0 || before + new <= workloads.min(window) as usize);
-        let total: u32 = loads.iter().map(|load| load.away).sum();
+        let total: u32 = loads.iter().map(|load| load.unavailable).sum();
         let mut more = 0;
         for ask in starts.iter().filter(|ask| ask.cost > 0) {
-            let own = of.get(&ask.id).map_or(0, |load| load.away);
-            prop_assert!(total - own + more + ask.cost <= away + starts.iter().map(|a| of.get(&a.id).map_or(0, |l| l.away)).sum::<u32>());
+            let own = of.get(&ask.id).map_or(0, |load| load.unavailable);
+            prop_assert!(total - own + more + ask.cost <= away + starts.iter().map(|a| of.get(&a.id).map_or(0, |l| l.unavailable)).sum::<u32>());
             more += if held(&ask.id) { ask.cost.saturating_sub(own) } else { ask.cost };
         }
         if let Some(first) = queue.iter().next() {
-            let own = of.get(&first.id).map_or(0, |load| load.away);
+            let own = of.get(&first.id).map_or(0, |load| load.unavailable);
             let token = held(&first.id) || before < workloads.min(window) as usize;
             let fits = first.cost == 0 || total - own + first.cost <= away;
             prop_assert_eq!(permits[&first.id].is_none(), token && fits);

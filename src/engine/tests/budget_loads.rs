@@ -67,7 +67,7 @@ fn a_copy_of_a_workload_takes_nothing_and_adds_nothing() {
             assert_eq!(harness.world.log.len(), 2, "{phase:?}");
             let tallies = harness.engine.tallies(&harness.world.ledger);
             assert_eq!(tallies.iter().map(|tally| tally.pods).sum::<u32>(), 6, "{phase:?}");
-            assert!(tallies.iter().all(|tally| tally.away.is_empty()), "{phase:?}");
+            assert!(tallies.iter().all(|tally| tally.unavailable.is_empty()), "{phase:?}");
         }
     }
 }
@@ -120,7 +120,7 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
         applyset: SET.into(),
         name: "test".into(),
         pods: 6,
-        away: [(workload("a"), 2)].into(),
+        unavailable: [(workload("a"), 2)].into(),
         ..BudgetTally::default()
     };
     harness.world.ledger.tallies = vec![told.clone()];
@@ -135,7 +135,7 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
     harness.read(reading("r1", &files(&["a", "b"], 1)));
     check(&mut harness, 2, std::slice::from_ref(&told));
     harness.engine.set_release_key(ReadState::Value(release_key()));
-    check(&mut harness, 0, &[BudgetTally { away: [].into(), ..told.clone() }]);
+    check(&mut harness, 0, &[BudgetTally { unavailable: [].into(), ..told.clone() }]);
     let kinds = ["DaemonSet.apps", "Deployment.apps"].map(GroupKind::parse);
     harness.engine = harness.fresh_without_key();
     harness.engine.set_release_key(ReadState::Value(release_key()));

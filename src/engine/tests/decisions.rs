@@ -261,7 +261,7 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
         }
     };
     let why = WriteFailure::Refused("no room".into(), RefusalRule::Other, Some(MINUTE));
-    harness.engine.outcome(&env, &refused, ActionResult::Failed(why), harness.now);
+    harness.engine.record_result(&env, &refused, ActionResult::Failed(why), harness.now);
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Created(other)]);
     let waiting = harness.engine.decide(&web, harness.now).reason.map(|reason| reason.to_string());

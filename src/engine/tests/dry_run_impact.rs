@@ -100,7 +100,12 @@ fn what_the_server_refuses_asks_for_no_token() {
     assert!(matches!(decision.action, Action::DryRun(_)), "{decision:?}");
     let refused =
         WriteFailure::Refused("spec.selector: field is immutable".into(), RefusalRule::Immutable, None);
-    harness.engine.outcome(&workload("web"), &decision.action, ActionResult::Failed(refused), harness.now);
+    harness.engine.record_result(
+        &workload("web"),
+        &decision.action,
+        ActionResult::Failed(refused),
+        harness.now,
+    );
     let told = reason(&mut harness, &workload("web")).unwrap();
     assert!(told.starts_with("spec.selector: field is immutable; with the annotation"), "{told}");
     assert!(!harness.engine.rollouts.requests_by_id.contains_key(&workload("web")));
@@ -112,7 +117,7 @@ fn a_question_without_an_answer_is_asked_again_later() {
     harness.read(reading("r3", &[("web", Some(web(2)))]));
     let action = harness.engine.decide(&workload("web"), harness.now).action;
     let lost = WriteFailure::Unknown("the API server does not answer".into(), Duration::from_secs(3));
-    harness.engine.outcome(&workload("web"), &action, ActionResult::Failed(lost), harness.now);
+    harness.engine.record_result(&workload("web"), &action, ActionResult::Failed(lost), harness.now);
     assert!(reason(&mut harness, &workload("web")).unwrap().contains("the API server does not answer"));
     harness.pass_time(Duration::from_secs(3));
     assert!(matches!(harness.engine.decide(&workload("web"), harness.now).action, Action::DryRun(_)));

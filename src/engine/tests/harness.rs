@@ -193,7 +193,7 @@ impl Harness {
                 })
             }
         };
-        self.engine.outcome(id, &Action::DryRun(apply.clone()), outcome, self.now);
+        self.engine.record_result(id, &Action::DryRun(apply.clone()), outcome, self.now);
     }
 
     /// Decides about one object; what is asked and what is to be claimed for that is claimed first.
@@ -291,7 +291,7 @@ impl Harness {
             action @ (Action::Apply(_) | Action::Delete(..)) => {
                 self.engine.note_dispatch(id, &action);
                 let outcome = self.world.perform(id, &action);
-                self.engine.outcome(id, &action, outcome, self.now);
+                self.engine.record_result(id, &action, outcome, self.now);
                 Some(action)
             }
         }

@@ -72,7 +72,7 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
             if matches!(first, FirstSignal::Event) {
                 harness.deliver(1);
             }
-            harness.engine.outcome(&id, &action, outcome, harness.now);
+            harness.engine.record_result(&id, &action, outcome, harness.now);
         }
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);

@@ -24,8 +24,8 @@ pub(super) fn pod(name: &str, revision: &str) -> PodFacts {
         new_restarts: 0,
         restarted: None,
         trouble: None,
-        ended: None,
-        over: false,
+        failure: None,
+        has_ended: false,
         terminating: false,
         unschedulable: None,
     }
@@ -47,7 +47,7 @@ fn restarted(pod: PodFacts, restarts: u32, new_restarts: u32) -> PodFacts {
 
 fn ended(pod: PodFacts, reason: &str, seen: Option<Instant>) -> PodFacts {
     let ended = FailedPod { reason: reason.into(), message: "says why".into(), seen };
-    PodFacts { ended: Some(ended), over: true, ..pod }
+    PodFacts { failure: Some(ended), has_ended: true, ..pod }
 }
 
 fn unscheduled(pod: PodFacts, since: Instant) -> PodFacts {
@@ -116,7 +116,7 @@ fn what_is_no_failure_does_not_count() {
     check(ended(pod("a", NEW), "Evicted", None));
     check(unscheduled(pod("a", NEW), t));
     // It ended well.
-    check(PodFacts { over: true, ..waiting(pod("a", NEW), "CrashLoopBackOff", t) });
+    check(PodFacts { has_ended: true, ..waiting(pod("a", NEW), "CrashLoopBackOff", t) });
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn only_the_pods_of_the_newest_revision_are_counted() {
     let t = Instant::now();
     let later = t + Duration::from_secs(5);
     let gone = PodFacts { terminating: true, ..ready("f", NEW, later) };
-    let over = PodFacts { over: true, ..ready("g", NEW, later) };
+    let over = PodFacts { has_ended: true, ..ready("g", NEW, later) };
     let pods =
         of(&[ready("a", OLD, later), ready("b", NEW, t), ready("c", NEW, t), pod("d", NEW), gone, over]);
     assert_eq!((pods.count_updated(), pods.count_ready_newest()), (3, 2));

@@ -53,7 +53,7 @@ fn refuse(harness: &mut Harness, mut action: Action, refusal: &WriteFailure) -> 
     let web = workload("web");
     for count in 1..20 {
         harness.engine.note_dispatch(&web, &action);
-        harness.engine.outcome(&web, &action, ActionResult::Failed(refusal.clone()), harness.now);
+        harness.engine.record_result(&web, &action, ActionResult::Failed(refusal.clone()), harness.now);
         harness.keep_ledger();
         harness.pass_time(Duration::from_secs(2));
         harness.engine.advance(harness.now);

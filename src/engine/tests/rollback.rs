@@ -80,7 +80,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
     for id in [&a, &b, &web] {
         let (action, _) = apply(&mut harness, id);
         let why = WriteFailure::Refused("no".into(), RefusalRule::Rights, Some(Duration::from_mins(5)));
-        harness.engine.outcome(id, &action, ActionResult::Failed(why), harness.now);
+        harness.engine.record_result(id, &action, ActionResult::Failed(why), harness.now);
     }
     harness.settle();
     assert_eq!((harness.world.log.len(), harness.engine.count_denied()), (0, 3));
@@ -99,7 +99,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         purpose: ApplyPurpose::Create,
         restarts: RestartRisk::No,
     });
-    harness.engine.outcome(&a, &action, ActionResult::Failed(why), harness.now);
+    harness.engine.record_result(&a, &action, ActionResult::Failed(why), harness.now);
     harness.engine.mark(&a);
     harness.settle();
     assert!(harness.world.things.contains_key(&a) && harness.world.things.contains_key(&b));
@@ -125,7 +125,7 @@ fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
     };
     harness.world.things.remove(&a);
     harness.engine.observe_absence(&a);
-    harness.engine.outcome(&a, &action, ActionResult::Deleted, harness.now);
+    harness.engine.record_result(&a, &action, ActionResult::Deleted, harness.now);
     harness.world.things.insert(a.clone(), old.clone());
     harness.engine.list_started(&maps());
     for (id, thing) in harness.world.things.clone() {

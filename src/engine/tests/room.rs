@@ -108,7 +108,7 @@ fn no_record_is_larger_than_it_is_taken_for() {
             name: name.into(),
             pods: u32::MAX,
             pods_in: [(name.into(), u32::MAX)].into(),
-            away: (0..20).map(|number| (id(&format!("{name}{number}")), u32::MAX)).collect(),
+            unavailable: (0..20).map(|number| (id(&format!("{name}{number}")), u32::MAX)).collect(),
             rest: u32::MAX,
             at: Some(jiff::Timestamp::UNIX_EPOCH),
         };

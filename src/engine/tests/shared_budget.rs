@@ -61,7 +61,7 @@ pub(super) fn tally(pods: u32, away: &[(&str, u32)], rest: u32) -> BudgetTally {
         applyset: THEIRS.into(),
         name: "theirs".into(),
         pods,
-        away: away.iter().map(|(name, pods)| (elsewhere(name), *pods)).collect(),
+        unavailable: away.iter().map(|(name, pods)| (elsewhere(name), *pods)).collect(),
         rest,
         ..BudgetTally::default()
     }
@@ -129,7 +129,10 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     let mut telling = QueuePublication::default();
     let told = |ledger: &RolloutLedger| {
         let ours = ledger.tallies.iter().find(|tally| &*tally.applyset == SET).cloned().unwrap_or_default();
-        (ours.pods, ours.away.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>())
+        (
+            ours.pods,
+            ours.unavailable.into_iter().map(|(id, pods)| (id.name().to_owned(), pods)).collect::<Vec<_>>(),
+        )
     };
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
     harness.pass_time(PUBLICATION_INTERVAL);
@@ -178,7 +181,7 @@ fn what_was_told_of_a_source_counts_until_its_workloads_are_seen() {
         applyset: SET.into(),
         name: "test".into(),
         pods: 9,
-        away: [(workload("gone"), 2)].into(),
+        unavailable: [(workload("gone"), 2)].into(),
         ..BudgetTally::default()
     };
     harness.world.ledger.tallies = vec![told];

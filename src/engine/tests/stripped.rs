@@ -17,7 +17,7 @@ fn a_label_that_the_server_does_not_keep_is_told_and_not_written_again() {
         harness.engine.note_dispatch(&id, &action);
         assert!(matches!(harness.world.perform(&id, &action), ActionResult::Applied(_)));
         let live = LiveObject { owner, ..World::live(&id, &harness.world.things[&id]) };
-        harness.engine.outcome(&id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
+        harness.engine.record_result(&id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
         // No watch by label shows it.
         harness.world.events.clear();
         harness.pass_time(WRITE_ECHO_TIMEOUT);

@@ -150,7 +150,7 @@ fn what_is_being_written_is_waited_for() {
     assert_eq!(shown(&harness, &config("env")), Some(hash(&config("env"), 2)));
     let action = sent.unwrap();
     let outcome = harness.world.perform(&zone, &action);
-    harness.engine.outcome(&zone, &action, outcome, harness.now);
+    harness.engine.record_result(&zone, &action, outcome, harness.now);
     harness.settle();
     assert_all_show(&harness, &ids(), 2);
     assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);

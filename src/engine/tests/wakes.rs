@@ -48,7 +48,7 @@ fn apply_unhealthily(harness: &mut Harness, id: &ObjectId) {
     harness.engine.note_dispatch(id, &action);
     assert!(matches!(harness.world.perform(id, &action), ActionResult::Applied(_)));
     let live = unhealthy(id, &harness.world.things[id]);
-    harness.engine.outcome(id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
+    harness.engine.record_result(id, &action, ActionResult::Applied(WriteResult { live }), harness.now);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn refuse(harness: &mut Harness, id: &ObjectId) {
         }
     };
     let why = WriteFailure::Refused("no".into(), RefusalRule::Other, Some(Duration::from_mins(5)));
-    harness.engine.outcome(id, &action, ActionResult::Failed(why), harness.now);
+    harness.engine.record_result(id, &action, ActionResult::Failed(why), harness.now);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
     harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
     let action = harness.decide(&a).action;
     // A quota, or a webhook, has a conflict of its own: the object is as it was.
-    harness.engine.outcome(
+    harness.engine.record_result(
         &a,
         &action,
         ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
@@ -169,7 +169,7 @@ fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone
     harness.read(reading("r2", &[("a", Some(wanted(2)))]));
     let action = harness.decide(&a).action;
     let why = WriteFailure::Refused("the field is immutable".into(), RefusalRule::Immutable, None);
-    harness.engine.outcome(&a, &action, ActionResult::Failed(why), harness.now);
+    harness.engine.record_result(&a, &action, ActionResult::Failed(why), harness.now);
     let step = harness.step(&a);
     assert!(
         matches!(step, Some(Action::Delete(_, _, DeletionReason::Recreate))),
@@ -197,7 +197,7 @@ fn a_restart_whose_answer_was_lost_keeps_its_token_until_the_cluster_tells() {
     harness.engine.note_dispatch(&a, &action);
     harness.world.perform(&a, &action);
     let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
-    harness.engine.outcome(&a, &action, ActionResult::Failed(lost), harness.now);
+    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
     let events = std::mem::take(&mut harness.world.events);
     drain(&mut harness);
     assert_eq!(harness.world.log, [AuditEntry::Changed(a.clone())], "b must wait: a may be rolling");
@@ -218,7 +218,7 @@ fn a_restart_that_was_never_carried_out_holds_no_token_for_ever() {
     let action = harness.decide(&a).action;
     harness.engine.note_dispatch(&a, &action);
     let lost = WriteFailure::Unknown("no answer".into(), Duration::from_secs(1));
-    harness.engine.outcome(&a, &action, ActionResult::Failed(lost), harness.now);
+    harness.engine.record_result(&a, &action, ActionResult::Failed(lost), harness.now);
     harness.pass_time(Duration::from_secs(1));
     harness.engine.mark(&a);
     harness.settle();
@@ -266,7 +266,7 @@ fn an_annotation_that_the_server_does_not_keep_is_sent_once() {
             let action = harness.decide(&id).action;
             if let Action::Apply(_) = action {
                 sent += 1;
-                harness.engine.outcome(
+                harness.engine.record_result(
                     &id,
                     &action,
                     ActionResult::Applied(WriteResult { live: stripped(5) }),

@@ -37,7 +37,7 @@ fn a_pod_is_read_as_far_as_it_can_be() {
         let mut tree = pod(odd.clone());
         let read_odd = read(&tree);
         assert_eq!(
-            (read_odd.ready, read_odd.trouble, read_odd.over),
+            (read_odd.ready, read_odd.trouble, read_odd.has_ended),
             (Readiness::NotReady, None, false),
             "{odd}"
         );
@@ -91,7 +91,7 @@ fn how_a_pod_ended_is_read() {
     // It was deleted, and its kubelet says how its container ended.
     let mut deleted = pod(json!({ "phase": "Failed", "containerStatuses": ended(143) }));
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
-    assert_eq!((read(&deleted).failed, read(&deleted).over), (None, true));
+    assert_eq!((read(&deleted).failed, read(&deleted).has_ended), (None, true));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn pod(owner: &str, revision: &str) -> PodRecord {
         restarted: None,
         trouble: None,
         failed: None,
-        over: false,
+        has_ended: false,
         terminating: false,
         unschedulable: None,
     }
@@ -43,7 +43,7 @@ fn ready(at: &str, restarts: u32) -> PodRecord {
 }
 
 fn evicted() -> PodRecord {
-    PodRecord { failed: Some(["Evicted".into(), "no room".into()]), over: true, ..pod("own", "new") }
+    PodRecord { failed: Some(["Evicted".into(), "no room".into()]), has_ended: true, ..pod("own", "new") }
 }
 
 fn workload(generation: i64, observed: bool) -> WorkloadRecord {
@@ -152,7 +152,7 @@ fn a_trouble_has_lasted_since_its_reason_was_seen() {
 fn a_pod_that_ended_is_remembered_when_it_is_gone() {
     let t = Instant::now();
     let ended = |pods: &WorkloadPods| {
-        let of_pod = |pod: &crate::engine::PodFacts| pod.ended.as_ref().and_then(|ended| ended.seen);
+        let of_pod = |pod: &crate::engine::PodFacts| pod.failure.as_ref().and_then(|ended| ended.seen);
         (pods.pods.first().and_then(of_pod), pods.last_failed.as_deref().and_then(of_pod))
     };
     let gone = InformerChange::Delete(id("web-0"), ResourceVersion(9));
@@ -313,7 +313,8 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
     check(&one, &[warning("other", "FailedCreate", 100)], None);
     check(&two, &[warning("own", "FailedCreate", 100)], None);
     // One that is over leaves its place, and a foreign one never had it.
-    let over = [one[0].clone(), ("web-1", PodRecord { uid: uid("p1"), over: true, ..pod("own", "new") })];
+    let over =
+        [one[0].clone(), ("web-1", PodRecord { uid: uid("p1"), has_ended: true, ..pod("own", "new") })];
     check(&over, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
     let foreign = [one[0].clone(), ("x", PodRecord { uid: uid("p1"), ..pod("other", "new") })];
     check(&foreign, &[warning("own", "FailedCreate", 100)], Some("FailedCreate at 100"));
