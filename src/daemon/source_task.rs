@@ -48,9 +48,9 @@ const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
 #[derive(Debug)]
 pub(super) enum FeedRequest {
     /// Read all again with these scopes.
-    Scopes(Box<KindScopes>),
+    ReadAgain(Box<KindScopes>),
     /// Look whether there is anything new, after the reading of this number.
-    Look(u64),
+    LookAfter(u64),
     /// The record of the accepted revision.
     Anchor(VerificationAnchor),
     /// Somebody outside says that there is something new.
@@ -82,25 +82,25 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
 /// A source with what was last told of it.
 pub(super) struct SourceFeed {
     pub(super) source: Source,
-    pub(super) dialect: ReadSettings,
+    pub(super) settings: ReadSettings,
     pub(super) scopes: KindScopes,
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
-    looked: LastLook,
-    told: Option<ToldSnapshot>,
-    place: String,
+    last_look: LastLook,
+    told_snapshot: Option<ToldSnapshot>,
+    identity: String,
     /// As it was told last.
     repository: RepositoryIdentity,
     /// The reason for the last failure; none after a success.
-    trouble: Option<Arc<str>>,
+    last_error: Option<Arc<str>>,
     extent: ReadExtent,
     pins: RevisionPins,
     /// The accepted revision, as last reported.
     accepted: Option<Revision>,
     missing: MissingContents,
     /// The reading after which a look was asked for last, and the one that was answered.
-    asked: u64,
-    answered: u64,
+    check_requested: u64,
+    check_done: u64,
 }
 
 /// The extent of a read.
@@ -116,41 +116,39 @@ impl SourceFeed {
     /// Returns a feed that has told nothing yet.
     pub(super) fn new(
         source: Source,
-        dialect: ReadSettings,
+        settings: ReadSettings,
         scopes: KindScopes,
         events: mpsc::Sender<LoopEvent>,
         heartbeat: Heartbeat,
     ) -> Self {
-        let place = source.identity().to_owned();
-        let (told, trouble, extent, pins) = (None, None, ReadExtent::Changes, RevisionPins::default());
-        let (missing, asked, answered) = (MissingContents::default(), 0, 0);
+        let identity = source.identity().to_owned();
         Self {
             source,
-            dialect,
+            settings,
             scopes,
             events,
             heartbeat,
-            looked: LastLook::default(),
-            told,
-            place,
+            last_look: LastLook::default(),
+            told_snapshot: None,
+            identity,
             repository: RepositoryIdentity::Unknown,
-            trouble,
-            extent,
-            pins,
+            last_error: None,
+            extent: ReadExtent::Changes,
+            pins: RevisionPins::default(),
             accepted: None,
-            missing,
-            asked,
-            answered,
+            missing: MissingContents::default(),
+            check_requested: 0,
+            check_done: 0,
         }
     }
 
     /// Tells, beside its events, when it last looked.
-    pub(super) fn with_last_look(self, looked: LastLook) -> Self {
-        Self { looked, ..self }
+    pub(super) fn with_last_look(self, last_look: LastLook) -> Self {
+        Self { last_look, ..self }
     }
 
     /// Runs until nobody listens any more.
-    pub(super) async fn run(mut self, orders: mpsc::Receiver<FeedRequest>) {
+    pub(super) async fn run(mut self, requests: mpsc::Receiver<FeedRequest>) {
         let hints = self.source.change_hints();
         let mut next = Instant::now();
         let beside = if self.source.is_verified() || self.source.may_render() {
@@ -159,33 +157,34 @@ impl SourceFeed {
             ConcurrentLookups::All
         };
         let mut queue =
-            TaskQueue { orders, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
+            TaskQueue { requests, later: VecDeque::new(), lookups: FuturesUnordered::new(), beside };
         loop {
             let pins_due = self.pins.next_due();
-            let deed = if let Some(deed) = queue.later.pop_front() {
-                deed
+            let task = if let Some(task) = queue.later.pop_front() {
+                task
             } else {
                 self.heartbeat.record(next.saturating_duration_since(Instant::now()) + HEARTBEAT_SLACK);
                 tokio::select! {
-                                    biased;
-                                    order = queue.orders.recv() => {
-                                        let Some(order) = order else { return };
-                queue.take(order, self.content_reader(), self.head_revision());
-                                        continue;
-                                    },
-                                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
-                                        if let Some(event) = queue.finish_lookup(found) && self.events.send(event).await.is_err() {
-                                            return;
-                                        }
-                                        continue;
-                                    },
-                                    () = hints.next_hint() => FeedTask::Look,
-                                    () = sleep_until(next) => FeedTask::Poll,
-                                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::Pin,
-                                }
+                    biased;
+                    request = queue.requests.recv() => {
+                        let Some(request) = request else { return };
+                        queue.take(request, self.content_reader(), self.head_revision());
+                        continue;
+                    },
+                    Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
+                        let event = queue.finish_lookup(found);
+                        if let Some(event) = event && self.events.send(event).await.is_err() {
+                            return;
+                        }
+                        continue;
+                    },
+                    () = hints.next_hint() => FeedTask::Look,
+                    () = sleep_until(next) => FeedTask::Poll,
+                    () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::SavePins,
+                }
             };
-            let polled = matches!(deed, FeedTask::Poll);
-            let Some(told) = self.run_task(deed, &mut queue).await else { return };
+            let polled = matches!(task, FeedTask::Poll);
+            let Some(told) = self.run_task(task, &mut queue).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random_fraction());
             }
@@ -200,10 +199,10 @@ impl SourceFeed {
 
     /// Does one thing. A fetch may hang for a minute: meanwhile older contents are looked up beside
     /// it, as what is in force must be defended. Returns none when nobody listens any more.
-    async fn run_task(&mut self, deed: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
+    async fn run_task(&mut self, task: FeedTask, queue: &mut TaskQueue) -> Option<Vec<LoopEvent>> {
         let (beside, head) = (self.content_reader(), self.head_revision());
         let events = self.events.clone();
-        let mut work = std::pin::pin!(self.carry_out(deed));
+        let mut work = std::pin::pin!(self.carry_out(task));
         loop {
             tokio::select! {
                 biased;
@@ -213,20 +212,20 @@ impl SourceFeed {
                         events.send(event).await.ok()?;
                     }
                 }
-                order = queue.orders.recv() => queue.take(order?, beside.clone(), head.clone()),
+                request = queue.requests.recv() => queue.take(request?, beside.clone(), head.clone()),
             }
         }
     }
 
-    async fn carry_out(&mut self, deed: FeedTask) -> Vec<LoopEvent> {
+    async fn carry_out(&mut self, task: FeedTask) -> Vec<LoopEvent> {
         self.heartbeat.record(MAX_TASK_DURATION);
-        match deed {
+        match task {
             FeedTask::Look | FeedTask::Poll => {
                 let mut told = self.look_at_source().await;
                 told.extend(self.fetch_missing().await);
                 told
             }
-            FeedTask::Bring(wanted) => {
+            FeedTask::Fetch(wanted) => {
                 self.missing.push(wanted);
                 // The feed may not have noticed yet that the source cannot be read.
                 let mut told = self.look_at_source().await;
@@ -235,7 +234,7 @@ impl SourceFeed {
             }
             FeedTask::Anchor(anchor) => self.set_anchor(anchor).await,
             FeedTask::LookBack(undo) => vec![self.look_back(undo).await],
-            FeedTask::Pin => {
+            FeedTask::SavePins => {
                 self.pin().await;
                 Vec::new()
             }
@@ -245,12 +244,12 @@ impl SourceFeed {
                 self.look_at_source().await
             }
             FeedTask::LookAfter(reading) => {
-                self.asked = self.asked.max(reading);
+                self.check_requested = self.check_requested.max(reading);
                 let mut told = self.look_at_source().await;
                 told.extend(self.fetch_missing().await);
                 told
             }
-            FeedTask::Want(revisions) => {
+            FeedTask::Pin(revisions) => {
                 self.pins.set_wanted(revisions);
                 Vec::new()
             }
@@ -259,7 +258,7 @@ impl SourceFeed {
 
     /// Returns the revision that was told last.
     fn head_revision(&self) -> Option<Revision> {
-        let told = self.told.as_ref().map(|told| &told.snapshot.revision);
+        let told = self.told_snapshot.as_ref().map(|told| &told.snapshot.revision);
         told.or_else(|| self.source.current_revision()).cloned()
     }
 
@@ -267,7 +266,7 @@ impl SourceFeed {
     fn content_reader(&self) -> ContentReader {
         ContentReader {
             reader: self.source.reader(),
-            dialect: self.dialect.clone(),
+            settings: self.settings.clone(),
             scopes: self.scopes.clone(),
         }
     }
@@ -277,13 +276,13 @@ impl SourceFeed {
         if !self.source.is_anchored() {
             return Vec::new();
         }
-        let number = self.dialect.source;
+        let number = self.settings.source;
         let read = |(reading, unknown)| LoopEvent::SourceRead(number, reading, unknown);
         let seen = self.read_newest().await;
         let mut events = Vec::new();
-        if self.place != self.source.identity() {
-            self.source.identity().clone_into(&mut self.place);
-            events.push(LoopEvent::Place(number, self.place.clone()));
+        if self.identity != self.source.identity() {
+            self.source.identity().clone_into(&mut self.identity);
+            events.push(LoopEvent::Place(number, self.identity.clone()));
         }
         let repository = self.repository_identity();
         if self.repository != repository {
@@ -292,20 +291,20 @@ impl SourceFeed {
         }
         match seen {
             Ok(news) => {
-                self.trouble = None;
-                self.looked.set(jiff::Timestamp::now());
+                self.last_error = None;
+                self.last_look.set(jiff::Timestamp::now());
                 events.extend(self.take_accepted());
                 events.extend(news.map(read));
-                if self.answered < self.asked {
-                    self.answered = self.asked;
-                    events.push(LoopEvent::SourceChecked(number, self.asked));
+                if self.check_done < self.check_requested {
+                    self.check_done = self.check_requested;
+                    events.push(LoopEvent::SourceChecked(number, self.check_requested));
                 }
             }
             Err(error) => {
                 let remembered = self.read_remembered().await.map(read);
                 let why: Arc<str> = self.with_age(&error).into();
                 // The same trouble again is no news.
-                let known = self.trouble.replace(why.clone()).is_some_and(|before| before == why);
+                let known = self.last_error.replace(why.clone()).is_some_and(|before| before == why);
                 if remembered.is_some() || !known {
                     events.extend(remembered);
                     events.push(LoopEvent::Unreadable(number, why));
@@ -337,21 +336,21 @@ impl SourceFeed {
 
     async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
         let SourceObservation { revision, rendered, .. } = self.source.observe().await?;
-        let told = self.told.as_ref().map(|told| &told.snapshot);
+        let told = self.told_snapshot.as_ref().map(|told| &told.snapshot);
         let same = told.filter(|told| told.revision == revision && rendered == RenderStep::Kept);
         if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
             let (incomplete, refused) = (refusal_text(told), told.refused.clone());
             let reading =
                 SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
-            return Ok(self.trouble.is_some().then(|| (reading, BTreeSet::new())));
+            return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));
         }
         self.read_revision(revision).await.map(Some)
     }
 
     /// Reads what an earlier process left, where the first look of this one failed.
     async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
-        let revision = self.source.current_revision().filter(|_| self.told.is_none()).cloned()?;
+        let revision = self.source.current_revision().filter(|_| self.told_snapshot.is_none()).cloned()?;
         self.read_revision(revision).await.ok()
     }
 
@@ -359,11 +358,11 @@ impl SourceFeed {
         &mut self,
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
-        let (reader, dialect, scopes) = (self.source.reader(), self.dialect.clone(), self.scopes.clone());
-        let (from, extent) = (self.told.clone(), self.extent);
+        let (reader, settings, scopes) = (self.source.reader(), self.settings.clone(), self.scopes.clone());
+        let (from, extent) = (self.told_snapshot.clone(), self.extent);
         let step =
-            run_blocking(move || read_newest(&reader, &dialect, scopes, from, extent, &revision)).await?;
-        self.told = Some(step.told);
+            run_blocking(move || read_newest(&reader, &settings, scopes, from, extent, &revision)).await?;
+        self.told_snapshot = Some(step.told);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;
         Ok((step.reading, step.unknown))
@@ -388,7 +387,7 @@ impl SourceFeed {
 
 /// The tasks that wait for a feed.
 struct TaskQueue {
-    orders: mpsc::Receiver<FeedRequest>,
+    requests: mpsc::Receiver<FeedRequest>,
     /// The tasks not yet begun.
     later: VecDeque<FeedTask>,
     lookups: FuturesUnordered<BoxFuture<'static, ContentLookup>>,
@@ -397,8 +396,8 @@ struct TaskQueue {
 
 impl TaskQueue {
     /// A look-up begins at once, beside whatever is being done; the rest waits for its turn.
-    fn take(&mut self, order: FeedRequest, beside: ContentReader, head: Option<Revision>) {
-        let deed = match order {
+    fn take(&mut self, request: FeedRequest, beside: ContentReader, head: Option<Revision>) {
+        let task = match request {
             FeedRequest::Resolve(revision, wanted) => {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
@@ -409,14 +408,14 @@ impl TaskQueue {
                     beside.look_back(undo, head).map(|event| ContentLookup::Done(Box::new(event))).boxed(),
                 );
             }
-            FeedRequest::Scopes(scopes) => FeedTask::ReadAgain(scopes),
-            FeedRequest::Look(reading) => FeedTask::LookAfter(reading),
+            FeedRequest::ReadAgain(scopes) => FeedTask::ReadAgain(scopes),
+            FeedRequest::LookAfter(reading) => FeedTask::LookAfter(reading),
             // A look that has not begun sees all that this one would.
-            FeedRequest::Hint if self.later.iter().any(|deed| matches!(deed, FeedTask::Look)) => return,
+            FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Look)) => return,
             FeedRequest::Hint => FeedTask::Look,
-            FeedRequest::Pin(revisions) => FeedTask::Want(revisions),
+            FeedRequest::Pin(revisions) => FeedTask::Pin(revisions),
         };
-        self.later.push_back(deed);
+        self.later.push_back(task);
     }
 
     /// Returns the event of a finished look-up, unless something has to be fetched for it.
@@ -424,7 +423,7 @@ impl TaskQueue {
         match found {
             ContentLookup::Done(event) => Some(*event),
             ContentLookup::Missing(wanted) => {
-                self.later.push_back(FeedTask::Bring(wanted));
+                self.later.push_back(FeedTask::Fetch(wanted));
                 None
             }
         }
@@ -441,31 +440,31 @@ enum FeedTask {
     Anchor(VerificationAnchor),
     /// The way back of an order is looked up, and its signature verified.
     LookBack(UndoRequest),
-    /// Revisions are to be kept.
-    Pin,
+    /// The wanted revisions are pinned.
+    SavePins,
     /// With these scopes everything is read again.
     ReadAgain(Box<KindScopes>),
     /// A look is asked for, after the reading of this number.
     LookAfter(u64),
-    /// These revisions will be kept.
-    Want(BTreeSet<Revision>),
+    /// These revisions are to be kept readable.
+    Pin(BTreeSet<Revision>),
     /// A revision of which contents are wanted is not here.
-    Bring(missing_revisions::WantedContents),
+    Fetch(missing_revisions::WantedContents),
 }
 
 /// The reader of older contents, independent of the feed's other tasks.
 #[derive(Clone)]
 struct ContentReader {
     reader: RevisionReader,
-    dialect: ReadSettings,
+    settings: ReadSettings,
     scopes: KindScopes,
 }
 
 impl ContentReader {
     async fn look_back(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
-        let Self { reader, dialect, scopes } = self;
+        let Self { reader, settings, scopes } = self;
         let token = undo.token.clone();
-        let look_back = move || past_contents::look_back(&reader, &dialect, scopes, &undo, head.as_ref());
+        let look_back = move || past_contents::look_back(&reader, &settings, scopes, &undo, head.as_ref());
         LoopEvent::LookedBack(token, run_blocking(look_back).await)
     }
 }

@@ -192,7 +192,11 @@ impl RemoteReference {
 
     /// Puts a revision that was accepted before in force again; false where it cannot be had any
     /// more.
-    pub(super) async fn go_back(&self, lock: &StateLock, accepted: &Revision) -> Result<bool, SourceError> {
+    pub(super) async fn fall_back_to_accepted(
+        &self,
+        lock: &StateLock,
+        accepted: &Revision,
+    ) -> Result<bool, SourceError> {
         let is_here = self.fetch_older(lock, accepted).await?;
         if is_here {
             self.store.set_reference(lock, &self.head_ref, accepted)?;

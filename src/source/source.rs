@@ -54,18 +54,18 @@ pub(crate) struct Source {
     pub(super) reader: RevisionReader,
     pub(super) store: RevisionStore,
     /// The verification of its commits.
-    guard: Option<CommitVerifier>,
+    verifier: Option<CommitVerifier>,
     pub(super) current: Option<Revision>,
     /// Indicates whether a look of this process gave [`Source::current_revision`].
-    looked: bool,
+    observed_once: bool,
     pins: BTreeSet<Revision>,
     /// Those of the pins that could not be had.
-    lost: BTreeSet<Revision>,
+    unavailable_pins: BTreeSet<Revision>,
     failures: u32,
     /// Indicates whether what was accepted last was looked for, as the first look found what is
     /// refused.
-    went_back: bool,
-    reached: Option<Instant>,
+    fell_back: bool,
+    last_success: Option<Instant>,
     /// The revision that was rendered last.
     pub(super) rendered: Option<LastRender>,
 }
@@ -90,7 +90,7 @@ impl Source {
             name: name.to_owned(),
             identity: location.location_identity(),
             repository: location.repository(),
-            guard: location
+            verifier: location
                 .verification()
                 .map(|verification| CommitVerifier::new(verification, name, &place)),
             location,
@@ -99,12 +99,12 @@ impl Source {
             current: remembered,
             reader,
             store,
-            looked: false,
+            observed_once: false,
             pins: BTreeSet::new(),
-            lost: BTreeSet::new(),
+            unavailable_pins: BTreeSet::new(),
             failures: 0,
-            went_back: false,
-            reached: None,
+            fell_back: false,
+            last_success: None,
             rendered: None,
             place,
         })
@@ -147,28 +147,28 @@ impl Source {
     /// Returns when a look of this process last succeeded: how old [`Source::current_revision`] may
     /// be.
     pub(crate) const fn last_reached(&self) -> Option<Instant> {
-        self.reached
+        self.last_success
     }
 
     /// Returns whether its commits must be signed.
     pub(crate) const fn is_verified(&self) -> bool {
-        self.guard.is_some()
+        self.verifier.is_some()
     }
 
     /// Returns the last accepted revision of a source whose commits must be signed.
     pub(crate) fn accepted_revision(&self) -> Option<&Revision> {
-        self.guard.as_ref().and_then(CommitVerifier::accepted_revision)
+        self.verifier.as_ref().and_then(CommitVerifier::accepted_revision)
     }
 
     /// Returns whether it is known what a look must go by. A source whose commits must be signed is
     /// looked at only then.
     pub(crate) fn is_anchored(&self) -> bool {
-        self.guard.as_ref().is_none_or(CommitVerifier::is_anchored)
+        self.verifier.as_ref().is_none_or(CommitVerifier::is_anchored)
     }
 
     /// Takes what is recorded of what was accepted, and says whether a look may find more by it.
     pub(crate) fn set_anchor(&mut self, anchor: VerificationAnchor) -> bool {
-        self.guard.as_mut().is_some_and(|guard| guard.set_anchor(anchor))
+        self.verifier.as_mut().is_some_and(|verifier| verifier.set_anchor(anchor))
     }
 
     /// Looks for the newest revision and, but for a repository on this host, pins it. An error
@@ -196,18 +196,18 @@ impl Source {
                     }
                 };
                 self.failures = 0;
-                self.reached = Some((self.store.settings().clock)());
-                let changed = !self.looked || self.current.as_ref() != Some(&revision);
+                self.last_success = Some((self.store.settings().clock)());
+                let changed = !self.observed_once || self.current.as_ref() != Some(&revision);
                 if changed {
                     let location = self.location.clone();
                     let told =
                         self.run_blocking(move || Ok((location.location_identity(), location.repository())));
                     (self.identity, self.repository) = told.await?;
                 }
-                self.looked = true;
+                self.observed_once = true;
                 self.current = Some(revision.clone());
-                if let Some(guard) = &mut self.guard {
-                    guard.accept(&revision);
+                if let Some(verifier) = &mut self.verifier {
+                    verifier.accept(&revision);
                 }
                 let waiting = match &self.origin {
                     RevisionOrigin::Directory(directory) => directory.waiting(),
@@ -218,7 +218,7 @@ impl Source {
             Err(error) => {
                 self.failures = self.failures.saturating_add(1);
                 if error.is_of_signatures() {
-                    self.go_back().await;
+                    self.fall_back_to_accepted().await;
                 }
                 Err(error)
             }
@@ -227,22 +227,22 @@ impl Source {
 
     /// Goes back to the last accepted revision where the first look finds a refused one, whatever
     /// an earlier process has left on this host.
-    async fn go_back(&mut self) {
+    async fn fall_back_to_accepted(&mut self) {
         let Some(accepted) = self.accepted_revision().cloned() else { return };
-        if self.looked || self.went_back || self.current.as_ref() == Some(&accepted) {
+        if self.observed_once || self.fell_back || self.current.as_ref() == Some(&accepted) {
             return;
         }
         let brought = match &self.origin {
             RevisionOrigin::Remote(remote) => match self.prepare_store().await {
                 Ok(lock) => {
-                    let bringing = Box::pin(remote.go_back(&lock, &accepted));
+                    let bringing = Box::pin(remote.fall_back_to_accepted(&lock, &accepted));
                     tokio::time::timeout(self.store.settings().fetch / 3, bringing).await.unwrap_or(Ok(false))
                 }
                 Err(error) => Err(error),
             },
             _ => Ok(true),
         };
-        self.went_back = brought.is_ok();
+        self.fell_back = brought.is_ok();
         let (reader, revision) = (self.reader.clone(), accepted.clone());
         let read = async { self.run_blocking(move || reader.check(&revision)).await };
         match brought {
@@ -258,12 +258,12 @@ impl Source {
 
     /// Fails unless a revision that is here was accepted last, or is signed itself; nothing is
     /// asked of a source that asks for no signatures.
-    pub(crate) async fn vouch(&self, revision: &Revision) -> Result<(), SourceError> {
-        match &self.guard {
-            Some(guard) if guard.accepted_revision() != Some(revision) => {
+    pub(crate) async fn verify(&self, revision: &Revision) -> Result<(), SourceError> {
+        match &self.verifier {
+            Some(verifier) if verifier.accepted_revision() != Some(revision) => {
                 let id =
                     Oid::from_str(revision.as_str()).map_err(|error| self.store.classify_error(&error))?;
-                self.check(guard, revision, &[id]).await
+                self.check(verifier, revision, &[id]).await
             }
             _ => Ok(()),
         }
@@ -273,7 +273,7 @@ impl Source {
     /// this host.
     async fn check(
         &self,
-        guard: &CommitVerifier,
+        verifier: &CommitVerifier,
         revision: &Revision,
         commits: &[Oid],
     ) -> Result<(), SourceError> {
@@ -289,25 +289,25 @@ impl Source {
             _ => None,
         };
         let deadline = self.store.settings().fetch;
-        let check = guard.check(&self.store, &lock, foreign.as_deref(), revision, commits);
+        let check = verifier.check(&self.store, &lock, foreign.as_deref(), revision, commits);
         let checked = tokio::time::timeout(deadline, check).await;
         checked.map_err(|_| SourceError::Silent { place: self.place.clone(), after: deadline })?
     }
 
-    /// Fails unless the guard lets a revision pass that is in a repository on this host.
-    async fn pass_local(&self, path: &Path, revision: &Revision) -> Result<(), SourceError> {
-        let Some(guard) = &self.guard else { return Ok(()) };
-        let base = match guard.verification_range(revision) {
+    /// Fails unless a revision is signed that is in a repository on this host.
+    async fn verify_local(&self, path: &Path, revision: &Revision) -> Result<(), SourceError> {
+        let Some(verifier) = &self.verifier else { return Ok(()) };
+        let base = match verifier.verification_range(revision) {
             VerificationRange::Nothing => return Ok(()),
-            VerificationRange::Itself => return self.vouch(revision).await,
+            VerificationRange::Itself => return self.verify(revision).await,
             VerificationRange::Since(base) => base,
         };
-        let commits = match guard.commits_between(&self.store, Some(path), &base, revision).await? {
+        let commits = match verifier.commits_between(&self.store, Some(path), &base, revision).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
-            CommitRange::Apart => return Err(guard.unrelated_error(revision, &base)),
-            CommitRange::Unknown => return Err(guard.shallow_error(revision, &base)),
+            CommitRange::Apart => return Err(verifier.unrelated_error(revision, &base)),
+            CommitRange::Unknown => return Err(verifier.shallow_error(revision, &base)),
         };
-        self.check(guard, revision, &commits).await
+        self.check(verifier, revision, &commits).await
     }
 
     /// Resolves an awaited location: it may be there now.
@@ -329,20 +329,21 @@ impl Source {
         }
         if self.failures > 0 {
             // Revisions that could not be had then may be there now.
-            self.lost.clear();
+            self.unavailable_pins.clear();
         }
         let known = self.current.as_ref();
         let (lock, revision) = match &self.origin {
             RevisionOrigin::Local { path, reference } => {
                 let revision = self.look_local(path.clone(), reference.clone()).await?;
-                Box::pin(self.pass_local(path, &revision)).await?;
+                Box::pin(self.verify_local(path, &revision)).await?;
                 self.mend_copies().await?;
                 return Ok(revision);
             }
             RevisionOrigin::Remote(remote) => {
                 let lock = self.prepare_store().await?;
                 let revision =
-                    Box::pin(remote.newest_revision(&lock, known, &self.reader, self.guard.as_ref())).await?;
+                    Box::pin(remote.newest_revision(&lock, known, &self.reader, self.verifier.as_ref()))
+                        .await?;
                 (lock, revision)
             }
             RevisionOrigin::Directory(directory) => {
@@ -389,7 +390,7 @@ impl Source {
         let lock = self.store.lock().await?;
         let (store, reader, current) = (self.store.clone(), self.reader.clone(), self.current.clone());
         let local = matches!(self.origin, RevisionOrigin::Local { .. } | RevisionOrigin::Awaited(_));
-        let (first, suspicion) = (!self.looked && !local, reader.take_suspicion());
+        let (first, suspicion) = (!self.observed_once && !local, reader.take_suspicion());
         self.run_blocking(move || {
             store.prepare(&lock)?;
             let whole = |revision: &Revision| local || reader.is_whole(revision);
@@ -409,7 +410,7 @@ impl Source {
     /// For a repository on this host this copies them, which need not be waited for before reading.
     pub(crate) async fn pin(&mut self, revisions: &BTreeSet<Revision>) -> Result<Vec<Revision>, SourceError> {
         self.pins.clone_from(revisions);
-        self.lost.clear();
+        self.unavailable_pins.clear();
         let local = matches!(self.origin, RevisionOrigin::Local { .. });
         let in_place = local || matches!(self.origin, RevisionOrigin::Awaited(_));
         if in_place && revisions.is_empty() && !self.store.exists() {
@@ -426,7 +427,7 @@ impl Source {
         let (pins, current) = (&self.pins, self.current.as_ref());
         self.store.forget_rendered(&lock, |revision| pins.contains(revision) || current == Some(revision))?;
         self.store.maintain(&lock).await;
-        Ok(self.lost.iter().cloned().collect())
+        Ok(self.unavailable_pins.iter().cloned().collect())
     }
 
     /// Fetches an older revision, where it is not here and the history of what is followed holds
@@ -447,23 +448,23 @@ impl Source {
         let missing: Vec<Revision> = self
             .pins
             .iter()
-            .filter(|pin| !pinned.contains(pin) && !self.lost.contains(pin))
+            .filter(|pin| !pinned.contains(pin) && !self.unavailable_pins.contains(pin))
             .cloned()
             .collect();
         let mut failed = Ok(());
         let mut hopeless = false;
         for revision in missing {
             if hopeless {
-                self.lost.insert(revision);
+                self.unavailable_pins.insert(revision);
                 continue;
             }
             match self.keep(lock, &revision).await {
                 Ok(true) => {}
-                Ok(false) => drop(self.lost.insert(revision)),
+                Ok(false) => drop(self.unavailable_pins.insert(revision)),
                 Err(error) => {
                     // Where one is not answered, the next would wait as long for nothing.
                     hopeless |= error.class() == ErrorClass::Transient;
-                    self.lost.insert(revision);
+                    self.unavailable_pins.insert(revision);
                     failed = failed.and(Err(error));
                 }
             }

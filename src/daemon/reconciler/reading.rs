@@ -58,7 +58,7 @@ impl Reconciler {
             // before anything is pruned, and must have read as far.
             let others = self.engine.source_ids().zip(&self.feeds).filter(|(other, _)| *other != source);
             for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
-                let _ = feed.try_send(FeedRequest::Look(dropped));
+                let _ = feed.try_send(FeedRequest::LookAfter(dropped));
             }
         }
         let store = &mut self.inventories[source];
@@ -135,7 +135,7 @@ impl Reconciler {
         if !known.is_empty() {
             self.unscoped.retain(|kind| !known.contains(kind));
             for feed in self.feeds.iter().flatten() {
-                let _ = feed.try_send(FeedRequest::Scopes(Box::new(scopes.clone())));
+                let _ = feed.try_send(FeedRequest::ReadAgain(Box::new(scopes.clone())));
             }
         }
     }

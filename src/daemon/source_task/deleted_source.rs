@@ -23,8 +23,8 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 impl SourceFeed {
     /// As [`SourceFeed::run`], where nothing is wanted any more.
-    pub(in crate::daemon) async fn end(self, mut orders: mpsc::Receiver<FeedRequest>) {
-        let number = self.dialect.source;
+    pub(in crate::daemon) async fn end(self, mut requests: mpsc::Receiver<FeedRequest>) {
+        let number = self.settings.source;
         let reading =
             SourceReading { revision: Some(Revision::new(DELETED_REVISION)), ..SourceReading::default() };
         let mut told = Some(LoopEvent::SourceRead(number, reading, BTreeSet::new()));
@@ -35,13 +35,13 @@ impl SourceFeed {
             {
                 return;
             }
-            let order = tokio::select! {
-                order = orders.recv() => order,
+            let request = tokio::select! {
+                request = requests.recv() => request,
                 () = tokio::time::sleep(HEARTBEAT_INTERVAL) => continue,
             };
-            let Some(order) = order else { return };
-            told = match order {
-                FeedRequest::Look(reading) => Some(LoopEvent::SourceChecked(number, reading)),
+            let Some(request) = request else { return };
+            told = match request {
+                FeedRequest::LookAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
                 FeedRequest::LookBack(undo) => {
                     Some(self.content_reader().look_back(undo, self.head_revision()).await)
                 }
@@ -56,9 +56,10 @@ impl SourceFeed {
                         }
                     })
                 }
-                FeedRequest::Scopes(_) | FeedRequest::Anchor(_) | FeedRequest::Hint | FeedRequest::Pin(_) => {
-                    None
-                }
+                FeedRequest::ReadAgain(_)
+                | FeedRequest::Anchor(_)
+                | FeedRequest::Hint
+                | FeedRequest::Pin(_) => None,
             };
         }
     }

@@ -46,9 +46,10 @@ impl ContentReader {
         self,
         wanted: WantedContents,
     ) -> (WantedContents, Result<past_contents::ResolvedContents, SourceError>) {
-        let Self { reader, dialect, scopes } = self;
+        let Self { reader, settings, scopes } = self;
         run_blocking(move || {
-            let found = past_contents::resolve(&reader, &dialect, scopes, &wanted.revision, &wanted.contents);
+            let found =
+                past_contents::resolve(&reader, &settings, scopes, &wanted.revision, &wanted.contents);
             (wanted, found)
         })
         .await
@@ -59,7 +60,7 @@ impl SourceFeed {
     /// Looks up again what was missing, with whatever has to be fetched for that; nothing while the
     /// source itself cannot be read.
     pub(super) async fn fetch_missing(&mut self) -> Vec<LoopEvent> {
-        if self.told.is_none() || self.trouble.is_some() {
+        if self.told_snapshot.is_none() || self.last_error.is_some() {
             return Vec::new();
         }
         let mut told = Vec::new();

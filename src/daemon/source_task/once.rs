@@ -16,12 +16,12 @@ use crate::source::{DiskSnapshot, Source, SourceError};
 /// Reads what was on disk, once.
 pub(in crate::daemon) async fn read_once(
     disk: Arc<DiskSnapshot>,
-    dialect: ReadSettings,
+    settings: ReadSettings,
     scopes: KindScopes,
 ) -> LoopEvent {
     run_blocking(move || {
-        let (reading, unknown) = read_disk(&disk, &dialect, scopes);
-        LoopEvent::SourceRead(dialect.source, reading, unknown)
+        let (reading, unknown) = read_disk(&disk, &settings, scopes);
+        LoopEvent::SourceRead(settings.source, reading, unknown)
     })
     .await
 }
@@ -29,7 +29,7 @@ pub(in crate::daemon) async fn read_once(
 /// Reads all files that were on disk.
 pub(in crate::daemon) fn read_disk(
     disk: &DiskSnapshot,
-    dialect: &ReadSettings,
+    settings: &ReadSettings,
     mut scopes: KindScopes,
 ) -> (SourceReading, BTreeSet<GroupKind>) {
     let snapshot = &disk.snapshot;
@@ -43,7 +43,7 @@ pub(in crate::daemon) fn read_disk(
                 continue;
             }
             let bytes = disk.read(file.blob).unwrap_or_default();
-            files.insert(&file.path, dialect.read(file, bytes, &mut scopes));
+            files.insert(&file.path, settings.read(file, bytes, &mut scopes));
         }
     }
     let unknown = files.values().flat_map(|read| read.unknown.iter().cloned()).collect();
@@ -62,13 +62,13 @@ enum ReadAttempt {
 /// Reads a source at its newest revision, once.
 pub(in crate::daemon) async fn read_newest_once(
     mut source: Source,
-    dialect: ReadSettings,
+    settings: ReadSettings,
     scopes: KindScopes,
 ) -> Result<SourceReading, SourceError> {
     let observed = source.observe().await?;
     let reader = source.reader();
     let step = run_blocking(move || {
-        read_newest(&reader, &dialect, scopes, None, ReadExtent::Changes, &observed.revision)
+        read_newest(&reader, &settings, scopes, None, ReadExtent::Changes, &observed.revision)
     })
     .await?;
     Ok(step.reading)

@@ -11,7 +11,7 @@ use crate::source::{Ancestry, MAX_FILE, RevisionReader, SourceError};
 /// Returns all that a revision says of some objects.
 fn contents(
     reader: &RevisionReader,
-    dialect: &ReadSettings,
+    settings: &ReadSettings,
     mut scopes: KindScopes,
     revision: &Revision,
     ids: BTreeSet<&ObjectId>,
@@ -19,7 +19,7 @@ fn contents(
     let mut found: BTreeMap<ObjectId, Vec<SharedDesired>> = BTreeMap::new();
     for file in reader.snapshot(revision)?.files.iter().filter(|file| file.size <= MAX_FILE) {
         let Ok(bytes) = reader.read(file.blob) else { continue };
-        let FileReading { facts, .. } = dialect.read(file, &bytes, &mut scopes);
+        let FileReading { facts, .. } = settings.read(file, &bytes, &mut scopes);
         for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
             found.entry(object.id.clone()).or_default().push(object);
         }
@@ -33,13 +33,13 @@ pub(super) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesired>
 /// Looks up contents in an older revision.
 pub(super) fn resolve(
     reader: &RevisionReader,
-    dialect: &ReadSettings,
+    settings: &ReadSettings,
     scopes: KindScopes,
     revision: &Revision,
     wanted: &[(ObjectId, ContentHash)],
 ) -> Result<ResolvedContents, SourceError> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
-    let found = contents(reader, dialect, scopes, revision, ids)?;
+    let found = contents(reader, settings, scopes, revision, ids)?;
     let lookup = |(id, hash): &(ObjectId, ContentHash)| {
         let content = found.get(id).and_then(|all| all.iter().find(|desired| desired.is_release(*hash)));
         (id.clone(), Release { hash: *hash, revision: revision.clone() }, content.cloned())
@@ -50,7 +50,7 @@ pub(super) fn resolve(
 /// Looks up where a way back leads to, or says why it leads nowhere.
 pub(super) fn look_back(
     reader: &RevisionReader,
-    dialect: &ReadSettings,
+    settings: &ReadSettings,
     scopes: KindScopes,
     undo: &UndoRequest,
     head: Option<&Revision>,
@@ -59,7 +59,7 @@ pub(super) fn look_back(
     require_followed(reader, undo, &revision, head)?;
     let unreadable =
         |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
-    let found = contents(reader, dialect, scopes, &revision, undo.objects.iter().collect());
+    let found = contents(reader, settings, scopes, &revision, undo.objects.iter().collect());
     let mut contents = BTreeMap::new();
     for (id, all) in found.map_err(unreadable)? {
         match <[SharedDesired; 1]>::try_from(all) {

@@ -93,7 +93,7 @@ fn compare_file_lists(
 /// Reads what changed since the last reading, or all.
 pub(super) fn read_newest(
     reader: &RevisionReader,
-    dialect: &ReadSettings,
+    settings: &ReadSettings,
     mut scopes: KindScopes,
     from: Option<ToldSnapshot>,
     extent: ReadExtent,
@@ -106,7 +106,7 @@ pub(super) fn read_newest(
         let facts = FileFacts { understood: FileCompleteness::Unrendered, ..FileFacts::default() };
         (path.clone(), Some(facts))
     }));
-    let mut unknown = read_files(reader, dialect, &mut scopes, &changed, &mut files)?;
+    let mut unknown = read_files(reader, settings, &mut scopes, &changed, &mut files)?;
     // A definition may stand in a later file than its objects.
     let learnt = |kinds: &BTreeSet<GroupKind>| kinds.iter().any(|kind| scopes.get(kind).is_some());
     let again: BTreeMap<Arc<str>, SnapshotFile> = unknown
@@ -116,7 +116,7 @@ pub(super) fn read_newest(
         .collect();
     if !again.is_empty() {
         unknown.retain(|path, _| !again.contains_key(path));
-        unknown.extend(read_files(reader, dialect, &mut scopes, &again, &mut files)?);
+        unknown.extend(read_files(reader, settings, &mut scopes, &again, &mut files)?);
     }
     let mut reading = SourceReading {
         revision: Some(to.clone()),
@@ -133,7 +133,7 @@ pub(super) fn read_newest(
 /// Reads files, and returns the kinds of unknown scope in each that has some.
 fn read_files(
     reader: &RevisionReader,
-    dialect: &ReadSettings,
+    settings: &ReadSettings,
     scopes: &mut KindScopes,
     wanted: &BTreeMap<Arc<str>, SnapshotFile>,
     files: &mut BTreeMap<Arc<str>, Option<FileFacts>>,
@@ -143,7 +143,7 @@ fn read_files(
     let mut wanted = wanted.values();
     reader.read_all(blobs, |_, bytes| {
         if let Some(file) = wanted.next() {
-            let read = dialect.read(file, &bytes, scopes);
+            let read = settings.read(file, &bytes, scopes);
             if !read.unknown.is_empty() {
                 unknown.insert(file.path.clone(), read.unknown);
             }

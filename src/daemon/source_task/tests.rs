@@ -53,7 +53,7 @@ impl FeedFixture {
     fn of(dir: TempDir, location: &ResolvedLocation) -> Self {
         let state = TempDir::new().unwrap();
         let source = Source::open("test", location, state.path()).unwrap();
-        let dialect = ReadSettings {
+        let settings = ReadSettings {
             source: FIRST,
             applyset: "set".into(),
             namespace: "default".into(),
@@ -67,7 +67,7 @@ impl FeedFixture {
         Self {
             dir,
             _state: state,
-            feed: SourceFeed::new(source, dialect, KindScopes::builtin(), events, heartbeat),
+            feed: SourceFeed::new(source, settings, KindScopes::builtin(), events, heartbeat),
             told,
         }
     }
@@ -174,7 +174,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
         ResolvedLocation::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
     let FeedFixture { dir: _dir, _state: state, feed, mut told } = FeedFixture::of(dir, &location);
     let read =
-        feed.dialect.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
+        feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));
@@ -236,7 +236,7 @@ async fn first_of_two(
     let location = ResolvedLocation::Git(GitLocation::new(place(&origin)));
     let FeedFixture { dir: _dir, _state, feed, mut told } = FeedFixture::of(dir, &location);
     let read =
-        feed.dialect.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
+        feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
     let (orders, from_loop) = mpsc::channel(8);
     let running = tokio::spawn(feed.run(from_loop));
@@ -252,7 +252,7 @@ async fn first_of_two(
             LoopEvent::Resolved(found) => break found,
             LoopEvent::Unreadable(..) => {
                 mend(&origin);
-                orders.send(FeedRequest::Look(1)).await.unwrap();
+                orders.send(FeedRequest::LookAfter(1)).await.unwrap();
             }
             _ => {}
         }

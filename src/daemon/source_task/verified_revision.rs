@@ -37,7 +37,7 @@ impl SourceFeed {
             .filter(|accepted| self.accepted.as_ref() != Some(accepted))?
             .clone();
         self.accepted = Some(accepted.clone());
-        Some(LoopEvent::Accepted(self.dialect.source, accepted))
+        Some(LoopEvent::Accepted(self.settings.source, accepted))
     }
 
     /// Looks up the target of a way back. A revision that was never in force here was never
@@ -59,7 +59,7 @@ impl SourceFeed {
         if in_force.contains(&past.revision) {
             return event;
         }
-        match self.source.vouch(&past.revision).await {
+        match self.source.verify(&past.revision).await {
             Ok(()) => event,
             Err(error) => LoopEvent::LookedBack(token, Err(error.to_string())),
         }

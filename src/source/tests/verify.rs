@@ -345,9 +345,9 @@ async fn a_revision_that_was_never_accepted_is_gone_back_to_only_when_it_is_sign
         for revision in [&first, &unsigned] {
             source.fetch_revision(revision).await.unwrap();
         }
-        source.vouch(&first).await.unwrap();
-        source.vouch(&third).await.unwrap();
-        assert!(matches!(source.vouch(&unsigned).await, Err(SourceError::Unverified { .. })));
+        source.verify(&first).await.unwrap();
+        source.verify(&third).await.unwrap();
+        assert!(matches!(source.verify(&unsigned).await, Err(SourceError::Unverified { .. })));
     }
 }
 
