@@ -133,7 +133,7 @@ fn rendering_shows_objects_as_kubernetes_reads_them() {
     metadata:
       name: web
     stringData:
-      'true': true
+      'true': '<masked>'
     ---
     apiVersion: apps/v1
     kind: Deployment
@@ -211,8 +211,8 @@ fn rendering_tells_what_it_could_not_read() {
     shop/c.yaml:4:7: error: this is not YAML: `[` is never closed by `]`
         data: [1
               ^
-    shop/helm/Chart.yaml: error: this folder is a Helm chart, and nothing is rendered here; nothing in it is read
-      hint: commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore
+    shop/helm/Chart.yaml: error: version must be a text, and is missing or none
+      hint: `helm lint` on this folder says all that helm does not take
     --- exit code 1
     "#);
     assert_snapshot!(fixture.run("render shop/c.yaml -o json"), @r#"
@@ -252,8 +252,8 @@ fn validation_finds_everything_at_once() {
       hint: remove one of the two: neither is applied
     shop/e.yaml:1:1: warning: Namespace shop lives in no namespace: "shop" is left out
       hint: remove metadata.namespace
-    shop/helm/Chart.yaml: error: this folder is a Helm chart, and nothing is rendered here; nothing in it is read
-      hint: commit the output of `helm template` to a folder of its own, and list this one in .rhumbignore
+    shop/helm/Chart.yaml: error: version must be a text, and is missing or none
+      hint: `helm lint` on this folder says all that helm does not take
     --- standard error
     4 objects in 5 files: 5 errors, 1 warning
     --- exit code 1

@@ -1508,7 +1508,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__render)
-            opts="-o -n -v -h --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-o -n -v -h --output --show-secrets --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

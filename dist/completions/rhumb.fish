@@ -566,6 +566,7 @@ json\t'A JSON object for each event'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l color -d 'Use colors: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
 always\t'Always'
 never\t'Never'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l show-secrets -d 'Print the values of Secrets, which are masked else'
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
