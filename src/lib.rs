@@ -40,7 +40,6 @@ pub(crate) mod fields;
 pub(crate) mod graph;
 pub(crate) mod health;
 pub(crate) mod heartbeat;
-#[allow(dead_code, unused_imports, reason = "its parts are built and tested before they are joined")]
 pub(crate) mod input;
 pub(crate) mod manifest;
 pub(crate) mod object;

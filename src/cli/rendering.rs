@@ -94,9 +94,9 @@ pub(super) fn source_settings(config: &SourceConfig) -> SourceSettings {
     SourceSettings { renderer, ..SourceSettings::of_service(&config.name, &config.credentials) }
 }
 
-/// Returns the identities that a source may use: of a service its own credential or the one for all,
-/// and of a command what `sops` itself would use. A source that is shown no credentials but those
-/// of its address has its own alone.
+/// Returns the identities that a source may use: of a service its own credential or the one for
+/// all, and of a command what `sops` itself would use. A source that is shown no credentials but
+/// those of its address has its own alone.
 fn decrypter(name: &str, shown: &CredentialUse) -> Decrypter {
     let is_own = *shown == CredentialUse::Own;
     let mut files = Vec::new();

@@ -137,21 +137,6 @@ impl RenderKey {
     pub(crate) fn bytes(self) -> [u8; 32] {
         self.0
     }
-
-    /// Reads the 64 hex digits that `Display` writes.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let digits: Vec<u8> = text
-            .bytes()
-            .map(|digit| match digit {
-                b'0'..=b'9' => Some(digit - b'0'),
-                b'a'..=b'f' => Some(digit - b'a' + 10),
-                _ => None,
-            })
-            .collect::<Option<_>>()?;
-        let (pairs, rest) = digits.as_chunks::<2>();
-        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high * 16 + low).collect();
-        rest.is_empty().then(|| bytes.try_into().ok().map(Self)).flatten()
-    }
 }
 
 /// 64 hex digits.
@@ -214,15 +199,5 @@ mod tests {
         let keys: BTreeSet<RenderKey> = inputs.iter().map(RenderInputs::key).collect();
         assert_eq!(keys.len(), inputs.len());
         assert_eq!(base.key(), base.clone().key());
-    }
-
-    #[test]
-    fn a_key_is_read_as_it_is_written() {
-        let (program, closure) = (program(), Closure::default());
-        let key = RenderInputs::of(&program, &closure).key();
-        assert_eq!(RenderKey::parse(&key.to_string()), Some(key));
-        for text in ["", "0", &"g".repeat(64), &"0".repeat(62), &"A".repeat(64)] {
-            assert_eq!(RenderKey::parse(text), None, "{text}");
-        }
     }
 }

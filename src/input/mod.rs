@@ -16,6 +16,8 @@ mod encryption;
 pub(crate) mod helm;
 mod key;
 pub(crate) mod kustomize;
+#[cfg(test)]
+mod memory_tree;
 mod origin;
 mod paths;
 mod reading;
@@ -33,13 +35,11 @@ pub(crate) mod variables;
 
 pub(crate) use decryption::Decrypter;
 pub(crate) use disk::{ReadFolder, render_disk, render_folders};
-pub(crate) use key::{FileMode, ProgramIdentity, RenderInputs, RenderKey};
+#[cfg(test)]
+pub(crate) use memory_tree::MemoryTree;
 pub use origin::strip_origin;
-pub(crate) use origin::{ObjectOrigin, OriginAnnotation, read_origin};
 pub(crate) use reading::read_manifest;
 pub(crate) use release_render::ReleaseSettings;
 pub(crate) use render_host::RenderHost;
-pub(crate) use roots::{RenderRoot, RootForm, RootListing, find_roots};
 pub(crate) use source_renderer::{SourceRenderer, SourceVariables};
 pub use tree::FileTree;
-pub(crate) use tree::{LookFailure, MemoryTree, ResolvedPath, resolve};

@@ -109,7 +109,7 @@ fn an_object_that_is_invalid_holds_back_itself_and_what_needs_it_but_not_its_fil
 }
 
 #[test]
-fn a_file_of_another_tool_makes_the_source_incomplete() {
+fn a_root_that_cannot_be_rendered_makes_the_source_incomplete() {
     let site = TestNamespace::new("foreign-file");
     let folder = Folder::new(&[
         ("a.yaml", yaml::config_map("a", "key", "one")),
@@ -124,14 +124,14 @@ fn a_file_of_another_tool_makes_the_source_incomplete() {
     assert_eq!(site.data("a", "key"), "two");
     let diff = site.diff(folder.path(), &[]).ends(1);
     for run in [apply, diff] {
-        run.says(&["sub/kustomization.yaml: error: this folder is meant to be rendered by kustomize"]);
-        run.says(&["hint: commit the output of `kustomize build`"]);
+        run.says(&["sub/kustomization.yaml:1:13: error: resources: no such file or folder in this revision: a.yaml"]);
+        run.says(&["hint: add it to the repository, or correct the path"]);
         run.says(&["nothing is pruned: sub/kustomization.yaml: "]);
     }
     let plan = site.diff(folder.path(), &["-o", "json"]).ends(1).json();
     assert_eq!(plan["diagnostics"][0]["file"], "sub/kustomization.yaml", "{plan:#}");
     let daemon = site.daemon(folder.path());
-    daemon.says(&["WARN", "sub/kustomization.yaml: this folder is meant to be rendered by kustomize"]);
+    daemon.says(&["WARN", "sub/kustomization.yaml", "no such file or folder in this revision"]);
     drop(daemon);
     std::fs::remove_dir_all(folder.path().join("sub")).unwrap();
     site.apply(folder.path(), &["--prune"]).ends(0);

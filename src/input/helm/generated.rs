@@ -203,7 +203,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::input::ObjectOrigin;
+    use crate::input::origin::ObjectOrigin;
 
     fn object(body: Value) -> ChartObject {
         let origin = ObjectOrigin { root: "web".into(), renderer: "helm".into(), places: Vec::new() };

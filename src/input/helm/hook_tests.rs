@@ -7,7 +7,7 @@ use serde_json::json;
 use super::hook_events::HOOK;
 use super::hooks::{LEFT_ALONE, WEIGHT, annotate, tests_in, translate};
 use super::output::ChartObject;
-use crate::input::ObjectOrigin;
+use crate::input::origin::ObjectOrigin;
 use crate::object::annotations::{DEPENDS_ON, HOOK_RELEASE, RECREATE};
 use crate::object::{annotation_text, text_at};
 

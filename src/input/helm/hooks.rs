@@ -21,7 +21,7 @@ use crate::object::{ContentHash, Diagnostic, annotation_text, text_at, value_at}
 
 use super::generated::name_of;
 use super::hook_events::{HOOK, HookEvent, HookEvents};
-use super::hook_order::{HookPhase, HookSteps, order};
+use super::hook_order::{HookSteps, order};
 use super::output::ChartObject;
 use super::refusal::origin_at;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::input::ObjectOrigin;
+use crate::input::origin::ObjectOrigin;
 use crate::manifest::read_documents;
 use crate::object::{Diagnostic, ManifestOrigin};
 

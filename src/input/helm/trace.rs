@@ -7,7 +7,6 @@ use crate::input::kustomize::{Closure, ClosureFile};
 use crate::input::paths;
 use crate::input::sops::{self, SopsFormat};
 use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
-use crate::object::Diagnostic;
 use crate::source::{SourceError, TreeEntry, TreeFile};
 
 use super::chart::{CHART_FILE, ChartDependency, ChartKind, ChartMetadata, REQUIREMENTS_FILE};

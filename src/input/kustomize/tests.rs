@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::input::{MemoryTree, OriginAnnotation};
+use crate::input::MemoryTree;
+use crate::input::origin::OriginAnnotation;
 use crate::source::FileDefect;
 
 fn traced(tree: &MemoryTree, root: &str) -> Closure {

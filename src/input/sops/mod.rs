@@ -31,11 +31,9 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 pub use age::AgeIdentities;
-pub(crate) use age::{AgeFault, AgeIdentityError};
-pub(crate) use error::MetadataFault;
 pub(crate) use error::SopsError;
 pub(crate) use object::{object_key, open_object};
-pub(crate) use value::{DataKey, SealedValueFault};
+pub(crate) use value::DataKey;
 
 use document::OpenedDocuments;
 use leaves::NamedFile;

@@ -20,6 +20,7 @@ pub(crate) struct HeldVariables(BTreeMap<String, Zeroizing<Vec<u8>>>);
 
 impl HeldVariables {
     /// Returns variables by their keys.
+    #[cfg(test)]
     pub(crate) fn new(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         Self(values.into_iter().map(|(key, value)| (key, Zeroizing::new(value))).collect())
     }

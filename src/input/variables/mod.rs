@@ -38,12 +38,16 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use document::{DocumentSoundness, SubstitutedDocument, SubstitutedFile, substitute};
+#[cfg(test)]
+pub(crate) use document::SubstitutedFile;
+pub(crate) use document::{DocumentSoundness, SubstitutedDocument, substitute};
 pub use evaluate::{TemplateFault, expand};
-pub(crate) use finding::{VariableFinding, VariableProblem};
-pub(crate) use lookup::{HeldVariables, HolderFault, LookupPlan, VariableLookup, plan_lookups};
+pub(crate) use finding::VariableFinding;
+#[cfg(test)]
+pub(crate) use lookup::HeldVariables;
+pub(crate) use lookup::plan_lookups;
+pub(crate) use table::HolderAnswer;
 pub use table::VariableTable;
-pub(crate) use table::{HolderAnswer, VariableTableFault};
 
 /// Levels of expressions within expressions.
 const MAX_NESTING: usize = 16;

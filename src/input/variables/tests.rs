@@ -7,9 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{
-    SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableName,
-};
+use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::manifest::read_documents;
 
 /// The variables of all cases. `TOKEN` comes from a Secret.

@@ -292,7 +292,6 @@ fn what_stands_for_something_else_is_refused_by_name() {
         a.yaml:5:7: error: this Secret is encrypted by SOPS: applied as it is, it would carry ciphertext
           hint: give rhumb an age identity that opens it: `LoadCredential=sops-age:FILE` for the service, SOPS_AGE_KEY_FILE for a command
         held: Secret default/a, its manifest has an error
-        not understood
         ",
     );
     check(

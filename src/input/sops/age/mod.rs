@@ -15,7 +15,6 @@ use zeroize::Zeroizing;
 
 use header::AgeHeader;
 pub use identity::AgeIdentities;
-pub(crate) use identity::AgeIdentityError;
 
 /// Key agreements that one SOPS file may cost. Each takes some 50 µs.
 const MAX_ATTEMPTS: usize = 1024;
