@@ -124,7 +124,9 @@ fn a_root_that_cannot_be_rendered_makes_the_source_incomplete() {
     assert_eq!(site.data("a", "key"), "two");
     let diff = site.diff(folder.path(), &[]).ends(1);
     for run in [apply, diff] {
-        run.says(&["sub/kustomization.yaml:1:13: error: resources: no such file or folder in this revision: a.yaml"]);
+        run.says(&[
+            "sub/kustomization.yaml:1:13: error: resources: no such file or folder in this revision: a.yaml",
+        ]);
         run.says(&["hint: add it to the repository, or correct the path"]);
         run.says(&["nothing is pruned: sub/kustomization.yaml: "]);
     }

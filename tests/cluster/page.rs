@@ -224,10 +224,10 @@ fn a_browser_signs_in_with_the_token() {
             "document.getElementById('token').value = '{token}'; document.querySelector('button').click()"
         )
     };
-    browser.value(&send("another-0123456789abcdef"));
+    browser.leave_by(&send("another-0123456789abcdef"));
     browser.shows(&["This is not the token."]);
     browser.complained_of("401");
-    browser.value(&send(TOKEN));
+    browser.leave_by(&send(TOKEN));
     browser.shows(&["Events", "live", &repo.head()[..12]]);
     assert_eq!(browser.value("document.cookie"), json!(""), "no script sees it");
     // News come over the same session, which ends with its token.

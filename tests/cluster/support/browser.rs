@@ -80,6 +80,12 @@ impl Browser {
 
     #[track_caller]
     fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.try_call(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Returns the result, or the browser's error.
+    #[track_caller]
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.number += 1;
         let mut order = json!({"id": self.number, "method": method, "params": parameters});
         if let Some(session) = &self.session {
@@ -94,8 +100,8 @@ impl Browser {
                 .recv_timeout(BROWSER_TIMEOUT)
                 .unwrap_or_else(|error| panic!("{method}: {error}"));
             if answer["id"] == self.number {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
+                let error = &answer["error"];
+                return if error.is_null() { Ok(answer["result"].clone()) } else { Err(error.clone()) };
             }
             let complains = ["Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"];
             if answer["method"].as_str().is_some_and(|method| complains.contains(&method)) {
@@ -129,12 +135,26 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
+    /// Runs a script that leads to another page, which may come before the script's own end.
+    #[track_caller]
+    pub(crate) fn leave_by(&mut self, script: &str) {
+        if let Err(error) = self.try_call("Runtime.evaluate", json!({"expression": script})) {
+            assert!(is_of_navigation(&error), "{script}: {error}");
+        }
+    }
+
     /// Waits until the page shows all these texts.
     #[track_caller]
     pub(crate) fn shows(&mut self, texts: &[&str]) -> String {
         eventually(&format!("the page shows {texts:?}"), DEFAULT_TIMEOUT, || {
-            let shown = self.value("document.body ? document.body.innerText : ''");
-            let shown = shown.as_str().unwrap_or_default().to_owned();
+            let script = "document.body ? document.body.innerText : ''";
+            let asked = json!({"expression": script, "returnByValue": true});
+            // Between two pages there is none to be asked.
+            let shown = match self.try_call("Runtime.evaluate", asked) {
+                Ok(answer) => answer["result"]["value"].as_str().unwrap_or_default().to_owned(),
+                Err(error) if is_of_navigation(&error) => return Err(error.to_string()),
+                Err(error) => panic!("{script}: {error}"),
+            };
             // Headings are shown in capital letters.
             let lower = shown.to_lowercase();
             if texts.iter().all(|text| lower.contains(&text.to_lowercase())) { Ok(shown) } else { Err(shown) }
@@ -187,4 +207,10 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns whether the browser says that a page went away meanwhile.
+fn is_of_navigation(error: &Value) -> bool {
+    let text = error["message"].as_str().unwrap_or_default();
+    ["navigated", "context"].iter().any(|word| text.contains(word))
 }
