@@ -11,8 +11,8 @@ use super::sandbox::{
 };
 use crate::config::{ConfinementMode, ProgramSpec, RendererConfig};
 
-/// The most renders at once: each may take 512 MiB, and the service has 3 GiB.
-const MAX_PARALLEL_RENDERS: usize = 4;
+/// The most renders at once: each may take 512 MiB, and a pod of the example has 1.5 GiB.
+const MAX_PARALLEL_RENDERS: usize = 2;
 
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
