@@ -7,7 +7,7 @@
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
-//! ([`release`](rollout::budget::release)), the prune guard
+//! ([`grant`](rollout::budget::grant)), the prune guard
 //! ([`judge`](deletion::prune_guard::judge)) and the effective content
 //! ([`effective_content()`]).
 //!

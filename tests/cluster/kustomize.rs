@@ -149,3 +149,16 @@ fn a_followed_directory_is_rendered_from_files_of_any_name() {
     window.assert_no_deletes();
     assert!(daemon.is_running());
 }
+
+#[test]
+fn a_check_names_the_configured_program_and_its_walls() {
+    let site = TestNamespace::new("kustomize-check");
+    let repo = Repo::new(&shop());
+    let found = site.with_config(&["check"], &site.configuration(repo.path(), &programs()));
+    let program = Renderers::find().unwrap().kustomize.canonicalize().unwrap();
+    found.says(&["ok", "kustomize 5.", program.to_str().unwrap()]);
+    found.says(&["ok", "programs that render can be confined"]);
+    let missing = "programs: {kustomize: /nonexistent/kustomize}";
+    let lacking = site.with_config(&["check"], &site.configuration(repo.path(), missing)).ends(1);
+    lacking.says(&["missing", "/nonexistent/kustomize"]);
+}

@@ -6,40 +6,57 @@ use std::path::PathBuf;
 
 use super::super::rendering::{SourceRendering, private_folder};
 use super::{CheckLevel, CheckReport};
-use crate::config::{Config, RendererConfig};
+use crate::config::{Config, RenderMode, RendererConfig, SourceConfig};
 use crate::input::RenderHost;
 use crate::input::sandbox::{RenderProgram, Sandbox, SandboxSupport};
 
-/// Looks for the programs of the configuration, and raises the walls around nothing.
+/// Looks for the programs that the configuration names or asks for, and raises the walls around
+/// nothing. Of what a source has for other programs its own reading tells.
 pub(super) async fn check_renderers(config: &Config, report: &mut CheckReport) {
-    let mut seen: Vec<&RendererConfig> = Vec::new();
+    let mut seen: Vec<(&RendererConfig, RenderProgram)> = Vec::new();
     for source in &config.sources {
-        if !seen.contains(&&source.renderers) {
-            seen.push(&source.renderers);
-            check_programs(&source.renderers, report).await;
+        for program in RenderProgram::ALL.into_iter().filter(|program| is_asked_for(source, *program)) {
+            if !seen.contains(&(&source.renderers, program)) {
+                seen.push((&source.renderers, program));
+                check_program(&source.renderers, program, report).await;
+            }
         }
+    }
+    if let Some((renderers, _)) = seen.first() {
+        check_walls(renderers, report).await;
     }
     check_identities(config, report);
 }
 
-async fn check_programs(renderers: &RendererConfig, report: &mut CheckReport) {
-    let search = std::env::var_os("PATH").unwrap_or_default();
-    let host = RenderHost::new(renderers, search, private_folder());
-    for program in RenderProgram::ALL {
-        match host.find(program).await {
-            Ok(found) => {
-                report
-                    .add(CheckLevel::Ok, format!("{program} {} at {}", found.version, found.path.display()));
-            }
-            Err(error) => report.add(CheckLevel::Warning, error.to_string()),
-        }
+fn is_asked_for(source: &SourceConfig, program: RenderProgram) -> bool {
+    let programs = &source.renderers.programs;
+    match program {
+        RenderProgram::Kustomize => programs.kustomize.is_some() || source.render == RenderMode::Kustomize,
+        RenderProgram::Helm => programs.helm.is_some() || source.render == RenderMode::Helm,
     }
+}
+
+fn host_of(renderers: &RendererConfig) -> RenderHost {
+    RenderHost::new(renderers, std::env::var_os("PATH").unwrap_or_default(), private_folder())
+}
+
+async fn check_program(renderers: &RendererConfig, program: RenderProgram, report: &mut CheckReport) {
+    match host_of(renderers).find(program).await {
+        Ok(found) => {
+            let text = format!("{program} {} at {}", found.version, found.path.display());
+            report.add(CheckLevel::Ok, text);
+        }
+        Err(error) => report.add(CheckLevel::Missing, error.to_string()),
+    }
+}
+
+async fn check_walls(renderers: &RendererConfig, report: &mut CheckReport) {
     let Ok(private) = tempfile::tempdir_in(private_folder()) else { return };
     match SandboxSupport::probe(&Sandbox::default(), private.path()).await {
-        Ok(support) => match support.allows(host.confinement()) {
+        Ok(support) => match support.allows(host_of(renderers).confinement()) {
             Ok(()) => report.add(CheckLevel::Ok, "programs that render can be confined"),
             Err(why) => {
-                report.add(CheckLevel::Warning, format!("programs that render cannot be confined: {why}"));
+                report.add(CheckLevel::Missing, format!("programs that render cannot be confined: {why}"));
             }
         },
         Err(error) => report.add(CheckLevel::Warning, error.to_string()),

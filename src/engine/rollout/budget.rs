@@ -1,6 +1,6 @@
 //! The rollout budget: which of the writes that restart pods may start now.
 //!
-//! Every such write goes through [`release`]: a new content, a repair of a pod template, an
+//! Every such write goes through [`grant`]: a new content, a repair of a pod template, an
 //! adoption, a rollback. There is one budget over the whole cluster; a source and a namespace may
 //! have narrower bounds, and all bounds hold at once.
 

@@ -1,6 +1,6 @@
 //! Asking the budget: from the wish to restart pods to the claim under which they are restarted.
 //!
-//! A workload that is to restart pods first asks. Once [`release`] lets it start, its claim is
+//! A workload that is to restart pods first asks. Once [`grant`] lets it start, its claim is
 //! written into the rollout ledger by compare-and-swap; only when that has come back the write goes
 //! out.
 

@@ -453,7 +453,7 @@ impl Engine {
     }
 
     /// Workloads whose rollout has just failed, each with the objects whose Events tell more: what
-    /// those say is to be handed to [`Engine::add_failure_events`].
+    /// those say is to be handed to [`Engine::reject_failed_rollout`].
     pub(crate) fn take_failed(&mut self) -> BTreeMap<ObjectId, Vec<Uid>> {
         std::mem::take(&mut self.rollouts.newly_failed)
     }

@@ -1,7 +1,7 @@
 //! Charts in the revision: which files a render of one reads, what helm is asked, and what becomes
 //! of its answer.
 //!
-//! [`trace`] finds the closure of a chart, [`render_inputs`] makes its key, and [`render_chart`]
+//! [`trace()`] finds the closure of a chart, [`render_inputs`] makes its key, and [`render_chart`]
 //! runs helm over the files of the closure.
 //!
 //! **Invariant:** follows helm's own reading of a folder. A chart that would have to be fetched,
