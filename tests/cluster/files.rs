@@ -128,7 +128,7 @@ fn a_root_that_cannot_be_rendered_makes_the_source_incomplete() {
             "sub/kustomization.yaml:1:13: error: resources: no such file or folder in this revision: a.yaml",
         ]);
         run.says(&["hint: add it to the repository, or correct the path"]);
-        run.says(&["nothing is pruned: sub/kustomization.yaml: "]);
+        run.says(&["nothing is pruned: sub/kustomization.yaml:1: resources: no such file or folder"]);
     }
     let plan = site.diff(folder.path(), &["-o", "json"]).ends(1).json();
     assert_eq!(plan["diagnostics"][0]["file"], "sub/kustomization.yaml", "{plan:#}");
