@@ -230,7 +230,7 @@ pub struct SourceConfig {
     pub location: SourceLocation,
     /// The part of it that is rendered.
     pub render: RenderMode,
-    /// What its charts are rendered with.
+    /// The settings of its charts.
     pub helm: HelmSpec,
     /// The programs that render it, and the walls around them.
     pub renderers: RendererConfig,

@@ -44,7 +44,7 @@ pub(crate) struct SourceSpec {
     /// The part of it that is rendered before it is read.
     #[serde(skip_serializing_if = "RenderMode::is_default")]
     pub render: RenderMode,
-    /// What its charts are rendered with.
+    /// The settings of its charts.
     #[serde(skip_serializing_if = "HelmSpec::is_default")]
     pub helm: HelmSpec,
     /// The namespace of objects that name none.

@@ -11,7 +11,7 @@ use crate::source::{
 /// A folder that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReadFolder {
-    /// What the paths of its files begin with in the snapshot; empty where they are seen from it.
+    /// The beginning of the paths of its files in the snapshot; empty where they are seen from it.
     pub prefix: String,
     /// The folder.
     pub folder: PathBuf,

@@ -1,4 +1,4 @@
-//! What is rendered before it is read as manifests.
+//! The step from files to manifests: rendering, decryption and variables.
 //!
 //! Owns which folders of a revision are roots to be rendered, and which files each of them reads
 //! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in

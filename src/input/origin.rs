@@ -40,7 +40,7 @@ impl fmt::Display for ObjectOrigin {
     }
 }
 
-/// What kustomize says of an object's origin. Paths are as seen from the root's folder.
+/// The words of kustomize on an object's origin. Paths are as seen from the root's folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OriginAnnotation {
     /// The file that the object stands in.

@@ -14,7 +14,7 @@ const ENCRYPTED_KIND: &str = "encrypted-kind";
 
 /// Reads the objects of a file, each with its place; a rendered one names what it was made of.
 ///
-/// What is encrypted is opened, and its values are in the items alone. What cannot be opened is
+/// Encrypted values are opened, and stand in the items alone. A file that cannot be opened is
 /// wanted, and held back with the reason.
 pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> ManifestFile {
     match &file.origin {

@@ -14,7 +14,7 @@ use super::tree::FileTree;
 /// The longest name of a release: helm takes no longer one.
 const MAX_RELEASE_NAME: usize = 53;
 
-/// What the charts of a source are rendered with.
+/// The settings of the charts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReleaseSettings {
     /// The name of the release; none for that of each chart's folder.

@@ -80,7 +80,7 @@ pub(crate) enum RenderError {
     /// Variables cannot be put into some objects.
     #[error("variables are missing or misspelt")]
     Variables(Vec<Diagnostic>),
-    /// What the program printed is no list of objects.
+    /// The output of the program is no list of objects.
     #[error("the output of {program} cannot be read: {detail}")]
     Output {
         /// The program.

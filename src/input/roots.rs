@@ -1,4 +1,4 @@
-//! Which folders of a source are rendered, and which files are taken as they are.
+//! The folders of a source that are rendered, and the files that are taken as they are.
 
 use std::sync::Arc;
 
@@ -38,11 +38,11 @@ impl RootForm {
 pub(crate) struct RenderRoot {
     /// Its path in the revision, not in the source's folder; empty for the whole.
     pub folder: Arc<str>,
-    /// What it is.
+    /// The kind.
     pub form: RootForm,
 }
 
-/// What a source consists of.
+/// The parts of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RootListing {
     /// The folders that are rendered, ordered by path.

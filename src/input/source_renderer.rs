@@ -53,7 +53,7 @@ pub(crate) struct SourceVariables {
     pub namespace: String,
 }
 
-/// What is remembered between two revisions.
+/// The memory between two revisions.
 #[derive(Debug, Default)]
 struct RendererState {
     parsed: ParsedFiles,
@@ -85,7 +85,7 @@ struct RootJob {
     variables: Option<Arc<VariableTable>>,
 }
 
-/// What came of one job.
+/// The outcome of one job.
 struct JobOutcome {
     root: RenderedRoot,
     contents: Vec<RenderedContent>,

@@ -91,7 +91,7 @@ pub(crate) enum LookFailure {
     },
     /// Links lead to each other.
     LinkLoop(String),
-    /// What is there is not read.
+    /// The file is there, and is not read.
     Defect(String, FileDefect),
 }
 

@@ -39,7 +39,7 @@ impl From<TextMark> for TextPlace {
 pub(crate) struct PlacedValue {
     /// The place of its first token.
     pub place: TextPlace,
-    /// How it is written.
+    /// The style in which it is written.
     pub style: ScalarStyle,
     /// The value.
     pub node: PlacedNode,
@@ -248,7 +248,7 @@ fn placed(
 }
 
 /// Returns what a text is as a whole scalar without quotes, or with the quotes that it has itself.
-/// What YAML would take for more than a scalar is text. None for infinity and NaN.
+/// Keeps as text what YAML would take for more than a scalar is text. None for infinity and NaN.
 pub(crate) fn plain_value(text: &str) -> Option<Value> {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
     if text.starts_with(['"', '\''])

@@ -1,4 +1,4 @@
-//! What was rendered of a revision, as a commit in the source's own store.
+//! The rendered form of a revision, as a commit in the source's own store.
 //!
 //! The commit of a revision stands at `refs/rhumb/rendered/<revision>`. Its tree has a folder for
 //! each root: a list of the root's objects with their origins, and a blob for each object. Only the

@@ -37,9 +37,9 @@ pub(crate) struct RenderRequest<'a> {
     pub start: &'a str,
     /// Every file of it.
     pub tree: RevisionTree,
-    /// What was rendered of this revision before.
+    /// The earlier results of this revision.
     pub same: Vec<RenderedRoot>,
-    /// What was rendered of the revision that is in force.
+    /// The results of the revision that is in force.
     pub before: Vec<RenderedRoot>,
 }
 
@@ -81,11 +81,11 @@ pub(crate) struct RenderedRoot {
     pub path: Arc<str>,
     /// Its key.
     pub key: RootKey,
-    /// What came of it.
+    /// The outcome.
     pub outcome: RootOutcome,
 }
 
-/// What came of a render.
+/// The outcome of a render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RootOutcome {
     /// Its objects, ordered by path, each with its origin.

@@ -142,7 +142,7 @@ pub(in crate::engine) struct ReleaseProofs {
 impl LiveObject {
     /// Returns the release of its annotation, proven or not.
     ///
-    /// That is good enough to leave the object as it is, and for nothing that reaches beyond it.
+    /// It is good enough to leave the object as it is, and for nothing that reaches beyond it.
     pub fn shown_release(&self) -> Option<&Release> {
         self.release.as_ref().or_else(|| self.unproven_release.as_ref().map(|claim| &claim.release))
     }

@@ -20,11 +20,11 @@ pub(in crate::engine) struct LiteralVariable {
     pub(in crate::engine) path: String,
     /// The name of the variable; `…` where it may be a part of a secret.
     pub(in crate::engine) variable: String,
-    /// What the field is for.
+    /// The use of the field.
     pub(in crate::engine) role: LiteralRole,
 }
 
-/// What a field with a variable in it is for.
+/// The use of a field with a variable in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum LiteralRole {
     /// The API takes it as a value.

@@ -1,4 +1,4 @@
-//! Who takes, keeps and lets go of which Lease: tables, and replicas of which each sees only the
+//! The taking, keeping and releasing of Leases: tables, and replicas of which each sees only the
 //! Leases.
 
 use std::collections::{BTreeMap, BTreeSet};

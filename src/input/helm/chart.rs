@@ -1,4 +1,4 @@
-//! What a chart says of itself: its name, its kind, and the charts that it is made of.
+//! The metadata of a chart: its name, its kind, and the charts that it is made of.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct ChartDependency {
     pub place: TextPlace,
 }
 
-/// What a chart says of itself.
+/// The metadata of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartMetadata {
     /// Its name.

@@ -42,7 +42,7 @@ pub struct ChartClosure {
     /// The files, the paths that were looked at, and what keeps the chart from being rendered. Of the
     /// chart's folder as a whole it is said that it was looked at: any new file in it may count.
     pub closure: Closure,
-    /// What the chart says of itself.
+    /// The metadata of the chart.
     pub chart: ChartMetadata,
     /// The values, in the order in which they are given to helm.
     pub values: Vec<ChartValues>,

@@ -1,4 +1,4 @@
-//! What helm is asked, and the key of its answer.
+//! The arguments of helm, and the key of its answer.
 
 use std::path::{Path, PathBuf};
 

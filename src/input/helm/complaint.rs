@@ -1,4 +1,4 @@
-//! What helm says of a chart that it does not render, as a finding with its template and line.
+//! The words of helm on a chart that it does not render, as a finding with its template and line.
 //!
 //! **Invariant:** shows no value. helm quotes values in its words, and charts do in theirs, so that
 //! only what is known to quote none is shown, and what stands in a template as it is said.

@@ -95,7 +95,7 @@ fn wait(body: &mut Value, awaited: &[String]) {
 }
 
 /// Returns the objects of the release that hooks need which run before it, and all that these need.
-/// What gives rights to a service account that is needed is needed too.
+/// An object that gives rights to a service account that is needed is needed too.
 fn needed(names: &ObjectNames<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
     let of = |object: &ChartObject| {
         let id = names.id(&object.body)?;

@@ -1,8 +1,9 @@
 //! Hooks of a chart as objects among others, in the words by which rhumb orders these.
 //!
-//! What runs before is needed by the rest of the release, and what runs after needs all of it. The
-//! steps in between are helm's: by weight, kind and name, and one Job after the other. A Job runs
-//! again when its release changes, as its pod template holds the hash of the other objects.
+//! A hook that runs before is needed by the rest of the release, and what runs after needs all of
+//! it. The steps in between are helm's: by weight, kind and name, and one Job after the other. A
+//! Job runs again when its release changes, as its pod template holds the hash of the other
+//! objects.
 //!
 //! helm's policies of deletion come down to one: a Job is made anew before it runs again. A Job
 //! that has ended stays, as nothing else says whether it failed, and what follows waits for its

@@ -1,4 +1,4 @@
-//! What a release is to be, besides its chart.
+//! The settings of a release, besides its chart.
 
 use crate::object::Diagnostic;
 

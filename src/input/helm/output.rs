@@ -1,4 +1,4 @@
-//! What helm printed, as objects with the templates that they come from.
+//! The output of helm, as objects with the templates that they come from.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What keeps a chart from being rendered, with its place and the remedy, before any program
-//! starts.
+//! The refusals that keep a chart from being rendered, with their place and the remedy, before any
+//! program starts.
 
 use std::sync::Arc;
 

@@ -75,7 +75,7 @@ pub struct ChartHost<'a> {
 pub struct ChartRender {
     /// The objects: hooks that run before, the rest in the order of helm, and hooks that run after.
     pub objects: Vec<ChartObject>,
-    /// What a person should know, and what keeps nothing from being applied.
+    /// The facts that a person should know, and that keep nothing from being applied.
     pub notices: Vec<Diagnostic>,
 }
 

@@ -43,7 +43,7 @@ pub struct ClosureFolder {
     pub path: Arc<str>,
     /// The path of its kustomization in the closure.
     pub file: Arc<str>,
-    /// What its kustomization says.
+    /// The content of its kustomization.
     pub kustomization: Arc<Kustomization>,
 }
 
@@ -59,7 +59,7 @@ pub struct Closure {
     /// The paths in the revision that were looked at, found or not: files, links, and names at which
     /// nothing was. A folder stands for all that is in it.
     pub watched: BTreeSet<Arc<str>>,
-    /// What keeps the root from being rendered.
+    /// The findings that keep the root from being rendered.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct FolderEdge {
     pub(super) reference: FileReference,
 }
 
-/// What is wrong with the way in which folders include each other.
+/// The faults in the way in which folders include each other.
 pub(super) enum CycleRefusal<'a> {
     /// This inclusion closes a circle.
     Cycle(&'a FolderEdge),

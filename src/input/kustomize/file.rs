@@ -22,7 +22,7 @@ pub enum KustomizationKind {
     Component,
 }
 
-/// How kustomize reads what a field names.
+/// The way in which kustomize reads what a field names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceRole {
     /// A file of objects, or a folder with a kustomization.
@@ -40,7 +40,7 @@ pub enum ReferenceRole {
 /// One file or folder that a kustomization names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileReference {
-    /// How it is read.
+    /// The way in which it is read.
     pub role: ReferenceRole,
     /// The field that names it.
     pub field: &'static str,
@@ -57,7 +57,7 @@ pub struct PatchUse {
     pub file: Option<String>,
     /// The place of its text, or of the name of its file.
     pub place: TextPlace,
-    /// What it is for; where nothing says so, the objects that it names itself.
+    /// The object that it is for; where nothing says so, the objects that it names itself.
     pub selector: Option<PatchSelector>,
     /// The objects that its text in the kustomization names.
     pub(super) names: Vec<NamedObject>,

@@ -22,7 +22,7 @@ pub struct ClosureIndex {
     watched: Vec<(u64, RootNumber)>,
 }
 
-/// What a change of files means for the roots.
+/// The consequence of a change of files for the roots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeImpact {
     /// The folders of the roots whose closure may have changed.

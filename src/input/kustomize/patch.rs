@@ -53,7 +53,7 @@ fn text<'a>(value: &'a PlacedValue, path: &[&str]) -> &'a str {
     path.iter().try_fold(value, find).and_then(PlacedValue::text).unwrap_or_default()
 }
 
-/// Which objects a patch is for. Each pattern is empty for all, or a regular expression.
+/// The objects that a patch is for. Each pattern is empty for all, or a regular expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchSelector {
     group: String,

@@ -1,4 +1,5 @@
-//! What keeps a root from being rendered, with its place and the remedy, before any program starts.
+//! The refusals that keep a root from being rendered, each with its place and the remedy, before
+//! any program starts.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Which references kustomize fetches from elsewhere, by its own rules: they decide between a path
-//! and an address, so a text is an address exactly where kustomize takes it for one.
+//! The references that kustomize fetches from elsewhere, by its own rules: they decide between a
+//! path and an address, so a text is an address exactly where kustomize takes it for one.
 
 use crate::input::paths;
 

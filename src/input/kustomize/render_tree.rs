@@ -10,7 +10,7 @@ use crate::source::{BlobId, SourceError};
 use super::closure::Closure;
 use super::file::ReferenceRole;
 
-/// What a file of the tree holds.
+/// The content of a file of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlannedContent {
     /// The content of a file in the revision.
@@ -24,7 +24,7 @@ pub enum PlannedContent {
 pub struct PlannedFile {
     /// Its path in the tree.
     pub path: Arc<str>,
-    /// What it holds.
+    /// The content.
     pub content: PlannedContent,
     /// Its size in bytes.
     pub size: u64,
@@ -41,7 +41,7 @@ pub struct RenderTree {
     pub origins: OriginTracking,
 }
 
-/// What an output says of the origins of its objects.
+/// The words of an output on the origins of its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OriginTracking {
     /// Nothing.

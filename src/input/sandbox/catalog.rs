@@ -27,7 +27,7 @@ const SHOWN_ANSWER: usize = 100;
 /// A program that can be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledProgram {
-    /// What it is.
+    /// The kind.
     pub program: RenderProgram,
     /// Its file, without links.
     pub path: PathBuf,

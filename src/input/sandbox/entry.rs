@@ -47,7 +47,7 @@ pub fn enter(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     code
 }
 
-/// Who started it may be gone, and then nobody asks.
+/// The process that started it may be gone, and then nobody asks.
 fn tell(said: &StartReport, report: &mut File) {
     let _ = report.write_all(said.text().as_bytes());
 }

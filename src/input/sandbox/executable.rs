@@ -1,4 +1,4 @@
-//! Which files a program needs to start: its own, and the loader and libraries of one that is
+//! The files that a program needs to start: its own, and the loader and libraries of one that is
 //! linked at run time.
 
 use std::fs::File;
@@ -22,7 +22,7 @@ const LIBRARIES: [&str; 7] =
 /// Stores of systems that keep each library in a folder of its own.
 const STORES: [&str; 2] = ["/nix/store", "/gnu/store"];
 
-/// How a program is linked.
+/// The way in which a program is linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Linkage {
     /// It needs no other file.

@@ -40,7 +40,7 @@ pub(super) enum FileWallError {
     Path(#[from] PathFdError),
 }
 
-/// What may be reached.
+/// The reach of a rule.
 pub(super) struct ReachableFiles<'a> {
     pub(super) readable: Vec<&'a Path>,
     pub(super) private: &'a Path,

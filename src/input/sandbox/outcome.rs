@@ -1,4 +1,4 @@
-//! What came of a run: its output, and which wall ended it.
+//! The outcome of a run: its output, and the wall that ended it.
 
 use std::fmt;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl fmt::Display for SandboxWall {
     }
 }
 
-/// What a program said until it ended by itself.
+/// The output of a program that ended by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOutput {
     /// Its exit code.

@@ -48,7 +48,7 @@ impl Default for SandboxLimits {
     }
 }
 
-/// What a program may reach.
+/// The bounds of what a program may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxPolicy {
     /// The walls that must stand.

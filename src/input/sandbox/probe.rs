@@ -1,4 +1,4 @@
-//! Which walls this host has, found by raising them.
+//! The walls that this host has, found by raising them.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::words::StartReport;
 pub struct SandboxSupport {
     /// The version of Landlock's interface, or why there is none.
     pub landlock: Result<u32, String>,
-    /// Why system calls cannot be bounded, if they cannot.
+    /// The reason for which system calls cannot be bounded, if there is one.
     pub seccomp: Result<(), String>,
 }
 

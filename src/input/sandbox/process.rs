@@ -18,7 +18,7 @@ use super::outcome::processor_time;
 /// The stack of a thread that does nothing but wait.
 const STACK: usize = 128 << 10;
 
-/// What can be read of a process.
+/// The facts that can be read of a process.
 #[derive(Debug)]
 pub(super) struct ProcessPipes {
     pub(super) output: ChildStdout,

@@ -98,7 +98,7 @@ fn number(word: &OsStr) -> Option<u64> {
 /// Comes before anything that goes wrong when all walls stand already.
 const BEGINS: &str = "begins\n";
 
-/// What the process says while it still is this program.
+/// The reports of the process while it still is this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StartReport {
     /// All walls stand, and the program begins.

@@ -32,7 +32,7 @@ pub(super) struct OpenedDocuments<'f> {
     pub(super) text: &'f str,
     pub(super) format: SopsFormat,
     pub(super) documents: Vec<OpenedDocument<'f>>,
-    /// What a reader of the opened file must find.
+    /// The values that a reader of the opened file must find.
     pub(super) digest: [u8; 32],
 }
 

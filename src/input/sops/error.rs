@@ -90,7 +90,7 @@ pub enum SopsError {
     NotSupported {
         /// The place.
         at: ManifestOrigin,
-        /// What it is encrypted for.
+        /// The names of what it is encrypted for.
         names: String,
     },
     /// No identity fits.
@@ -127,7 +127,7 @@ pub enum SopsError {
         /// The place.
         at: ManifestOrigin,
     },
-    /// What was opened cannot be written in the file's format.
+    /// The opened values cannot be written in the file's format.
     #[error("{at}: the opened values cannot be written as a file: it has an unusual form")]
     Unwritable {
         /// The place.

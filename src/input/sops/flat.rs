@@ -15,7 +15,7 @@ use super::value::{OpenedValue, PREFIX, SealedValue, SealedValueFault};
 use super::{OpenedContent, OpenedFile, comments};
 
 const SOPS: &str = "sops_";
-/// How keys of the metadata name a member of a mapping, and an item of a list.
+/// The signs by which keys of the metadata name a member of a mapping, and an item of a list.
 const MEMBER: &str = "__map_";
 const ITEM: &str = "__list_";
 /// Items of a list of the metadata, and its levels.

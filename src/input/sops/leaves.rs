@@ -68,7 +68,7 @@ struct LeafFrame {
     met: bool,
 }
 
-/// What is done with the values of a document.
+/// The treatment of the values of a document.
 pub(super) trait LeafVisitor {
     /// Comes to a collection, before all that is in it.
     fn enter(&mut self, _collection: NodeId, _path: &str) {}

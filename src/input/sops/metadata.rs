@@ -25,7 +25,7 @@ pub(super) struct AgeEntry {
     pub(super) armored: String,
 }
 
-/// What stands below `sops`.
+/// The metadata below `sops`.
 #[derive(Debug)]
 pub(super) struct SopsMetadata {
     pub(super) entries: Vec<AgeEntry>,

@@ -1,7 +1,7 @@
 //! Objects that went through a renderer: each encrypted value is opened where it stands now. It is
 //! bound to its key path, which merges and transformations keep.
 //!
-//! What the `mac` of a file says about the whole of it was checked before, on the file.
+//! The statement of a file's `mac` about the whole of it was checked before, on the file.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use super::metadata::SopsMetadata;
 use super::opening::path_excerpt;
 use super::value::{DataKey, OpenedValue, PREFIX, SealedValue, SealedValueFault};
 
-/// What may stand before the key path of a value: it was in a list of objects, which readers and
+/// The prefixes of the key path of a value: it was in a list of objects, which readers and
 /// renderers take apart.
 const PREFIXES: [&str; 2] = ["", "items:"];
 /// Bytes that are decrypted and authenticated for one object.
@@ -40,7 +40,7 @@ pub(crate) fn open_object(
     opener.value(object).map(|_| ())
 }
 
-/// What becomes of a value in a list.
+/// The fate of a value in a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ItemFate {
     Stays,

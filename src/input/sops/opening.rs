@@ -46,7 +46,7 @@ pub(super) struct OpenedLeaf {
     pub(super) empties_list: bool,
 }
 
-/// What all documents of a file add to.
+/// The state that all documents of a file add to.
 pub(super) struct OpeningState {
     code: Sha512,
     only_encrypted: bool,
@@ -166,7 +166,7 @@ pub(super) struct DocumentOpener<'w, 'f> {
     cursor: &'w mut MarkCursor<'f>,
     /// The collections in brackets or braces.
     flow: HashSet<NodeId>,
-    /// How many comments a list has among its items.
+    /// The number of comments that a list has among its items.
     comments: HashMap<NodeId, usize>,
     leaves: Vec<OpenedLeaf>,
 }

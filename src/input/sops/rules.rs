@@ -1,4 +1,4 @@
-//! Which values of a file are encrypted, by the rule in its metadata.
+//! The values of a file that are encrypted, by the rule in its metadata.
 
 use regex::bytes::Regex;
 use serde_json::Value;

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-/// How each encrypted value begins.
+/// The beginning of each encrypted value.
 pub(super) const PREFIX: &str = "ENC[AES256_GCM,";
 /// Bytes of a data key, and of the vector that starts each value.
 const KEY: usize = 32;
@@ -25,7 +25,7 @@ pub enum SealedValueFault {
     /// Its code does not fit: value, key path or data key are others than when it was encrypted.
     #[error("was edited or moved to another key, or belongs to another file")]
     Code,
-    /// What is inside is not of the type that it is marked as.
+    /// The content is not of the type that it is marked as.
     #[error("is not of its type")]
     Type,
     /// The rules of the file want it encrypted.

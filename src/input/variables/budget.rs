@@ -2,7 +2,7 @@
 
 use super::{MAX_DOCUMENT, MAX_FILE_EXPANSION, MAX_SCALAR, MAX_WORK};
 
-/// What the expressions of one file have used so far.
+/// The work of the expressions of one file so far.
 #[derive(Debug, Default)]
 pub(crate) struct ExpansionBudget {
     document: usize,

@@ -25,7 +25,7 @@ const MAX_PATH: usize = 300;
 pub(crate) struct SubstitutedFile {
     /// Those that could be read, in the order of the file.
     pub(crate) documents: Vec<SubstitutedDocument>,
-    /// What is wrong with the file itself.
+    /// The faults of the file itself.
     pub(crate) unreadable: Vec<Diagnostic>,
     /// Findings about variables that are not told.
     pub(crate) left_out: usize,
@@ -35,7 +35,7 @@ pub(crate) struct SubstitutedFile {
 pub(crate) struct SubstitutedDocument {
     /// The value. Where something is wrong with a scalar, it is as it was.
     pub(crate) value: PlacedValue,
-    /// What is wrong, in the order of the document.
+    /// The faults, in the order of the document.
     pub(crate) findings: Vec<VariableFinding>,
     /// Indicates whether it can be used.
     pub(crate) soundness: DocumentSoundness,
@@ -152,7 +152,7 @@ impl fmt::Display for FieldPath<'_> {
     }
 }
 
-/// What the API takes in the fields of an object.
+/// The types that the API takes in the fields of an object.
 #[derive(Clone, Copy)]
 struct ObjectTraits {
     /// It is a Secret of the core group.

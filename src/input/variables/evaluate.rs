@@ -24,7 +24,7 @@ pub enum TemplateFault {
     CutCharacter(String),
 }
 
-/// What a template makes.
+/// The result of a template.
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
     /// Variables that are not set and have no default. Each counts as empty.

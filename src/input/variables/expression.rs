@@ -20,11 +20,11 @@ pub(super) enum TemplatePart {
 pub(super) struct Expression {
     /// The name, which may be one that no variable has.
     pub(super) name: String,
-    /// What is made of the value.
+    /// The operation on the value.
     pub(super) operation: Operation,
 }
 
-/// What is made of the value of a variable.
+/// An operation on the value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// `${NAME}`: the value itself.
@@ -56,7 +56,7 @@ pub(super) enum CaseOperation {
     Lower,
 }
 
-/// What is taken off.
+/// The part that is taken off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrimOperation {
     /// `#`

@@ -1,4 +1,4 @@
-//! What is wrong with the variables of a document, in words without any value.
+//! The faults of the variables of a document, in words without any value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ pub(crate) struct VariableFinding {
     pub(crate) place: TextPlace,
     /// The path of the field, as `spec.rules[0].host`.
     pub(crate) path: String,
-    /// What is wrong.
+    /// The fault.
     pub(crate) problem: VariableProblem,
 }
 
-/// What is wrong.
+/// The fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VariableProblem {
     /// A variable is not set and has no default.

@@ -1,4 +1,4 @@
-//! What the operators make of a value, as Flux's do: lengths and offsets are in bytes.
+//! The operators on a value, as Flux's do: lengths and offsets are in bytes.
 
 use std::borrow::Cow;
 

@@ -55,7 +55,7 @@ pub struct VariableTable {
     bytes: usize,
 }
 
-/// What became of the search for an object that holds variables.
+/// The result of the search for an object that holds variables.
 #[derive(Debug)]
 pub(crate) enum HolderAnswer {
     /// It is there.

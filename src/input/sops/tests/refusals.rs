@@ -1,4 +1,4 @@
-//! What is refused: edits, missing keys, forms and sizes. No message has anything of a value.
+//! Refusals: edits, missing keys, forms and sizes. No message has anything of a value.
 
 use super::sealing::{DATA_KEY, age_file, identity, seal, sops_file, sops_file_for};
 use super::*;

@@ -1,4 +1,4 @@
-//! What encrypts, in parts that can be bent: files of age, values and whole files of SOPS.
+//! Encryption in parts that can be bent: files of age, values and whole files of SOPS.
 
 use aes_gcm::aead::AeadInOut as _;
 use aes_gcm::aead::consts::U32;
