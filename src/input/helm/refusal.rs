@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::input::kustomize::{self, FileReference, ReferenceRole, printable};
+use crate::input::kustomize::{self, FileReference, ReferenceRole, error_at, printable};
 use crate::input::tree::LookFailure;
 use crate::manifest::TextPlace;
-use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin};
+use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::FileDefect;
 
 use super::chart::ChartDependency;
@@ -20,19 +20,9 @@ pub(super) fn origin_at(file: &Arc<str>, place: TextPlace) -> ManifestOrigin {
     ManifestOrigin::new(file.clone(), place.line, place.column)
 }
 
-fn error(
-    file: &Arc<str>,
-    place: TextPlace,
-    code: DiagnosticCode,
-    message: impl Into<String>,
-    hint: impl Into<String>,
-) -> Diagnostic {
-    Diagnostic::error(origin_at(file, place), code, message).hint(hint)
-}
-
 /// Returns the refusal of what helm would not take of a `Chart.yaml`.
 pub(super) fn chart_fault(file: &Arc<str>, place: TextPlace, message: impl Into<String>) -> Diagnostic {
-    error(file, place, "chart", message, "`helm lint` on this folder says all that helm does not take")
+    error_at(file, place, "chart", message, "`helm lint` on this folder says all that helm does not take")
 }
 
 /// Returns the refusal of a folder without a chart.
@@ -45,7 +35,7 @@ pub(super) fn no_chart(folder: &str) -> Diagnostic {
 /// Returns the refusal of a library, which makes no objects.
 pub(super) fn library(file: &Arc<str>) -> Diagnostic {
     let message = "this chart is a library, which only other charts use";
-    error(file, WHOLE_FILE, "library-chart", message, "list its folder in .rhumbignore")
+    error_at(file, WHOLE_FILE, "library-chart", message, "list its folder in .rhumbignore")
 }
 
 /// Returns the refusal of a dependency that is not in the chart's own folder.
@@ -60,7 +50,7 @@ pub(super) fn missing_dependency(file: &Arc<str>, dependency: &ChartDependency) 
         printable(&dependency.version),
     );
     let hint = "put it there with `helm dependency build`, and commit what it writes to charts/";
-    error(file, dependency.place, "missing-dependency", message, hint)
+    error_at(file, dependency.place, "missing-dependency", message, hint)
 }
 
 /// Returns the refusal of values that are to be fetched.
@@ -75,7 +65,7 @@ pub(super) fn remote_values(folder: &str, text: &str) -> Diagnostic {
 pub(super) fn encrypted_values(file: &Arc<str>) -> Diagnostic {
     let message = "values: the file is encrypted by SOPS, and a chart would get it as it is";
     let hint = "keep secrets in an encrypted Secret beside the chart, and name it in the values";
-    error(file, WHOLE_FILE, "encrypted-values", message, hint)
+    error_at(file, WHOLE_FILE, "encrypted-values", message, hint)
 }
 
 /// Returns the refusal of a file of values that leads to nothing.
@@ -110,20 +100,26 @@ pub(super) fn values_folder(folder: &str, text: &str) -> Diagnostic {
 /// Returns the refusal of a link to a folder that holds the link itself.
 pub(super) fn link_circle(path: &str) -> Diagnostic {
     let message = "the link leads to a folder that holds it";
-    error(&Arc::from(path), WHOLE_FILE, "symlink", message, "take the link away")
+    error_at(&Arc::from(path), WHOLE_FILE, "symlink", message, "take the link away")
 }
 
 /// Returns the refusal of a line that is no rule.
 pub(super) fn ignore_fault(file: &Arc<str>, fault: &IgnoreFault) -> Diagnostic {
     let place = TextPlace { line: fault.line, column: 1 };
-    error(file, place, "helmignore", fault.reason, "write patterns as `*.tmp`, `folder/` or `/folder/*.tmp`")
+    error_at(
+        file,
+        place,
+        "helmignore",
+        fault.reason,
+        "write patterns as `*.tmp`, `folder/` or `/folder/*.tmp`",
+    )
 }
 
 /// Returns the refusal of a schema that another place must be asked for.
 pub(super) fn remote_schema(file: &Arc<str>, reference: &str) -> Diagnostic {
     let message = format!("the schema refers to another one, which is not fetched: {}", printable(reference));
     let hint = "put what it refers to under `$defs` of the schema itself";
-    error(file, WHOLE_FILE, "remote-schema", message, hint)
+    error_at(file, WHOLE_FILE, "remote-schema", message, hint)
 }
 
 /// Returns the refusal of a chart of more files, or of larger ones, than any sensible one.

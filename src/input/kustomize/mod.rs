@@ -25,7 +25,7 @@ pub use file::{
 pub use index::{ChangeImpact, ClosureIndex};
 pub use object_origins::OriginFinder;
 pub use patch::PatchSelector;
-pub(in crate::input) use refusal::{lost as lost_reference, printable};
+pub(in crate::input) use refusal::{error_at, lost as lost_reference, printable};
 pub use render_tree::{OriginTracking, PlannedContent, PlannedFile, RenderTree};
 pub use trace::trace;
 

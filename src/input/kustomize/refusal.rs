@@ -20,7 +20,8 @@ pub(in crate::input) fn printable(text: &str) -> String {
     if text.chars().nth(MAX_SHOWN).is_some() { cut + "…" } else { cut }
 }
 
-fn error(
+/// Returns an error at a place of a file, with its remedy.
+pub(in crate::input) fn error_at(
     file: &Arc<str>,
     place: TextPlace,
     code: DiagnosticCode,
@@ -40,7 +41,7 @@ pub(super) fn remote(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
     };
     let message = format!("{}: {what}, which is not fetched: {target}", reference.field);
     let hint = "copy it into the repository at the version that is meant, and name that path instead";
-    error(file, reference.place, "remote-base", message, hint)
+    error_at(file, reference.place, "remote-base", message, hint)
 }
 
 /// Returns the refusal of what is never rendered.
@@ -49,13 +50,13 @@ pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: 
         UnsupportedFeature::HelmChart => {
             let message = "this kustomization renders a Helm chart, which rhumb does not let kustomize do";
             let hint = "commit the output of `helm template` and name it under `resources`";
-            error(file, place, "helm-chart", message, hint)
+            error_at(file, place, "helm-chart", message, hint)
         }
         UnsupportedFeature::Plugin(name) => {
             let message =
                 format!("this plugin is a program of its own, which is not run: {}", printable(name));
             let hint = "commit what it generates, or use one of kustomize's own (`apiVersion: builtin`)";
-            error(file, place, "kustomize-plugin", message, hint)
+            error_at(file, place, "kustomize-plugin", message, hint)
         }
     }
 }
@@ -68,7 +69,7 @@ pub(in crate::input) fn lost(
 ) -> Diagnostic {
     let (field, target) = (reference.field, printable(&reference.target));
     let refuse = |code, message: String, hint: &str| {
-        error(file, reference.place, code, format!("{field}: {message}"), hint)
+        error_at(file, reference.place, code, format!("{field}: {message}"), hint)
     };
     match failure {
         LookFailure::Missing(path) => {
@@ -139,7 +140,7 @@ pub(super) fn wrong_form(file: &Arc<str>, reference: &FileReference) -> Diagnost
     };
     let message =
         format!("{}: {needed} is needed, and {} is {found}", reference.field, printable(&reference.target));
-    error(file, reference.place, "missing-file", message, "correct the path")
+    error_at(file, reference.place, "missing-file", message, "correct the path")
 }
 
 /// Returns the refusal of a folder without a kustomization, or with more than one.
@@ -158,7 +159,7 @@ pub(super) fn not_one(at: Option<(&Arc<str>, &FileReference)>, folder: &str, fou
         ),
     };
     if let Some((file, reference)) = at {
-        return error(file, reference.place, code, format!("{}: {message}", reference.field), hint);
+        return error_at(file, reference.place, code, format!("{}: {message}", reference.field), hint);
     }
     let place = found.first().map_or(folder, String::as_str);
     Diagnostic::file_error(place, code, message).hint(hint)
@@ -182,7 +183,7 @@ pub(super) fn wrong_kind(
     match at {
         Some((by, reference)) => {
             let message = format!("{}: {}: {message}", reference.field, printable(&reference.target));
-            error(by, reference.place, "component", message, hint)
+            error_at(by, reference.place, "component", message, hint)
         }
         None => Diagnostic::file_error(file.clone(), "component", message).hint(hint),
     }
@@ -191,7 +192,13 @@ pub(super) fn wrong_kind(
 /// Returns the refusal of a folder that includes itself, or one that holds it.
 pub(super) fn cycle(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
     let message = format!("{}: this includes itself: {}", reference.field, printable(&reference.target));
-    error(file, reference.place, "kustomize-cycle", message, "move what both need into a folder of its own")
+    error_at(
+        file,
+        reference.place,
+        "kustomize-cycle",
+        message,
+        "move what both need into a folder of its own",
+    )
 }
 
 /// Returns the refusal of a root that reads more than any sensible one.
@@ -209,5 +216,5 @@ pub(super) fn link_conflict(file: &Arc<str>, reference: &FileReference, path: Op
         reference.field,
         printable(&reference.target),
     );
-    error(file, reference.place, "symlink", message, "name the folder that the link leads to")
+    error_at(file, reference.place, "symlink", message, "name the folder that the link leads to")
 }
