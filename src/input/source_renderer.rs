@@ -153,14 +153,17 @@ impl SourceRenderer {
         let touched = changed
             .zip(last.as_ref())
             .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)).roots);
+        let known: HashMap<RootKey, RenderedRoot> =
+            same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
         let (mut kept, mut closures) = (Vec::new(), Vec::new());
         for root in listing.roots {
-            if let Some(same) = last
+            if let Some(before) = last
                 .as_ref()
                 .filter(|last| last.variables == digest)
                 .and_then(|last| last.kept_root(&root, touched.as_ref()))
+                .filter(|(_, before)| is_stored(before, &known))
             {
-                kept.push(same);
+                kept.push(before);
                 continue;
             }
             let closure = RootClosure::trace(&root, start, &tree, parsed, &self.releases)?;
@@ -170,8 +173,6 @@ impl SourceRenderer {
         for (_, closure) in &closures {
             index.replace(closure.closure());
         }
-        let known: HashMap<RootKey, RenderedRoot> =
-            same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
         let plain = substitute_plain(&mut listing.plain, start, &tree, variables.as_ref(), &known)?;
         let folders: Vec<Arc<str>> = closures.iter().map(|(root, _)| root.folder.clone()).collect();
         let done = self.render_closures(start, closures, &tree, variables.as_ref(), &known)?;
@@ -372,6 +373,12 @@ impl SnapshotRenderer for SourceRenderer {
     fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
         self.render_revision(request)
     }
+}
+
+/// Returns whether the contents of a root are in the store, which may have been made anew since
+/// they were written.
+fn is_stored(root: &RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> bool {
+    !matches!(root.outcome, RootOutcome::Rendered(_)) || known.contains_key(&root.key)
 }
 
 /// Puts what was rendered of a root in this very revision in the place of a try that was

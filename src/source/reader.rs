@@ -184,7 +184,7 @@ impl RevisionReader {
     }
 
     /// Returns the id of what was rendered of a revision; none where nothing was.
-    fn rendered_tree(&self, revision: &Revision) -> Result<Option<Oid>, SourceError> {
+    pub(super) fn rendered_tree(&self, revision: &Revision) -> Result<Option<Oid>, SourceError> {
         self.rendered(|store| rendered_store::rendered_tree(store, revision))
     }
 

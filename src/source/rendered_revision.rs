@@ -35,7 +35,10 @@ impl Source {
         let last = self.rendered.clone();
         let same = last.as_ref().filter(|last| last.revision == *revision);
         let now = (self.store.settings().clock)();
-        if same.is_some_and(|last| last.retry.is_none_or(|retry| now < retry.due)) {
+        if let Some(same) = same
+            && same.retry.is_none_or(|retry| now < retry.due)
+            && (!same.has_roots || self.is_rendered(revision).await?)
+        {
             return Ok(RenderStep::Kept);
         }
         let pause = same.and_then(|last| last.retry).map(|retry| retry.pause);
@@ -68,6 +71,12 @@ impl Source {
             })
             .await?;
         if unrendered { self.render_and_keep(revision).await.map(drop) } else { Ok(()) }
+    }
+
+    /// Returns whether the store has what was rendered of a revision: it may have been made anew.
+    async fn is_rendered(&self, revision: &Revision) -> Result<bool, SourceError> {
+        let (reader, revision) = (self.reader.clone(), revision.clone());
+        self.run_blocking(move || Ok(reader.rendered_tree(&revision)?.is_some())).await
     }
 
     /// Returns whether only contents of plain files differ, so that there are no roots in both.

@@ -162,3 +162,28 @@ fn a_check_names_the_configured_program_and_its_walls() {
     let lacking = site.with_config(&["check"], &site.configuration(repo.path(), missing)).ends(1);
     lacking.says(&["missing", "/nonexistent/kustomize"]);
 }
+
+#[test]
+fn a_store_that_is_lost_is_rendered_anew() {
+    let site = TestNamespace::new("kustomize-lost");
+    let root = |name: &str| format!("namePrefix: {name}-\nresources: [map.yaml]\n");
+    let repo = Repo::new(&[
+        ("one/kustomization.yaml", root("one")),
+        ("one/map.yaml", yaml::config_map("map", "key", "one")),
+        ("two/kustomization.yaml", root("two")),
+        ("two/map.yaml", yaml::config_map("map", "key", "one")),
+    ]);
+    let mut daemon = site.configured(&site.configuration(repo.path(), &programs()));
+    site.await_data("one-map", "key", "one");
+    site.await_data("two-map", "key", "one");
+    let stores = walkdir::WalkDir::new(site.state.path()).into_iter().flatten();
+    let stores: Vec<_> = stores.filter(|entry| entry.file_name() == "store.git").collect();
+    assert_eq!(stores.len(), 1, "{stores:?}");
+    std::fs::remove_dir_all(stores[0].path()).unwrap();
+    repo.change("two/map.yaml", &yaml::config_map("map", "key", "two"));
+    site.await_data("two-map", "key", "two");
+    // The other root was not touched, and its contents went with the store.
+    site.api.delete(&site.at("ConfigMap", "one-map"));
+    site.await_data("one-map", "key", "one");
+    assert!(daemon.is_running());
+}
