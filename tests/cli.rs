@@ -65,6 +65,7 @@ fn help_is_a_page_for_each_command() {
         "apply",
         "validate",
         "render",
+        "lock",
         "prune",
         "prune list",
         "prune confirm",
