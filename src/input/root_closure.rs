@@ -133,3 +133,95 @@ fn add_chart<'a>(inputs: &mut RenderInputs<'a>, program: &'a ProgramIdentity, ch
     let files = chart.chart.closure.files.iter();
     inputs.files.extend(files.map(|(path, file)| (&**path, (mode(file.file.is_executable), file.file.blob))));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::chart_lock::ChartLock;
+    use crate::input::key::RenderKey;
+    use crate::input::memory_supply::MemorySupply;
+
+    const SERVER: &str = "https://charts.example.org";
+
+    fn identities() -> [ProgramIdentity; 2] {
+        ["kustomize", "helm"].map(|name| ProgramIdentity {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            digest: [7; 32],
+        })
+    }
+
+    fn traced(tree: &MemoryTree, form: RootForm, supply: &MemorySupply) -> RootClosure {
+        let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
+        let settings = TraceSettings { releases: &releases, supply, policy: PinPolicy::Strict };
+        let root = RenderRoot { folder: "web".into(), form };
+        let closure = RootClosure::trace(&root, "", tree, &mut ParsedFiles::default(), settings).unwrap();
+        assert_eq!(closure.closure().diagnostics, []);
+        closure
+    }
+
+    fn key(closure: &RootClosure, identities: &[ProgramIdentity]) -> RenderKey {
+        closure.inputs(identities).unwrap().key()
+    }
+
+    fn server(text: &str) -> MemorySupply {
+        MemorySupply::default().chart(SERVER, "redis", "7.1.0", &[("values.yaml", text)])
+    }
+
+    #[test]
+    fn the_digest_of_a_chart_and_the_lock_are_in_the_key() {
+        let chart = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n\
+                     - {name: redis, version: 7.1.0, repository: 'https://charts.example.org'}\n";
+        let tree = MemoryTree::new().file("web/Chart.yaml", chart);
+        let first = traced(&tree, RootForm::Helm, &server("a: 1"));
+        let other = traced(&tree, RootForm::Helm, &server("a: 2"));
+        let lock = ChartLock::of(first.charts.used.iter().cloned().collect()).to_text();
+        // Outside of the chart's own files, so that the lock alone makes the key another one.
+        let ignored = tree.file("web/.helmignore", "rhumb.lock\n");
+        let unlocked = traced(&ignored, RootForm::Helm, &server("a: 1"));
+        let locked = traced(&ignored.file("web/rhumb.lock", lock), RootForm::Helm, &server("a: 1"));
+        let identities = &identities()[1..];
+        let keys: BTreeSet<_> = [&first, &other, &unlocked, &locked].map(|one| key(one, identities)).into();
+        assert_eq!(keys.len(), 4);
+        assert_eq!(
+            key(&first, identities),
+            key(
+                &traced(&MemoryTree::new().file("web/Chart.yaml", chart), RootForm::Helm, &server("a: 1")),
+                identities
+            )
+        );
+        let inputs = first.inputs(identities).unwrap();
+        assert_eq!(inputs.charts.len(), 1);
+    }
+
+    #[test]
+    fn all_that_a_chart_of_a_kustomization_depends_on_is_in_the_key() {
+        let tree = |fields: &str, values: &str| {
+            MemoryTree::new()
+                .file("web/kustomization.yaml", format!("helmCharts: [{{name: app, {fields}}}]\n"))
+                .file("web/charts/app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n")
+                .file("web/charts/app/values.yaml", values)
+        };
+        let supply = MemorySupply::default();
+        let identities = identities();
+        let mut other_helm = identities.clone();
+        other_helm[1].digest = [8; 32];
+        let base = traced(&tree("releaseName: a", ""), RootForm::Kustomize, &supply);
+        assert_eq!(base.programs().len(), 2);
+        let mut keys = BTreeSet::from([key(&base, &identities), key(&base, &other_helm)]);
+        let changed = [
+            tree("releaseName: a", "b: 1"),
+            tree("releaseName: app-0000000001", ""),
+            tree("version: 1.0.0", ""),
+            tree("releaseName: a, namespace: c", ""),
+            tree("releaseName: a, includeCRDs: true", ""),
+            tree("releaseName: a, valuesInline: {d: 1}", ""),
+        ];
+        keys.extend(changed.iter().map(|tree| key(&traced(tree, RootForm::Kustomize, &supply), &identities)));
+        assert_eq!(keys.len(), 2 + changed.len());
+        assert_eq!(supply.fetched(), [""; 0]);
+    }
+}

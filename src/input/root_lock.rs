@@ -104,8 +104,13 @@ fn read_lock(files: &impl FileTree, root: &str) -> Result<Option<Vec<u8>>, Sourc
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::config::{RenderMode, RendererConfig};
     use crate::input::chart_lock::LockedChart;
+    use crate::input::memory_supply::MemorySupply;
+    use crate::input::{Decrypter, ReleaseSettings, RenderHost};
 
     fn chart(version: &str) -> LockedChart {
         LockedChart {
@@ -134,5 +139,77 @@ mod tests {
         check(Some(&text), &[], Some((LockState::Outdated, false)));
         check(Some("a: ["), &["7.1.0"], Some((LockState::Outdated, true)));
         check(Some("a: ["), &[], Some((LockState::Outdated, false)));
+    }
+
+    fn renderer(supply: MemorySupply) -> SourceRenderer {
+        let host = RenderHost::new(&RendererConfig::default(), "".into(), std::env::temp_dir());
+        let decrypter = Arc::new(Decrypter::new(Vec::new(), None));
+        let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
+        let renderer = SourceRenderer::new(host.into(), RenderMode::Auto, decrypter);
+        renderer.with_releases(releases).with_supply(Arc::new(supply))
+    }
+
+    fn server(versions: &[&str]) -> MemorySupply {
+        let add = |supply: MemorySupply, version: &&str| {
+            supply.chart("https://charts.example.org", "redis", version, &[("values.yaml", "")])
+        };
+        versions.iter().fold(MemorySupply::default(), add)
+    }
+
+    /// Returns each lock below a folder, and what is wrong.
+    fn locks(folder: &Path, supply: MemorySupply, policy: PinPolicy) -> (Vec<String>, Vec<String>) {
+        let found = find_locks(folder, &renderer(supply), policy).unwrap();
+        let told = found.roots.iter().map(|lock| {
+            let changes: Vec<String> = lock.changes.iter().map(ToString::to_string).collect();
+            if let Some(text) = &lock.text {
+                std::fs::write(&lock.file, text).unwrap();
+            }
+            let file = lock.file.strip_prefix(folder).unwrap().display();
+            format!("{file} {:?} {}", lock.state, changes.join("; "))
+        });
+        let wrong = found.refused.iter().chain(&found.interrupted);
+        (told.collect(), wrong.map(|found| found.code.to_owned()).collect())
+    }
+
+    #[test]
+    fn the_roots_below_a_folder_are_locked_and_stay_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let part = "{name: redis, version: ~7, repository: 'https://charts.example.org'}";
+        put("a/Chart.yaml", &format!("apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{part}]\n"));
+        put(
+            "b/kustomization.yaml",
+            "helmCharts: [{name: redis, releaseName: b, version: 7.1.0, repo: 'https://charts.example.org'}]\n",
+        );
+        put("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+        let at = folder.path();
+        let all = |told: (Vec<String>, Vec<String>)| {
+            assert_eq!(told.1, [""; 0]);
+            told.0
+        };
+        let from = "from https://charts.example.org";
+        assert_eq!(
+            all(locks(at, server(&["7.1.0"]), PinPolicy::Fill)),
+            [
+                format!("a/rhumb.lock Outdated + redis 7.1.0 {from}, for ~7"),
+                format!("b/rhumb.lock Outdated + redis 7.1.0 {from}"),
+            ]
+        );
+        let current = ["a/rhumb.lock Current ", "b/rhumb.lock Current "];
+        assert_eq!(all(locks(at, server(&["7.1.0", "7.2.0"]), PinPolicy::Fill)), current);
+        assert_eq!(
+            all(locks(at, server(&["7.1.0", "7.2.0"]), PinPolicy::Update)),
+            [
+                format!("a/rhumb.lock Outdated ~ redis 7.2.0 {from}, before 7.1.0, for ~7"),
+                "b/rhumb.lock Current ".to_owned(),
+            ]
+        );
+        let offline = locks(at, server(&["7.2.0"]).without_network(), PinPolicy::Fill);
+        assert_eq!(offline, (vec![], vec!["chart-unreachable".to_owned(); 2]));
+        assert_eq!(locks(at, server(&["7.2.0"]), PinPolicy::Fill).1, ["chart-not-found"]);
     }
 }
