@@ -37,7 +37,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 const USAGE: &str = "Usage: cargo run --example demo [-- --keep]\n";
 
-/// What happens at the end.
+/// The end of the demo.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Stop,

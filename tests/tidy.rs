@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
 
+#[path = "tidy/comments.rs"]
+mod comments;
 #[path = "tidy/documents.rs"]
 mod documents;
 #[path = "tidy/names.rs"]

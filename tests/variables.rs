@@ -23,7 +23,7 @@ const VARIABLES: [(&str, &str); 9] = [
     ("_u1", "under"),
 ];
 
-/// What became of a text.
+/// The outcome of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Text(String),
@@ -39,7 +39,7 @@ fn ours(text: &str) -> Outcome {
     }
 }
 
-/// What the library of Flux makes of each text in strict mode, its panics among its refusals.
+/// Expands each text by the library of Flux in strict mode, its panics among its refusals.
 fn theirs(texts: &[String]) -> Vec<Outcome> {
     let variables: BTreeMap<&str, &str> = VARIABLES.into();
     let cases: Value = texts.iter().map(|text| json!({ "text": text, "variables": variables })).collect();
@@ -94,7 +94,7 @@ fn each_difference_from_flux_is_a_known_one() {
         // Flux ignores it.
         ("${NAME,^}", Outcome::Refused, text("shop")),
         ("${NAME^,}", Outcome::Refused, text("shop")),
-        // What is not needed is not evaluated.
+        // A default that is not needed is not evaluated.
         ("${NAME:=${UNSET}}", text("shop"), Outcome::Unset),
         // A number that overflows.
         ("${NAME:1:9223372036854775807}", text("hop"), Outcome::Refused),

@@ -1,4 +1,4 @@
-//! What is really in the cluster: every claim of the demo is looked up here, by a user of its own.
+//! The real state of the cluster: every claim of the demo is looked up here, by its own user.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ use crate::stage::{Expected as _, Failure, Outcome};
 /// The namespace of the shop.
 pub(crate) const SHOP: &str = "shop";
 
-/// What everything of one source carries.
+/// The label that every object of one source carries.
 const OURS: &str = "applyset.kubernetes.io/part-of";
 
 /// A view of the cluster.

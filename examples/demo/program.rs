@@ -48,9 +48,9 @@ pub(crate) struct Program {
 
 /// Builds the program in the profile of this example, unless that was done already.
 ///
-/// The example is named too, and what cargo tells an example of its package is taken away:
-/// otherwise cargo would choose other features for the dependencies, or run build scripts that look
-/// at these variables anew, and compile again, now and at the next start.
+/// The example is named too, and cargo's variables about the example's package are taken away.
+/// Otherwise cargo would choose other features for the dependencies, or run build scripts anew that
+/// look at these variables. It would compile again, now and at the next start.
 pub(crate) fn build() -> Outcome<PathBuf> {
     let own = std::env::current_exe().expected("to know where this example is")?;
     let folder = own.parent().and_then(Path::parent).unwrap_or(Path::new("target/debug"));

@@ -1,4 +1,4 @@
-//! What the demo prints: numbered steps, commands as they are typed, and what was seen.
+//! The output of the demo: numbered steps, commands as they are typed, and what was seen.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -12,9 +12,9 @@ const RED: &str = "31";
 /// Why a step failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What should have been seen.
+    /// The expected observation.
     pub(crate) expected: String,
-    /// What was seen.
+    /// The observation.
     pub(crate) seen: String,
 }
 
@@ -105,7 +105,7 @@ impl Stage {
 
 /// Prints a part of a line.
 pub(crate) fn print(text: &str) {
-    // Whoever closed standard output wants to see nothing more.
+    // A closed standard output means that nothing more is wanted.
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,9 +1,9 @@
 //! Differences between objects, and their impact on running pods.
 //!
 //! Owns the list of differing fields ([`diff_fields`]), what a change does to pods
-//! ([`change_impact`], [`can_touch_template`]), the API's table of fields that cannot change
-//! ([`immutable_fields`]) and the printable forms of an object ([`present()`], [`write_yaml`],
-//! [`unified_diff`]).
+//! ([`change_impact`], [`can_touch_template`]), and the API's table of fields that cannot change
+//! ([`immutable_fields`]). Also owns the printable forms of an object ([`present()`],
+//! [`write_yaml`], [`unified_diff`]).
 //!
 //! Everything printable that leaves this module is masked.
 //!

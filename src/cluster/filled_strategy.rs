@@ -1,8 +1,8 @@
 //! Update strategies that know no `rollingUpdate`, over objects where the API server has filled one
 //! in.
 //!
-//! Nobody owns the fields that the server fills in, so no apply takes it away, and the server then
-//! refuses the new strategy together with it. So it is made ours first, without any change of a
+//! Nobody owns the fields that the server fills in, so no apply takes them away. The server then
+//! refuses the new strategy together with them. So it is made ours first, without any change of a
 //! value, and goes with the next apply. A dry run cannot write anything first: it leaves the
 //! strategy out, which moves no pod, and puts it into the answer.
 

@@ -5,8 +5,8 @@
 //! [`LiveObject`](crate::engine::LiveObject) records; whole trees only where somebody asked for
 //! one.
 //!
-//! **Invariant:** decides nothing. Whether to write, what, and what follows from an answer is the
-//! engine's.
+//! **Invariant:** decides nothing. The engine decides whether to write, and what follows from an
+//! answer.
 
 mod absent_kinds;
 mod access;

@@ -1,6 +1,6 @@
 //! The nodes of the cluster: whether they are Ready, closed, and how they are labelled.
 //!
-//! **Invariant:** judges nothing. Whether a node can be counted on is the engine's.
+//! **Invariant:** judges nothing. The engine decides whether a node can be counted on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

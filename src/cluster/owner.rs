@@ -75,8 +75,8 @@ fn is_label_owner(ours: Option<&ManagedFieldsText<'_>>) -> bool {
 /// Returns what the object asks for when nobody wants it any more, in our words or those of other
 /// tools.
 ///
-/// Whoever put the word there, it can only keep the object: that it goes first counts where we
-/// wrote it ourselves. So does a controller that it is said to belong to.
+/// The word can only keep the object, whoever put it there. A word that it goes first counts where
+/// we wrote it ourselves. So does a controller that it is said to belong to.
 pub(super) fn keep(meta: &ObjectMetadata<'_>, ours: Option<&ManagedFieldsText<'_>>) -> PruneTiming {
     match ToolRequests::of(meta.marks()).prune_timing {
         _ if controller_reference(meta).is_some() => PruneTiming::Never,

@@ -415,7 +415,7 @@ impl PreviewRun {
     }
 
     /// Reads an object whose values have to be compared, and asks a dry run where they are spelled
-    /// otherwise. What cannot be read counts as changed.
+    /// otherwise. An object that cannot be read counts as changed.
     async fn inspect(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
         let question = self.comparison_request(id, want, form);
         let verified = match self.served_kind_of_version(&want.gvk) {

@@ -3,12 +3,12 @@
 //! Owns which folders of a revision are roots to be rendered, and which files each of them reads
 //! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in
 //! the repository that a rendered object comes from. Also owns the reading of encrypted files
-//! ([`sops`]), the variables that are put into what is rendered ([`variables`]), and the walls
-//! around programs that render ([`sandbox`]).
+//! ([`sops`]) and the variables in rendered files ([`variables`]). The walls around programs that
+//! render are here too ([`sandbox`]).
 //!
 //! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`] and the run
-//! of a program in it, nothing is started, written or fetched here. What a render would have to
-//! reach outside its revision is refused by name before any program starts.
+//! of a program in it, nothing is started, written or fetched here. A file
+//! outside the revision is refused by name before any program starts.
 
 mod chart_layer;
 mod chart_lock;

@@ -54,8 +54,8 @@ pub(crate) struct RootListing {
 /// Divides a source into roots and plain files. The snapshot is that of its folder at `start`, and
 /// has refused every folder that would have to be rendered: these become roots.
 ///
-/// A folder that only others include, because its kustomization is a component or its chart a
-/// library, is no root and none of its files are taken. Each folder with a kustomization is a root
+/// A folder that only others include is no root, and none of its files are taken. Its
+/// kustomization is a component, or its chart a library. Each folder with a kustomization is a root
 /// also where another root reads it; `.rhumbignore` says what is none.
 ///
 /// # Errors
@@ -141,8 +141,8 @@ fn automatic(
     Ok(listing)
 }
 
-/// Returns whether the kustomization of a folder says that only others include it. What cannot be
-/// read is a root, which then says why it does not render.
+/// Returns whether the kustomization of a folder says that only others include it. A folder
+/// that cannot be read is a root, which then says why it does not render.
 fn is_component(folder: &str, files: &impl FileTree, parsed: &mut ParsedFiles) -> Result<bool, SourceError> {
     for name in FILE_NAMES {
         let Ok(found) = tree::resolve(files, folder, name, |_| ())? else { continue };

@@ -26,7 +26,7 @@ pub(super) type RevisionVariables = Result<Arc<VariableTable>, Vec<Diagnostic>>;
 /// Reads the variables of a source at a revision.
 ///
 /// # Errors
-/// Fails where the revision cannot be read. What is wrong with a variable is in the result.
+/// Fails where the revision cannot be read. A fault of a variable is in the result.
 pub(super) fn read_variables<T: FileTree>(
     config: &SubstitutionConfig,
     namespace: &str,
@@ -81,7 +81,7 @@ pub(super) fn substitute_plain_files<T: FileTree>(
     let (mut roots, mut contents, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for file in std::mem::take(&mut plain.files) {
         match file_bytes(&file, start, files)? {
-            // What is encrypted is checked as it is in git, and opened when it is read.
+            // An encrypted file is checked as it is in git, and opened when it is read.
             Some(bytes) if is_encrypted(&bytes, SopsFormat::of_name(&file.path)) => left.push(file),
             Some(bytes) if bytes.contains(&b'$') => {
                 roots.push(substitute_file(&file, &bytes, variables, known, &mut contents));

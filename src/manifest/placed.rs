@@ -15,8 +15,8 @@ use super::tree::{DocumentFault, DocumentTree, NodeId, NodeKind, TextMark, TreeS
 use super::{MAX_DOCUMENTS, MAX_FILE, MAX_LINES, text, yaml};
 use crate::object::Diagnostic;
 
-/// The levels of a document whose values have places: more than any file of settings has. What is
-/// deeper is one value.
+/// The levels of a document whose values have places: more than any file of settings has.
+/// Deeper content is one value.
 const PLACED_DEPTH: usize = 64;
 
 /// A place in the text of a file; both count from 1.

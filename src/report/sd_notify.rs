@@ -69,7 +69,7 @@ impl ServiceNotifier {
         Ok(Self { sockets: Some(NotifySockets { address, patient, hasty }) })
     }
 
-    /// Sends lines as one message, and says whether the manager has got it. Whether it has makes no
+    /// Sends lines as one message, and says whether the manager has got it. The answer makes no
     /// difference to the service.
     fn send(&self, message: &str, haste: SendMode) -> bool {
         let Some(NotifySockets { address, patient, hasty }) = &self.sockets else { return true };

@@ -278,8 +278,8 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
     Some((revision, commit, head))
 }
 
-/// Returns every file of the work tree that a folder is in, or of the folder where it is in none,
-/// and the folder's path in it.
+/// Returns every file of the work tree around a folder, and the folder's path in it. A folder
+/// outside any work tree stands for itself.
 ///
 /// # Errors
 /// Fails where the folder is not there, or cannot be read.

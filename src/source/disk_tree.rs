@@ -18,8 +18,8 @@ use super::snapshot::BlobId;
 /// The number of tries to read a file that changes meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// Every file below a folder on disk. What was looked at once stays as it was then, so that a file
-/// is the same wherever it is needed. Its `Debug` form leaves the files out.
+/// Every file below a folder on disk. A file that was read once stays as it was then, so that it is
+/// the same wherever it is needed. Its `Debug` form leaves the files out.
 pub struct DiskTree {
     root: OpenFolder,
     place: String,

@@ -113,7 +113,7 @@ impl OpenFolder {
             if number >= MAX_ENTRIES {
                 return Err(SourceError::TooMany { place: place(), limit: MAX_ENTRIES });
             }
-            // What is gone or cannot be read meanwhile is missed by the render that needs it.
+            // A render that needs a file that is gone or unreadable by now misses it.
             let Ok(entry) = entry else { continue };
             let inside = entry.path().strip_prefix(&self.path).ok().and_then(Path::to_str);
             let Some(inside) = inside.filter(|_| entry.file_type().is_file()) else { continue };

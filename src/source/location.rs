@@ -62,7 +62,7 @@ pub(crate) enum LocationKind {
 
 impl ResolvedLocation {
     /// Returns the location as awaited. A repository on this host is awaited while nothing is
-    /// there, and may then turn out to be a plain folder, unless a reference is named. Other
+    /// there. It may then turn out to be a plain folder, unless a reference is named. Other
     /// locations stay.
     #[must_use]
     pub(crate) fn into_awaited(self) -> Self {

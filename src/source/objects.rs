@@ -55,8 +55,8 @@ pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
 
 /// Fails where the repository's configuration names other files to be read with it.
 ///
-/// Neither git nor libgit2 can be told to leave them out. A writer of that file, be it in a
-/// repository of this very user, could name one that only rhumb may read, and messages show parts
+/// Neither git nor libgit2 can be told to leave them out. A writer of that file could
+/// name one that only rhumb may read, even in a repository of this very user. Messages show parts
 /// of it. Called before the library looks, which reads those files even to find out whose the
 /// repository is.
 fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {

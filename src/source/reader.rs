@@ -198,7 +198,7 @@ impl RevisionReader {
         };
         let store = objects::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
         look(&store).or_else(|error| {
-            // What was rendered can be rendered again.
+            // A revision can be rendered again.
             tracing::warn!(source = %self.shared.place, "what was rendered cannot be read: {}", error.message());
             Ok(None)
         })

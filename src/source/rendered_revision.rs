@@ -66,7 +66,7 @@ impl Source {
         let unrendered = self
             .run_blocking(move || match reader.snapshot(&wanted) {
                 Err(SourceError::Unrendered { .. }) => Ok(true),
-                // What else is wrong is for the reading to tell.
+                // The reading tells of any other fault.
                 _ => Ok(false),
             })
             .await?;

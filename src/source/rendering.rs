@@ -1,8 +1,8 @@
 //! The contract between a source and what renders folders of its revisions.
 //!
-//! A source knows that some folders are rendered, keeps what came of it beside the revision, and
-//! gives it where the snapshot of the revision is asked for. How a folder is rendered is the
-//! renderer's business.
+//! A source knows that some folders are rendered, and keeps the result beside the revision. It
+//! gives that result for the snapshot of the revision. How a folder is rendered is the renderer's
+//! business.
 
 use std::fmt;
 use std::sync::Arc;

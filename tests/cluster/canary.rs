@@ -1,7 +1,7 @@
 //! A secret that is put anywhere comes out nowhere: not plain, encoded, escaped or as an unsalted
 //! hash.
 //!
-//! What is put where stands in `plants` and `estate`, what is found how in `search`.
+//! `plants` and `estate` put the canaries into their places, and `search` looks for them.
 
 mod fixture;
 mod notifications;

@@ -164,8 +164,7 @@ fn a_single_pass_takes_note_of_what_was_confirmed_and_of_what_came_back() {
     assert!(!site.has("ConfigMap", "asking"));
 }
 
-/// What may be written into an orders object is bounded, and what is no confirmation confirms
-/// nothing.
+/// An orders object is bounded, and a text that is no confirmation confirms nothing.
 #[test]
 fn a_confirmation_that_is_none_is_taken_out_and_deletes_nothing() {
     let site = TestNamespace::new("confirm-garbage");

@@ -79,7 +79,7 @@ fn what_was_rendered_outlives_the_program() {
     daemon.says(&["WARN", "/nonexistent/kustomize"]);
     site.api.delete(&site.at("ConfigMap", "prod-settings"));
     site.await_data("prod-settings", "level", "base");
-    // What needs no program advances.
+    // Files that need no program advance.
     repo.change("plain/own.yaml", &yaml::config_map("own", "key", "two"));
     site.await_data("own", "key", "two");
     let window = site.window();

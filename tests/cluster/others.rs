@@ -1,4 +1,4 @@
-//! What a dry run says of objects that other sources of the cluster want.
+//! Dry runs over objects that other sources of the cluster want.
 
 use controlplane::{Answer, Fault, Requests, Rule};
 
@@ -30,7 +30,7 @@ fn a_diff_deletes_nothing_that_another_source_waits_for_and_says_who_may_come_to
     told.says(&["- ConfigMap others-diff/old"]);
     told.says(&["no longer wanted; source others-theirs may still come to want it"]);
     assert!(!told.stdout.contains("- ConfigMap others-diff/env"), "{told:#?}");
-    // Whoever may not read what the others say is told so.
+    // A user who may not read the claims of the others is told so.
     let proxy = site.cluster.fault_proxy(0).unwrap();
     site.through(&proxy);
     let lists =

@@ -1,5 +1,5 @@
-//! Two daemons, each with its own source. The claims of one that is gone hold the other one up as
-//! long as its workload rolls out, and no longer, with the printed roles.
+//! Two daemons, each with its own source and the printed roles. The claims of one that is gone hold
+//! the other one up as long as its workload rolls out, and no longer.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -84,8 +84,7 @@ impl Account<'_> {
 }
 
 /// The account of the token is deleted and made anew. The server really refuses the old one, in the
-/// middle of renewals of the Lease, and the newer token is there when the daemon reads the files
-/// again.
+/// middle of renewals of the Lease. The newer token is there when the daemon reads the files again.
 #[test]
 fn a_token_that_is_refused_before_a_newer_one_is_there_lets_nobody_write_beside_a_lease() {
     let cluster = DedicatedCluster::bare();

@@ -31,7 +31,7 @@ fn variables_are_put_into_plain_files_and_rendered_ones() {
     site.await_data("literal", "text", "${CLUSTER}");
     until("the number is a number", || site.value("Deployment", "web", "/spec/replicas") == json!(2));
 
-    // What is not set holds up its own file alone, which stays as it was.
+    // An unset variable holds up its own file alone, which stays as it was.
     repo.write("plain.yaml", &yaml::config_map("plain", "cluster", "${UNKNOWN}"));
     repo.change("vars.yaml", &yaml::config_map("vars", "ZONE", "c"));
     site.await_data("default", "zone", "c");

@@ -5,8 +5,8 @@
 //!
 //! - A block of `yaml` whose first line is a comment with a file name, as `# rhumb.yaml`, is
 //!   written to that file.
-//! - A line of a block of `console` that begins with `$ ` is run, and has to end with exit code 0,
-//!   or with the code that a comment behind it says: `# exits with 1`.
+//! - A line of a block of `console` that begins with `$ ` is run, and has to end with exit code 0.
+//!   A comment behind it may say another code: `# exits with 1`.
 //! - The lines below a command are what it printed, as far as [`normal_form`] tells them apart. A
 //!   line `...` stands for any number of lines, `…` in a line for any text. A command without such
 //!   lines may print anything.

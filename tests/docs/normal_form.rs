@@ -87,8 +87,8 @@ fn is_duration(word: &str) -> bool {
     is_duration && without_units.split(' ').filter(|part| !part.is_empty()).all(is_number)
 }
 
-/// Returns whether lines are those that are expected, where a line `...` stands for any number of
-/// lines, and `…` in a line for any text.
+/// Returns whether lines are those that are expected. A line `...` stands for any number of lines,
+/// and `…` in a line for any text.
 pub(crate) fn fits(expected: &[String], lines: &[String]) -> bool {
     match expected.split_first() {
         None => lines.is_empty(),

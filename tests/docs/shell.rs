@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(45);
 /// The home directory as pages show it.
 const HOME: &str = "/home/ann";
 
-/// The commands that only look. What they show comes about by itself, so they are run until it did.
+/// The commands that only look. Their output comes about by itself, so they are run until it did.
 const REPEATED_COMMANDS: [&str; 8] = [
     "rhumb diff",
     "rhumb status",

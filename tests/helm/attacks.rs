@@ -1,4 +1,4 @@
-//! Hostile charts, as rhumb renders them. What a chart tries once it runs is in `tests/sandbox`.
+//! Hostile charts, as rhumb renders them. Attacks of a chart that runs are in `tests/sandbox`.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn value(template: &str) -> String {
     chart.render(&options()).unwrap().objects[0].body["data"]["a"].as_str().unwrap().to_owned()
 }
 
-/// What ended the render of a template.
+/// Returns the error that ended the render of a template.
 #[track_caller]
 fn end(template: &str) -> String {
     let chart = Chart::of(&[("web/templates/a.yaml", &map(template))], &[]);

@@ -19,7 +19,7 @@ pub(crate) struct Repository {
     pub(crate) tree: DiskTree,
 }
 
-/// What became of a root.
+/// The outcome of a root.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Its closure gives the same output, with origins and without.

@@ -1,4 +1,4 @@
-//! What a program inherits, and that it ends with whoever wants it.
+//! Descriptors that a program inherits, and its end with the process that wants it.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -21,7 +21,7 @@ fn processes(word: &str) -> Vec<u32> {
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let has_word = |number: &u32| {
         let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-        // What still raises its walls has another name.
+        // A process that still raises its walls has another name.
         line.starts_with(b"probe-") && line.split(|byte| *byte == 0).any(|part| part == word.as_bytes())
     };
     numbers.filter(has_word).collect()
@@ -138,7 +138,7 @@ fn the_entry_does_nothing_for_others() {
         let output = run(words, Stdio::null());
         assert_eq!((output.status.code(), &*output.stdout), (Some(125), &b""[..]), "{words:?}");
     }
-    // What it says goes to the pipe that its starter made.
+    // Its output goes to the pipe that its starter made.
     let (mut reader, writer) = std::io::pipe().unwrap();
     let output = run(&orphan, Stdio::from(writer));
     assert_eq!(output.status.code(), Some(125));

@@ -13,7 +13,7 @@ use rhumb::testing::input::sandbox::{
 };
 use tempfile::TempDir;
 
-/// What nobody outside of this file may print.
+/// The content that nobody outside of this file may print.
 pub(crate) const CANARY: &str = "canary-7f3a: do-not-tell";
 
 /// The memory at which the renderers collect garbage, below their limit.
@@ -103,7 +103,7 @@ impl Fixture {
     }
 }
 
-/// What a program said without any wall.
+/// The answer of a program without any wall.
 #[derive(Debug)]
 pub(crate) struct Bare {
     pub(crate) success: bool,
@@ -132,7 +132,7 @@ fn renderers() -> &'static Renderers {
     FOUND.get_or_init(|| Renderers::find().unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// What stopped an attack.
+/// The wall that stopped an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The wall ended the program.

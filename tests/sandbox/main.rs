@@ -2,8 +2,8 @@
 //! hostile repository tries, and what stops it.
 //!
 //! Programs run that try everything by themselves (`probe.c`), and the real renderers on hostile
-//! input, with their most dangerous flags on. What rhumb refuses by name before it starts a program
-//! is let through here on purpose.
+//! input, with their most dangerous flags on. Input that rhumb refuses by name before it starts a
+//! program is let through here on purpose.
 
 #![allow(
     clippy::unwrap_used,

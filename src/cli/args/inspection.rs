@@ -102,10 +102,10 @@ pub(crate) struct RbacArgs {
 /// `rhumb generate`.
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// What
+    /// The files to generate
     #[arg(value_name = "WHAT", value_enum)]
     pub target: GenerateTarget,
-    /// Where to
+    /// The folder to write them to
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }

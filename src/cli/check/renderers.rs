@@ -1,5 +1,5 @@
-//! The programs that render, the walls around them, and the age identities: whether they can be
-//! used. What is missing matters only to a source that has something for it.
+//! Checks the programs that render, the walls around them, and the age identities. A missing one
+//! matters only to a source that has something for it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -326,8 +326,8 @@ impl EventCorrelator {
         self.waiting.push_front(WaitingEvent { source, key, name, occurrence, of_source, tried });
     }
 
-    /// One could not be written, and may be later: it waits again, under the same name, as it may
-    /// have been made. Whether it is worth another try.
+    /// Notes an Event that could not be written, and returns whether it is worth another try. It
+    /// waits again under the same name, as it may have been made.
     pub(super) fn note_failure(&mut self, write: EventWrite) -> bool {
         let EventWrite { deed, mut occurrence, key, source, of_source, tried, added, name } = write;
         match self.made.get_mut(&key) {

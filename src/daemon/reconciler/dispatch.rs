@@ -443,7 +443,7 @@ mod tests {
         assert_eq!((event.id, event.told), (first, Outcome::Refused(oversized)));
         assert!(told.try_recv().is_err());
         assert_eq!(reconciler.reasons.len(), 3001);
-        // What is refused for its own sake is told of each.
+        // A refusal of a single object is told of each.
         for object in &all[..3] {
             reconciler.record_reason(object, Some(Reason::NotAdopted), &Action::Nothing);
         }

@@ -166,7 +166,7 @@ mod tests {
         // Another word is another opt-out.
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("a", PAUSED)], &[]]);
         check(&mut second, &[("a", PAUSED)], true, [&[], &[("b", PAUSED)]]);
-        // What ended and begins again is told again, by the same process and by the next one.
+        // An opt-out that ended and begins again is told again, by this process and the next one.
         check(&mut second, &[("a", PAUSED), ("b", PAUSED)], true, [&[("b", PAUSED)], &[]]);
         check(&mut second, &[], true, [&[], &[("a", PAUSED), ("b", PAUSED)]]);
         assert_eq!(second.text(), None);

@@ -54,7 +54,7 @@ impl Reconciler {
         self.tried.insert(source);
         let dropped = self.engine.last_drop_reading();
         if dropped > before || (waits && known != self.engine.source(source).head) {
-            // An object that it no longer wants may have moved to another source, which is asked
+            // An object that it no longer wants may have moved to another source. That one is asked
             // before anything is pruned, and must have read as far.
             let others = self.engine.source_ids().zip(&self.feeds).filter(|(other, _)| *other != source);
             for feed in others.filter_map(|(_, feed)| feed.as_ref()) {

@@ -24,7 +24,7 @@ const BUSY_DELAY: Duration = Duration::from_secs(1);
 /// The sources' ConfigMaps are told of it at most this often: each change is a write.
 const STATUS_WRITE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// So many ConfigMaps are written at once as the process ends.
+/// The maximum number of concurrent writes of ConfigMaps as the process ends.
 const CONCURRENT_FINAL_WRITES: usize = 8;
 
 /// The time for which a new process leaves the record of a source that it has not looked at yet. A
@@ -123,7 +123,7 @@ impl Reconciler {
     /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may
     /// be older.
     ///
-    /// Whoever wrote one meanwhile looks after it now, so a conflict is no error.
+    /// A conflict is no error: another process wrote the record meanwhile, and looks after it now.
     pub(super) async fn write_last_summaries(&mut self) {
         let now = Instant::now();
         let status = self.with_context(now, report::status);

@@ -394,7 +394,7 @@ impl Engine {
         });
         let wants = self.entries.get(id).map(|entry| &entry.targets[..]).unwrap_or_default();
         if let Some(live) = self.live.get(id).filter(|_| !wants.is_empty()) {
-            // What is dropped once more is others' to claim for as long as before.
+            // Others may claim an object that is dropped once more for as long as before.
             self.handover.since.remove(&live.uid);
         }
         let has = |source: SourceId| set.as_ref() == Some(&self.applysets[source]);

@@ -90,8 +90,8 @@ fn is_laid_over(steps: &[IgnoredPathStep]) -> bool {
 }
 
 /// Leaves the ignored fields of a content to others. A field that our entry owns alone is sent as
-/// the cluster shows it, since it would go back to its default without its only owner. The rest is
-/// not sent. For live objects only: a created object gets the fields as its manifest has them.
+/// the cluster shows it: without its only owner it would go back to its default. The rest is not
+/// sent. For live objects only: a created object gets the fields as its manifest has them.
 pub(crate) fn resolve_ignores(
     content: Value,
     live: &Value,

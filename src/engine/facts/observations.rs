@@ -60,8 +60,8 @@ impl Engine {
             if !listed {
                 return;
             }
-            // A list is never older than the events before it, unless the cluster itself went back
-            // to an older state, as by a restore of etcd: facts about later versions are void.
+            // A list is older than the events before it only where the cluster itself went back, as
+            // by a restore of etcd. Facts about later versions are then void.
             if let Some(entry) = self.entries.get_mut(id) {
                 (entry.direct_view, entry.last_write) = (None, None);
             }

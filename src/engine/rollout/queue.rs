@@ -1,7 +1,7 @@
 //! The rollout queue in words: what waits to be rolled out, in which order, and why.
 //!
-//! Whoever asks a cluster where a workload stands has no way to ask the process that decides about
-//! it. So that process writes its queue beside its claims. Nothing is ever decided by what is
+//! A command that asks the cluster where a workload stands cannot ask the process that decides
+//! about it. So that process writes its queue beside its claims. Nothing is ever decided by what is
 //! written there.
 
 use std::collections::BTreeMap;

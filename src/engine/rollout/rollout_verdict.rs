@@ -3,7 +3,7 @@
 //! Owns the judgement of one rollout by what the cluster shows of its workload, and the times for
 //! which it waits. Knows nothing of what follows from a verdict.
 //!
-//! **Invariant:** a judgement changes nothing. What the rollout is to remember is part of it.
+//! **Invariant:** a judgement changes nothing. It carries the facts that the rollout is to keep.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,12 +2,12 @@
 //!
 //! A commit, a person or an autoscaler may scale a Deployment in the middle of a rollout. Its
 //! controller then shares the pods among its `ReplicaSets` by their sizes: the count of a step
-//! becomes a part of all. So the old ReplicaSet gets the missing pods, and the new one gives its
+//! becomes a part of all. So the old ReplicaSet gets the missing pods. The new one gives its
 //! surplus back as far as pods of the old one are available instead. Never are fewer pods Ready
 //! than are asked for, so that takes nothing of the budget.
 //!
-//! The controller leaves such counts alone. It adds to the new ReplicaSet only below the most pods
-//! that it may have in all, and takes from the old ones only above the fewest. It shares again only
+//! The controller leaves such counts alone. It adds to the new ReplicaSet only below the maximum
+//! of all pods, and takes from the old ones only above the minimum. It shares again only
 //! when the Deployment's count changes (`NewRSNewReplicas`, `reconcileOldReplicaSets` and
 //! `isScalingEvent` of Kubernetes' Deployment controller). Each write is bound to the version of
 //! the ReplicaSet that was judged, so of two concurrent writes one begins anew.

@@ -119,7 +119,7 @@ fn what_comes_back_needs_a_new_confirmation() {
         record(&mut engine);
         assert_eq!(engine.source(FIRST).inventory.as_ref().unwrap().confirmed, uids(&[]), "{records}");
         assert_eq!(judged(&mut engine, FIRST, &claim("a")), WAITS, "{records}");
-        // Which counts for the same incarnation.
+        // A confirmation counts for the same incarnation.
         confirm(&mut engine, "2-b", &["1"]);
         record(&mut engine);
         assert_eq!(judged(&mut engine, FIRST, &claim("a")), "delete", "{records}");
@@ -128,7 +128,7 @@ fn what_comes_back_needs_a_new_confirmation() {
 
 #[test]
 fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
-    // Whatever is known first.
+    // The order in which facts arrive makes no difference.
     for order in
         [["parent", "files", "objects"], ["objects", "files", "parent"], ["files", "parent", "objects"]]
     {

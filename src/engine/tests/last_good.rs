@@ -56,7 +56,7 @@ fn held() -> Harness {
 
 #[test]
 fn what_failed_and_is_still_there_is_not_gone_back_to() {
-    // Whatever part the newer revision changes, all of it was good together.
+    // All of it was good together, so it does not matter which part the newer revision changes.
     for newer in [files(3, 3), files(3, 2), files(3, 1)] {
         let mut harness = held();
         harness.read(reading("r3", &newer));

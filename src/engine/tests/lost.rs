@@ -52,8 +52,8 @@ pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32)
     }
 }
 
-/// Asserts that all of a unit that failed with its second content is held, for a reason that begins
-/// and ends so, until there is a third one.
+/// Asserts that all of a unit that failed with its second content is held until there is a third
+/// one. Its reason begins and ends as given.
 #[track_caller]
 pub(super) fn assert_held(harness: &mut Harness, ids: &[ObjectId], files: FileSet, told: [&str; 2]) {
     assert_all_show(harness, ids, 2);

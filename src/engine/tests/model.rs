@@ -1,13 +1,13 @@
-//! Every order in which a small rollout can go: three workloads of three pods, one of them with a
-//! configuration, two commits, the end of the process at any point, and views that arrive late.
+//! Every order in which a small rollout can go. There are three workloads of three pods, one of
+//! them with a configuration, and two commits. The process ends at any point, and views arrive
+//! late.
 //!
-//! The budget is counted in the modelled cluster and never asked of the engine. What makes the
-//! space small enough to go through all of it:
+//! The budget is counted in the modelled cluster and never asked of the engine. The
+//! space is small enough to go through all of it, because:
 //! - The loop decides about all that changed until a write is on its way, and reads nothing in
-//!   between, so decisions that write nothing are one step.
-//! - Views arrive in order for each object, and in any order among objects: that is more than a
-//!   watch does, and fewer states than one queue, in which the order of what has not arrived yet
-//!   tells states apart.
+//!   between. So decisions that write nothing are one step.
+//! - Views arrive in order for each object, and in any order among objects. That is more than a
+//!   watch does. It has fewer states than one queue, where the order of pending events counts too.
 //! - Pods of one workload are alike, so only how many are how counts.
 //! - Versions and instants only grow; states are told apart by what they are compared with.
 //! - A process that ends leaves nothing but the cluster, so from each state of that a new one
@@ -431,7 +431,7 @@ fn explore(case: &ModelCase) -> (usize, usize) {
             follow(&path, || model.check_end());
         }
         for step in steps {
-            // Whatever the process knew when it ended, the next one begins with the same.
+            // The next process begins with the same facts, whatever this one knew when it ended.
             if step == ModelStep::Crash && !crashed.insert(model.world_hash()) {
                 continue;
             }

@@ -153,7 +153,7 @@ fn never_more_nodes_are_away_than_allowed() {
     assert!(chosen_at_all > 1000, "{chosen_at_all}");
 }
 
-/// Whatever pods are lost on the way, all sound nodes get the newest template, and the others none.
+/// All sound nodes get the newest template, and the others none, whichever pods are lost.
 #[test]
 fn the_evictions_end_when_all_sound_nodes_are_done() {
     for away in 1..=3 {

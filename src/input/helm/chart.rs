@@ -60,7 +60,7 @@ impl std::fmt::Display for ChartMetadata {
 }
 
 impl ChartMetadata {
-    /// Reads a `Chart.yaml`. What is wrong in it is a finding of this file.
+    /// Reads a `Chart.yaml`. A fault in it is a finding of this file.
     pub(super) fn read(file: &Arc<str>, bytes: &[u8]) -> (Self, Vec<Diagnostic>) {
         let read = read_first_document(file, bytes);
         let Some(root) = read.documents.first() else {

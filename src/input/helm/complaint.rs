@@ -1,7 +1,7 @@
 //! The words of helm on a chart that it does not render, as a finding with its template and line.
 //!
-//! **Invariant:** shows no value. helm quotes values in its words, and charts do in theirs, so that
-//! only what is known to quote none is shown, and what stands in a template as it is said.
+//! **Invariant:** shows no value. helm quotes values in its words, and charts do in theirs. So only
+//! words that are known to quote none are shown, and text that stands so in a template.
 
 use std::collections::BTreeSet;
 
@@ -122,7 +122,7 @@ fn plain_parts(chart: &ChartClosure, line: &str, is_template_text: impl Fn(&str)
     let mut parts = Vec::new();
     let mut rest = line;
     while !rest.is_empty() {
-        // What a chart says itself comes last, and may have any form.
+        // The chart's own words come last, and may have any form.
         if is_template_text(rest) {
             parts.push(printable(rest));
             break;
@@ -169,7 +169,7 @@ fn plain_part(chart: &ChartClosure, part: &str) -> Option<String> {
         return Some(printable(part));
     }
     PLAIN_WORDS.iter().find(|words| part.starts_with(**words))?;
-    // What stands in brackets or after `on` is the place.
+    // The text in brackets or after `on` is the place.
     let part = part.split(" at (").next()?;
     let part = part.split(&format!(" on {}/", chart.chart.name)).next()?;
     Some(printable(part))

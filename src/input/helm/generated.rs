@@ -49,7 +49,7 @@ pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Resu
         }
     }
     for (path, file) in &chart.closure.files {
-        // What is in an archive is not looked at.
+        // The content of an archive is not looked at.
         if path.ends_with(".tgz") {
             return Ok(true);
         }
@@ -82,7 +82,7 @@ fn is_changing(name: &str) -> bool {
 }
 
 /// Compares the objects of two renders of the same, and notes with each of the first which of its
-/// fields differ. What is created once and then left alone may differ.
+/// fields differ. Fields that are created once and then left alone may differ.
 ///
 /// # Errors
 /// Fails with the objects that are not in both: no field of them can be left alone.

@@ -47,8 +47,8 @@ impl HookEvents {
         self.0.contains(&event)
     }
 
-    /// Returns when it runs; none where it never does. What an installation needs decides: before a
-    /// first one there is nothing that an upgrade would find.
+    /// Returns when it runs; none where it never does. The needs of an installation decide:
+    /// before a first one there is nothing that an upgrade would find.
     pub(super) fn phase(&self) -> Option<HookPhase> {
         let phases = [
             (HookEvent::PreInstall, HookPhase::Before),

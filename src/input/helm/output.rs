@@ -38,7 +38,7 @@ impl fmt::Debug for ChartObject {
     }
 }
 
-/// Reads the output of helm. What has no content is left out.
+/// Reads the output of helm. Documents without content are left out.
 ///
 /// # Errors
 /// Fails where a document is no YAML, or where there are too many, with all that is wrong.

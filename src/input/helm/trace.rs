@@ -29,7 +29,7 @@ const MAX_DIAGNOSTICS: usize = 100;
 /// and then in `start`, the folder of its source. A chart that is missing in it is refused.
 ///
 /// # Errors
-/// Fails where the revision cannot be read. What is wrong in it is a diagnostic of the closure.
+/// Fails where the revision cannot be read. A fault in it is a diagnostic of the closure.
 pub fn trace<T: FileTree>(
     files: &T,
     root: &str,
@@ -62,8 +62,8 @@ pub(crate) fn trace_present<T: FileTree>(
     Ok(walk.found)
 }
 
-/// Returns whether the chart of a folder is a library, which is no root. What cannot be read is a
-/// root, which then says why it does not render.
+/// Returns whether the chart of a folder is a library, which is no root. A chart that cannot be
+/// read is a root, which then says why it does not render.
 ///
 /// # Errors
 /// Fails where the revision cannot be read.

@@ -141,8 +141,8 @@ fn generated(root: &PlacedValue) -> Vec<(String, TextPlace)> {
     names.collect()
 }
 
-/// Returns the faults that keep a file from being read. What kubectl would refuse but kustomize
-/// takes is none of them.
+/// Returns the faults that keep a file from being read. A fault that kubectl would refuse
+/// but kustomize takes is none of them.
 pub(super) fn unreadable(diagnostics: Vec<Diagnostic>, is_read: bool) -> Vec<Diagnostic> {
     if is_read { Vec::new() } else { diagnostics.into_iter().filter(Diagnostic::is_error).collect() }
 }

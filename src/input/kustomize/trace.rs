@@ -19,7 +19,7 @@ const MAX_DIAGNOSTICS: usize = 100;
 /// Finds the closure of a root from the text of its kustomizations.
 ///
 /// # Errors
-/// Fails where the revision cannot be read. What is wrong in it is a diagnostic of the closure.
+/// Fails where the revision cannot be read. A fault in it is a diagnostic of the closure.
 pub fn trace<T: FileTree>(
     files: &T,
     root: &str,
@@ -267,7 +267,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         }
     }
 
-    /// Reads a file of plugin configurations. What they name is seen from the folder whose
+    /// Reads a file of plugin configurations. Their paths are relative to the folder whose
     /// kustomization names the file.
     fn plugin(&mut self, site: &ReferenceSite<'_>, file: &Arc<str>, blob: BlobId) -> Result<(), SourceError> {
         let config = match self.parsed.plugin(blob) {

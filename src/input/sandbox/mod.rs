@@ -1,9 +1,9 @@
 //! Foreign programs on foreign input, behind walls of the kernel: what they may read, write, call
 //! and use up.
 //!
-//! Owns the walls ([`SandboxPolicy`]), the process that raises them around itself and then becomes
-//! the program ([`enter`]), the one that starts and ends it ([`Sandbox::run`]), and the programs
-//! that are found to be run so ([`ProgramCatalog`]). Which wall ended a program is told by name
+//! Owns the walls ([`SandboxPolicy`]), and the process that raises them around itself and then
+//! becomes the program ([`enter`]). Also owns the run of that process ([`Sandbox::run`]), and the
+//! search for the programs ([`ProgramCatalog`]). Which wall ended a program is told by name
 //! ([`SandboxWall`]).
 //!
 //! The walls need no privilege and no namespace. Landlock bounds files, seccomp bounds system

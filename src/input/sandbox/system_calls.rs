@@ -1,7 +1,7 @@
 //! The wall around system calls: a list of those that a program may make.
 //!
 //! It has what the Go runtime and the C library need to read files, compute and print, with threads
-//! of their own. What is not on it fails with `EPERM`: sockets, new processes, other processes'
+//! of their own. Any other call fails with `EPERM`: sockets, new processes, other processes'
 //! memory, mounts, keys, devices. `truncate` and its kin by path are not on it either, which older
 //! Landlocks do not bound.
 

@@ -1,5 +1,5 @@
-//! The values of a document in the order that SOPS walks them, each with its key path, and what a
-//! value that is not encrypted contributes to the file's code.
+//! The values of a document in the order that SOPS walks them, each with its key path. A value that
+//! is not encrypted has its contribution to the file's code.
 
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@
 //! is anything of it handed out. An object that went through a renderer is opened value by value:
 //! each is bound to its key path, which renderers keep.
 //!
-//! **Invariant:** pure. No error, no `Debug` and no log has anything that was encrypted, and what
-//! is handed out in the open is wiped when it is dropped. Time and memory are linear in the file,
-//! whatever it holds.
+//! **Invariant:** pure. No error, no `Debug` and no log has anything that was encrypted. A
+//! plaintext that is handed out is wiped when it is dropped. Time and memory are linear in the
+//! file, whatever it holds.
 
 mod age;
 mod comments;

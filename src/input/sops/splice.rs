@@ -1,5 +1,5 @@
-//! The opened file: its text with each encrypted value replaced, and the metadata taken out. What
-//! comes of it is read again and compared, so that no form of YAML changes what the values are.
+//! The opened file: its text with each encrypted value replaced, and the metadata taken out. The
+//! result is read again and compared, so that no form of YAML changes what the values are.
 
 use std::ops::Range;
 

@@ -43,7 +43,7 @@ impl HeldVariables {
             VariableHolderKind::ConfigMap => held.add(texts("data")?, |text| Some(text.into()))?,
             VariableHolderKind::Secret => {
                 held.add(texts("data")?, |text| STANDARD.decode(text.replace(['\n', '\r'], "")).ok())?;
-                // What is written in the open wins, as the API server has it.
+                // `stringData` wins, as in the API server.
                 held.add(texts("stringData")?, |text| Some(text.into()))?;
             }
         }

@@ -4,14 +4,14 @@
 //! where ([`VariableTable`], [`plan_lookups`]), and what becomes of a document ([`substitute`]).
 //!
 //! **Invariant:** pure. An expression is read in the value of one scalar, never in the text of a
-//! file, so that no value of a variable adds a line, a key or an object. The value of a secret
+//! file. So no value of a variable adds a line, a key or an object. The value of a secret
 //! variable is in no finding and no `Debug`, and enters a key as a keyed digest alone.
 //!
 //! # What differs from Flux
 //!
 //! - Flux prints each object anew before it replaces text, which loses quotes: `"${PORT}"` becomes
 //!   a number there. Here a scalar with quotes, a tag or a block stays text, in files that are read
-//!   as they are. What kustomize prints has lost its quotes, so there it is as in Flux.
+//!   as they are. The output of kustomize has lost its quotes, so there it is as in Flux.
 //! - A plain scalar becomes null, a boolean, a number or text, and nothing else. Where Flux would
 //!   get a list or a mapping, the text stays, with a warning. Labels, annotations and the data of
 //!   ConfigMaps and Secrets stay text, where Flux fails for a number.

@@ -9,7 +9,7 @@ use super::pattern::{MatchExtent, ShellPattern};
 /// An offset or length that falls between the bytes of one character.
 pub(super) struct CutCharacter;
 
-/// Returns a part of a value. What is no number leaves the value as it is.
+/// Returns a part of a value. An offset or length that is no number leaves the value as it is.
 pub(super) fn substring<'v>(
     value: &'v str,
     offset: &str,

@@ -16,7 +16,7 @@ use super::{MAX_VALUE, MAX_VALUES};
 /// Says who may see the value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VariableSecrecy {
-    /// Whoever sees the configuration.
+    /// Everybody who sees the configuration.
     Open,
     /// Nobody: it comes from a Secret.
     Secret,
@@ -126,7 +126,7 @@ impl VariableTable {
         let mut table = Self::default();
         for (name, text) in variables {
             if let Ok(name) = name.parse() {
-                // What is too large is left out too.
+                // A value that is too large is left out too.
                 let _ = table.add(name, text, VariableSecrecy::Open);
             }
         }

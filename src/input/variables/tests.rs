@@ -159,7 +159,7 @@ fn everything_that_is_not_set_is_named_at_once() {
     let file = read("a: ${NAME}\nb: ${ONE}\n---\na: ${NAME}\n");
     let soundness: Vec<_> = file.documents.iter().map(|document| document.soundness).collect();
     assert_eq!(soundness, [DocumentSoundness::Faulty, DocumentSoundness::Sound]);
-    // What is wrong stays as it was.
+    // A faulty scalar stays as it was.
     assert_eq!(file.documents[0].value.to_value(), json!({ "a": "shop", "b": "${ONE}" }));
 }
 

@@ -14,7 +14,7 @@ const DIRECTORY: &str = "RHUMB_ENCRYPTERS_BIN";
 pub struct Encrypters {
     /// sops 3.
     pub sops: PathBuf,
-    /// What makes age identities.
+    /// The program that makes age identities.
     pub age_keygen: PathBuf,
 }
 

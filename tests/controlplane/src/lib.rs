@@ -2,7 +2,7 @@
 //!
 //! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
 //! plays the nodes) as plain processes; no container, no root. The programs are built from pinned
-//! Go modules on first use, and so are those that render manifests ([`Renderers`]), encrypt files
+//! Go modules on first use. So are those that render manifests ([`Renderers`]), encrypt files
 //! ([`Encrypters`]) or put in variables ([`Expanders`]). Nothing outlives the [`Cluster`], not even
 //! when its process is killed.
 

@@ -31,7 +31,7 @@ enum Command {
     Help,
 }
 
-/// What is built.
+/// The programs to build.
 #[derive(Debug)]
 enum BuildTarget {
     ControlPlane,

@@ -28,12 +28,12 @@ pub(crate) struct ProgramSet {
 impl ProgramSet {
     /// The control plane and its kubectl.
     pub(crate) const CONTROL_PLANE: Self = Self { programs: &Program::ALL, duration: "6 minutes" };
-    /// What encrypts files, and makes the keys.
+    /// The programs that encrypt files, and make the keys.
     pub(crate) const ENCRYPTERS: Self =
         Self { programs: &[Program::Sops, Program::AgeKeygen], duration: "4 minutes" };
-    /// What puts variables into texts.
+    /// The program that puts variables into texts.
     pub(crate) const EXPANDERS: Self = Self { programs: &[Program::Envsubst], duration: "10 seconds" };
-    /// What renders, in the version that most have.
+    /// The programs that render, in the version that most have.
     pub(crate) const RENDERERS: Self =
         Self { programs: &[Program::Kustomize, Program::Helm3], duration: "3 minutes" };
     /// The next version of one of them.

@@ -23,7 +23,7 @@ fn identities_are_read_between_comments() {
     let recipients: Vec<String> = identities.recipients().collect();
     assert_eq!(recipients.len(), 2);
     assert!(recipients.iter().all(|recipient| recipient.starts_with("age1") && recipient.len() == 62));
-    // What `age-keygen` says of the same file.
+    // The answer of `age-keygen` for the same file.
     let text = include_str!("../tests/fixtures/identity.txt");
     let public = text.lines().find_map(|line| line.strip_prefix("# public key: ")).unwrap();
     assert_eq!(AgeIdentities::parse(text).unwrap().recipients().next().as_deref(), Some(public));

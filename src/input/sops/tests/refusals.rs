@@ -66,7 +66,7 @@ fn every_edit_of_what_sops_wrote_is_found() {
         let error = opened("f.yaml", text.as_bytes(), PlaintextLayout::Sops).unwrap_err();
         assert!(error.contains(&expected) && !error.contains("canary"), "{what}: {error}");
     }
-    // What the code leaves out may be edited, which the file says of itself.
+    // Values that the MAC leaves out may be edited, as the file itself says.
     let renamed = only.replace("name: shop", "name: other");
     assert!(opened("f.yaml", renamed.as_bytes(), PlaintextLayout::Sops).unwrap().contains("name: other"));
 }
