@@ -85,10 +85,10 @@ impl ChartSupply for NoServers {
 /// The version that a text stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PinPolicy {
-    /// What `rhumb.lock` says, where there is one; else the text itself, which must be a version.
+    /// The word of `rhumb.lock`, where there is one; else the text itself, which must be a version.
     #[default]
     Strict,
-    /// What `rhumb.lock` says, and the newest in a range that it does not name.
+    /// The word of `rhumb.lock`, and the newest in a range that it does not name.
     Fill,
     /// The newest in each range.
     Update,

@@ -62,7 +62,7 @@ fn repository(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// What the real kustomize builds of a folder, ordered.
+/// The objects that the real kustomize builds of a folder, ordered.
 fn bare(folder: &Path) -> Result<Vec<Value>, String> {
     let home = tempfile::tempdir().unwrap();
     let output = Command::new(kustomize())
@@ -84,7 +84,7 @@ fn bare(folder: &Path) -> Result<Vec<Value>, String> {
     Ok(ordered(documents.map(|document| Value::deserialize(document).unwrap()).collect()))
 }
 
-/// What rhumb makes of a folder: its objects, ordered, and what it says.
+/// The objects that rhumb makes of a folder, ordered, and its findings.
 pub(crate) fn rendered(folder: &Path) -> (Vec<Value>, Vec<Value>) {
     let programs = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(kustomize(), programs.path().join("kustomize")).unwrap();

@@ -55,7 +55,7 @@ pub(crate) struct MissingChart {
     pub folder: String,
     /// The file in the revision that names it.
     pub file: Arc<str>,
-    /// What that file says of it.
+    /// The words of that file on it.
     pub dependency: ChartDependency,
 }
 

@@ -49,7 +49,7 @@ pub(in crate::input) struct UnnamedRelease {
     pub(in crate::input) finding: Diagnostic,
 }
 
-/// Finds the charts that the kustomizations of a closure render. What keeps one of them from being
+/// Finds the charts that the kustomizations of a closure render. A chart that cannot be
 /// rendered is a finding of the closure.
 ///
 /// # Errors
@@ -113,7 +113,7 @@ fn inherited_namespaces(closure: &Closure) -> BTreeMap<&str, BTreeSet<&str>> {
     inherited
 }
 
-/// What was found of all charts.
+/// The findings of all charts.
 #[derive(Default)]
 struct Findings {
     refused: Vec<Diagnostic>,

@@ -1,4 +1,4 @@
-//! What becomes of roots that cannot be rendered.
+//! Roots that cannot be rendered.
 
 use super::*;
 use crate::config::RendererConfig;
@@ -8,7 +8,7 @@ use crate::object::Revision;
 
 const SERVER: &str = "repository: 'https://charts.example.org'";
 
-/// What becomes of two charts, of which one has a part from a server, where there is no helm.
+/// The outcomes of two charts, of which one has a part from a server, where there is no helm.
 fn outcomes(supply: MemorySupply, version: &str) -> Vec<String> {
     let chart = |name: &str, rest: &str| format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\n{rest}");
     let part = format!("dependencies: [{{name: redis, version: {version}, {SERVER}}}]\n");
