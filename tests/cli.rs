@@ -9,6 +9,8 @@ mod configured;
 mod dist;
 #[path = "cli/fixture.rs"]
 mod fixture;
+#[path = "cli/lock.rs"]
+mod lock;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/pipes.rs"]

@@ -59,7 +59,7 @@ pub(super) fn carry_out(
 
 /// Tells of one lock, and writes it where it has to be written.
 fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
-    let file = lock.file.strip_prefix(".").unwrap_or(&lock.file);
+    let file = &lock.file;
     if lock.state == LockState::Current {
         terminal.print(&format!("{}: up to date\n", file.display()))?;
         return Ok(ExitStatus::Done);
@@ -76,8 +76,8 @@ fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitS
         return Ok(ExitStatus::Differs);
     }
     let written = match &lock.text {
-        Some(text) => replace(&lock.file, text),
-        None => fs::remove_file(&lock.file),
+        Some(text) => replace(file, text),
+        None => fs::remove_file(file),
     };
     written.map_err(|error| {
         let message = format!("{} cannot be written: {}", file.display(), os_message(&error));

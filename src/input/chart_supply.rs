@@ -58,11 +58,12 @@ pub(super) enum Outlook {
 pub(super) struct NoServers;
 
 impl NoServers {
-    fn refusal(repository: &str) -> SupplyError {
+    fn refusal(repository: &str, name: &str, version: &str) -> SupplyError {
+        let [repository, name, version] = [repository, name, version].map(printable);
         SupplyError {
             code: "fetch-not-allowed",
-            message: format!("nothing may be fetched from {}", printable(repository)),
-            hint: "name the beginning of the address under `spec.fetch.allow`".to_owned(),
+            message: format!("the chart {name} {version} may not be fetched from {repository}"),
+            hint: format!("allow it in rhumb's own configuration: `spec.fetch.allow: [\"{repository}\"]`"),
             outlook: Outlook::Lasting,
         }
     }
@@ -74,11 +75,11 @@ impl ChartSupply for NoServers {
         reference: &ChartReference,
         _: Option<&ChartDigest>,
     ) -> Result<FetchedChart, SupplyError> {
-        Err(Self::refusal(&reference.repository))
+        Err(Self::refusal(&reference.repository, &reference.name, &reference.version))
     }
 
-    fn newest_version(&self, repository: &str, _: &str, _: &str) -> Result<String, SupplyError> {
-        Err(Self::refusal(repository))
+    fn newest_version(&self, repository: &str, name: &str, constraint: &str) -> Result<String, SupplyError> {
+        Err(Self::refusal(repository, name, constraint))
     }
 }
 

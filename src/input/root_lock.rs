@@ -1,6 +1,6 @@
 //! The locks of the roots on disk, as they are and as they should be.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::chart_lock::{ChartLock, LOCK_FILE, LockChange};
 use super::chart_supply::PinPolicy;
@@ -63,7 +63,7 @@ pub(crate) fn find_locks(
         let closure = renderer.trace(&root, &start, &files, &mut parsed, policy)?;
         let seen = |found: &Diagnostic| {
             let mut found = found.clone();
-            let file = folder.join(paths::seen_from(&start, &found.origin.file));
+            let file = place(folder, &paths::seen_from(&start, &found.origin.file));
             found.origin.file = file.to_string_lossy().into();
             found
         };
@@ -76,10 +76,16 @@ pub(crate) fn find_locks(
         }
         let known = read_lock(&files, &root.folder)?;
         let needed = ChartLock::of(closure.charts.used.into_iter().collect());
-        let below = folder.join(paths::seen_from(&start, &root.folder));
+        let below = place(folder, &paths::seen_from(&start, &root.folder));
         locks.roots.extend(judge(below.join(LOCK_FILE), known.as_deref(), needed));
     }
     Ok(locks)
+}
+
+/// Returns a path as it is reached over a folder, without detours.
+fn place(folder: &Path, seen: &str) -> PathBuf {
+    let whole = folder.join(seen);
+    whole.components().filter(|part| *part != Component::CurDir).collect()
 }
 
 /// Returns the lock of a root, if it has or needs one.

@@ -130,7 +130,8 @@ fn charts_of_servers_in_real_repositories_are_refused_by_name() {
         let told: Vec<String> = told.collect();
         assert_eq!(objects.len(), 0, "{}", entry.path().display());
         assert!(
-            told.iter().any(|told| told.contains("spec.fetch.allow")),
+            told.iter()
+                .any(|told| told.contains("may not be fetched from") && told.contains("spec.fetch.allow")),
             "{}: {told:#?}",
             entry.path().display()
         );

@@ -25,7 +25,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Letters of a chart's name in a name that is made up: helm takes no more with the rest.
 const MAX_MADE_UP: usize = 42;
 /// Charts that the kustomizations of one root may render.
-const MAX_CHARTS: usize = 200;
+const MAX_CHARTS: usize = 50;
 
 /// A chart that a kustomization renders.
 #[derive(Debug)]
