@@ -18,6 +18,9 @@ use crate::{Outcome, block_on};
 /// The user that the daemon is to the server.
 pub(crate) const USER: &str = "rhumb";
 
+/// The record of the last change is written this much later, once.
+const RECORD_DELAY: Duration = Duration::from_secs(10);
+
 /// The daemon's message after each resync, at debug level.
 const RESYNCED: &str = "looked at everything";
 
@@ -63,6 +66,7 @@ fn idle(
     source: &str,
     table: &mut Table,
 ) -> Outcome<()> {
+    std::thread::sleep(RECORD_DELAY);
     let (cpu, before) = (daemon.cpu()?, calls(cluster)?);
     std::thread::sleep(options.idle);
     let spent = daemon.cpu()?.saturating_sub(cpu);

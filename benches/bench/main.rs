@@ -15,6 +15,7 @@
 //! | s6 | a dry run with one object in a hundred changed, beside kubectl's |
 //! | s7 | a commit that restarts every workload, beside what the budget allows, and beside a loop of kubectl |
 //! | s8 | answers of a daemon that follows many objects, none of them healthy |
+//! | s9 | renders by kustomize and helm, beside the same programs alone |
 
 mod answers;
 mod api;
@@ -26,6 +27,7 @@ mod latency;
 mod numbers;
 mod options;
 mod program;
+mod renders;
 mod repository;
 mod rollouts;
 mod table;
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
     attempt("S4, S5", &[Scenario::Idle, Scenario::Resync], idle::measure);
     attempt("S7", &[Scenario::Rollouts], rollouts::measure);
     attempt("S8", &[Scenario::Answers], answers::measure);
+    attempt("S9", &[Scenario::Renders], renders::measure);
     table.print(&machine());
     ExitCode::SUCCESS
 }

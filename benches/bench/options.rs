@@ -26,10 +26,12 @@ pub(crate) enum Scenario {
     Rollouts,
     /// Answers about many objects.
     Answers,
+    /// Renders, beside the programs alone.
+    Renders,
 }
 
 impl Scenario {
-    const ALL: [(&'static str, Self); 9] = [
+    const ALL: [(&'static str, Self); 10] = [
         ("floor", Self::Floor),
         ("s1", Self::FirstApply),
         ("s2", Self::Commit),
@@ -39,6 +41,7 @@ impl Scenario {
         ("s6", Self::Diff),
         ("s7", Self::Rollouts),
         ("s8", Self::Answers),
+        ("s9", Self::Renders),
     ];
 }
 
@@ -62,7 +65,7 @@ pub(crate) struct Options {
 }
 
 /// The words of the command line.
-pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s8] [--few 1000] [--many 10000] \
+pub(crate) const USAGE: &str = "usage: cargo bench -- [floor] [s1] … [s9] [--few 1000] [--many 10000] \
                                 [--samples 100] [--rounds 3] [--rollouts 100] [--idle 60]";
 
 impl Options {

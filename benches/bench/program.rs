@@ -166,6 +166,11 @@ impl Daemon {
         Ok(Duration::from_nanos(total))
     }
 
+    /// Returns how many lines so far have a text in them.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        self.said.lines().iter().filter(|line| line.contains(text)).count()
+    }
+
     /// Its memory now.
     pub(crate) fn memory(&self) -> Outcome<Memory> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

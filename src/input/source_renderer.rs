@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use tokio::runtime::Runtime;
 
@@ -186,14 +187,14 @@ impl SourceRenderer {
             .zip(last.as_ref())
             .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)).roots);
         let known: HashMap<RootKey, RenderedRoot> =
-            same.iter().chain(&before).map(|root| (root.key, root.clone())).collect();
+            same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
         let (mut kept, mut closures) = (Vec::new(), Vec::new());
         for root in listing.roots {
             if let Some(before) = last
                 .as_ref()
                 .filter(|last| last.variables == digest)
                 .and_then(|last| last.kept_root(&root, touched.as_ref()))
-                .filter(|(_, before)| is_stored(before, &known))
+                .and_then(|(folder, before)| Some((folder, stored_root(before, &known)?)))
             {
                 kept.push(before);
                 continue;
@@ -243,7 +244,11 @@ impl SourceRenderer {
                 Err(outcome) => drop(done.insert(number, outcome)),
             }
         }
+        let (count, start_time) = (jobs.len(), Instant::now());
         done.extend(self.run_all(jobs, files)?);
+        if count > 0 {
+            tracing::info!(roots = count, "rendered in {} ms", start_time.elapsed().as_millis());
+        }
         Ok(done.into_values().collect())
     }
 
@@ -327,7 +332,7 @@ fn judge(
 ) -> Result<RootJob, JobOutcome> {
     let path = root_path(&root, closure.closure(), start);
     let without = |outcome| JobOutcome {
-        root: RenderedRoot { path: path.clone(), key: RootKey::default(), outcome },
+        root: RenderedRoot::new(path.clone(), RootKey::default(), outcome),
         contents: Vec::new(),
     };
     if !closure.closure().is_renderable() {
@@ -426,10 +431,15 @@ impl SnapshotRenderer for SourceRenderer {
     }
 }
 
-/// Returns whether the contents of a root are in the store, which may have been made anew since
-/// they were written.
-fn is_stored(root: &RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> bool {
-    !matches!(root.outcome, RootOutcome::Rendered(_)) || known.contains_key(&root.key)
+/// Returns a root as it is stored; none where its contents are not in the store, which may have been
+/// made anew since they were written.
+fn stored_root(root: RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> Option<RenderedRoot> {
+    if !matches!(root.outcome, RootOutcome::Rendered(_)) {
+        return Some(root);
+    }
+    let stored = known.get(&root.key)?;
+    // The list of a root names its path.
+    Some(if stored.path == root.path { stored.clone() } else { root })
 }
 
 /// Puts what was rendered of a root in this very revision in the place of a try that was
@@ -520,7 +530,7 @@ fn outcome_of(
             }
         }
     };
-    Ok(JobOutcome { root: RenderedRoot { path, key, outcome }, contents })
+    Ok(JobOutcome { root: RenderedRoot::new(path, key, outcome), contents })
 }
 
 fn file_of(

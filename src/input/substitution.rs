@@ -101,11 +101,7 @@ fn substitute_file(
     contents: &mut Vec<RenderedContent>,
 ) -> RenderedRoot {
     let path = file.path.clone();
-    let refused = |found| RenderedRoot {
-        path: path.clone(),
-        key: RootKey::default(),
-        outcome: RootOutcome::Refused(found),
-    };
+    let refused = |found| RenderedRoot::new(path.clone(), RootKey::default(), RootOutcome::Refused(found));
     let table = match variables {
         Ok(table) => table,
         Err(found) => return refused(found.clone()),
@@ -138,7 +134,7 @@ fn substitute_file(
         contents.push(RenderedContent { blob, bytes });
     }
     objects.sort_unstable();
-    RenderedRoot { path, key, outcome: RootOutcome::Rendered(objects.into()) }
+    RenderedRoot::new(path, key, RootOutcome::Rendered(objects.into()))
 }
 
 fn file_key(file: &SnapshotFile, table: &VariableTable) -> RootKey {

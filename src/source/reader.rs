@@ -18,7 +18,7 @@ use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
 use super::objects::{self, ObjectStores};
 use super::refusal::{RefusalReason, RefusedFile};
-use super::rendered_store;
+use super::rendered_store::{self, StoredRoots};
 use super::rendering::{RenderedRoot, RenderedSnapshot, SnapshotRenderer};
 use super::revision_tree::RevisionTree;
 use super::settling::FolderEntry;
@@ -50,6 +50,9 @@ const HANDLE_LIFETIME: Duration = Duration::from_secs(1);
 /// The number of handles kept for concurrent reads.
 const MAX_IDLE_HANDLES: usize = 8;
 
+/// Rendered revisions whose roots are remembered: the one in force and the next one.
+const REMEMBERED_REVISIONS: usize = 2;
+
 /// Indicates whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RevisionForm {
@@ -79,6 +82,8 @@ struct ReaderState {
     /// Set when a store turned out to be damaged.
     suspect: AtomicBool,
     handles: HandlePool,
+    /// The roots of the revisions that were rendered or asked for last, the newest last.
+    roots: Mutex<Vec<StoredRoots>>,
 }
 
 /// The renderer of a source, and the store in which its results are.
@@ -111,7 +116,8 @@ impl RevisionReader {
         let suspect = AtomicBool::new(false);
         let handles = HandlePool::default();
         let rendering = None;
-        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles };
+        let roots = Mutex::default();
+        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles, roots };
         Self { shared: Arc::new(state) }
     }
 
@@ -121,7 +127,8 @@ impl RevisionReader {
         let (stores, place, path) = (stores.clone(), place.clone(), path.clone());
         let (suspect, handles) = (AtomicBool::new(false), HandlePool::default());
         let (form, limits) = (*form, *limits);
-        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles };
+        let roots = Mutex::default();
+        let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles, roots };
         Self { shared: Arc::new(state) }
     }
 
@@ -159,6 +166,7 @@ impl RevisionReader {
         };
         let mut plain = renderer.plain_part(raw);
         plain.files.retain(|file| roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err());
+        let roots = roots.to_vec();
         let snapshot =
             RenderedSnapshot { plain, roots, contents: Vec::new(), is_interrupted: false }.into_snapshot();
         if snapshot.files.is_empty() && snapshot.is_complete() {
@@ -176,11 +184,32 @@ impl RevisionReader {
     pub(super) fn rendered_roots(
         &self,
         revision: &Revision,
-    ) -> Result<Option<Vec<RenderedRoot>>, SourceError> {
-        self.rendered(|store| {
-            let tree = rendered_store::rendered_tree(store, revision)?;
-            tree.map(|tree| rendered_store::read_roots(store, tree)).transpose()
-        })
+    ) -> Result<Option<Arc<[RenderedRoot]>>, SourceError> {
+        let read = self.rendered(|store| {
+            let Some(tree) = rendered_store::rendered_tree(store, revision)? else { return Ok(None) };
+            match self.remembered_roots(tree) {
+                Some(known) => Ok(Some(known)),
+                None => rendered_store::read_roots(store, tree).map(Some),
+            }
+        })?;
+        Ok(read.map(|read| {
+            self.remember_roots(read.clone());
+            read.roots
+        }))
+    }
+
+    fn remembered_roots(&self, tree: Oid) -> Option<StoredRoots> {
+        let known = self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|known| known.tree == tree).cloned()
+    }
+
+    /// Remembers the roots of a rendered revision: the same tree always has the same ones.
+    pub(super) fn remember_roots(&self, stored: StoredRoots) {
+        let mut known = self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.tree != stored.tree);
+        known.push(stored);
+        let surplus = known.len().saturating_sub(REMEMBERED_REVISIONS);
+        known.drain(..surplus);
     }
 
     /// Returns the id of what was rendered of a revision; none where nothing was.

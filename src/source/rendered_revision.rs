@@ -1,12 +1,13 @@
 //! Rendering the revisions of a source, and keeping what came of it in its store.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::object::Revision;
 
 use super::error::SourceError;
 use super::reader::RevisionReader;
-use super::rendering::{LastRender, RenderRequest, RenderRetry, RenderedSnapshot};
+use super::rendering::{LastRender, RenderRequest, RenderRetry, RenderedRoot, RenderedSnapshot};
 use super::source::Source;
 
 /// The pause before roots that were interrupted are tried again, the first time and at most.
@@ -94,7 +95,8 @@ impl Source {
         let is_interrupted = rendered.is_interrupted;
         let lock = self.prepare_store().await?;
         let (store, wanted) = (self.store.clone(), revision.clone());
-        self.run_blocking(move || store.keep_rendered(&lock, &wanted, &rendered)).await?;
+        let stored = self.run_blocking(move || store.keep_rendered(&lock, &wanted, rendered)).await?;
+        self.reader.remember_roots(stored);
         Ok(Some(is_interrupted))
     }
 }
@@ -115,7 +117,9 @@ fn render(
     if !renderer.has_roots(&raw) {
         return Ok(None);
     }
-    let stored = |revision: &Revision| Ok(reader.rendered_roots(revision)?.unwrap_or_default());
+    let stored = |revision: &Revision| -> Result<Arc<[RenderedRoot]>, SourceError> {
+        Ok(reader.rendered_roots(revision)?.unwrap_or_default())
+    };
     let before = before.filter(|before| *before != revision).map(stored).transpose()?;
     let (same, tree) = (stored(revision)?, reader.tree(revision)?);
     let before = before.unwrap_or_default();

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision};
 use super::error::SourceError;
 use super::lock::StateLock;
 use super::objects;
-use super::rendering::{RenderedRoot, RenderedSnapshot, RootKey, RootOutcome};
+use super::rendering::{RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, StoredRoot};
 use super::snapshot::{BlobId, SnapshotFile};
 use super::store::RevisionStore;
 use super::tree_builder;
@@ -65,19 +66,20 @@ struct ListedError {
 }
 
 impl RevisionStore {
-    /// Writes what was rendered of a revision, in the place of what was there.
+    /// Writes what was rendered of a revision, in the place of what was there, and returns its
+    /// roots as they are stored now.
     pub(super) fn keep_rendered(
         &self,
         _: &StateLock,
         revision: &Revision,
-        rendered: &RenderedSnapshot,
-    ) -> Result<(), SourceError> {
+        rendered: RenderedSnapshot,
+    ) -> Result<StoredRoots, SourceError> {
         self.quota_room()?;
         let repository = self.repository()?;
         let written = write(&repository, revision, rendered);
-        let id = written.map_err(|error| self.classify_error(&error))?;
+        let (id, stored) = written.map_err(|error| self.classify_error(&error))?;
         let name = format!("{RENDERED_PREFIX}{revision}");
-        let done = repository.reference(&name, id, true, "").map(drop);
+        let done = repository.reference(&name, id, true, "").map(|_| stored);
         done.map_err(|error| self.classify_error(&error))
     }
 
@@ -100,26 +102,39 @@ impl RevisionStore {
     }
 }
 
+/// Writes the roots that are not stored yet, and the commit of all.
 fn write(
     repository: &Repository,
     revision: &Revision,
-    rendered: &RenderedSnapshot,
-) -> Result<Oid, git2::Error> {
+    rendered: RenderedSnapshot,
+) -> Result<(Oid, StoredRoots), git2::Error> {
+    let RenderedSnapshot { mut roots, contents, .. } = rendered;
     let mut odb = repository.odb()?;
-    for content in &rendered.contents {
+    for content in &contents {
         odb.write(ObjectType::Blob, &content.bytes)?;
     }
-    let mut files: BTreeMap<String, Oid> = BTreeMap::new();
-    for (root, number) in rendered.roots.iter().zip(0..) {
-        let folder = format!("{number:06}");
-        let list = serde_json::to_vec(&list_of(root)).unwrap_or_default();
-        files.insert(format!("{folder}/{LIST_FILE}"), odb.write(ObjectType::Blob, &list)?);
-        if let RootOutcome::Rendered(objects) = &root.outcome {
-            files.extend(objects.iter().map(|file| (format!("{folder}/{}", file.blob), file.blob.oid())));
-        }
+    let mut folders = Vec::with_capacity(roots.len());
+    for root in &mut roots {
+        let folder = match root.stored {
+            Some(StoredRoot(folder)) => folder,
+            None => write_root(&mut odb, root)?,
+        };
+        root.stored = Some(StoredRoot(folder));
+        folders.push(folder);
     }
-    let files: Vec<(&str, Oid)> = files.iter().map(|(path, id)| (path.as_str(), *id)).collect();
-    tree_builder::write_rendered_commit(&mut odb, &files, revision)
+    let commit = tree_builder::write_rendered_commit(&mut odb, &folders, revision)?;
+    Ok((commit.id, StoredRoots { tree: commit.tree, roots: roots.into() }))
+}
+
+/// Writes the folder of one root: its list, and a name for each object, which are stored already.
+fn write_root(odb: &mut Odb<'_>, root: &RenderedRoot) -> Result<Oid, git2::Error> {
+    let list = serde_json::to_vec(&list_of(root)).unwrap_or_default();
+    let mut files = BTreeMap::from([(LIST_FILE.to_owned(), odb.write(ObjectType::Blob, &list)?)]);
+    if let RootOutcome::Rendered(objects) = &root.outcome {
+        files.extend(objects.iter().map(|file| (file.blob.to_string(), file.blob.oid())));
+    }
+    let files: Vec<(&str, Oid)> = files.iter().map(|(name, id)| (name.as_str(), *id)).collect();
+    tree_builder::write_root_folder(odb, &files)
 }
 
 fn list_of(root: &RenderedRoot) -> RootList {
@@ -173,18 +188,28 @@ pub(super) fn rendered_tree(store: &Repository, revision: &Revision) -> Result<O
     }
 }
 
+/// The roots of a rendered revision, as the store has them.
+#[derive(Clone, Debug)]
+pub(super) struct StoredRoots {
+    /// The tree of their folders.
+    pub(super) tree: Oid,
+    /// The roots, ordered by path.
+    pub(super) roots: Arc<[RenderedRoot]>,
+}
+
 /// Reads the roots of what was rendered.
-pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<Vec<RenderedRoot>, git2::Error> {
+pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<StoredRoots, git2::Error> {
     let odb = store.odb()?;
     let mut roots = Vec::new();
     for folder in &store.find_tree(tree)? {
         let folder = store.find_tree(folder.id())?;
         let list = folder.get_name(LIST_FILE).map(|entry| entry.id());
         let list = list.ok_or_else(|| damaged("a root has no list"))?;
-        roots.push(read_list(&odb, list)?);
+        let stored = Some(StoredRoot(folder.id()));
+        roots.push(RenderedRoot { stored, ..read_list(&odb, list)? });
     }
     roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    Ok(roots)
+    Ok(StoredRoots { tree, roots: roots.into() })
 }
 
 fn read_list(odb: &Odb<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
@@ -198,7 +223,7 @@ fn read_list(odb: &Odb<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
     } else {
         RootOutcome::Rendered(list.objects.iter().map(read_object).collect::<Result<_, _>>()?)
     };
-    Ok(RenderedRoot { path: list.path.into(), key, outcome })
+    Ok(RenderedRoot::new(list.path.into(), key, outcome))
 }
 
 fn read_object(listed: &ListedObject) -> Result<SnapshotFile, git2::Error> {

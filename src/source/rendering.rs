@@ -7,6 +7,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use git2::Oid;
+
 use crate::object::{Diagnostic, Revision};
 
 use super::error::SourceError;
@@ -38,9 +40,9 @@ pub(crate) struct RenderRequest<'a> {
     /// Every file of it.
     pub tree: RevisionTree,
     /// The earlier results of this revision.
-    pub same: Vec<RenderedRoot>,
+    pub same: Arc<[RenderedRoot]>,
     /// The results of the revision that is in force.
-    pub before: Vec<RenderedRoot>,
+    pub before: Arc<[RenderedRoot]>,
 }
 
 /// The key of a render: equal keys, equal outcomes.
@@ -83,7 +85,13 @@ pub(crate) struct RenderedRoot {
     pub key: RootKey,
     /// The outcome.
     pub outcome: RootOutcome,
+    /// The folder of it in the store; none where it is not written yet.
+    pub stored: Option<StoredRoot>,
 }
+
+/// The id of a root's folder in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredRoot(pub(super) Oid);
 
 /// The outcome of a render.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +105,11 @@ pub(crate) enum RootOutcome {
 }
 
 impl RenderedRoot {
+    /// Returns a root that is not written yet.
+    pub(crate) fn new(path: Arc<str>, key: RootKey, outcome: RootOutcome) -> Self {
+        Self { path, key, outcome, stored: None }
+    }
+
     /// Returns the path of one of its objects in a snapshot.
     pub(crate) fn object_path(root: &str, object: &str) -> Arc<str> {
         format!("{root}{RENDERED_SEPARATOR}{object}").into()

@@ -46,17 +46,38 @@ pub(super) fn write_commit(
     sink.put(ObjectType::Commit, text.as_bytes())
 }
 
-/// Makes the commit of what was rendered of a revision, which it names. The files are ordered by
-/// path.
-pub(super) fn write_rendered_commit(
+/// Makes the folder of one root. The files are ordered by name, and none is in a folder of its own.
+pub(super) fn write_root_folder(
     sink: &mut impl ObjectSink,
     files: &[(&str, Oid)],
-    of: &Revision,
 ) -> Result<Oid, git2::Error> {
-    let tree = write_folder(sink, files, 0)?;
+    write_folder(sink, files, 0)
+}
+
+/// Makes the commit of a rendered revision, which it names, from the folders of its roots.
+pub(super) fn write_rendered_commit(
+    sink: &mut impl ObjectSink,
+    folders: &[Oid],
+    of: &Revision,
+) -> Result<RenderedCommit, git2::Error> {
+    let mut bytes = Vec::new();
+    for (folder, number) in folders.iter().zip(0_usize..) {
+        // Names of one width are in git's order.
+        entry(&mut bytes, "40000", &format!("{number:06}"), *folder);
+    }
+    let tree = sink.put(ObjectType::Tree, &bytes)?;
     let text =
         format!("tree {tree}\nauthor {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n");
-    sink.put(ObjectType::Commit, text.as_bytes())
+    Ok(RenderedCommit { id: sink.put(ObjectType::Commit, text.as_bytes())?, tree })
+}
+
+/// The commit of a rendered revision.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RenderedCommit {
+    /// Its id.
+    pub(super) id: Oid,
+    /// The id of its tree.
+    pub(super) tree: Oid,
 }
 
 /// One tree of the files that share the first `skip` bytes of their paths.

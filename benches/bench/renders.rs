@@ -1,0 +1,364 @@
+//! Renders: the way of a commit through kustomize and helm, beside the same programs alone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use controlplane::{Cluster, Encrypters, Renderers};
+use rhumb::testing::input::sandbox::{Confinement, ProgramCommand, Sandbox, SandboxLimits, SandboxPolicy};
+use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, open};
+use tempfile::TempDir;
+
+use crate::api::{Api, Watch};
+use crate::corpus::{Corpus, KindMix, Manifest};
+use crate::numbers::{Times, ms, ratio};
+use crate::options::Options;
+use crate::program::{Daemon, Program, run};
+use crate::repository::Repository;
+use crate::table::{AimComparison, Table, progress};
+use crate::{Outcome, block_on};
+
+/// Objects of each overlay.
+const OBJECTS: usize = 40;
+/// The number of encrypted files, each of which is opened some times.
+const ENCRYPTED_FILES: usize = 20;
+/// The pause between two samples, so that each is a commit of its own and not part of a burst.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The aim of a render: the program alone and so much more.
+const ADDED: Duration = Duration::from_millis(10);
+/// The log line of a run of a program.
+const RENDERED: &str = " rendered in ";
+/// The environment in which rhumb runs the programs: little garbage is collected.
+const GO_ENVIRONMENT: [(&str, &str); 2] = [("GOGC", "off"), ("GOMEMLIMIT", "192MiB")];
+
+/// Measures S9.
+pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
+    let programs = Renderers::find()?;
+    walls(&programs, options, table)?;
+    encrypted(table)?;
+    changes(&programs, options, table)?;
+    closures(&programs, options, table)
+}
+
+/// Measures one start of kustomize with the walls and without.
+fn walls(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
+    let folder = TempDir::new()?;
+    let (tree, private) = (folder.path().join("tree"), folder.path().join("private"));
+    fs::create_dir(&tree)?;
+    fs::create_dir(&private)?;
+    let sandbox = Sandbox::launched_by(env!("CARGO_BIN_EXE_rhumb"));
+    let policy = SandboxPolicy {
+        confinement: Confinement::Full,
+        readable: vec![tree.clone()],
+        private,
+        limits: SandboxLimits::default(),
+    };
+    let confined =
+        ProgramCommand::new(&programs.kustomize, &tree).arguments(["version"]).go_runtime(192 << 20, 2);
+    let (mut bare_times, mut confined_times) = (Vec::new(), Vec::new());
+    for _ in 0..options.samples {
+        let mut bare = Command::new(&programs.kustomize);
+        bare.arg("version").env_clear().envs(GO_ENVIRONMENT).env("HOME", folder.path());
+        bare_times.push(run(bare, &[0])?.time);
+        let start = Instant::now();
+        block_on(async { Ok(sandbox.run(&policy, &confined).await?) })?;
+        confined_times.push(start.elapsed());
+    }
+    let (bare, confined) = (Times::new(bare_times).median(), Times::new(confined_times).median());
+    let added = confined.saturating_sub(bare);
+    let measured = format!("{:.1} ms more than {:.1} ms", ms(added), ms(bare));
+    table.judge(
+        "S9 walls around a start of kustomize, p50",
+        measured,
+        AimComparison::of("≤ 5 ms", ms(added) <= 5.0),
+    );
+    Ok(())
+}
+
+/// Measures the opening of files that the real `sops` encrypted.
+fn encrypted(table: &mut Table) -> Outcome<()> {
+    let programs = Encrypters::find()?;
+    let folder = TempDir::new()?;
+    let key = folder.path().join("key.txt");
+    run(
+        {
+            let mut command = Command::new(&programs.age_keygen);
+            command.arg("-o").arg(&key);
+            command
+        },
+        &[0],
+    )?;
+    let text = fs::read_to_string(&key)?;
+    let identities = AgeIdentities::parse(&text).map_err(|error| error.to_string())?;
+    let recipient =
+        text.lines().find_map(|line| line.strip_prefix("# public key: ")).ok_or("no public key")?;
+    let mut times = Vec::new();
+    for number in 0..ENCRYPTED_FILES {
+        let file = folder.path().join("secret.yaml");
+        let secret = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: s{number}, namespace: default}}\nstringData:\n  user: shop\n  \
+             password: hunter{number}\n  url: postgres://shop:hunter{number}@db:5432/shop\n"
+        );
+        fs::write(&file, secret)?;
+        let mut command = Command::new(&programs.sops);
+        command.args([
+            "encrypt",
+            "--in-place",
+            "--encrypted-regex",
+            "^(data|stringData)$",
+            "--age",
+            recipient,
+        ]);
+        command.arg(&file).env("HOME", folder.path());
+        run(command, &[0])?;
+        let bytes = fs::read(&file)?;
+        let name = "secret.yaml".into();
+        for _ in 0..5 {
+            let start = Instant::now();
+            let opened = open(&name, &bytes, SopsFormat::of_name("secret.yaml"), &identities)
+                .and_then(|opened| opened.plaintext(PlaintextLayout::Sops))
+                .map_err(|error| error.to_string())?;
+            times.push(start.elapsed());
+            drop(opened);
+        }
+    }
+    let times = Times::new(times);
+    let aim = AimComparison::of("p50 ≤ 1 ms", ms(times.median()) <= 1.0);
+    table.judge(
+        "S9 an encrypted file opened and its MAC checked",
+        format!("p50 {:.2} ms", ms(times.median())),
+        aim,
+    );
+    Ok(())
+}
+
+/// A repository of overlays, a chart and plain files.
+struct Overlays {
+    count: usize,
+}
+
+impl Overlays {
+    fn files(&self) -> Vec<Manifest> {
+        let mut files = Vec::new();
+        let mut resources = String::from("resources:\n");
+        for manifest in Corpus::new("base", KindMix::Apps, OBJECTS).manifests() {
+            resources.push_str(&format!("- {}\n", manifest.file));
+            files.push(file(&format!("base/{}", manifest.file), manifest.text));
+        }
+        files.push(file("base/kustomization.yaml", resources));
+        for number in 0..self.count {
+            files.push(file(
+                &format!("overlays/{number:03}/kustomization.yaml"),
+                format!(
+                    "namespace: default\nnameSuffix: -v{number:03}\nresources: [../../base]\npatches:\n- path: patch.yaml\n"
+                ),
+            ));
+            files.push(Self::patch(number, "1"));
+        }
+        files.push(file("chart/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n".to_owned()));
+        files.push(Self::values("1"));
+        let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-{{ .index }}\n  \
+                        namespace: default\ndata:\n  version: {{ .Values.version | quote }}\n";
+        for number in 0..OBJECTS {
+            let text = template.replace("{{ .index }}", &number.to_string());
+            files.push(file(&format!("chart/templates/map-{number}.yaml"), text));
+        }
+        files.push(Self::plain("1"));
+        files
+    }
+
+    /// The patch of one overlay, which changes a ConfigMap.
+    fn patch(number: usize, version: &str) -> Manifest {
+        file(
+            &format!("overlays/{number:03}/patch.yaml"),
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: app-00000\n  namespace: base-0\ndata:\n  version: \"{version}\"\n"
+            ),
+        )
+    }
+
+    /// The values of the chart.
+    fn values(version: &str) -> Manifest {
+        file("chart/values.yaml", format!("version: \"{version}\"\n"))
+    }
+
+    /// A file outside of every closure.
+    fn plain(version: &str) -> Manifest {
+        file(
+            "plain/map.yaml",
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: plain, namespace: default}}\ndata: {{version: \"{version}\"}}\n"
+            ),
+        )
+    }
+}
+
+fn file(path: &str, text: String) -> Manifest {
+    Manifest { file: path.to_owned(), url: String::new(), text }
+}
+
+/// Writes a configuration that names the programs and the source.
+fn configuration(folder: &Path, programs: &Renderers, repository: &Repository) -> Outcome<String> {
+    let version = "apiVersion: rhumb.dev/v1alpha1";
+    let text = format!(
+        "{version}\nkind: Configuration\nprograms:\n  kustomize: {}\n  helm: {}\n---\n{version}\nkind: Source\n\
+         metadata:\n  name: default\nspec:\n  git:\n    url: {}\n",
+        programs.kustomize.display(),
+        programs.helm.display(),
+        repository.path().display()
+    );
+    let path = folder.join("rhumb.yaml");
+    fs::write(&path, text)?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// Measures commits that change one root, one chart and a plain file, and the first render of all.
+fn changes(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
+    let overlays = Overlays { count: options.many / OBJECTS };
+    let files = overlays.files();
+    let tree = TempDir::new()?;
+    files.iter().try_for_each(|file| file.write(tree.path()))?;
+    // Overlays may read the base beside them where both are in one work tree.
+    git2::Repository::init(tree.path())?;
+    cold(programs, &overlays, tree.path(), table)?;
+
+    let kustomize = alone(&programs.kustomize, &tree.path().join("overlays/000"), &BUILD, options.samples)?;
+    let helm =
+        alone(&programs.helm, &tree.path().join("chart"), &["template", "chart", "."], options.samples)?;
+    let cluster = Cluster::builder().bare().start()?;
+    let api = block_on(Api::connect(cluster.kubeconfig()))?;
+    let mut repository = Repository::new(files.into_iter())?;
+    let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
+    let folder = TempDir::new()?;
+    let config = configuration(folder.path(), programs, &repository)?;
+    let daemon = program.daemon(&["run", "--config", &config])?;
+    daemon.says("created", (overlays.count + 1) * OBJECTS + 1, Duration::from_mins(15))?;
+    daemon.rests()?;
+    let mut site =
+        Site { repository: &mut repository, watch: block_on(api.watch_config_maps())?, daemon: &daemon };
+    let before = daemon.count(RENDERED);
+    let plain = site.commits(options.samples, |_, version| Overlays::plain(version))?;
+    let renders = daemon.count(RENDERED) - before;
+    let count = overlays.count;
+    let root = site.commits(options.samples, |sample, version| Overlays::patch(sample % count, version))?;
+    let chart = site.commits(options.samples, |_, version| Overlays::values(version))?;
+    let measured = format!("{}, {renders} renders", plain.spread());
+    table.judge(
+        "S9 commit outside all closures → write",
+        measured,
+        AimComparison::of("0 renders", renders == 0),
+    );
+    for (what, times, alone) in [
+        ("S9 one overlay of 40 objects changed, beside kustomize alone, p50", root, kustomize),
+        ("S9 one chart of 40 objects changed, beside helm alone, p50", chart, helm),
+    ] {
+        let own = times.median().saturating_sub(plain.median());
+        let measured =
+            format!("{:.1} ms for {:.1} ms, {:.1} ms with the write", ms(own), ms(alone), ms(times.median()));
+        table.judge(what, measured, AimComparison::of("≤ 10 ms more", own <= alone + ADDED));
+    }
+    Ok(())
+}
+
+/// The words for kustomize.
+const BUILD: [&str; 4] = ["build", "--load-restrictor", "LoadRestrictionsNone", "."];
+
+/// Returns the median time of a program by itself.
+fn alone(program: &Path, folder: &Path, words: &[&str], samples: usize) -> Outcome<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..samples {
+        times.push(run(bare(program, folder, words), &[0])?.time);
+    }
+    Ok(Times::new(times).median())
+}
+
+fn bare(program: &Path, folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(words).current_dir(folder).env_clear().envs(GO_ENVIRONMENT).env("HOME", "/nonexistent");
+    command
+}
+
+/// Measures the processor time of all roots, beside that of the programs alone.
+fn cold(programs: &Renderers, overlays: &Overlays, tree: &Path, table: &mut Table) -> Outcome<()> {
+    let mut theirs = Duration::ZERO;
+    for number in 0..overlays.count {
+        let folder = tree.join(format!("overlays/{number:03}"));
+        theirs += run(bare(&programs.kustomize, &folder, &BUILD), &[0])?.cpu;
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+    let folders = programs.kustomize.parent().ok_or("kustomize has no folder")?;
+    command.args(["validate", &tree.join("overlays").to_string_lossy()]).env("PATH", folders);
+    let ours = run(command, &[0])?;
+    progress(&format!(
+        "{} roots: {:.1} s of {:.1} s",
+        overlays.count,
+        ours.time.as_secs_f64(),
+        ours.cpu.as_secs_f64()
+    ));
+    let times = ratio(ours.cpu, theirs);
+    let measured = format!("{times:.2} × {:.1} s", theirs.as_secs_f64());
+    let what = format!("S9 {} overlays cold, processor time beside kustomize alone", overlays.count);
+    table.judge(&what, measured, AimComparison::of("≤ 1.1 ×", times <= 1.1));
+    Ok(())
+}
+
+/// A daemon that follows a repository.
+struct Site<'a> {
+    repository: &'a mut Repository,
+    watch: Watch,
+    daemon: &'a Daemon,
+}
+
+impl Site<'_> {
+    /// Returns the times from commits of one file to their writes.
+    fn commits(&mut self, samples: usize, file: impl Fn(usize, &str) -> Manifest) -> Outcome<Times> {
+        let mut times = Vec::new();
+        for sample in 0..samples {
+            let version = format!("commit {sample}");
+            let moved = self.repository.push(&file(sample, &version))?;
+            block_on(self.watch.until(|seen| seen.version == version))?;
+            times.push(moved.elapsed());
+            std::thread::sleep(PAUSE);
+        }
+        self.daemon.rests()?;
+        Ok(Times::new(times))
+    }
+}
+
+/// Measures what closures take of the daemon's memory, beside the same objects in plain files.
+fn closures(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
+    let count = options.many * 2 / 5;
+    let map = |number: usize| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: map-{number:05}, namespace: default}}\ndata: {{a: b}}\n"
+        )
+    };
+    let mut resident = BTreeMap::new();
+    for rendered in [false, true] {
+        let cluster = Cluster::builder().bare().start()?;
+        let mut files = Vec::new();
+        for number in 0..count {
+            files.push(file(&format!("roots/{number:05}/map.yaml"), map(number)));
+            if rendered {
+                let text = "resources: [map.yaml]\n".to_owned();
+                files.push(file(&format!("roots/{number:05}/kustomization.yaml"), text));
+            }
+        }
+        let repository = Repository::new(files.into_iter())?;
+        let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
+        let folder = TempDir::new()?;
+        let config = configuration(folder.path(), programs, &repository)?;
+        let daemon = program.daemon(&["run", "--config", &config])?;
+        daemon.says("created", count, Duration::from_mins(15))?;
+        daemon.rests()?;
+        let memory = daemon.memory()?;
+        progress(&format!("{count} objects, rendered: {rendered}: {memory}"));
+        resident.insert(rendered, memory.rss);
+    }
+    let added = resident[&true] - resident[&false];
+    let what = format!("S9 memory of the idle daemon for {count} closures");
+    table.judge(&what, format!("{added:.1} MiB"), AimComparison::of("≤ 4 MiB", added <= 4.0));
+    Ok(())
+}
