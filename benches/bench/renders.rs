@@ -144,7 +144,7 @@ impl Overlays {
         let mut files = Vec::new();
         let mut resources = String::from("resources:\n");
         for manifest in Corpus::new("base", KindMix::Apps, OBJECTS).manifests() {
-            resources.push_str(&format!("- {}\n", manifest.file));
+            resources.extend(["- ", manifest.file.as_str(), "\n"]);
             files.push(file(&format!("base/{}", manifest.file), manifest.text));
         }
         files.push(file("base/kustomization.yaml", resources));

@@ -241,7 +241,7 @@ impl SourceRenderer {
         for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
             match judge(root, start, closure, &programs, variables, known) {
                 Ok(job) => jobs.push((number, job)),
-                Err(outcome) => drop(done.insert(number, outcome)),
+                Err(outcome) => drop(done.insert(number, *outcome)),
             }
         }
         let (count, start_time) = (jobs.len(), Instant::now());
@@ -329,11 +329,11 @@ fn judge(
     programs: &FoundPrograms,
     variables: Option<&RevisionVariables>,
     known: &HashMap<RootKey, RenderedRoot>,
-) -> Result<RootJob, JobOutcome> {
+) -> Result<RootJob, Box<JobOutcome>> {
     let path = root_path(&root, closure.closure(), start);
-    let without = |outcome| JobOutcome {
-        root: RenderedRoot::new(path.clone(), RootKey::default(), outcome),
-        contents: Vec::new(),
+    let without = |outcome| {
+        let root = RenderedRoot::new(path.clone(), RootKey::default(), outcome);
+        Box::new(JobOutcome { root, contents: Vec::new() })
     };
     if !closure.closure().is_renderable() {
         let found = closure.closure().diagnostics.iter().filter(|found| found.is_error()).cloned();
@@ -380,7 +380,7 @@ fn judge(
     let key = inputs.key().bytes();
     match known.get(&key) {
         Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
-            Err(JobOutcome { root: same.clone(), contents: Vec::new() })
+            Err(Box::new(JobOutcome { root: same.clone(), contents: Vec::new() }))
         }
         _ => Ok(RootJob { start: start.into(), path, closure, programs: needed, key, variables: table }),
     }
@@ -431,8 +431,8 @@ impl SnapshotRenderer for SourceRenderer {
     }
 }
 
-/// Returns a root as it is stored; none where its contents are not in the store, which may have been
-/// made anew since they were written.
+/// Returns a root as it is stored; none where its contents are not in the store, which may have
+/// been made anew since they were written.
 fn stored_root(root: RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> Option<RenderedRoot> {
     if !matches!(root.outcome, RootOutcome::Rendered(_)) {
         return Some(root);
