@@ -1,0 +1,20 @@
+//! Charts of servers: which may be fetched, how that is done, and what is kept of them.
+//!
+//! Owns the names of charts ([`ChartReference`]) and the check against what rhumb's own
+//! configuration allows. Also owns the run of `helm pull` without the tree, the unpacking of what
+//! it brings, and the store of archives by their digests.
+//!
+//! **Invariants:** a chart in the store starts no process and no call. Nothing is fetched from a
+//! place that the configuration does not allow, and a credential is in no argument, error or
+//! `Debug`. A chart whose archive changed under the same version is an error. Knows nothing of who
+//! uses a chart.
+
+mod error;
+mod fetcher;
+mod reference;
+mod store;
+mod unpack;
+
+pub(crate) use error::FetchError;
+pub(crate) use fetcher::{ChartFetcher, FetchSurroundings};
+pub(crate) use reference::{ChartDigest, ChartFile, ChartReference, FetchedChart};
