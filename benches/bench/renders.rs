@@ -7,7 +7,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use controlplane::{Cluster, Encrypters, Renderers};
-use rhumb::testing::input::sandbox::{Confinement, ProgramCommand, Sandbox, SandboxLimits, SandboxPolicy};
+use rhumb::testing::input::sandbox::{
+    Confinement, NetworkReach, ProgramCommand, Sandbox, SandboxLimits, SandboxPolicy,
+};
 use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, open};
 use tempfile::TempDir;
 
@@ -53,6 +55,7 @@ fn walls(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<
         confinement: Confinement::Full,
         readable: vec![tree.clone()],
         private,
+        network: NetworkReach::None,
         limits: SandboxLimits::default(),
     };
     let confined =

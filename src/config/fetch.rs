@@ -86,6 +86,11 @@ impl<'de> Deserialize<'de> for ChartAddress {
     }
 }
 
+/// A text that is no host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a host as ghcr.io or registry.example.org:5000")]
+pub struct ParseChartHostError;
+
 /// The host of a chart server, with its port where that is not the usual one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChartHost(String);
@@ -97,6 +102,16 @@ impl ChartHost {
     }
 }
 
+impl FromStr for ChartHost {
+    type Err = ParseChartHostError;
+
+    fn from_str(text: &str) -> Result<Self, ParseChartHostError> {
+        let address = format!("https://{text}").parse::<ChartAddress>().ok();
+        let host = address.filter(|address| address.0.folders.is_empty() && !text.ends_with('/'));
+        host.map(|address| Self(address.host())).ok_or(ParseChartHostError)
+    }
+}
+
 impl Serialize for ChartHost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
@@ -105,11 +120,7 @@ impl Serialize for ChartHost {
 
 impl<'de> Deserialize<'de> for ChartHost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let address = format!("https://{text}").parse::<ChartAddress>().ok();
-        let host = address.filter(|address| address.0.folders.is_empty() && !text.ends_with('/'));
-        let host = host.map(|address| Self(address.host()));
-        host.ok_or_else(|| de::Error::custom("not a host as ghcr.io or registry.example.org:5000"))
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) use custom::{
 };
 pub(crate) use duration::{DurationOrZero, PositiveDuration};
 pub use environment::Environment;
+#[cfg(test)]
+pub(crate) use fetch::HostCredential;
 pub(crate) use fetch::{ChartAddress, FetchConfig, FetchSpec};
 pub use file::read;
 pub(crate) use leases::LeaseMode;

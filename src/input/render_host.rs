@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use super::sandbox::{
-    Confinement, InstalledProgram, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram, Sandbox,
-    SandboxLimits, SandboxPolicy,
+    Confinement, InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram,
+    Sandbox, SandboxLimits, SandboxPolicy,
 };
 use crate::config::{ConfinementMode, ProgramSpec, RendererConfig};
 
@@ -77,7 +77,13 @@ impl RenderHost {
 
     /// Returns the walls around a render of the tree in one folder that may write another.
     pub(crate) fn policy(&self, tree: PathBuf, private: PathBuf) -> SandboxPolicy {
-        SandboxPolicy { confinement: self.confinement, readable: vec![tree], private, limits: self.limits }
+        SandboxPolicy {
+            confinement: self.confinement,
+            readable: vec![tree],
+            private,
+            network: NetworkReach::None,
+            limits: self.limits,
+        }
     }
 
     /// Returns the walls that must stand.

@@ -14,6 +14,7 @@ mod fetcher;
 mod reference;
 mod store;
 mod unpack;
+mod version;
 
 pub(crate) use error::FetchError;
 pub(crate) use fetcher::{ChartFetcher, FetchSurroundings};
