@@ -90,7 +90,7 @@ impl Secret {
         Ok(Self(bytes))
     }
 
-    /// One that nobody knows, and so nothing is held against successfully.
+    /// Returns a secret that matches nothing.
     pub(crate) fn new_unmatchable() -> Self {
         let mut bytes = vec![0; 32];
         let got = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty());

@@ -9,6 +9,8 @@ mod configured;
 mod dist;
 #[path = "cli/fixture.rs"]
 mod fixture;
+#[path = "cli/lock.rs"]
+mod lock;
 #[path = "cli/notify.rs"]
 mod notify;
 #[path = "cli/pipes.rs"]
@@ -65,6 +67,7 @@ fn help_is_a_page_for_each_command() {
         "apply",
         "validate",
         "render",
+        "lock",
         "prune",
         "prune list",
         "prune confirm",

@@ -1,6 +1,7 @@
 //! Renders: the way of a commit through kustomize and helm, beside the same programs alone.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -143,11 +144,11 @@ struct Overlays {
 }
 
 impl Overlays {
-    fn files(&self) -> Vec<Manifest> {
+    fn files(&self) -> Outcome<Vec<Manifest>> {
         let mut files = Vec::new();
         let mut resources = String::from("resources:\n");
         for manifest in Corpus::new("base", KindMix::Apps, OBJECTS).manifests() {
-            resources.push_str(&format!("- {}\n", manifest.file));
+            writeln!(resources, "- {}", manifest.file)?;
             files.push(file(&format!("base/{}", manifest.file), manifest.text));
         }
         files.push(file("base/kustomization.yaml", resources));
@@ -169,7 +170,7 @@ impl Overlays {
             files.push(file(&format!("chart/templates/map-{number}.yaml"), text));
         }
         files.push(Self::plain("1"));
-        files
+        Ok(files)
     }
 
     /// The patch of one overlay, which changes a ConfigMap.
@@ -220,7 +221,7 @@ fn configuration(folder: &Path, programs: &Renderers, repository: &Repository) -
 /// Measures commits that change one root, one chart and a plain file, and the first render of all.
 fn changes(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
     let overlays = Overlays { count: options.many / OBJECTS };
-    let files = overlays.files();
+    let files = overlays.files()?;
     let tree = TempDir::new()?;
     files.iter().try_for_each(|file| file.write(tree.path()))?;
     // Overlays may read the base beside them where both are in one work tree.

@@ -43,6 +43,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -s V -l version -d 'Print vers
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "apply" -d 'Apply a source once'
+complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "lock" -d 'Write the versions and digests of charts from servers beside the roots that use them'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "prune" -d 'List and confirm pending deletions'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
@@ -135,6 +136,24 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l dry-run -d 'Let th
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s y -l yes -d 'Do not ask before deleting'
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -s c -l config -d 'Configuration file, which says from where charts may be fetched' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l context -d 'Context of the kubeconfig [default: its current one]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
+json\t'A JSON object for each event'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l color -d 'Use colors: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l update -d 'Take the newest version in each range, also where a lock names one'
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -l check -d 'Write nothing, and exit with 1 where a lock is not up to date'
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -s v -l verbose -d 'Log more; -vv logs each API call'
+complete -c rhumb -n "__fish_rhumb_using_subcommand lock" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l context -d 'Context of the kubeconfig [default: its current one]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand prune; and not __fish_seen_subcommand_from list confirm help" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
@@ -584,24 +603,25 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "apply" -d 'Apply a source once'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "prune" -d 'List and confirm pending deletions'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rbac" -d 'Print the least roles that a source needs'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rollout" -d 'Show and steer rollouts'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "release" -d 'End a hold'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "status" -d 'Show sources, their revisions, and what needs attention'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on one screen'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "events" -d 'Show events'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "version" -d 'Print the version'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "apply" -d 'Apply a source once'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "lock" -d 'Write the versions and digests of charts from servers beside the roots that use them'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "prune" -d 'List and confirm pending deletions'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rbac" -d 'Print the least roles that a source needs'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rollout" -d 'Show and steer rollouts'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "release" -d 'End a hold'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "status" -d 'Show sources, their revisions, and what needs attention'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on one screen'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "events" -d 'Show events'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "version" -d 'Print the version'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "list" -d 'List pending deletions with their reasons'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "confirm" -d 'Confirm deletions by name'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "status" -d 'Show the progress of a rollout, or of all'

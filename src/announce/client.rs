@@ -136,7 +136,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
 }
 
-/// Returns whether its files can be read and used as they are now.
+/// Checks that its files can be read and used as they are now.
 pub(super) fn checked(notification: &Notification) -> Result<(), String> {
     request(notification).map(drop)
 }

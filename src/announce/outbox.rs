@@ -11,7 +11,7 @@ use super::notification::Notification;
 /// the oldest is dropped.
 const MAX_PENDING_NOTIFICATIONS: usize = 64;
 
-/// Letters, the oldest first.
+/// Notifications, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     notifications: Mutex<VecDeque<Notification>>,

@@ -141,6 +141,9 @@ pub(crate) enum Command {
     /// Print manifests as Kubernetes reads them, without a cluster
     #[command(after_help = help::RENDER)]
     Render(RenderArgs),
+    /// Write the versions and digests of charts from servers beside the roots that use them
+    #[command(after_help = help::LOCK)]
+    Lock(LockArgs),
     /// List and confirm pending deletions
     #[command(after_help = help::PRUNE, subcommand_required = true)]
     Prune {
@@ -333,6 +336,23 @@ pub(crate) struct RenderArgs {
     /// Print the values of Secrets, which are masked else
     #[arg(long)]
     pub show_secrets: bool,
+}
+
+/// `rhumb lock`.
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    /// Directories with roots [default: this one]
+    #[arg(value_name = "ROOT")]
+    pub roots: Vec<PathBuf>,
+    /// Configuration file, which says from where charts may be fetched
+    #[arg(long, short, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Take the newest version in each range, also where a lock names one
+    #[arg(long)]
+    pub update: bool,
+    /// Write nothing, and exit with 1 where a lock is not up to date
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// Form of what was read.

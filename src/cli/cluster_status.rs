@@ -316,7 +316,7 @@ fn find_obstacle(
     let rejected = || {
         let rejection = rejection?;
         let obstacle = match rejection.action {
-            RejectionAction::Hold => Obstacle::Quarantine,
+            RejectionAction::Quarantine => Obstacle::Quarantine,
             RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
             RejectionAction::RollBack => Obstacle::Rollback,
         };

@@ -24,7 +24,7 @@ pub(super) enum NameOrigin {
 }
 
 impl NameOrigin {
-    /// Returns whether the flags say a name.
+    /// Returns the origin of the name: the flags, or none that says one.
     pub(super) fn of(global: &GlobalArgs) -> Self {
         if global.name.is_some() { Self::Explicit } else { Self::Derived }
     }

@@ -104,7 +104,7 @@ impl ObjectFacts {
                 RejectionAction::RollBack => {
                     "it stays at the content before until the content changes in git"
                 }
-                RejectionAction::Hold => "it is held as it is",
+                RejectionAction::Quarantine => "it is held as it is",
             };
             lines.push(format!("{}; {stays}, or `rhumb rollout retry`", rejection.cause));
         }

@@ -123,6 +123,22 @@ Examples:
 
 Exit codes: 0 everything was read, 1 errors, 2 nothing could be read.";
 
+pub(super) const LOCK: &str = "\
+A root is a directory with a Chart.yaml or a kustomization. Each one that uses charts from a server
+gets a file rhumb.lock, with the exact version and the digest of each chart. Once it is there, the
+root renders with these charts and no others. A range of versions, as ~7.1, means what the file says.
+
+Charts are only fetched from what spec.fetch.allow of the configuration names.
+
+Examples:
+  rhumb lock --config rhumb.yaml                 all roots below this directory
+  rhumb lock --config rhumb.yaml apps/web --update
+  rhumb lock --config rhumb.yaml --check         for a pipeline
+
+Exit codes: 0 every lock is up to date or was written, 1 a lock is not up to date (with --check) or
+a chart cannot be had, 2 nothing could be read, 3 a server is not reachable, 78 the configuration is
+wrong.";
+
 pub(super) const ROLLOUT: &str = "\
 An order (undo, retry, promote, abort) is written to the ConfigMap orders.SOURCE.rhumb.dev in the
 system namespace, with the user's own rights, and carried out by `rhumb run`, also if that starts

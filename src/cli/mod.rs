@@ -23,6 +23,7 @@ mod generate;
 mod help;
 mod history;
 mod journal;
+mod lock;
 mod log;
 mod log_line;
 mod object_name;
@@ -118,6 +119,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
         }
         Command::Validate(args) => validate::carry_out(args, global, terminal),
         Command::Render(args) => render::carry_out(args, terminal),
+        Command::Lock(args) => lock::carry_out(args, global, terminal),
         Command::Prune { command } => {
             prune::carry_out(command, settings::connection_config(global), global.name.as_ref(), terminal)
         }

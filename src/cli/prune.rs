@@ -243,7 +243,8 @@ fn select_deletions(
     Ok(chosen.into_iter().map(|(source, deletions)| (source.to_owned(), deletions)).collect())
 }
 
-/// Returns a namespace that is left out may be any, as long as only one object is meant.
+/// Returns whether this object is meant. A namespace that is left out may be any, as long as only
+/// one object fits.
 fn is_meant(wanted: &ObjectName, id: &ObjectId) -> bool {
     let other = ObjectName::of(id);
     let namespace = wanted.namespace.is_none() || wanted.namespace == other.namespace;

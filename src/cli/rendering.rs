@@ -7,8 +7,8 @@ use super::one_shot_input::STANDARD_INPUT;
 use crate::config::{CredentialUse, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig};
 use crate::input::helm::GeneratedPolicy;
 use crate::input::{
-    Decrypter, ReadFolder, ReleaseSettings, RenderHost, SourceRenderer, SourceVariables, render_disk,
-    render_folders,
+    Decrypter, PinPolicy, ReadFolder, ReleaseSettings, RenderHost, RootLocks, SourceRenderer,
+    SourceVariables, find_locks, render_disk, render_folders,
 };
 use crate::source::{self, DiskSnapshot, NamedInput, SnapshotRenderer, SourceError, SourceSettings};
 
@@ -76,6 +76,11 @@ impl SourceRendering {
         let disk = source::read_disk(path)?;
         let folder = if path.is_file() { path.parent().unwrap_or(Path::new("")) } else { path };
         render_disk(disk, here_if_empty(folder), &self.renderer)
+    }
+
+    /// Finds the locks of the roots below a directory.
+    pub(super) fn find_locks(&self, folder: &Path, policy: PinPolicy) -> Result<RootLocks, SourceError> {
+        find_locks(here_if_empty(folder), &self.renderer, policy)
     }
 
     /// Reads what was named piece by piece.

@@ -361,7 +361,7 @@ impl Rights {
             }
         }
         if has_restart_on_change(&object.body) {
-            // Of what no pod uses nothing is read: Secrets are the widest of all rights.
+            // Only data that a pod uses are read: Secrets are the widest of all rights.
             for used in graph::configuration(&object.id, &object.body) {
                 let why = "workloads are restarted when these change";
                 self.add(

@@ -86,7 +86,7 @@ impl From<FatalError> for CommandError {
     fn from(fatal: FatalError) -> Self {
         match fatal {
             // Started again, it would write to whatever cluster the kubeconfig names now.
-            FatalError::Astray(error) => {
+            FatalError::WrongCluster(error) => {
                 Self::new(error.class(), error.to_string()).with_exit(ExitStatus::BadConfiguration).hint(
                     "let the kubeconfig name that cluster again, or start rhumb again if this one is meant",
                 )

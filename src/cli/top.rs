@@ -72,7 +72,7 @@ impl TerminalSignals {
         Ok(Self { ends: [terminate?, interrupt?, hangup?], back })
     }
 
-    /// Whichever comes first.
+    /// Waits for the first signal of any kind.
     async fn next(&mut self) -> TerminalSignal {
         let [terminate, interrupt, hangup] = &mut self.ends;
         tokio::select! {

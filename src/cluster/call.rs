@@ -536,7 +536,7 @@ impl Cluster {
             Ok(connected) => self.take_over(connected).await,
             Err(error) => Err(error),
         };
-        // Those who waited for it meanwhile are not to do the same again, one after the other.
+        // Calls that waited for it meanwhile must not do the same again, one after the other.
         *renewed = Some(Instant::now());
         if let Err(error) = taken {
             tracing::warn!(%error, "the credentials cannot be renewed");

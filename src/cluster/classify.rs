@@ -89,7 +89,7 @@ pub(super) fn classify_auth(error: &AuthError) -> ClusterFault {
     ClusterFault::Plugin { reason }
 }
 
-/// Returns a credential plugin that failed, with what it complained of.
+/// Returns the fault of a credential plugin that failed, with its complaint.
 pub(super) fn plugin_fault(status: ExitStatus, said: &[u8]) -> ClusterFault {
     let said = String::from_utf8_lossy(said);
     ClusterFault::Plugin {

@@ -34,7 +34,7 @@ struct TermState {
     unanswered: BTreeMap<Arc<str>, Duration>,
 }
 
-/// Indicates whether writes for some sources may be sent.
+/// A fence around the writes for some sources.
 #[derive(Clone, Debug)]
 pub struct WriteFence {
     terms: LeaseTerms,

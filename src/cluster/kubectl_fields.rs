@@ -95,9 +95,9 @@ pub(super) fn migrate_entries(entries: &[Value]) -> Option<Vec<Value>> {
 /// The owners of an object's fields, as FieldsV1 texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldOwners {
-    /// Our own `ApplyRequest` entry.
+    /// Our own `Apply` entry.
     pub ours: Option<String>,
-    /// Everybody else's, through whatever subresource.
+    /// Those of all other managers, of any subresource.
     pub others: Vec<String>,
 }
 

@@ -82,7 +82,7 @@ pub(crate) use wire::ScaleTarget;
 pub(crate) use wire::Scaler;
 pub use write::{ApplyForce, DeleteResult};
 
-/// The field manager of every write.
+/// The field manager of the daemon's and of applied writes; orders are written as `rhumb-cli`.
 pub(crate) const FIELD_MANAGER: &str = "rhumb";
 
 /// Log targets that must stay below `ERROR`: they write whole answers of the server, Secrets

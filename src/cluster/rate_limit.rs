@@ -33,7 +33,7 @@ pub(super) struct CallLimiter {
 }
 
 impl CallLimiter {
-    /// Returns a gate with the connection's limits; zero or nonsense means the least that still
+    /// Returns a limiter with the connection's limits; zero or nonsense means the least that still
     /// moves.
     pub(super) fn new(connection: &Connection) -> Self {
         let qps = if connection.qps.is_finite() { connection.qps.clamp(0.1, 100_000.0) } else { 100_000.0 };
@@ -52,7 +52,7 @@ impl CallLimiter {
     }
 
     /// Waits until one more call may start. The call holds its place as long as it holds the
-    /// answer; none means that the gate is closed, which never happens.
+    /// answer; none means that the limiter is closed, which never happens.
     pub(super) async fn admit(&self, call_kind: CallKind) -> Option<SemaphorePermit<'_>> {
         let slots = match call_kind {
             CallKind::Read => &self.reads,

@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, LiveObject, MetadataMap, ObjectIntents, OverlayState, PEER_WORDS, ReleaseClaim,
-    ResourceVersion, RolloutNumbers, Uid,
+    FieldManager, LiveObject, MetadataMap, ObjectIntents, OverlayState, ReleaseClaim, ResourceVersion,
+    RolloutNumbers, TOOL_WORDS, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::health::{self, Health, HealthStatus};
@@ -74,7 +74,7 @@ pub(super) struct LiveDecoder {
 }
 
 impl LiveDecoder {
-    /// Returns a lens for a kind.
+    /// Returns a decoder for a kind.
     pub(super) fn new(kind: &Arc<ServedKind>, interner: &Arc<Interner>, form: WireForm) -> Self {
         let group_kind = kind.gvk.group_kind();
         let schema = ValueSchema::of(&group_kind);
@@ -249,7 +249,7 @@ pub(super) struct ScalerDecoder {
 }
 
 impl ScalerDecoder {
-    /// Returns a lens for a kind that has `spec.scaleTargetRef`.
+    /// Returns a decoder for a kind that has `spec.scaleTargetRef`.
     pub(super) fn new(kind: &ServedKind, interner: &Arc<Interner>) -> Self {
         Self { group_kind: kind.gvk.group_kind(), interner: interner.clone() }
     }
@@ -263,7 +263,7 @@ pub(super) struct VersionDecoder {
 }
 
 impl VersionDecoder {
-    /// Returns a lens for any kind.
+    /// Returns a decoder for any kind.
     pub(super) fn new(kind: &ServedKind, interner: &Arc<Interner>) -> Self {
         Self { group_kind: kind.gvk.group_kind(), interner: interner.clone() }
     }
@@ -449,7 +449,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WatchedTexts<'a> {
                         annotations::RECONCILE,
                     ];
                     let known = known.iter().chain(&STATE_ANNOTATIONS).chain(&owner::OWNER_MARKS);
-                    let words = PEER_WORDS.iter().map(|word| &word.key);
+                    let words = TOOL_WORDS.iter().map(|word| &word.key);
                     match known.chain(words).find(|known| **known == key.0) {
                         Some(known) => {
                             let value = map.next_value::<&'de RawValue>()?;
@@ -503,8 +503,8 @@ pub(super) struct WireText<'a>(pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for WireText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct IntOrStringVisitor;
-        impl<'de> Visitor<'de> for IntOrStringVisitor {
+        struct WireTextVisitor;
+        impl<'de> Visitor<'de> for WireTextVisitor {
             type Value = WireText<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
@@ -516,7 +516,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireText<'a> {
                 Ok(WireText(Cow::Owned(text.to_owned())))
             }
         }
-        deserializer.deserialize_str(IntOrStringVisitor)
+        deserializer.deserialize_str(WireTextVisitor)
     }
 }
 

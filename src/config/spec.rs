@@ -318,7 +318,7 @@ pub struct NarrowingSpec {
     pub on_failure: Option<OnFailure>,
 }
 
-impl From<&NarrowingSpec> for engine::BudgetOverride {
+impl From<&NarrowingSpec> for engine::BudgetNarrowing {
     fn from(narrowing: &NarrowingSpec) -> Self {
         Self {
             max_workloads: narrowing.max_workloads.map(NonZeroU32::get),

@@ -123,9 +123,9 @@ impl ContentStore {
         self.effective_content(want).map(remove_ignored)
     }
 
-    /// Returns the content to send where no object is: the effective content with the release
-    /// annotation. Blocks on the disk.
-    pub(super) fn new_object_body(
+    /// Returns the content to send where no live object need be read: it is created, or leaves no
+    /// field to others. It is the effective content with the release annotation. Blocks on the disk.
+    pub(super) fn body_without_live(
         &self,
         want: &DesiredObject,
         claim: &ReleaseClaim,

@@ -19,7 +19,7 @@ use crate::engine::{
 use crate::fields::{self, Coverage, FieldPath, ValueDigest, ValueSchema};
 use crate::object::{ObjectId, Revision, text_at};
 
-/// Indicates whether an object is as a content asks.
+/// A question whether an object is as a content asks.
 #[derive(Clone, Debug)]
 pub(super) struct ComparisonRequest {
     pub(super) id: ObjectId,

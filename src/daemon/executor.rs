@@ -31,7 +31,7 @@ pub(super) struct Executor {
 }
 
 impl Executor {
-    /// Writes a content, into an object that this owner may have.
+    /// Applies a content. `owner` is from whom it is adopted.
     pub(super) async fn apply(
         self,
         kind: Arc<ServedKind>,
@@ -46,7 +46,7 @@ impl Executor {
                 return LoopEvent::ActionDone(id, Action::Apply(apply), ActionResult::Failed(failure), None);
             }
         };
-        // Right before the write, as it takes over the entries that tell.
+        // Before the write, which takes over the managedFields entries that name the writer.
         let drift = drift::describe_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
         let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
         let (result, outcome) = match answer {
@@ -163,10 +163,10 @@ impl Executor {
     async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
         let claim = apply.release_claim();
         if self.contents.is_in_memory(&apply.want) {
-            return self.contents.new_object_body(&apply.want, &claim, apply.variant);
+            return self.contents.body_without_live(&apply.want, &claim, apply.variant);
         }
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
-        run_blocking(move || contents.new_object_body(&want, &claim, form)).await
+        run_blocking(move || contents.body_without_live(&want, &claim, form)).await
     }
 
     /// Deletes one incarnation in one version.

@@ -267,7 +267,7 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
         finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
         rejections: open_rejections(inventory, seals)
             .into_iter()
-            .map(Rejection::hold_if_unreadable)
+            .map(Rejection::quarantine_if_unreadable)
             .collect(),
         paused: PauseIntent::parse(annotation(annotations::PAUSED)),
         acknowledged: acknowledgements(inventory),

@@ -368,7 +368,7 @@ impl KindWatches {
         }
     }
 
-    /// Returns the informer of the autoscalers told. Returns why it ended, where it did.
+    /// Takes over an event of the informer of autoscalers. Returns why it ended, where it did.
     pub(super) fn relay_scaler_event(
         &mut self,
         event: InformerEvent<Scaler>,
@@ -385,7 +385,7 @@ impl KindWatches {
         None
     }
 
-    /// Returns an informer told. Returns why it ended, where it did.
+    /// Takes over an event of an informer. Returns why the informer ended, where it did.
     pub(super) fn relay_event(
         &mut self,
         event: InformerEvent<LiveObject>,

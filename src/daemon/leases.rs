@@ -231,7 +231,7 @@ impl LeaseKeeper {
         }
         self.publish();
         self.release().await;
-        for id in moves.litter {
+        for id in moves.stale_replicas {
             if let Some(record) = self.records.get(&format!("{OF_REPLICA}{id}")) {
                 let removed = self.cluster.delete_lease(&self.namespace, record).await;
                 tracing::debug!(replica = %id, "is long gone: {removed:?}");

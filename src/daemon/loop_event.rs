@@ -12,7 +12,8 @@ use crate::engine::{
 use crate::object::{GroupKind, ObjectId, Revision};
 use crate::report::Outcome;
 
-/// One thing that happened. The set is closed: what wakes the loop stands here and nowhere else.
+/// The result of a task. Informers, pods, nodes, data, orders, inquiries and timers wake the loop
+/// by channels of their own.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "few are alive at once, and the large one is the frequent one")]
 pub(super) enum LoopEvent {

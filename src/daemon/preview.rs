@@ -404,7 +404,7 @@ impl PreviewRun {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
         let claim = ReleaseClaim { release, seal: None };
-        run_blocking(move || contents.new_object_body(&want, &claim, form)).await.ok()
+        run_blocking(move || contents.body_without_live(&want, &claim, form)).await.ok()
     }
 
     async fn compare(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {

@@ -74,7 +74,7 @@ impl ReadSettings {
         for item in reading.items {
             let kind = item.gvk.group_kind();
             let scope = scopes.get(&kind);
-            // Of what is refused wherever it lives, it need not be known.
+            // The scope of a kind that is refused in any namespace need not be known.
             if scope.is_none() && self.allow.can_allow_kind(&kind, None) {
                 unknown.insert(kind);
             }

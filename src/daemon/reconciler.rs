@@ -127,7 +127,7 @@ pub(crate) struct Reconciler {
     /// Orders whose way back is being looked up.
     undoing: BTreeSet<Arc<str>>,
     writes: usize,
-    /// Held by each other write that is on its way.
+    /// One reference for each write in flight that `writes` does not count.
     in_flight: Arc<()>,
     /// Writes in flight that failed before, and objects whose turn comes when one of them is
     /// answered.
@@ -297,7 +297,7 @@ impl Reconciler {
             heartbeat.record(wake.saturating_duration_since(Instant::now()) + MAX_TURN_DURATION);
             tokio::select! {
                 biased;
-                error = &mut astray => return Err(FatalError::Astray(error)),
+                error = &mut astray => return Err(FatalError::WrongCluster(error)),
                 fatal = self.tasks.first_failure() => return Err(fatal),
                 Some(event) = self.channels.from_tasks.recv() => self.handle_event(event),
                 Some(event) = self.channels.from_informers.recv() => self.handle_informer_event(event),
@@ -479,7 +479,7 @@ impl Reconciler {
             && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
-    /// Does what is due, and tells of how many objects a resync is.
+    /// Does what is due. Returns how many objects a resync marked.
     fn run_due_work(&mut self, now: Instant) -> Option<usize> {
         let mut looked = None;
         if self.watched.next_due().is_some_and(|due| due <= now) {

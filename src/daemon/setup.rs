@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::reading::{ReadSettings, TextInterner, VariableUse};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
-    self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetOverride, OptOutPolicy, PrunePolicy,
+    self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, OptOutPolicy, PrunePolicy,
     RepositoryIdentity, SourceLifecycle, SourceWrites, Uid,
 };
 use crate::input::Decrypter;
 use crate::source::{DiskSnapshot, Source};
 
-/// The source of a source's files.
+/// The place that a source's files are read from.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each source")]
 pub(crate) enum SourceFiles {
@@ -62,7 +62,7 @@ pub(crate) struct SourceSetup {
     /// Incarnations whose deletion whoever runs this has confirmed for this run.
     pub confirmed: BTreeSet<Uid>,
     /// Bounds on its rollouts beside those of the whole cluster.
-    pub budget: BudgetOverride,
+    pub budget: BudgetNarrowing,
     /// Its files.
     pub files: SourceFiles,
 }

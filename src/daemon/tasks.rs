@@ -11,7 +11,7 @@ use crate::object::ErrorClass;
 pub(crate) enum FatalError {
     /// The kubeconfig names another cluster now.
     #[error(transparent)]
-    Astray(cluster::ClusterError),
+    WrongCluster(cluster::ClusterError),
     /// An informer ended, or one pass cannot go on.
     #[error(transparent)]
     Cluster(#[from] cluster::ClusterError),
@@ -27,7 +27,7 @@ impl FatalError {
     /// Returns the class of the error.
     pub(crate) fn class(&self) -> ErrorClass {
         match self {
-            Self::Astray(error) | Self::Cluster(error) => error.class(),
+            Self::WrongCluster(error) | Self::Cluster(error) => error.class(),
             Self::Contested(_) => ErrorClass::Conflict,
             Self::Ended(_) => ErrorClass::Internal,
         }

@@ -96,7 +96,7 @@ pub(crate) struct LeaseMoves {
     /// The number of sources above its share for which others have room.
     pub surplus: usize,
     /// Replicas that are long gone, and whose Leases can be removed.
-    pub litter: Vec<Arc<str>>,
+    pub stale_replicas: Vec<Arc<str>>,
 }
 
 impl LeaseShares {
@@ -228,8 +228,8 @@ impl LeaseShares {
         let surplus = kept.saturating_sub(cap).min(self.spare_room_of_others(cap, now));
         let dead =
             self.replicas.iter().filter(|(id, seen)| **id != self.own && now >= seen.since + STALE_LEASE_AGE);
-        let litter = dead.map(|(id, _)| id.clone()).collect();
-        LeaseMoves { lost, lapsed, leave, take, surplus, litter }
+        let stale_replicas = dead.map(|(id, _)| id.clone()).collect();
+        LeaseMoves { lost, lapsed, leave, take, surplus, stale_replicas }
     }
 
     /// Returns which of its sources a replica lets go of; never one that is in the middle of a

@@ -12,7 +12,7 @@
 //! ([`effective_content()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
-//! file or a clock. Every write to the cluster is decided here and nowhere else.
+//! file or a clock. Every apply, delete and eviction is decided here and nowhere else.
 
 mod decide;
 mod deletion;
@@ -76,7 +76,7 @@ pub(crate) use facts::record_size::MAX_RECORD_BYTES;
 pub(crate) use facts::release_seal::{ReleaseClaim, ReleaseKey, ReleaseSeal};
 pub(crate) use facts::source_policy::{AdoptPolicy, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 pub(crate) use facts::sources::{Inventory, SourceReading, SourceState, SourceWrites};
-pub(crate) use facts::tool_vocabulary::{MetadataMap, TOOL_WORDS as PEER_WORDS, ToolRequests, WordEffect};
+pub(crate) use facts::tool_vocabulary::{MetadataMap, TOOL_WORDS, ToolRequests, WordEffect};
 pub(crate) use facts::update_strategy::UpdateStrategy;
 pub(crate) use facts::watchers::{OWN_WATCHER, WatchScope, WatcherId};
 #[cfg(test)]
@@ -96,7 +96,7 @@ pub(crate) use restart::config_hash::{HashKey, has_restart_on_change, with_confi
 pub(crate) use restart::config_restart::{KEY_SECRET, ReadState, changed_words};
 pub(crate) use restart::config_stamp::ConfigStamp;
 pub(crate) use rollout::budget::{
-    Budget, BudgetOverride, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
+    Budget, BudgetNarrowing, BudgetShortage, OnFailure, PodAmount, TokenState, WorkloadLoad,
 };
 #[cfg(test)]
 pub(crate) use rollout::budget::{BudgetBound, BudgetScope, ReleasePriority, ReleaseRequest, grant};

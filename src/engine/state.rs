@@ -209,7 +209,7 @@ impl Engine {
             self.dirty.extend(unwanted.map(|(id, _)| id.clone()));
         }
         if reading.revision.is_some() && reading.revision != state.head {
-            // An object is finished by the newest revision's terms.
+            // The newest revision decides when an object is finished.
             self.dirty.extend(state.waves.values().flatten().cloned());
             self.heads[source] = reading.revision.clone().unwrap_or_else(|| Revision::new(""));
             state.head = reading.revision;
@@ -238,8 +238,8 @@ impl Engine {
         self.sources[source].prunes_stale = true;
     }
 
-    /// Number of the last reading that left an object unwanted: another source may have it in a
-    /// revision that has not been read yet.
+    /// Returns the number of the last reading that left an object unwanted or was a source's first.
+    /// Another source may have the object in a revision that has not been read yet.
     pub(crate) fn last_drop_reading(&self) -> u64 {
         self.drop_counter
     }

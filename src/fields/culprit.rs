@@ -25,7 +25,7 @@ const MAX_SHOWN_NAME_BYTES: usize = 160;
 pub struct FieldWriter {
     /// Its field manager name.
     pub manager: String,
-    /// `ApplyRequest` or `Update`.
+    /// `Apply` or `Update`.
     pub operation: String,
     /// `scale`, `status` or empty.
     pub subresource: String,

@@ -334,7 +334,8 @@ fn write_amount(out: &mut Vec<u8>, amount: f64) {
     out.extend_from_slice(format!("~{amount:.11e};").as_bytes());
 }
 
-/// Returns the server leaves zero values of its own kinds out; of any kind, nulls.
+/// Returns whether the server leaves this value out: zero values of its own kinds, and nulls of
+/// any kind.
 ///
 /// An empty map is none of them: `podSelector: {}` means all pods.
 fn is_left_out(value: &Value, schema: ValueSchema) -> bool {

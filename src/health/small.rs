@@ -31,7 +31,7 @@ pub(super) fn node(view: &HealthView<'_>) -> Health {
     wants(view, "Ready", "has not reported yet")
 }
 
-/// Returns a backend that answers.
+/// Returns the health of an `APIService`: current once its backend answers.
 pub(super) fn api_service(view: &HealthView<'_>) -> Health {
     wants(view, "Available", "its backend was not looked at yet")
 }
@@ -43,7 +43,7 @@ pub(super) fn service(view: &HealthView<'_>) -> Health {
     if is_waiting { in_progress("has no cluster address yet") } else { Health::current() }
 }
 
-/// Returns a target that it can scale; whether there are metrics to scale by is no part of it.
+/// Returns the health of an autoscaler: current while it can scale its target, with metrics or not.
 pub(super) fn autoscaler(view: &HealthView<'_>) -> Health {
     match view.condition("AbleToScale").filter(|condition| condition.is("False")) {
         Some(condition) => in_progress(&condition.message_or("cannot scale its target")),
@@ -51,7 +51,7 @@ pub(super) fn autoscaler(view: &HealthView<'_>) -> Health {
     }
 }
 
-/// Returns a budget that could be computed, whether it is met or not.
+/// Returns the health of a disruption budget: current once it is computed, met or not.
 pub(super) fn disruption_budget(view: &HealthView<'_>) -> Health {
     match view.condition("DisruptionAllowed").filter(|condition| condition.reason() == "SyncFailed") {
         Some(condition) => in_progress(&condition.message_or("")),
@@ -59,7 +59,7 @@ pub(super) fn disruption_budget(view: &HealthView<'_>) -> Health {
     }
 }
 
-/// Returns a priority level that exists.
+/// Returns the health of a flow schema: current while its priority level exists.
 pub(super) fn flow_schema(view: &HealthView<'_>) -> Health {
     view.holds("Dangling")
         .map_or_else(Health::current, |condition| in_progress(&condition.message_or("is dangling")))

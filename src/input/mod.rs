@@ -10,14 +10,20 @@
 //! of a program in it, nothing is started, written or fetched here. A file
 //! outside the revision is refused by name before any program starts.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "nobody uses charts of servers yet"))]
+mod chart_layer;
+mod chart_lock;
+mod chart_resolver;
+mod chart_supply;
 pub(crate) mod charts;
 mod decryption;
 mod disk;
 mod encryption;
 pub(crate) mod helm;
+mod inflation;
 mod key;
 pub(crate) mod kustomize;
+#[cfg(test)]
+mod memory_supply;
 #[cfg(test)]
 mod memory_tree;
 mod origin;
@@ -26,6 +32,7 @@ mod reading;
 mod release_render;
 mod render_host;
 mod root_closure;
+mod root_lock;
 mod root_render;
 mod roots;
 pub(crate) mod sandbox;
@@ -35,6 +42,7 @@ mod substitution;
 mod tree;
 pub(crate) mod variables;
 
+pub(crate) use chart_supply::PinPolicy;
 pub(crate) use decryption::Decrypter;
 pub(crate) use disk::{ReadFolder, render_disk, render_folders};
 #[cfg(test)]
@@ -42,6 +50,7 @@ pub(crate) use memory_tree::MemoryTree;
 pub use origin::strip_origin;
 pub(crate) use reading::read_manifest;
 pub(crate) use release_render::ReleaseSettings;
-pub(crate) use render_host::RenderHost;
+pub use render_host::RenderHost;
+pub(crate) use root_lock::{LockState, RootLock, RootLocks, find_locks};
 pub(crate) use source_renderer::{SourceRenderer, SourceVariables};
 pub use tree::FileTree;

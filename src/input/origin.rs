@@ -92,6 +92,19 @@ pub fn strip_origin(object: &mut Value) -> Option<OriginAnnotation> {
     origin
 }
 
+/// Writes the origin of an object of a chart as kustomize writes it: by what generated it. The root
+/// and the kustomization are paths of the closure.
+pub(super) fn name_generator(object: &mut Value, root: &str, kustomization: &str) {
+    let said = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(said) = said.and_then(|annotations| annotations.get_mut(ORIGIN)) {
+        let file = super::paths::seen_from(root, kustomization);
+        *said = format!(
+            "configuredIn: {file}\nconfiguredBy:\n  apiVersion: builtin\n  kind: HelmChartInflationGenerator\n"
+        )
+        .into();
+    }
+}
+
 /// Returns whether a text names the annotation, also as JSON patches write it.
 pub(super) fn mentions_origins(bytes: &[u8]) -> bool {
     let patched = ORIGIN.replace('/', "~1");

@@ -16,7 +16,7 @@ const MAX_PARALLEL_RENDERS: usize = 2;
 
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
-pub(crate) struct RenderHost {
+pub struct RenderHost {
     programs: ProgramSpec,
     confinement: Confinement,
     search: OsString,
@@ -29,12 +29,12 @@ pub(crate) struct RenderHost {
 impl RenderHost {
     /// Returns a host with these settings. Trees are written below the folder, which is the one of
     /// this service in memory, or that for temporary files.
-    pub(crate) fn new(settings: &RendererConfig, search: OsString, folder: PathBuf) -> Self {
+    pub fn new(settings: &RendererConfig, search: OsString, folder: PathBuf) -> Self {
         Self::with_sandbox(settings, search, folder, Sandbox::default())
     }
 
     /// As [`RenderHost::new`], with another sandbox.
-    pub(crate) fn with_sandbox(
+    pub fn with_sandbox(
         settings: &RendererConfig,
         search: OsString,
         folder: PathBuf,

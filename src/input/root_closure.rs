@@ -1,25 +1,49 @@
-//! The files that a root reads, whatever its form, and the program that renders them.
+//! The files that a root reads, whatever its form, and the programs that render them.
 
-use super::helm::{self, ChartClosure, ChartLimits, HelmOptions};
-use super::key::{ProgramIdentity, RenderInputs};
+use super::chart_resolver::{ChartResolver, SuppliedCharts};
+use super::chart_supply::{ChartSupply, PinPolicy};
+use super::helm::{self, ChartClosure, HelmOptions};
+use super::inflation::{Inflation, trace_charts};
+use super::key::{FileMode, ProgramIdentity, RenderInputs};
 use super::kustomize::{self, Closure, ClosureLimits, ParsedFiles};
 use super::release_render::ReleaseSettings;
 use super::roots::{RenderRoot, RootForm};
 use super::sandbox::RenderProgram;
 use super::tree::FileTree;
+use crate::object::Diagnostic;
 use crate::source::SourceError;
 
-/// The files that a root reads.
+/// The files that a root reads, those of charts of servers among them.
 #[derive(Debug)]
-pub(super) enum RootClosure {
-    /// A kustomization's.
-    Kustomize(Closure),
+pub(super) struct RootClosure {
+    /// The files of the revision, by the form of the root.
+    pub(super) form: ClosureForm,
+    /// The charts of servers.
+    pub(super) charts: SuppliedCharts,
+}
+
+/// The files that a root reads, by its form.
+#[derive(Debug)]
+pub(super) enum ClosureForm {
+    /// A kustomization's, and the charts that it renders.
+    Kustomize(Box<Closure>, Vec<Inflation>),
     /// A chart's, and the release that it is taken for.
     Helm(Box<ChartClosure>, HelmOptions),
 }
 
+/// All that roots are traced with, besides their files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TraceSettings<'a> {
+    /// The settings of charts.
+    pub(super) releases: &'a ReleaseSettings,
+    /// The finder of charts of servers.
+    pub(super) supply: &'a dyn ChartSupply,
+    /// The meaning of a version.
+    pub(super) policy: PinPolicy,
+}
+
 impl RootClosure {
-    /// Finds the files that a root reads, from their text.
+    /// Finds the files that a root reads, from their text, and the charts of servers that it uses.
     ///
     /// # Errors
     /// Fails where the revision cannot be read.
@@ -28,42 +52,176 @@ impl RootClosure {
         start: &str,
         files: &T,
         parsed: &mut ParsedFiles,
-        releases: &ReleaseSettings,
+        settings: TraceSettings<'_>,
     ) -> Result<Self, SourceError> {
+        let mut resolver = ChartResolver::new(files, &root.folder, settings.supply, settings.policy);
         match root.form {
             RootForm::Kustomize => {
                 let limits = ClosureLimits::default();
-                kustomize::trace(files, &root.folder, limits, parsed).map(Self::Kustomize)
+                let mut closure = kustomize::trace(files, &root.folder, limits, parsed)?;
+                let charts = trace_charts(files, &mut closure, settings.releases, &mut resolver)?;
+                let supplied = resolver.into_charts(&mut closure);
+                Ok(Self { form: ClosureForm::Kustomize(closure.into(), charts), charts: supplied })
             }
             RootForm::Helm => {
-                let options = releases.options_of(&root.folder);
-                let chart = helm::trace(files, &root.folder, start, &options, ChartLimits::default())?;
-                Ok(Self::Helm(chart.into(), options))
+                let options = settings.releases.options_of(&root.folder);
+                let mut chart = resolver.trace_chart(&root.folder, start, &options)?;
+                let supplied = resolver.into_charts(&mut chart.closure);
+                Ok(Self { form: ClosureForm::Helm(chart.into(), options), charts: supplied })
             }
         }
     }
 
     /// Returns the files.
-    pub(super) const fn closure(&self) -> &Closure {
-        match self {
-            Self::Kustomize(closure) => closure,
-            Self::Helm(chart, _) => &chart.closure,
+    pub(super) fn closure(&self) -> &Closure {
+        match &self.form {
+            ClosureForm::Kustomize(closure, _) => closure,
+            ClosureForm::Helm(chart, _) => &chart.closure,
         }
     }
 
-    /// Returns the program that renders them.
-    pub(super) const fn program(&self) -> RenderProgram {
-        match self {
-            Self::Kustomize(_) => RenderProgram::Kustomize,
-            Self::Helm(..) => RenderProgram::Helm,
+    /// Returns the reasons for which it cannot be rendered now, and may be later.
+    pub(super) fn interruptions(&self) -> &[Diagnostic] {
+        &self.charts.interruptions
+    }
+
+    /// Returns the programs that render them: first its own.
+    pub(super) fn programs(&self) -> &'static [RenderProgram] {
+        match &self.form {
+            ClosureForm::Kustomize(_, charts) if charts.is_empty() => &[RenderProgram::Kustomize],
+            ClosureForm::Kustomize(..) => &[RenderProgram::Kustomize, RenderProgram::Helm],
+            ClosureForm::Helm(..) => &[RenderProgram::Helm],
         }
     }
 
-    /// Returns all that the outcome of a render depends on.
-    pub(super) fn inputs<'a>(&'a self, program: &'a ProgramIdentity) -> RenderInputs<'a> {
-        match self {
-            Self::Kustomize(closure) => RenderInputs::of(program, closure),
-            Self::Helm(chart, options) => helm::render_inputs(program, chart, options),
+    /// Returns all that the outcome of a render by these programs depends on; none without any.
+    pub(super) fn inputs<'a>(&'a self, programs: &'a [ProgramIdentity]) -> Option<RenderInputs<'a>> {
+        let (own, others) = programs.split_first()?;
+        let mut inputs = match &self.form {
+            ClosureForm::Kustomize(closure, charts) => {
+                let mut inputs = RenderInputs::of(own, closure);
+                for other in others {
+                    let identity = format!("{} {:02x?}", other.version, other.digest);
+                    inputs.options.insert(other.name.clone(), identity);
+                }
+                for chart in charts {
+                    add_chart(&mut inputs, own, chart);
+                }
+                inputs
+            }
+            ClosureForm::Helm(chart, options) => helm::render_inputs(own, chart, options),
+        };
+        for chart in &self.charts.used {
+            inputs.charts.insert(format!("{chart} ({})", chart.asked()), chart.digest.bytes());
         }
+        if let Some(lock) = &self.charts.lock {
+            inputs.options.insert("lock".to_owned(), lock.clone());
+        }
+        Some(inputs)
+    }
+}
+
+/// Adds what a chart of a kustomization depends on.
+fn add_chart<'a>(inputs: &mut RenderInputs<'a>, program: &'a ProgramIdentity, chart: &'a Inflation) {
+    let own = helm::render_inputs(program, &chart.chart, &chart.options);
+    inputs.arguments.push(format!("{} {}", chart.file, chart.chart.closure.root));
+    inputs.arguments.push(own.arguments.len().to_string());
+    inputs.arguments.extend(own.arguments);
+    inputs.arguments.push(format!("unnamed={}", chart.unnamed.is_some()));
+    inputs.arguments.extend(own.options.into_iter().map(|(key, value)| format!("{key}={value}")));
+    let mode = |is_executable| if is_executable { FileMode::Executable } else { FileMode::Plain };
+    let files = chart.chart.closure.files.iter();
+    inputs.files.extend(files.map(|(path, file)| (&**path, (mode(file.file.is_executable), file.file.blob))));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::input::MemoryTree;
+    use crate::input::chart_lock::ChartLock;
+    use crate::input::key::RenderKey;
+    use crate::input::memory_supply::MemorySupply;
+
+    const SERVER: &str = "https://charts.example.org";
+
+    fn identities() -> [ProgramIdentity; 2] {
+        ["kustomize", "helm"].map(|name| ProgramIdentity {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            digest: [7; 32],
+        })
+    }
+
+    fn traced(tree: &MemoryTree, form: RootForm, supply: &MemorySupply) -> RootClosure {
+        let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
+        let settings = TraceSettings { releases: &releases, supply, policy: PinPolicy::Strict };
+        let root = RenderRoot { folder: "web".into(), form };
+        let closure = RootClosure::trace(&root, "", tree, &mut ParsedFiles::default(), settings).unwrap();
+        assert_eq!(closure.closure().diagnostics, []);
+        closure
+    }
+
+    fn key(closure: &RootClosure, identities: &[ProgramIdentity]) -> RenderKey {
+        closure.inputs(identities).unwrap().key()
+    }
+
+    fn server(text: &str) -> MemorySupply {
+        MemorySupply::default().chart(SERVER, "redis", "7.1.0", &[("values.yaml", text)])
+    }
+
+    #[test]
+    fn the_digest_of_a_chart_and_the_lock_are_in_the_key() {
+        let chart = "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n\
+                     - {name: redis, version: 7.1.0, repository: 'https://charts.example.org'}\n";
+        let tree = MemoryTree::new().file("web/Chart.yaml", chart);
+        let first = traced(&tree, RootForm::Helm, &server("a: 1"));
+        let other = traced(&tree, RootForm::Helm, &server("a: 2"));
+        let lock = ChartLock::of(first.charts.used.iter().cloned().collect()).to_text();
+        // Outside of the chart's own files, so that the lock alone makes the key another one.
+        let ignored = tree.file("web/.helmignore", "rhumb.lock\n");
+        let unlocked = traced(&ignored, RootForm::Helm, &server("a: 1"));
+        let locked = traced(&ignored.file("web/rhumb.lock", lock), RootForm::Helm, &server("a: 1"));
+        let identities = &identities()[1..];
+        let keys: BTreeSet<_> = [&first, &other, &unlocked, &locked].map(|one| key(one, identities)).into();
+        assert_eq!(keys.len(), 4);
+        assert_eq!(
+            key(&first, identities),
+            key(
+                &traced(&MemoryTree::new().file("web/Chart.yaml", chart), RootForm::Helm, &server("a: 1")),
+                identities
+            )
+        );
+        let inputs = first.inputs(identities).unwrap();
+        assert_eq!(inputs.charts.len(), 1);
+    }
+
+    #[test]
+    fn all_that_a_chart_of_a_kustomization_depends_on_is_in_the_key() {
+        let tree = |fields: &str, values: &str| {
+            MemoryTree::new()
+                .file("web/kustomization.yaml", format!("helmCharts: [{{name: app, {fields}}}]\n"))
+                .file("web/charts/app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n")
+                .file("web/charts/app/values.yaml", values)
+        };
+        let supply = MemorySupply::default();
+        let identities = identities();
+        let mut other_helm = identities.clone();
+        other_helm[1].digest = [8; 32];
+        let base = traced(&tree("releaseName: a", ""), RootForm::Kustomize, &supply);
+        assert_eq!(base.programs().len(), 2);
+        let mut keys = BTreeSet::from([key(&base, &identities), key(&base, &other_helm)]);
+        let changed = [
+            tree("releaseName: a", "b: 1"),
+            tree("releaseName: app-0000000001", ""),
+            tree("version: 1.0.0", ""),
+            tree("releaseName: a, namespace: c", ""),
+            tree("releaseName: a, includeCRDs: true", ""),
+            tree("releaseName: a, valuesInline: {d: 1}", ""),
+        ];
+        keys.extend(changed.iter().map(|tree| key(&traced(tree, RootForm::Kustomize, &supply), &identities)));
+        assert_eq!(keys.len(), 2 + changed.len());
+        assert_eq!(supply.fetched(), [""; 0]);
     }
 }

@@ -1,7 +1,7 @@
 //! One render of one root: a folder with the files of its closure, a confined program, and the
 //! objects that it prints.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kustomize::{Closure, OriginFinder, OriginTracking, PlannedContent, RenderTree};
+use super::helm::{ChartObject, translate_hooks};
+use super::kustomize::{
+    Closure, InflatedChart, OriginFinder, OriginTracking, PlannedContent, RenderTree, strip_mark,
+};
 use super::origin::{ObjectOrigin, strip_origin};
 use super::render_host::RenderHost;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxWall};
@@ -60,6 +63,9 @@ pub(crate) enum RenderError {
         /// The system's message.
         error: io::Error,
     },
+    /// The program is missing.
+    #[error("a program that renders it is missing")]
+    NoProgram,
     /// The program did not run to its own end.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
@@ -94,7 +100,7 @@ impl RenderError {
     /// Returns whether another try of the same may do better.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Source(_) | Self::Tree { .. } => true,
+            Self::Source(_) | Self::Tree { .. } | Self::NoProgram => true,
             Self::Sandbox(error) => error.class() != crate::object::ErrorClass::Invalid,
             Self::Failed { .. }
             | Self::Output { .. }
@@ -105,28 +111,30 @@ impl RenderError {
     }
 }
 
-/// Renders a kustomize root from the files of its closure.
+/// Renders a kustomize root from the files of its closure, with what helm made of its charts.
 ///
 /// # Errors
 /// Fails where the program does, where it meets a wall, and where its output cannot be read.
 pub(crate) async fn render_kustomization<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,
-    closure: &Closure,
+    kustomization: TracedKustomization<'_>,
     files: &T,
     variables: Option<&VariableTable>,
 ) -> Result<Vec<RenderedObject>, RenderError> {
-    let tree = RenderTree::of(closure, files)?;
+    let TracedKustomization { closure, charts } = kustomization;
+    let tree = RenderTree::with_charts(closure, files, charts)?;
     let (output, tracking) = match build(host, program, &tree, files).await {
         // Origins are worth nothing where they are what the program fails for.
         Err(RenderError::Failed { .. }) if tree.origins == OriginTracking::Added => {
-            (build(host, program, &RenderTree::plain(closure), files).await?, OriginTracking::Absent)
+            let tree = RenderTree::plain_with_charts(closure, files, charts)?;
+            (build(host, program, &tree, files).await?, OriginTracking::Absent)
         }
         output => (output?, tree.origins),
     };
-    let mut finder = OriginFinder::new(closure, files);
-    let mut names = ObjectNames::default();
-    let (mut objects, mut faults) = (Vec::new(), Vec::new());
+    let named = tree.charts.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
+    let mut finder = OriginFinder::new(closure, files).with_charts(named);
+    let mut objects = BuiltObjects::default();
     for document in documents("kustomize", &output, variables)? {
         let mut body = document.body;
         let said = match tracking {
@@ -136,10 +144,67 @@ pub(crate) async fn render_kustomization<T: FileTree>(
         let origin = finder.find(said.as_ref(), &body)?;
         let at = origin.places.first().cloned();
         let at = at.unwrap_or_else(|| ManifestOrigin::of_file(closure.root.clone()));
-        faults.extend(document.faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
-        objects.push(RenderedObject { name: names.name_of(&body), body, origin });
+        objects.faults.extend(document.faults.iter().map(|fault| fault.diagnostic_at(at.clone())));
+        let chart = finder.chart_path(said.as_ref(), &body).and_then(|path| tree.charts.get(path)).copied();
+        if let Some(inflated) = chart.and_then(|number| charts.get(number)) {
+            strip_mark(&mut body);
+            if tracking == OriginTracking::Asked {
+                super::origin::name_generator(&mut body, &closure.root, &inflated.file);
+            }
+        }
+        objects.add(chart, ChartObject { body, origin, generated: Vec::new() });
     }
-    if faults.is_empty() { Ok(objects) } else { Err(RenderError::Variables(faults)) }
+    objects.into_rendered(charts)
+}
+
+/// The files of a kustomize root, and what helm made of the charts in them.
+#[derive(Clone, Copy)]
+pub(crate) struct TracedKustomization<'a> {
+    /// The files.
+    pub(crate) closure: &'a Closure,
+    /// The charts.
+    pub(crate) charts: &'a [InflatedChart],
+}
+
+/// The objects that kustomize printed.
+#[derive(Default)]
+struct BuiltObjects {
+    plain: Vec<ChartObject>,
+    /// Those of charts, by the number of each.
+    of_charts: BTreeMap<usize, Vec<ChartObject>>,
+    faults: Vec<Diagnostic>,
+}
+
+impl BuiltObjects {
+    fn add(&mut self, chart: Option<usize>, object: ChartObject) {
+        match chart {
+            Some(number) => self.of_charts.entry(number).or_default().push(object),
+            None => self.plain.push(object),
+        }
+    }
+
+    /// Returns all of them, with the hooks of each chart in their order.
+    fn into_rendered(self, charts: &[InflatedChart]) -> Result<Vec<RenderedObject>, RenderError> {
+        if !self.faults.is_empty() {
+            return Err(RenderError::Variables(self.faults));
+        }
+        let mut all = self.plain;
+        for (number, objects) in self.of_charts {
+            let namespace = charts.get(number).map(|chart| chart.namespace.clone()).unwrap_or_default();
+            let (objects, notices) = translate_hooks(objects, &namespace);
+            for notice in notices {
+                tracing::info!(place = %notice.origin, "{}", notice.message);
+            }
+            all.extend(objects);
+        }
+        let mut names = ObjectNames::default();
+        let rendered = all.into_iter().map(|ChartObject { body, origin, .. }| RenderedObject {
+            name: names.name_of(&body),
+            body,
+            origin,
+        });
+        Ok(rendered.collect())
+    }
 }
 
 /// Runs the program over a tree, and returns what it prints.

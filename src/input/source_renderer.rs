@@ -7,16 +7,19 @@ use std::time::Instant;
 
 use tokio::runtime::Runtime;
 
+use super::chart_layer::LayeredTree;
+use super::chart_supply::{ChartSupply, NoServers, PinPolicy};
 use super::decryption::{Decrypter, NO_KEY};
 use super::encryption;
+use super::inflation::inflate;
 use super::key::ProgramIdentity;
 use super::kustomize::{Closure, ClosureIndex, ParsedFiles};
 use super::origin::ObjectOrigin;
 use super::paths;
 use super::release_render::{ReleaseSettings, render_release};
 use super::render_host::RenderHost;
-use super::root_closure::RootClosure;
-use super::root_render::{RenderError, RenderedObject, render_kustomization};
+use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
+use super::root_render::{RenderError, RenderedObject, TracedKustomization, render_kustomization};
 use super::roots::{self, RenderRoot, RootForm, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::substitution::{self, RevisionVariables};
@@ -42,6 +45,7 @@ pub(crate) struct SourceRenderer {
     decrypter: Arc<Decrypter>,
     substitution: Option<SourceVariables>,
     releases: ReleaseSettings,
+    supply: Arc<dyn ChartSupply>,
     state: Mutex<RendererState>,
 }
 
@@ -81,7 +85,8 @@ struct RootJob {
     /// The path inside the source of the file that makes its folder a root.
     path: Arc<str>,
     closure: RootClosure,
-    program: InstalledProgram,
+    /// The programs that it needs: first its own.
+    programs: Vec<InstalledProgram>,
     key: RootKey,
     variables: Option<Arc<VariableTable>>,
 }
@@ -95,8 +100,14 @@ struct JobOutcome {
 impl SourceRenderer {
     /// Returns the renderer of a source.
     pub(crate) fn new(host: Arc<RenderHost>, mode: RenderMode, decrypter: Arc<Decrypter>) -> Self {
-        let releases = ReleaseSettings::default();
-        Self { host, mode, decrypter, substitution: None, releases, state: Mutex::default() }
+        let (releases, supply) = (ReleaseSettings::default(), Arc::new(NoServers));
+        Self { host, mode, decrypter, substitution: None, releases, supply, state: Mutex::default() }
+    }
+
+    /// Returns one that takes charts of servers from here.
+    #[cfg_attr(not(test), expect(dead_code, reason = "nothing is fetched yet"))]
+    pub(super) fn with_supply(self, supply: Arc<dyn ChartSupply>) -> Self {
+        Self { supply, ..self }
     }
 
     /// Returns one that renders charts with these settings.
@@ -107,6 +118,27 @@ impl SourceRenderer {
     /// Returns one that also puts variables into what it renders, and into plain files.
     pub(crate) fn with_variables(self, substitution: Option<SourceVariables>) -> Self {
         Self { substitution, ..self }
+    }
+
+    /// Returns what is rendered of a source.
+    pub(super) const fn mode(&self) -> RenderMode {
+        self.mode
+    }
+
+    /// Finds the files that a root reads, and the charts of servers that it uses.
+    ///
+    /// # Errors
+    /// Fails where the files cannot be read.
+    pub(super) fn trace<T: FileTree>(
+        &self,
+        root: &RenderRoot,
+        start: &str,
+        files: &T,
+        parsed: &mut ParsedFiles,
+        policy: PinPolicy,
+    ) -> Result<RootClosure, SourceError> {
+        let settings = TraceSettings { releases: &self.releases, supply: &*self.supply, policy };
+        RootClosure::trace(root, start, files, parsed, settings)
     }
 
     fn read_variables<T: FileTree>(
@@ -134,7 +166,7 @@ impl SourceRenderer {
         let variables = self.read_variables(&listing.plain, start, files)?;
         let mut closures = Vec::new();
         for root in listing.roots {
-            let closure = RootClosure::trace(&root, start, files, &mut parsed, &self.releases)?;
+            let closure = self.trace(&root, start, files, &mut parsed, PinPolicy::Strict)?;
             closures.push((root, closure));
         }
         let known = HashMap::new();
@@ -167,7 +199,7 @@ impl SourceRenderer {
                 kept.push(before);
                 continue;
             }
-            let closure = RootClosure::trace(&root, start, &tree, parsed, &self.releases)?;
+            let closure = self.trace(&root, start, &tree, parsed, PinPolicy::Strict)?;
             closures.push((root, closure));
         }
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
@@ -199,7 +231,8 @@ impl SourceRenderer {
         if closures.is_empty() {
             return Ok(Vec::new());
         }
-        let needed: BTreeSet<RenderProgram> = closures.iter().map(|(_, closure)| closure.program()).collect();
+        let needed: BTreeSet<RenderProgram> =
+            closures.iter().flat_map(|(_, closure)| closure.programs()).copied().collect();
         let mut programs = FoundPrograms::new();
         for program in needed {
             programs.insert(program, self.find_program(program)?);
@@ -208,7 +241,7 @@ impl SourceRenderer {
         for ((root, closure), number) in closures.into_iter().zip(0_usize..) {
             match judge(root, start, closure, &programs, variables, known) {
                 Ok(job) => jobs.push((number, job)),
-                Err(outcome) => drop(done.insert(number, outcome)),
+                Err(outcome) => drop(done.insert(number, *outcome)),
             }
         }
         let (count, start_time) = (jobs.len(), Instant::now());
@@ -224,13 +257,26 @@ impl SourceRenderer {
         job: &RootJob,
         files: &T,
     ) -> Result<Vec<RenderedObject>, RenderError> {
-        match &job.closure {
-            RootClosure::Kustomize(closure) => {
+        let files = &LayeredTree { tree: files, layer: &job.closure.charts.layer };
+        let missing = || RenderError::NoProgram;
+        let (own, others) = job.programs.split_first().ok_or_else(missing)?;
+        match &job.closure.form {
+            ClosureForm::Kustomize(closure, inflations) => {
+                let mut charts = Vec::new();
+                for inflation in inflations {
+                    let helm = others.first().ok_or_else(missing)?;
+                    charts.push(inflate(&self.host, helm, inflation, files).await?);
+                    let none = Vec::new();
+                    encryption::check(&self.decrypter, &inflation.chart.closure, files, none)?;
+                }
+                let kustomization = TracedKustomization { closure, charts: &charts };
                 let variables = job.variables.as_deref();
-                render_kustomization(&self.host, &job.program, closure, files, variables).await
+                let objects = render_kustomization(&self.host, own, kustomization, files, variables).await?;
+                encryption::check(&self.decrypter, closure, files, objects)
             }
-            RootClosure::Helm(chart, options) => {
-                render_release(&self.host, &job.program, chart, options, files).await
+            ClosureForm::Helm(chart, options) => {
+                let objects = render_release(&self.host, own, chart, options, files).await?;
+                encryption::check(&self.decrypter, &chart.closure, files, objects)
             }
         }
     }
@@ -259,10 +305,7 @@ impl SourceRenderer {
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
                 let run = runtime.block_on(self.render_root(&job, files));
-                let checked = run.and_then(|objects| {
-                    encryption::check(&self.decrypter, job.closure.closure(), files, objects)
-                });
-                done.push((number, outcome_of(job, checked)?));
+                done.push((number, outcome_of(job, run)?));
             }
             Ok(done)
         };
@@ -286,11 +329,11 @@ fn judge(
     programs: &FoundPrograms,
     variables: Option<&RevisionVariables>,
     known: &HashMap<RootKey, RenderedRoot>,
-) -> Result<RootJob, JobOutcome> {
+) -> Result<RootJob, Box<JobOutcome>> {
     let path = root_path(&root, closure.closure(), start);
-    let without = |outcome| JobOutcome {
-        root: RenderedRoot::new(path.clone(), RootKey::default(), outcome),
-        contents: Vec::new(),
+    let without = |outcome| {
+        let root = RenderedRoot::new(path.clone(), RootKey::default(), outcome);
+        Box::new(JobOutcome { root, contents: Vec::new() })
     };
     if !closure.closure().is_renderable() {
         let found = closure.closure().diagnostics.iter().filter(|found| found.is_error()).cloned();
@@ -300,25 +343,36 @@ fn judge(
         };
         return Err(without(RootOutcome::Refused(found.map(seen).collect())));
     }
-    let program = match programs.get(&closure.program()) {
-        Some(Ok(program)) => program,
-        None => return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)]))),
-        Some(Err(error)) => {
-            let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
-            return Err(without(RootOutcome::Interrupted(vec![found])));
+    if !closure.interruptions().is_empty() {
+        let found = closure.interruptions().iter().cloned();
+        let seen = found.map(|found| Diagnostic { origin: seen_from(start, &found.origin), ..found });
+        return Err(without(RootOutcome::Interrupted(seen.collect())));
+    }
+    let mut needed = Vec::new();
+    for program in closure.programs() {
+        match programs.get(program) {
+            Some(Ok(program)) => needed.push(program.clone()),
+            None => return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)]))),
+            Some(Err(error)) => {
+                let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
+                return Err(without(RootOutcome::Interrupted(vec![found])));
+            }
         }
-    };
-    let identity = ProgramIdentity {
+    }
+    let identity = |program: &InstalledProgram| ProgramIdentity {
         name: program.program.name().to_owned(),
         version: program.version.to_string(),
         digest: program.digest,
     };
+    let identities: Vec<ProgramIdentity> = needed.iter().map(identity).collect();
     let table = match variables {
         Some(Err(found)) => return Err(without(RootOutcome::Refused(found.clone()))),
         Some(Ok(table)) => Some(table.clone()),
         None => None,
     };
-    let mut inputs = closure.inputs(&identity);
+    let Some(mut inputs) = closure.inputs(&identities) else {
+        return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)])));
+    };
     if let Some(table) = &table {
         inputs.variables = table.key_values(&substitution::digest);
         inputs.options.insert("substitute".to_owned(), "1".to_owned());
@@ -326,12 +380,9 @@ fn judge(
     let key = inputs.key().bytes();
     match known.get(&key) {
         Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
-            Err(JobOutcome { root: same.clone(), contents: Vec::new() })
+            Err(Box::new(JobOutcome { root: same.clone(), contents: Vec::new() }))
         }
-        _ => {
-            let (start, program) = (start.into(), program.clone());
-            Ok(RootJob { start, path, closure, program, key, variables: table })
-        }
+        _ => Ok(RootJob { start: start.into(), path, closure, programs: needed, key, variables: table }),
     }
 }
 
@@ -380,8 +431,8 @@ impl SnapshotRenderer for SourceRenderer {
     }
 }
 
-/// Returns a root as it is stored; none where its contents are not in the store, which may have been
-/// made anew since they were written.
+/// Returns a root as it is stored; none where its contents are not in the store, which may have
+/// been made anew since they were written.
 fn stored_root(root: RenderedRoot, known: &HashMap<RootKey, RenderedRoot>) -> Option<RenderedRoot> {
     if !matches!(root.outcome, RootOutcome::Rendered(_)) {
         return Some(root);
@@ -523,3 +574,6 @@ fn joined_outcomes(plain: Snapshot, kept: Vec<RenderedRoot>, done: Vec<JobOutcom
     let is_interrupted = roots.iter().any(|root| matches!(root.outcome, RootOutcome::Interrupted(_)));
     RenderedSnapshot { plain, roots, contents, is_interrupted }
 }
+
+#[cfg(test)]
+mod tests;

@@ -295,7 +295,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    /// Returns the labels and annotations of a `metadata`. False when their types are wrong.
+    /// Checks the labels and annotations of a `metadata`; false when their types are wrong.
     fn labels(&mut self, metadata: &[&str]) -> bool {
         let body = self.subject.body;
         let field = |name: &'static str| value_at(body, metadata).and_then(|metadata| metadata.get(name));

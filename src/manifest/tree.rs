@@ -107,7 +107,7 @@ impl<'a> DocumentTree<'a> {
         self.nodes.is_empty()
     }
 
-    /// Returns whether the document is still one that is worth reading.
+    /// Checks that the document is within the limits of one that is read.
     pub(super) fn within_limits(&self) -> Result<(), DocumentFault> {
         self.added_to(TreeSize::default()).map(|_| ())
     }

@@ -108,7 +108,7 @@ pub(crate) struct ProcessFacts<'a> {
     pub now: Instant,
     /// The number of configurations taken over, and refused.
     pub reloads: ReloadCounts,
-    /// Those who ask over HTTP.
+    /// The metrics of the HTTP endpoints.
     pub endpoints: &'a EndpointMetrics,
 }
 

@@ -26,7 +26,8 @@ pub(crate) enum Phase {
     Refused,
     /// The wanted content failed, and the object is back at its last good one.
     RolledBack,
-    /// The wanted content failed, and the object stays as it is.
+    /// The wanted content failed, and the object stays as it is: live, or back at a good content
+    /// that cannot be read any more.
     Quarantined,
     /// A person holds it: drift is shown, and not repaired.
     Held,
@@ -34,7 +35,7 @@ pub(crate) enum Phase {
     Paused,
     /// It is no longer wanted, and its deletion waits.
     PruneWaiting,
-    /// Its manifest asks to leave it alone.
+    /// Its manifest asks to leave it alone, or it is unwanted and kept.
     LeftAlone,
     /// An annotation that somebody put on the live object takes it out of rhumb's hands.
     OptedOut,
@@ -107,7 +108,7 @@ pub(crate) enum Obstacle {
     Pause,
     /// It is no longer wanted.
     Prune,
-    /// Its manifest asks to leave it alone.
+    /// Its manifest asks to leave it alone, or it is unwanted and kept.
     LeftAlone,
     /// An annotation on the live object asks to leave it alone.
     OptOut,

@@ -443,7 +443,8 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
         unavailable: share(usage.unavailable),
         starts: share(usage.starts),
         window: usage.window,
-        on_failure: if usage.on_failure == OnFailure::Hold { "hold" } else { "rollback" }.to_owned(),
+        on_failure: if usage.on_failure == OnFailure::Quarantine { "quarantine" } else { "rollback" }
+            .to_owned(),
         rolling: rolling.collect(),
         queue: queue.collect(),
     }

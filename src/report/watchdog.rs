@@ -65,7 +65,7 @@ impl Watchdog {
         }
         if names != self.late {
             self.service.set_topic(StatusTopic::Progress, late_words(&late));
-            // Those who else would send it may be the ones who hang.
+            // The tasks that would send it otherwise may be the ones that hang.
             self.service.flush();
             self.late = names;
         }

@@ -40,7 +40,7 @@ const RESPONSE_HEADERS: [(header::HeaderName, HeaderValue); 4] = [
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
 ];
 
-/// At which door somebody asks.
+/// The routes of an endpoint.
 #[derive(Clone, Debug)]
 pub(crate) enum RouteSet {
     /// One where a guard lets in: the Unix socket, TCP.

@@ -49,7 +49,7 @@ impl ChangeHints {
         let watch = HintWatcher {
             watched,
             quiet: settings.quiet,
-            quiet_most: settings.quiet_most,
+            max_quiet: settings.max_quiet,
             wake: wake.clone(),
             sender: sender.clone(),
         };
@@ -190,7 +190,7 @@ impl HintTarget {
 struct HintWatcher {
     watched: HintTarget,
     quiet: Duration,
-    quiet_most: Duration,
+    max_quiet: Duration,
     wake: Arc<Notify>,
     sender: SyncSender<HintMessage>,
 }
@@ -276,7 +276,7 @@ impl HintWatcher {
             self.wake.notify_one();
             (LATE_CHANGE_DELAY, Instant::now() + LATE_CHANGE_DELAY)
         } else {
-            (self.quiet, Instant::now() + self.quiet_most)
+            (self.quiet, Instant::now() + self.max_quiet)
         };
         loop {
             let left = end.saturating_duration_since(Instant::now());

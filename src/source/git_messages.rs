@@ -174,7 +174,7 @@ pub(super) fn exchange_error(
     }
 }
 
-/// Returns a repository whose ids are of another kind than ours.
+/// Returns the error of a repository whose ids are of another kind than ours.
 pub(super) fn unsupported_hash_error(place: String) -> SourceError {
     let what = "a repository with SHA-256 ids".to_owned();
     SourceError::Unsupported { place, what, instead: "use one with SHA-1 ids" }

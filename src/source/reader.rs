@@ -60,9 +60,9 @@ pub(super) enum RevisionForm {
     Snapshots,
 }
 
-/// Reads what a source has seen: cheap to clone, to be used from blocking threads. Each call opens
-/// fresh handles and tries once more on fresh handles when a read fails, because packs vanish under
-/// maintenance.
+/// Reads what a source has seen: cheap to clone, to be used from blocking threads. A handle is used
+/// again for a second. A read that fails is tried once more on fresh handles, because packs vanish
+/// under maintenance.
 #[derive(Clone, Debug)]
 pub(crate) struct RevisionReader {
     shared: Arc<ReaderState>,

@@ -33,7 +33,7 @@ pub(crate) struct SourceSettings {
     /// The time for which a folder must be quiet before a hint is given.
     pub quiet: Duration,
     /// The longest time for which a hint is held back.
-    pub quiet_most: Duration,
+    pub max_quiet: Duration,
     /// The allowed transports.
     pub transports: TransportPolicy,
     /// The folder of credentials for git servers.
@@ -82,7 +82,7 @@ impl Default for SourceSettings {
             settle: Duration::from_mins(1),
             pause: Duration::from_millis(100),
             quiet: Duration::from_millis(250),
-            quiet_most: Duration::from_secs(2),
+            max_quiet: Duration::from_secs(2),
             transports: TransportPolicy::Authenticated,
             credentials: Credentials::default(),
             clock: Arc::new(Instant::now),

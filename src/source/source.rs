@@ -138,8 +138,7 @@ impl Source {
         self.reader.clone()
     }
 
-    /// Returns the revision in force: the one that the last look gave that gave any, be it an
-    /// earlier process's.
+    /// Returns the revision in force: of the last successful look, also of an earlier process.
     pub(crate) fn current_revision(&self) -> Option<&Revision> {
         self.current.as_ref()
     }

@@ -92,3 +92,31 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
     assert_eq!(site.value("Secret", "login", "/data/password"), password);
     drop(daemon);
 }
+
+#[test]
+fn a_chart_of_a_kustomization_is_followed_commit_by_commit() {
+    let site = TestNamespace::new("helm-inflated");
+    let kustomization = |level: &str| {
+        format!(
+            "namePrefix: x-\nhelmCharts: [{{name: web, releaseName: a, valuesInline: {{level: {level}}}}}]\n"
+        )
+    };
+    let repo = Repo::new(&[
+        ("top/kustomization.yaml", kustomization("low")),
+        ("top/charts/web/Chart.yaml", CHART.to_owned()),
+        ("top/charts/web/values.yaml", "level: none\n".to_owned()),
+        ("top/charts/web/templates/settings.yaml", TEMPLATE.to_owned()),
+    ]);
+    let Renderers { kustomize, helm } = Renderers::find().unwrap();
+    let programs = format!("programs: {{kustomize: {}, helm: {}}}", kustomize.display(), helm.display());
+    let daemon = site.configured(&site.configuration(repo.path(), &programs));
+    site.await_data("x-a-settings", "level", "low");
+    repo.change("top/kustomization.yaml", &kustomization("high"));
+    site.await_data("x-a-settings", "level", "high");
+    repo.change(
+        "top/charts/web/templates/settings.yaml",
+        &TEMPLATE.replace("level:", "other: set\n  level:"),
+    );
+    site.await_data("x-a-settings", "other", "set");
+    drop(daemon);
+}

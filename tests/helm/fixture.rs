@@ -204,3 +204,8 @@ pub(crate) fn findings<T: std::fmt::Debug>(outcome: Result<T, ChartError>) -> Ve
         other => panic!("{other:?}"),
     }
 }
+
+pub(crate) fn kustomize() -> &'static Path {
+    static RENDERERS: OnceLock<Renderers> = OnceLock::new();
+    &RENDERERS.get_or_init(|| Renderers::find().unwrap()).kustomize
+}

@@ -109,3 +109,33 @@ fn real_charts_give_what_helm_prints_or_are_refused_where_it_fails() {
         }
     }
 }
+
+/// The roots of real repositories that render charts of servers: each is refused by name, with what
+/// would allow it, and nothing is fetched.
+#[test]
+fn charts_of_servers_in_real_repositories_are_refused_by_name() {
+    let Some(inputs) = inputs() else { return };
+    let mut count = 0;
+    for entry in walkdir::WalkDir::new(inputs.join("repositories")).sort_by_file_name() {
+        let entry = entry.unwrap();
+        if entry.file_name() != "kustomization.yaml" {
+            continue;
+        }
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        if !text.contains("\nhelmCharts:") || text.contains("kind: Component") {
+            continue;
+        }
+        let (objects, found) = crate::inflation::rendered(entry.path().parent().unwrap());
+        let told = found.iter().map(|found| format!("{} {}", found["message"], found["hint"]));
+        let told: Vec<String> = told.collect();
+        assert_eq!(objects.len(), 0, "{}", entry.path().display());
+        assert!(
+            told.iter()
+                .any(|told| told.contains("may not be fetched from") && told.contains("spec.fetch.allow")),
+            "{}: {told:#?}",
+            entry.path().display()
+        );
+        count += 1;
+    }
+    assert!(count > 5, "{count}");
+}

@@ -11,5 +11,6 @@ mod attacks;
 mod fixture;
 mod generated;
 mod hooks;
+mod inflation;
 mod inputs;
 mod outputs;

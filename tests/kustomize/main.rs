@@ -62,7 +62,7 @@ fn a_closure_alone_gives_the_output_of_the_whole_repository() {
 
 #[test]
 fn what_is_refused_does_not_build() {
-    check(&Repository::at(&own("")), 10, 11);
+    check(&Repository::at(&own("")), 10, 10);
 }
 
 #[test]

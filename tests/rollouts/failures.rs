@@ -234,7 +234,7 @@ fn a_later_wave_does_not_begin_after_a_failure() {
 fn by_policy_a_failed_workload_stays_until_its_content_changes() {
     let site = TestNamespace::new("on-failure-hold");
     let repo = Repo::new(&[Web::new("web", "app:1").file(), Web::new("api", "app:1").file()]);
-    let budget = BUDGET.replace('}', ", onFailure: hold}");
+    let budget = BUDGET.replace('}', ", onFailure: quarantine}");
     let daemon = site.configured(&site.configuration(repo.path(), &budget));
     for name in ["web", "api"] {
         site.await_rollout(name);
@@ -310,7 +310,7 @@ fn what_is_held_and_tried_again_still_knows_what_was_good() {
     let site = TestNamespace::new("held-retry");
     let web = |image: &str| Web::new("web", image).uses("env").impatient();
     let repo = Repo::new(&files(&web("app:1"), "one", "app:1"));
-    let hold = HASTY.replace("soak: 0s", "soak: 0s, onFailure: hold");
+    let hold = HASTY.replace("soak: 0s", "soak: 0s, onFailure: quarantine");
     let (mut daemon, observer) = at_rest_within(&site, &repo, &hold, &["web", "api", "batch"]);
     push(&repo, &files(&web("app:2").fault("never-ready: \"true\""), "two", "app:1"), "Change both");
     await_rejection(&site, &["held", "web"]);

@@ -102,7 +102,7 @@ fn two_sets_and_a_deployment_share_one_budget() {
 fn held(name: &str, bad: Web, end: impl FnOnce(&TestNamespace<'_>, &Repo) -> &'static str) {
     let site = TestNamespace::new(name);
     let repo = Repo::new(&files(db("app:1"), "one", "app:1"));
-    let (_daemon, observer) = at_rest(&site, &repo, &HASTY.replace('}', ", onFailure: hold}"));
+    let (_daemon, observer) = at_rest(&site, &repo, &HASTY.replace('}', ", onFailure: quarantine}"));
     let image = bad.image().to_owned();
     push(&repo, &files(bad, "two", "app:1"), "Break it");
     await_rejection(&site, &["held", "failed: StatefulSet", "/db"]);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::manual;
 use crate::cli::ExitStatus;
-use crate::engine::{PEER_WORDS, PruneTiming, ReconcilePolicy, WordEffect};
+use crate::engine::{PruneTiming, ReconcilePolicy, TOOL_WORDS, WordEffect};
 use crate::object::annotations::{ANNOTATIONS, AnnotationPlace, PRUNE, RECONCILE, RECREATE};
 use crate::report::{CONDITION_REASONS, EventReason, METRICS, MetricType, PHASES};
 use crate::serve;
@@ -83,7 +83,7 @@ fn annotations() -> String {
         "## Keys of other tools\n\nA key of Argo CD or Flux that is not listed, or a value that is not listed, \
          holds its object back.\n\n",
     );
-    let rows = PEER_WORDS.iter().flat_map(|word| {
+    let rows = TOOL_WORDS.iter().flat_map(|word| {
         let is_alone = word.meanings().count() == 1;
         word.meanings().map(move |(value, effect)| {
             let value = match value {

@@ -99,8 +99,8 @@ impl Rights {
         }
     }
 
-    /// Returns where a binding chooses parameters by their labels. One that it names may be read as
-    /// all of its kind may.
+    /// Adds the right to read parameters that a binding chooses by label. Returns the scope of a
+    /// parameter that it names.
     fn add_chosen_parameters(&mut self, binding: &Object) -> Option<RightScope> {
         let chosen = value_at(&binding.body, &["spec", "paramRef"])?;
         match (text_at(chosen, &["name"]), text_at(chosen, &["namespace"])) {

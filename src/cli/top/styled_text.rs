@@ -60,7 +60,7 @@ pub(super) fn cut_before(text: &str, columns: usize) -> String {
     if columns == 0 { String::new() } else { format!("\u{2026}{}", fitting.concat()) }
 }
 
-/// As many as fit beside an ellipsis.
+/// Returns as many characters as fit beside an ellipsis.
 fn take_fitting(characters: impl Iterator<Item = (String, usize)>, columns: usize) -> Vec<String> {
     let mut used = 1;
     let fits = |(_, width): &(String, usize)| {

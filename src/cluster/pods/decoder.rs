@@ -25,7 +25,7 @@ pub(super) struct RecordDecoder<R> {
 }
 
 impl<R> RecordDecoder<R> {
-    /// Returns a lens for a kind.
+    /// Returns a decoder for a kind.
     pub(super) fn new(kind: GroupKind) -> Self {
         Self { kind, record: PhantomData }
     }

@@ -35,7 +35,7 @@ pub(super) struct WarningEvent {
     pub(super) at: i64,
     /// The number of occurrences.
     pub(super) count: u64,
-    /// Indicates whether rhumb said it: its own words tell it nothing.
+    /// Indicates whether rhumb wrote it: its own Events are ignored.
     pub(super) own: bool,
 }
 
@@ -144,7 +144,7 @@ impl WireDecoder for WarningDecoder {
     }
 }
 
-/// Returns the warnings about one object, and of one reason where that is given.
+/// Returns the selector of the warnings about one object, and of one reason where that is given.
 pub(super) fn warning_selector(namespace: &str, uid: &Uid, reason: Option<&str>) -> ListSelector {
     let reason = reason.map(|reason| format!(",reason={reason}")).unwrap_or_default();
     ListSelector::Namespace(Arc::new(NamespaceSelector {

@@ -136,7 +136,7 @@ impl PreviewRun {
         let live = before.as_ref().ok().cloned().flatten();
         let body = run_blocking(move || match live {
             Some(live) => contents.body_for_live(&want, &claim, form, &live).map(|(body, _)| body),
-            None => contents.new_object_body(&want, &claim, form),
+            None => contents.body_without_live(&want, &claim, form),
         });
         let body = match body.await {
             Ok(body) => body,

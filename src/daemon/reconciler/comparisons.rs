@@ -136,7 +136,7 @@ impl ComparisonInput {
             (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
         let body = run_blocking(move || match shown {
             Some(live) => contents.body_for_live(&content, &claim, form, &live).map(|(body, _)| body),
-            None => contents.new_object_body(&content, &claim, form),
+            None => contents.body_without_live(&content, &claim, form),
         });
         let body = match body.await {
             Ok(body) => body,

@@ -18,7 +18,7 @@ pub(super) struct PodFollowers {
 }
 
 impl PodFollowers {
-    /// None is.
+    /// Returns followers of nothing.
     pub(super) fn new(told: mpsc::Sender<PodsEvent>) -> Self {
         Self { open: BTreeMap::new(), told }
     }

@@ -79,7 +79,7 @@ impl Reconciler {
         self.pins = PinState::Stale;
     }
 
-    /// Revisions that contents in force were brought by stay readable.
+    /// Has the sources keep the revisions readable that brought contents in force.
     pub(super) fn pin(&mut self) {
         if !self.is_idle() {
             return;

@@ -21,11 +21,11 @@ pub enum Precondition {
 pub(crate) enum ApplyPurpose {
     /// It is not there.
     Create,
-    /// A newer content.
+    /// Another content, which a rollback makes an older one.
     Change,
     /// Somebody changed it.
     Repair,
-    /// It was nobody's.
+    /// It carried no owner's mark, or, with `adopt: always`, another owner's.
     Adopt,
     /// It was another source's.
     Transfer,

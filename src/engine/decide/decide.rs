@@ -88,8 +88,8 @@ impl Engine {
         back.or_else(newest).unwrap_or_else(|| Revision::new(""))
     }
 
-    /// Returns the reason that gates a new content. Called only where there is one, and where the
-    /// object can be seen.
+    /// Returns the reason that gates a new content. None where no new content waits, or the object
+    /// cannot be seen.
     pub(in crate::engine) fn release_gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
@@ -330,8 +330,8 @@ pub(super) fn decide_present(
     }))
 }
 
-/// The content is there, and its rollout continues step on, or is let go, or its pods use other
-/// data.
+/// Decides for an object that has the content: its rollout goes on to the next step, or its hold
+/// ends, or its pods use other data.
 pub(super) fn decide_step(
     input: &DecisionInput<'_>,
     source: SourceId,

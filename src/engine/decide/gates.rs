@@ -1,5 +1,5 @@
 //! The obstacles to one object because of others: its kind, its namespace, its references, its
-//! wave, the rollout budget, the prune guard.
+//! wave.
 
 use std::sync::Arc;
 
@@ -87,7 +87,8 @@ impl Engine {
                 .and_then(|before| self.unhealthy_dependency(before));
         }
         let together = |need: &&ObjectId| !self.is_released_with(source, desired, need);
-        // A content that is there has what it needs; what it is restarted for comes below.
+        // Content in force has its references. Data that only restart it are checked by
+        // `config_gate`.
         let is_there = self.entry(&desired.id).is_some_and(|entry| entry.unreleased_content().is_none());
         let needs = if is_there { &[][..] } else { &*desired.needs };
         let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(need));

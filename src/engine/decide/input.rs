@@ -10,7 +10,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 /// The observation of an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Observation<'a> {
-    /// The kind cannot be observed, so absence proves nothing.
+    /// Nothing can be said now: the kind cannot be observed, or our own write has not come back.
     Unwatchable(Reason),
     /// The informer does not show it, and nobody has looked.
     NotSeen,

@@ -208,7 +208,7 @@ impl Engine {
                     if rule == RefusalRule::Rights {
                         self.denied.entry(role_scope(id)).or_default().insert(id.clone());
                     }
-                    self.hold_refused_rollback(id);
+                    self.quarantine_refused_rollback(id);
                 }
                 _ => entry.last_failure = after.map(|after| temporary(after, text)),
             },

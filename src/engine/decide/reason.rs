@@ -26,21 +26,23 @@ pub(crate) enum Reason {
     Wave(i32, ObjectId),
     /// The rollout budget does not allow it now.
     Budget(BudgetShortage),
-    /// Its claim on the rollout budget is being written.
+    /// Its claim on the rollout budget, or the record of its unit, is being written.
     Claiming,
     /// Its claim cannot be written before a person mends the rollout ledger.
     Unrecorded(Arc<str>),
     /// It is released together with a workload that has not begun to roll.
     Unit(ObjectId),
-    /// Its pods are replaced in steps, one after another, and this is how that stands.
+    /// Its rollout goes in steps; this is their state.
     Step(Arc<str>),
-    /// The content failed here, and is not tried again before it changes.
+    /// The content failed here, or a person undid or aborted it. It is not tried again before it
+    /// changes.
     Rejected(Arc<str>),
     /// A person has paused it.
     Paused(Arc<str>),
     /// A person keeps it as it is for a time.
     OnHold(Arc<str>),
-    /// The server refused it; the time until the next try, or none if only other content can help.
+    /// The server refused it, or a webhook strips our label or annotation. The time until the next
+    /// try; none if only other content can help.
     Refused(Arc<str>, Option<Duration>),
     /// Somebody else's object.
     Owned(Arc<str>),
@@ -55,7 +57,7 @@ pub(crate) enum Reason {
     Terminating,
     /// The view is older than our own last write.
     OwnWrite,
-    /// It is being written, or its last try failed a moment ago.
+    /// Its last try or look-up failed, or its record has no room yet.
     Retrying(Arc<str>, Duration),
     /// Another writer keeps changing the same fields.
     Fight(Arc<str>, Duration),

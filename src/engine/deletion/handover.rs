@@ -191,7 +191,7 @@ impl Engine {
             RepositoryIdentity::Unknown => None,
             RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
             RepositoryIdentity::At(repository) => {
-                // Of what is of a kind that nobody knows yet it is not told who is meant.
+                // An object of a kind that nobody knows yet does not tell whether it is meant.
                 let is_whole = state.incomplete.is_none() && self.unscoped_file(source).is_none();
                 let read = state.head.clone().filter(|_| is_whole);
                 Some(SourceProgress::Follows { repository: repository.clone(), read })

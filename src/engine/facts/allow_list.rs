@@ -143,7 +143,8 @@ impl AllowList {
         elsewhere.or_else(|| self.kind_violation(kind))
     }
 
-    /// Returns a kind that `clusterScoped` names itself need not stand among the kinds as well.
+    /// Returns why a cluster-scoped kind is not allowed. A kind that `clusterScoped` names need not
+    /// stand among the kinds too.
     fn cluster_kind_violation(&self, kind: &GroupKind) -> Option<AllowViolation> {
         match &self.cluster_scoped {
             ClusterScoped::Any => self.kind_violation(kind),

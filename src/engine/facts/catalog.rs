@@ -1,4 +1,5 @@
-//! The desired state of one source, file by file: the second reflector, over git.
+//! The desired state of one source, file by file: an index of its files, as an informer's store is
+//! of a kind.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

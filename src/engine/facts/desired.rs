@@ -232,7 +232,7 @@ fn requested_recreate_policy(asks: ToolRequests) -> RecreatePolicy {
     if asks.recreates { RecreatePolicy::Allowed } else { RecreatePolicy::Never }
 }
 
-/// Returns whether a content may be deleted and created again, as its annotations say.
+/// Returns the policy on deleting and creating a content again, as its annotations say.
 pub(crate) fn recreate_policy(content: &Value) -> RecreatePolicy {
     requested_recreate_policy(tool_requests(content))
 }

@@ -48,7 +48,8 @@ impl ApplyVariant {
 
 /// Returns the content that an object has in the cluster when it is as wanted, without the release
 /// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
-/// them. A Secret's `stringData` becomes `data`; sent as it is, drift of `data` would be nobody's.
+/// them. A Secret's `stringData` becomes `data`. If it were sent as it is, nobody would own `data`,
+/// and its drift would not be seen.
 pub(crate) fn effective_content(object: &Object, applyset: &str) -> Value {
     let mut body = remove_nulls(&object.body);
     if object.id.is("", "Secret") {

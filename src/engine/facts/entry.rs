@@ -165,9 +165,9 @@ pub(crate) struct ObjectEntry {
     pub revision: Option<Revision>,
     /// The direct view of the object, until the informer knows more.
     pub direct_view: Option<DirectView>,
-    /// The version and time of our own last write: an older view never causes an action.
+    /// The lowest version whose view causes an action, and since when: that of our own last write.
     pub last_write: Option<(ResourceVersion, Instant)>,
-    /// Indicates whether what is there is covered by our entry.
+    /// The last verdict on whether our managedFields entry covers the object, with its inputs.
     pub verified: Option<VerifiedCoverage>,
     /// The impact of a content on pods, by the server's dry run.
     pub dry_run: Option<Box<DryRunImpact>>,

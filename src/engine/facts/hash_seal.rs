@@ -152,13 +152,13 @@ impl UnitMember {
 impl Rejection {
     /// Holds a rejection that cannot be read whole: what was good was good together.
     #[must_use]
-    pub(crate) fn hold_if_unreadable(mut self) -> Self {
+    pub(crate) fn quarantine_if_unreadable(mut self) -> Self {
         let unreadable = self.unit.members.iter().find(|(_, member)| member.is_unreadable());
         if let (RejectionAction::RollBack, Some((id, _))) = (self.action, unreadable) {
             let cause = &self.cause;
             self.cause =
                 format!("{cause}; what is recorded of {id} is sealed by a key that is not known here").into();
-            self.action = RejectionAction::Hold;
+            self.action = RejectionAction::Quarantine;
         }
         self
     }

@@ -101,8 +101,7 @@ pub struct RolloutNumbers {
     pub misscheduled: u32,
     /// The phase of its controller.
     pub phase: RolloutPhase,
-    /// Indicates whether the failure that its controller tells of is no news since we last wrote
-    /// it.
+    /// Indicates whether the controller reported its failure before our last write.
     pub failed_before: bool,
 }
 

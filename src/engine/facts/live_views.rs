@@ -20,7 +20,7 @@ impl Engine {
         }
     }
 
-    /// Returns whether an autoscaler sets the count of an object. As long as the autoscalers are
+    /// Returns who sets the count of replicas of an object. As long as the autoscalers are
     /// not known, one whose count is not ours is taken to have one: ours would scale it back.
     pub(in crate::engine) fn replica_owner(&self, id: &ObjectId, entry: &ObjectEntry) -> ReplicaOwner {
         let autoscaled = match &self.autoscaled {

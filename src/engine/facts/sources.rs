@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
 use crate::engine::{
-    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetOverride, Catalog, FileFacts,
+    Acknowledgement, AdoptPolicy, AllowList, Authorship, BlastRadius, BudgetNarrowing, Catalog, FileFacts,
     ObjectCounts, OptOutPolicy, PRUNE_DELAY, PauseIntent, PrunePolicy, Rejection, RepositoryIdentity,
     SourceLifecycle, Uid,
 };
@@ -29,7 +29,7 @@ pub(crate) struct Inventory {
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
     pub finished: BTreeMap<ObjectId, ContentHash>,
-    /// Contents that failed here.
+    /// Contents that failed here, or that a person undid or aborted.
     pub rejections: Vec<Rejection>,
     /// The pause of the whole source.
     pub paused: Option<PauseIntent>,
@@ -88,7 +88,7 @@ pub(crate) struct SourceState {
     /// The time for which other sources may claim a dropped object before it is deleted.
     pub prune_delay: Duration,
     /// Bounds on its rollouts beside those of the whole cluster.
-    pub budget: BudgetOverride,
+    pub budget: BudgetNarrowing,
     /// The watcher whose informers show its objects.
     pub watcher: WatcherId,
     /// Incarnations whose deletion whoever began this process has confirmed for as long as it runs.
@@ -146,7 +146,7 @@ impl SourceState {
             lifecycle: SourceLifecycle::Active,
             repository: RepositoryIdentity::Unknown,
             prune_delay: PRUNE_DELAY,
-            budget: BudgetOverride::default(),
+            budget: BudgetNarrowing::default(),
             watcher: OWN_WATCHER,
             confirmed: BTreeSet::new(),
             pending_confirmations: BTreeSet::new(),

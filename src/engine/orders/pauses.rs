@@ -64,7 +64,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn track_asked(&mut self, id: &ObjectId) {
-        // Of what has lost our label only a look tells.
+        // Only a look shows an object that has lost our label.
         match self.live_object(id).and_then(|live| live.opt_out) {
             Some(word) => drop(self.orders.opted_out.insert(id.clone(), word)),
             None => drop(self.orders.opted_out.remove(id)),

@@ -107,8 +107,8 @@ pub enum OnFailure {
     /// Its unit goes back to its last good content.
     #[default]
     Rollback,
-    /// It stays as it is until a person decides.
-    Hold,
+    /// It stays as it is until git changes the content, or a person orders a retry.
+    Quarantine,
 }
 
 /// The budget of the whole cluster.
@@ -127,7 +127,7 @@ pub(crate) struct Budget {
     /// The action after a failure.
     pub on_failure: OnFailure,
     /// Narrower bounds, by namespace.
-    pub namespaces: BTreeMap<Arc<str>, BudgetOverride>,
+    pub namespaces: BTreeMap<Arc<str>, BudgetNarrowing>,
 }
 
 impl Default for Budget {
@@ -146,7 +146,7 @@ impl Default for Budget {
 
 /// Bounds that hold beside those of the whole cluster: they narrow, and never widen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BudgetOverride {
+pub(crate) struct BudgetNarrowing {
     /// As [`Budget::max_workloads`].
     pub max_workloads: Option<u32>,
     /// As [`Budget::max_unavailable`], of the pods of this source or namespace.

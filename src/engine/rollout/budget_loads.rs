@@ -8,7 +8,7 @@ use crate::engine::rollout::budget::{BudgetShortage, TokenState, WorkloadLoad};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{
-    BudgetOverride, LiveObject, Overlay, OverlayState, RolloutNumbers, RolloutPhase, is_workload,
+    BudgetNarrowing, LiveObject, Overlay, OverlayState, RolloutNumbers, RolloutPhase, is_workload,
 };
 use crate::object::ObjectId;
 
@@ -198,7 +198,10 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn budget_overrides(&self, id: &ObjectId) -> impl Iterator<Item = &BudgetOverride> {
+    pub(in crate::engine) fn budget_overrides(
+        &self,
+        id: &ObjectId,
+    ) -> impl Iterator<Item = &BudgetNarrowing> {
         let source = self.wanting_source(id).map(|source| &self.sources[source].budget);
         let namespace = id.namespace().and_then(|name| self.rollouts.budget.namespaces.get(name));
         source.into_iter().chain(namespace)

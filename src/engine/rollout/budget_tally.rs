@@ -26,7 +26,7 @@ const MAX_NAMED_WORKLOADS: usize = 20;
 /// The time for which the view of another process' workload counts.
 const FOREIGN_VIEW_VALIDITY: Duration = Duration::from_secs(10);
 
-/// A look that shows all pods of a workload tells for so long that whoever has named it has ended.
+/// The time for which a look that shows no unavailable pod proves that the publisher has ended.
 const READY_VIEW_VALIDITY: Duration = Duration::from_mins(1);
 
 /// The number of others' workloads that are looked at in one go.

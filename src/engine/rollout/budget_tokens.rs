@@ -122,7 +122,7 @@ impl Engine {
     /// Pods that go away beyond those that are unavailable already.
     pub(in crate::engine) fn additional_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
         let rolling = self.live_object(id).and_then(|live| live.rolling);
-        // Of what is not ours yet only metadata was read.
+        // Only metadata was read of an object that is not ours yet.
         let replicas = rolling.map_or_else(|| self.dry_run_restarts(id), |rolling| rolling.replicas);
         let away = self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
         may_lose(replicas).saturating_sub(away)

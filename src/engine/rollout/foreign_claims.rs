@@ -106,8 +106,8 @@ impl Engine {
         let rests = known.as_ref().and_then(|known| known.rests).or(Some(now)).filter(|_| at_rest);
         let same = known.and_then(|known| known.still).filter(|(before, _)| *before == rolling);
         let still = same.map_or(now, |(_, since)| since);
-        // As for our own: what comes no farther has failed, and takes nothing of the budget but its
-        // pods.
+        // As for our own claims: without progress it has failed. It then counts by its
+        // unavailable pods only.
         let failed = now.duration_since(still) >= self.rollouts.budget.deadline.max(ABANDONED_CLAIM_AGE);
         // Nobody of a process that has ended in good order watches what it left: its soak is all
         // that is waited for.

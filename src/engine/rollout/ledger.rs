@@ -3,7 +3,7 @@
 //! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when
 //! the rollout has ended. So whatever dies when, the next process knows what may be under way; and
 //! several daemons that share a cluster keep one budget. The record of a unit is written with its
-//! first claim.
+//! first claim, or without one where nothing of it takes a token.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl Unit {
     }
 }
 
-/// A text that is no book.
+/// A text that is no ledger.
 #[derive(Debug, thiserror::Error)]
 #[error("it cannot be read: {0}")]
 pub(crate) struct ParseLedgerError(#[from] serde_json::Error);

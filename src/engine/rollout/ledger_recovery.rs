@@ -67,7 +67,7 @@ impl RolloutLedger {
         *self == Self::default()
     }
 
-    /// Takes over what another book says and this one does not.
+    /// Takes over the claims of another ledger that this one lacks.
     fn recover(&mut self, lost: &Self) {
         for (id, claim) in &lost.claims {
             self.claims.entry(id.clone()).or_insert_with(|| claim.clone());
@@ -105,8 +105,7 @@ impl RolloutLedger {
 }
 
 impl Rollouts {
-    /// Returns what counts of a ledger that was read: beside what it says, all that the one said
-    /// that it is not.
+    /// Returns the ledger as read, with the claims of the former ledger that it has lost.
     pub(in crate::engine) fn restore_lost(&mut self, mut read: RolloutLedger) -> RolloutLedger {
         let Some((now, wall)) = self.starts.clock() else { return read };
         let is_answer =

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use crate::engine::facts::effective_content::set_metadata;
 use crate::object::text_at;
 
-/// Seconds that no new pod is young for: held pods never count as available. Old pods keep the
-/// figure of their own template, and stay available.
+/// A `minReadySeconds` that no new pod ever reaches: held pods never count as available.
+/// Old pods keep the figure of their own template, and stay available.
 pub(crate) const HELD_MIN_READY_SECONDS: u32 = 2_147_483_646;
 /// The API wants more than [`HELD_MIN_READY_SECONDS`], and knows no more than this.
 const NO_DEADLINE: i64 = 2_147_483_647;

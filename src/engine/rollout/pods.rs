@@ -278,7 +278,7 @@ fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
 }
 
 fn trouble_signal(pod: &PodFacts) -> Option<FailureSignal> {
-    // The last words of a pod that is over are told by its end.
+    // An ended pod is judged by `ended_signal`.
     let trouble = pod.trouble.as_ref().filter(|_| !pod.has_ended)?;
     let patience = grace_period(&trouble.reason)?;
     Some(FailureSignal {

@@ -23,7 +23,7 @@ use crate::object::{ObjectId, duration_text};
 pub(in crate::engine) enum RolloutVerdict {
     /// It goes on; the time changes the answer then.
     Going(Option<Instant>),
-    /// It is whole, and has been for long enough.
+    /// It is whole and has been for long enough, or nothing has to be watched.
     Done,
     /// It failed, and whose Events tell more.
     Failed(Arc<str>, Vec<Uid>),

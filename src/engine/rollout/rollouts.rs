@@ -2,8 +2,8 @@
 //!
 //! A rollout is this process' memory of one workload while its pods are being replaced. It begins
 //! when the write goes out, or when the cluster or the rollout ledger shows it. It ends when the
-//! workload has been healthy for the soak time. Nothing of it has to survive: a new process makes
-//! it again from what the cluster shows.
+//! workload has been healthy for the soak time, or when nothing is left to watch. A failed one
+//! stays. Nothing of it has to survive: a new process makes it again from what the cluster shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -104,7 +104,8 @@ pub(in crate::engine) struct Rollouts {
 /// One workload in flight.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Rollout {
-    /// The version that our write made; none while it is not answered.
+    /// The lowest version whose view counts: of our write, or of the view that showed the rollout.
+    /// None while our write is not answered.
     pub(in crate::engine) last_write: Option<ResourceVersion>,
     pub(in crate::engine) token: TokenState,
     /// Pods that the write may take down beyond those that were unavailable already.
@@ -253,7 +254,8 @@ impl Engine {
         }
     }
 
-    /// A write that may restart pods was not carried out, or may be seen by this version.
+    /// Notes a write that may restart pods and failed, or whose fate is unknown: then this version
+    /// would show it.
     pub(in crate::engine) fn record_lost_rollout_write(
         &mut self,
         id: &ObjectId,

@@ -4,8 +4,8 @@
 //! reads its configuration anew or hands a source over forgets none.
 //!
 //! **Hazard:** hosts' clocks differ. A start from the future counts as one of now. One that has
-//! appeared since the ledger was last read is no older than that reading. An older start counts as
-//! much longer or shorter as the clocks differ.
+//! appeared since the ledger was last read is no older than that reading. An older start counts
+//! longer or shorter, by the difference of the clocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl StartHistory {
         is_new
     }
 
-    /// Writes starts of now into a book, and takes out of it what no longer counts anywhere.
+    /// Writes starts of now into a ledger, and takes out those that no longer count anywhere.
     pub(in crate::engine) fn write(&self, ledger: &mut RolloutLedger, begun: Vec<(ObjectId, Arc<str>)>) {
         let Some((_, wall)) = self.clock else { return };
         for (id, applyset) in begun {

@@ -74,7 +74,7 @@ fn ordinal_pod(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
     })
 }
 
-/// Returns whether a pod can be counted on.
+/// Returns how far a pod can be counted on.
 pub(in crate::engine) fn state(pod: &PodFacts, now: Instant) -> PodAvailability {
     let trouble = pod.trouble.as_ref();
     let is_given_up = trouble.is_some_and(|trouble| {

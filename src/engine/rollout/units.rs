@@ -1,5 +1,5 @@
-//! The objects that one revision changes together: found before any of them is released, recorded
-//! with the first claim.
+//! The objects that one revision changes together: found before any of them is released, and
+//! recorded with the first claim, or without one where nothing of it takes a token.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -304,7 +304,7 @@ impl Engine {
             return false;
         };
         let stays =
-            entry.rollback.as_ref().is_some_and(|rollback| rollback.content == RollbackContent::KeepLive);
+            entry.rollback.as_ref().is_some_and(|rollback| rollback.content == RollbackContent::Quarantined);
         let changes = |live| entry.unreleased_content().is_some_and(|want| self.can_restart(id, want, live));
         let restarts = |live| {
             crate::engine::decide::decide::is_serving(id, live)

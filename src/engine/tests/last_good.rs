@@ -43,11 +43,11 @@ fn at_rest(onward: OnFailure) -> Harness {
 
 /// The second revision has failed, and is held as it is; then rollouts that fail go back.
 fn held() -> Harness {
-    let mut harness = at_rest(OnFailure::Hold);
+    let mut harness = at_rest(OnFailure::Quarantine);
     harness.read(reading("r2", &files(2, 2)));
     harness.settle();
     assert_shows(&harness, 2, 2);
-    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
     harness.engine = harness.fresh(3);
     harness.read(reading("r2", &files(2, 2)));
     harness.settle();

@@ -252,7 +252,7 @@ fn the_lease_of_a_replica_that_is_long_gone_is_litter() {
     let mut look = |seconds| {
         let now = start + Duration::from_secs(seconds);
         shares.update(LeaseMarks::new(), replicas("me you", 1), now);
-        shares.next_moves(&names(""), now).litter
+        shares.next_moves(&names(""), now).stale_replicas
     };
     assert_eq!(look(0), []);
     assert_eq!(look(119), []);

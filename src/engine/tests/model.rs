@@ -359,7 +359,8 @@ impl<'a> ExhaustiveModel<'a> {
         let held = |number: &usize| {
             let id = workload(NAMES[*number]);
             let mut rejections = self.harness.world.rejections.iter();
-            rejections.any(|one| one.action == RejectionAction::Hold && one.unit.members.contains_key(&id))
+            rejections
+                .any(|one| one.action == RejectionAction::Quarantine && one.unit.members.contains_key(&id))
         };
         let replacing: Vec<&str> =
             replacing.filter(|number| !held(number)).map(|number| NAMES[number]).collect();
@@ -387,7 +388,7 @@ impl<'a> ExhaustiveModel<'a> {
             let shown = self.wanted(number);
             if name == "a" && !self.case.lost.is_empty() {
                 let held =
-                    self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Hold);
+                    self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);
                 assert!(held && shown == content(last), "it went back in part: {:?}", self.case);
                 continue;
             }
@@ -400,7 +401,7 @@ impl<'a> ExhaustiveModel<'a> {
                 assert!(whole, "{name} is not whole at the end: {:?}", self.case);
             } else {
                 let held =
-                    self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Hold);
+                    self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);
                 assert!(held, "{name} is not held: {:?}", self.case);
             }
         }

@@ -78,7 +78,7 @@ fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
         let count = refuse(&mut harness, action, &WriteFailure::Refused("no".into(), rule, after));
         assert_eq!(count, times, "{rule:?}, {after:?}");
         let rejection = &harness.world.rejections[0];
-        assert_eq!(rejection.action, RejectionAction::Hold);
+        assert_eq!(rejection.action, RejectionAction::Quarantine);
         assert!(rejection.cause.contains("; going back failed too: Deployment shop/web: refused: no"));
         harness.settle();
         assert!(harness.engine.workloads_in_flight().is_empty(), "it keeps its token");

@@ -144,14 +144,15 @@ fn a_way_back_that_fails_too_ends_in_a_hold() {
     assert_eq!(shown(&harness, &workload("web")), release(&web(1), "r1"));
     let why = reason(&mut harness, &workload("web"));
     assert!(why.contains("going back failed too"), "{why}");
-    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
     assert!(harness.engine.workloads_in_flight().is_empty(), "it holds no token for ever");
 }
 
 #[test]
 fn by_policy_a_failed_unit_stays_as_it_is() {
     let mut harness = at_rest(3);
-    harness.engine = harness.fresh_with(Budget { on_failure: OnFailure::Hold, ..super::world::budget(3) });
+    harness.engine =
+        harness.fresh_with(Budget { on_failure: OnFailure::Quarantine, ..super::world::budget(3) });
     harness.read(reading("r1", &both(1)));
     harness.settle();
     harness.world.bad.insert(web(2).hash);

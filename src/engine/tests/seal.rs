@@ -137,17 +137,17 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         assert!(member.is_unreadable());
         assert_eq!(member.good, LastGood::Unknown);
         assert_eq!(read.unit.members[&workload("web")], unit().members[&workload("web")]);
-        let held = read.hold_if_unreadable();
+        let held = read.quarantine_if_unreadable();
         let cause =
             "it failed; what is recorded of Secret shop/password is sealed by a key that is not known here";
-        assert_eq!((held.action, &*held.cause), (RejectionAction::Hold, cause));
-        assert_eq!(held.clone().hold_if_unreadable(), held);
+        assert_eq!((held.action, &*held.cause), (RejectionAction::Quarantine, cause));
+        assert_eq!(held.clone().quarantine_if_unreadable(), held);
         // It can be written by whoever cannot read it.
         let again = rejections_text(std::slice::from_ref(&held), &other).unwrap();
         assert_eq!(parse_rejections(&again, &other), [held]);
     }
     let whole = parse_rejections(&text, &seals(&[1])).remove(0);
-    assert_eq!(whole.clone().hold_if_unreadable(), whole);
+    assert_eq!(whole.clone().quarantine_if_unreadable(), whole);
 }
 
 fn web(content: u32) -> SharedDesired {
@@ -275,7 +275,7 @@ fn another_key(point: usize) -> Harness {
     let (old, new) = (seals(&[1]), seals(&[2]));
     harness.world.ledger = RolloutLedger::parse(&harness.world.ledger.text(&old).unwrap(), &new).unwrap();
     let rejected = parse_rejections(&rejections_text(&harness.world.rejections, &old).unwrap(), &new);
-    harness.world.rejections = rejected.into_iter().map(Rejection::hold_if_unreadable).collect();
+    harness.world.rejections = rejected.into_iter().map(Rejection::quarantine_if_unreadable).collect();
     harness.engine = harness.fresh(3);
     harness.engine.set_config_key(ReadState::Value(key(2)));
     harness.read(reading("r2", &files(2)));
@@ -297,7 +297,7 @@ fn whenever_the_key_is_lost_all_ends_and_nothing_bad_is_tried_again() {
                 backs += 1;
                 assert_shows(&harness, [2, 1, 1]);
             }
-            RejectionAction::Hold => {
+            RejectionAction::Quarantine => {
                 helds += 1;
                 assert!(rejected[0].cause.contains("password"), "{point}: {}", rejected[0].cause);
                 let reason = harness.decide(&web).reason;

@@ -15,8 +15,11 @@ fn db() -> ObjectId {
 /// Returns a set at its first content, which is held where a rollout fails.
 fn at_rest() -> Harness {
     let mut harness = Harness::new(1);
-    let budget =
-        Budget { deadline: Duration::from_secs(10), on_failure: OnFailure::Hold, ..super::world::budget(1) };
+    let budget = Budget {
+        deadline: Duration::from_secs(10),
+        on_failure: OnFailure::Quarantine,
+        ..super::world::budget(1)
+    };
     harness.engine = harness.fresh_with(budget);
     let kind = db().group_kind();
     let mut inventory = harness.engine.source(FIRST).inventory.clone().unwrap();
@@ -84,7 +87,7 @@ fn a_pod_of_a_rollout_that_failed_is_not_waited_for_by_the_next_content() {
     harness.pass_time(Duration::from_secs(11));
     harness.engine.advance(harness.now);
     harness.keep_ledger();
-    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
     assert!(freed(&mut harness).is_empty(), "nobody has decided yet");
     begin(&mut harness, 3);
     told(&mut harness, "r2", "r3");

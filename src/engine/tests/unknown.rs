@@ -153,7 +153,7 @@ fn what_is_being_written_is_waited_for() {
     harness.engine.record_result(&zone, &action, outcome, harness.now);
     harness.settle();
     assert_all_show(&harness, &ids(), 2);
-    assert_eq!(harness.world.rejections[0].action, RejectionAction::Hold);
+    assert_eq!(harness.world.rejections[0].action, RejectionAction::Quarantine);
 }
 
 /// An object that the informers do not show, as it lacks the label, is not taken for absent before

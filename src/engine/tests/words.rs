@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::config;
-use crate::engine::{PEER_WORDS, WordEffect, check_annotations, check_variables, find_self_waits};
+use crate::engine::{TOOL_WORDS, WordEffect, check_annotations, check_variables, find_self_waits};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId};
 
 fn object(id: ObjectId, annotations: &Value) -> Object {
@@ -149,10 +149,10 @@ fn the_reference_names_each_word_of_another_tool() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/annotations.md");
     let reference = std::fs::read_to_string(page).unwrap();
     let missing: Vec<&str> =
-        PEER_WORDS.iter().map(|word| word.key).filter(|key| !reference.contains(key)).collect();
+        TOOL_WORDS.iter().map(|word| word.key).filter(|key| !reference.contains(key)).collect();
     assert_eq!(missing, Vec::<&str>::new());
-    for word in PEER_WORDS {
-        let count = PEER_WORDS.iter().filter(|other| other.key == word.key).count();
+    for word in TOOL_WORDS {
+        let count = TOOL_WORDS.iter().filter(|other| other.key == word.key).count();
         assert_eq!(count, 1, "{} has two rows", word.key);
         for (value, meaning) in word.meanings() {
             let keeps = matches!(meaning, WordEffect::Keep(_) | WordEffect::Leave(_) | WordEffect::Recreate);

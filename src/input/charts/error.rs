@@ -8,7 +8,7 @@ use crate::object::{DiagnosticCode, ErrorClass};
 
 /// The reason for which a chart was not fetched. Nothing of a credential is in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchError {
+pub enum FetchError {
     /// rhumb's own configuration does not allow the place.
     #[error("the chart {name} {version} may not be fetched from {repository}")]
     NotAllowed {
@@ -115,7 +115,7 @@ pub(crate) enum FetchError {
 
 impl FetchError {
     /// Returns what kind of error it is.
-    pub(crate) fn class(&self) -> ErrorClass {
+    pub fn class(&self) -> ErrorClass {
         match self {
             Self::NotAllowed { .. } | Self::Credentials { .. } => ErrorClass::Config,
             Self::Malformed { .. } | Self::Range { .. } | Self::Changed { .. } | Self::Unpack { .. } => {
@@ -131,7 +131,7 @@ impl FetchError {
     }
 
     /// Returns the code of the finding.
-    pub(crate) fn code(&self) -> DiagnosticCode {
+    pub fn code(&self) -> DiagnosticCode {
         match self {
             Self::NotAllowed { .. } => "fetch-not-allowed",
             Self::Malformed { .. } => "chart-reference",
@@ -149,7 +149,7 @@ impl FetchError {
     }
 
     /// Returns whether another try of the same may do better, so that the error is not kept.
-    pub(crate) fn is_transient(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::NotAllowed { .. }
             | Self::Malformed { .. }
@@ -168,7 +168,7 @@ impl FetchError {
     }
 
     /// Returns what to do about it.
-    pub(crate) fn hint(&self) -> String {
+    pub fn hint(&self) -> String {
         match self {
             Self::NotAllowed { repository, setting, .. } => {
                 format!("allow it in rhumb's own configuration: `{setting}: [\"{repository}\"]`")

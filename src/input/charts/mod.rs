@@ -9,13 +9,21 @@
 //! `Debug`. A chart whose archive changed under the same version is an error. Knows nothing of who
 //! uses a chart.
 
+mod complaint;
 mod error;
 mod fetcher;
+mod login;
+mod network;
+mod pull;
 mod reference;
 mod store;
 mod unpack;
 mod version;
 
-pub(crate) use error::FetchError;
-pub(crate) use fetcher::{ChartFetcher, FetchSurroundings};
-pub(crate) use reference::{ChartDigest, ChartFile, ChartReference, FetchedChart};
+pub use error::FetchError;
+pub use fetcher::{ChartFetcher, FetchSurroundings};
+pub use network::PASSED_VARIABLES;
+pub use reference::{ChartDigest, ChartFile, ChartReference, FetchedChart};
+pub use store::StoreError;
+pub use unpack::UnpackError;
+pub(crate) use version::is_exact;

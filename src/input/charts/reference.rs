@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A chart of a server by its place and exact version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ChartReference {
+pub struct ChartReference {
     /// The repository.
     pub repository: String,
     /// The name.
@@ -16,17 +16,17 @@ pub(crate) struct ChartReference {
 
 /// The SHA-256 of a chart's archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ChartDigest([u8; 32]);
+pub struct ChartDigest([u8; 32]);
 
 impl ChartDigest {
     /// Returns that of these bytes.
-    pub(crate) fn of(archive: &[u8]) -> Self {
+    pub fn of(archive: &[u8]) -> Self {
         use sha2::Digest as _;
         Self(sha2::Sha256::digest(archive).into())
     }
 
     /// Returns its bytes.
-    pub(crate) const fn bytes(self) -> [u8; 32] {
+    pub const fn bytes(self) -> [u8; 32] {
         self.0
     }
 
@@ -64,7 +64,7 @@ impl FromStr for ChartDigest {
 
 /// A chart as a server gave it, unpacked and checked.
 #[derive(Clone, Debug)]
-pub(crate) struct FetchedChart {
+pub struct FetchedChart {
     /// The name of it.
     pub reference: ChartReference,
     /// The digest of its archive.
@@ -75,7 +75,7 @@ pub(crate) struct FetchedChart {
 
 /// A file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ChartFile {
+pub struct ChartFile {
     /// The path below the chart's folder.
     pub path: String,
     /// The content.

@@ -8,7 +8,7 @@ use crate::object::Diagnostic;
 use super::refusal::{self, WHOLE_FILE};
 
 /// The name of the file that makes a folder a chart.
-pub(super) const CHART_FILE: &str = "Chart.yaml";
+pub(crate) const CHART_FILE: &str = "Chart.yaml";
 /// The file in which charts of the first form name their dependencies. Helm reads it in any chart.
 pub(super) const REQUIREMENTS_FILE: &str = "requirements.yaml";
 

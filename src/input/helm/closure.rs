@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::input::kustomize::Closure;
+use crate::input::kustomize::{Closure, ClosureFile};
 use crate::input::paths;
 use crate::object::{Diagnostic, ManifestOrigin};
+use crate::source::TreeFile;
 
-use super::chart::{ChartKind, ChartMetadata};
+use super::chart::{ChartDependency, ChartKind, ChartMetadata};
 use super::refusal;
 
 /// The most that one chart may have. Large public charts have some 300 files, and 5 MB.
@@ -36,6 +37,28 @@ pub enum ChartValues {
     Inline(Arc<str>),
 }
 
+/// Says which chart of a closure asks for another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChartUser {
+    /// The chart that is rendered: helm fails without the other one.
+    Root,
+    /// A chart that it is made of.
+    Part,
+}
+
+/// A chart that another one is made of, and that is not in its folder.
+#[derive(Clone, Debug)]
+pub(crate) struct MissingChart {
+    /// The kind of the chart that asks for it.
+    pub by: ChartUser,
+    /// The folder of that chart in the closure.
+    pub folder: String,
+    /// The file in the revision that names it.
+    pub file: Arc<str>,
+    /// The words of that file on it.
+    pub dependency: ChartDependency,
+}
+
 /// All that a render of one chart reads, and what is known of it from its text.
 #[derive(Clone, Debug, Default)]
 pub struct ChartClosure {
@@ -46,6 +69,8 @@ pub struct ChartClosure {
     pub chart: ChartMetadata,
     /// The values, in the order in which they are given to helm.
     pub values: Vec<ChartValues>,
+    /// The charts that are missing in it, as far as they were not refused.
+    pub(crate) missing: Vec<MissingChart>,
     /// The folder or archive of each chart in the closure, by its path of names as helm writes it:
     /// `web/charts/redis`.
     pub(super) parts: BTreeMap<String, String>,
@@ -76,7 +101,28 @@ impl ChartClosure {
         Some(refusal::origin_at(&file.source, place))
     }
 
-    pub(super) fn refuse(&mut self, diagnostic: Diagnostic) {
+    /// Adds a file of values, at a path of the closure.
+    pub(crate) fn add_values(&mut self, path: Arc<str>, source: Arc<str>, file: TreeFile) {
+        let limit = ChartLimits::default().file;
+        if file.size > limit {
+            let what = format!("a file of {} bytes, and helm takes up to {limit}", file.size);
+            return self.refuse(refusal::too_much(&path, &what));
+        }
+        self.closure.files.entry(path.clone()).or_insert(ClosureFile { source, file });
+        self.values.push(ChartValues::File(path));
+    }
+
+    /// Refuses the charts without which helm does not render this one.
+    pub(crate) fn refuse_missing(&mut self) {
+        for missing in std::mem::take(&mut self.missing) {
+            if missing.by == ChartUser::Root {
+                self.refuse(refusal::missing_dependency(&missing.file, &missing.dependency));
+            }
+        }
+    }
+
+    /// Adds what keeps the chart from being rendered.
+    pub(crate) fn refuse(&mut self, diagnostic: Diagnostic) {
         self.closure.diagnostics.push(diagnostic);
     }
 }

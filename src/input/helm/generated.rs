@@ -61,7 +61,7 @@ pub(super) fn may_generate<T: FileTree>(chart: &ChartClosure, files: &T) -> Resu
 }
 
 /// Returns whether an action of a template names such a function. Any text may be a template.
-fn names_changing_function(text: &str) -> bool {
+pub(crate) fn names_changing_function(text: &str) -> bool {
     let actions =
         text.split("{{").skip(1).map(|rest| rest.split_once("}}").map_or(rest, |(action, _)| action));
     actions

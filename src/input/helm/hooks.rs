@@ -40,7 +40,7 @@ pub(super) fn is_made_once(body: &Value) -> bool {
 
 /// Makes objects among others of the hooks of a release, in the order in which helm prints them.
 /// Returns also what a person should know of them.
-pub(super) fn translate(objects: Vec<ChartObject>, namespace: &str) -> (Vec<ChartObject>, Vec<Diagnostic>) {
+pub(crate) fn translate(objects: Vec<ChartObject>, namespace: &str) -> (Vec<ChartObject>, Vec<Diagnostic>) {
     let mut notices = Vec::new();
     let (mut rest, mut hooks) = (Vec::new(), Vec::new());
     for object in objects {

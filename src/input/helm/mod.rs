@@ -24,15 +24,21 @@ mod render;
 mod schema;
 mod trace;
 
+pub(crate) use chart::CHART_FILE;
 pub use chart::{ChartDependency, ChartKind, ChartMetadata};
 pub use closure::{ChartClosure, ChartLimits, ChartValues};
+pub(crate) use closure::{ChartUser, MissingChart};
 pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
-pub use options::{GeneratedPolicy, HelmOptions, ValuesSource};
+pub(crate) use generated::names_changing_function;
+pub(crate) use hooks::translate as translate_hooks;
+pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, ValuesSource};
 pub use output::ChartObject;
+pub(crate) use refusal::encrypted_values;
+pub(crate) use render::print_chart;
 pub use render::{ChartError, ChartHost, ChartRender, render_chart, template_chart};
-pub(crate) use trace::is_library;
 pub use trace::trace;
+pub(crate) use trace::{PARTS_FOLDER, is_address, is_library, trace_present};
 
 #[cfg(test)]
 mod hook_tests;

@@ -52,11 +52,30 @@ pub enum ValuesSource {
     Inline(String),
 }
 
+/// The parts of a chart that helm prints besides its templates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrintedParts {
+    /// The definitions in `crds/`.
+    pub definitions: bool,
+    /// The tests among the hooks.
+    pub tests: bool,
+    /// The hooks.
+    pub hooks: bool,
+}
+
+impl Default for PrintedParts {
+    fn default() -> Self {
+        Self { definitions: true, tests: false, hooks: true }
+    }
+}
+
 /// A release: all that its render depends on, besides the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HelmOptions {
     /// The name.
     pub release: String,
+    /// The template that makes the name; none where the name is given.
+    pub name_template: Option<String>,
     /// The namespace.
     pub namespace: String,
     /// The values.
@@ -67,6 +86,8 @@ pub struct HelmOptions {
     pub api_versions: Vec<String>,
     /// The treatment of generated values.
     pub generated: GeneratedPolicy,
+    /// The parts that are printed.
+    pub printed: PrintedParts,
 }
 
 impl HelmOptions {
@@ -76,7 +97,7 @@ impl HelmOptions {
         let refuse =
             |code, message: String, hint: &str| Diagnostic::file_error(place, code, message).hint(hint);
         let mut faults = Vec::new();
-        if !is_name(&self.release, MAX_RELEASE_NAME) {
+        if self.name_template.is_none() && !is_name(&self.release, MAX_RELEASE_NAME) {
             let message = format!("{:?} cannot be the name of a release", self.release);
             let hint = "name it by up to 53 lower-case letters, digits, `-` and `.`";
             faults.push(refuse("release-name", message, hint));
@@ -96,10 +117,15 @@ impl HelmOptions {
     ///
     /// Each option and its value are one argument, so that no value is taken for an option.
     pub(super) fn arguments(&self) -> Vec<String> {
-        let mut arguments: Vec<String> = ["template", &self.release, "."].map(str::to_owned).into();
+        let mut arguments: Vec<String> = match &self.name_template {
+            Some(template) => vec!["template".into(), ".".into(), format!("--name-template={template}")],
+            None => ["template", &self.release, "."].map(str::to_owned).into(),
+        };
         arguments.push(format!("--namespace={}", self.namespace));
-        arguments.push("--include-crds".to_owned());
-        arguments.push("--skip-tests".to_owned());
+        let PrintedParts { definitions, tests, hooks } = self.printed;
+        arguments.extend(definitions.then(|| "--include-crds".to_owned()));
+        arguments.extend((!tests).then(|| "--skip-tests".to_owned()));
+        arguments.extend((!hooks).then(|| "--no-hooks".to_owned()));
         arguments.extend(self.kube_version.iter().map(|version| format!("--kube-version={version}")));
         // helm takes the text of this option apart at commas and quotes.
         let versions = self.api_versions.iter().filter(|version| !version.contains([',', '"', '\n', '\r']));

@@ -45,7 +45,7 @@ pub(super) fn missing_dependency(file: &Arc<str>, dependency: &ChartDependency) 
         repository => format!(", to be had from {}", printable(repository)),
     };
     let message = format!(
-        "the chart {} {}{from}, is not in charts/, and no chart is fetched for a render",
+        "the chart {} {}{from}, is not in charts/",
         printable(&dependency.name),
         printable(&dependency.version),
     );
@@ -62,7 +62,7 @@ pub(super) fn remote_values(folder: &str, text: &str) -> Diagnostic {
 }
 
 /// Returns the refusal of a file of values that is encrypted.
-pub(super) fn encrypted_values(file: &Arc<str>) -> Diagnostic {
+pub(crate) fn encrypted_values(file: &Arc<str>) -> Diagnostic {
     let message = "values: the file is encrypted by SOPS, and a chart would get it as it is";
     let hint = "keep secrets in an encrypted Secret beside the chart, and name it in the values";
     error_at(file, WHOLE_FILE, "encrypted-values", message, hint)

@@ -90,18 +90,46 @@ pub async fn render_chart<T: FileTree>(
     options: &HelmOptions,
     files: &T,
 ) -> Result<ChartRender, ChartError> {
-    let mut objects = template_chart(host, chart, options, files).await?;
-    if generated::may_generate(chart, files)? {
-        let again = template_chart(host, chart, options, files).await?;
-        judge_generated(&mut objects, &again, options.generated)
-            .map_err(|findings| ChartError::Refused { findings })?;
-    }
+    let objects = print_chart(host, chart, options, files).await?.objects;
     let (objects, mut notices) = hooks::translate(objects, &options.namespace);
     for file in templates(chart) {
         let text = files.read(file.file.blob)?;
         notices.extend(hooks::tests_in(&file.source, &String::from_utf8_lossy(&text)));
     }
     Ok(ChartRender { objects, notices })
+}
+
+/// The text that helm printed of a chart, and the objects in it.
+pub(crate) struct PrintedChart {
+    /// The text. It says what the objects say.
+    pub(crate) text: Vec<u8>,
+    /// The objects, hooks among them as helm prints them.
+    pub(crate) objects: Vec<ChartObject>,
+}
+
+/// Renders a chart, and leaves its hooks as they are. Values that it makes up are refused, or left
+/// alone.
+///
+/// # Errors
+/// As [`render_chart`].
+pub(crate) async fn print_chart<T: FileTree>(
+    host: ChartHost<'_>,
+    chart: &ChartClosure,
+    options: &HelmOptions,
+    files: &T,
+) -> Result<PrintedChart, ChartError> {
+    let mut printed = template(host, chart, options, files).await?;
+    if !generated::may_generate(chart, files)? {
+        return Ok(printed);
+    }
+    let again = template(host, chart, options, files).await?;
+    judge_generated(&mut printed.objects, &again.objects, options.generated)
+        .map_err(|findings| ChartError::Refused { findings })?;
+    if printed.objects.iter().any(|object| !object.generated.is_empty()) {
+        let documents: Vec<String> = printed.objects.iter().map(|object| object.body.to_string()).collect();
+        printed.text = documents.join("\n---\n").into_bytes();
+    }
+    Ok(printed)
 }
 
 /// Returns the objects of a chart as helm prints them.
@@ -114,6 +142,15 @@ pub async fn template_chart<T: FileTree>(
     options: &HelmOptions,
     files: &T,
 ) -> Result<Vec<ChartObject>, ChartError> {
+    template(host, chart, options, files).await.map(|printed| printed.objects)
+}
+
+async fn template<T: FileTree>(
+    host: ChartHost<'_>,
+    chart: &ChartClosure,
+    options: &HelmOptions,
+    files: &T,
+) -> Result<PrintedChart, ChartError> {
     if !chart.is_renderable() {
         let findings = chart.closure.diagnostics.iter().filter(|found| found.is_error()).cloned().collect();
         return Err(ChartError::Refused { findings });
@@ -121,7 +158,8 @@ pub async fn template_chart<T: FileTree>(
     let folders = ChartFolders { tree: host.tree, private: &host.policy.private };
     write_values(chart, folders)?;
     let run = host.sandbox.run(host.policy, &command(host.program, chart, options, folders)).await?;
-    objects_of(chart, &run, files)
+    let objects = objects_of(chart, &run, files)?;
+    Ok(PrintedChart { text: run.output, objects })
 }
 
 /// Finds what is made up anew at each render, and refuses it or leaves it alone.

@@ -138,7 +138,7 @@ fn a_dependency_must_be_in_the_chart() {
     let check = |tree: MemoryTree, expected: &[&str]| assert_eq!(findings(&closure(&tree)), expected);
     let redis = "- name: redis\n  version: 1.x\n  repository: https://charts.example.com\n";
     let missing = "missing-dependency apps/web/Chart.yaml:5: the chart redis 1.x, to be had from \
-                   https://charts.example.com, is not in charts/, and no chart is fetched for a render";
+                   https://charts.example.com, is not in charts/";
     check(chart(redis), &[missing]);
     check(chart(redis).file("apps/web/charts/redis-1.2.0.tgz", ""), &[]);
     check(chart(redis).file("apps/web/charts/renamed.tgz", ""), &[]);
@@ -150,13 +150,13 @@ fn a_dependency_must_be_in_the_chart() {
         chart("- name: common\n  version: 1.0.0\n  repository: file://../common\n"),
         &[
             "missing-dependency apps/web/Chart.yaml:5: the chart common 1.0.0, to be had from file://../common, \
-           is not in charts/, and no chart is fetched for a render",
+           is not in charts/",
         ],
     );
     check(
         web().file("apps/web/requirements.yaml", "dependencies:\n- name: redis\n  version: '1'\n"),
-        &["missing-dependency apps/web/requirements.yaml:2: the chart redis 1, is not in charts/, and no \
-           chart is fetched for a render"],
+        &["missing-dependency apps/web/requirements.yaml:2: the chart redis 1, is not in \
+           charts/"],
     );
     check(
         web().file("apps/web/charts/part/values.yaml", ""),

@@ -10,14 +10,14 @@ use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
 use crate::source::{SourceError, TreeEntry, TreeFile};
 
 use super::chart::{CHART_FILE, ChartDependency, ChartKind, ChartMetadata, REQUIREMENTS_FILE};
-use super::closure::{ChartClosure, ChartLimits, ChartValues};
+use super::closure::{ChartClosure, ChartLimits, ChartUser, ChartValues, MissingChart};
 use super::ignore::{IGNORE_FILE, IgnoreRules, PathForm};
 use super::options::{HelmOptions, ValuesSource};
 use super::refusal;
 use super::schema::{self, SCHEMA_FILE};
 
 /// The folder of the charts that a chart is made of.
-const PARTS_FOLDER: &str = "charts";
+pub(crate) const PARTS_FOLDER: &str = "charts";
 /// The end of the name of a chart in an archive.
 const ARCHIVE: &str = ".tgz";
 /// Levels of folders in a chart.
@@ -26,11 +26,27 @@ const MAX_DEPTH: usize = 64;
 const MAX_DIAGNOSTICS: usize = 100;
 
 /// Finds the closure of a chart from its text. Files of values are looked for in the chart's folder
-/// and then in `start`, the folder of its source.
+/// and then in `start`, the folder of its source. A chart that is missing in it is refused.
 ///
 /// # Errors
 /// Fails where the revision cannot be read. A fault in it is a diagnostic of the closure.
 pub fn trace<T: FileTree>(
+    files: &T,
+    root: &str,
+    start: &str,
+    options: &HelmOptions,
+    limits: ChartLimits,
+) -> Result<ChartClosure, SourceError> {
+    let mut found = trace_present(files, root, start, options, limits)?;
+    found.refuse_missing();
+    Ok(found)
+}
+
+/// As [`trace`], but lists the charts that are missing, for them to be fetched.
+///
+/// # Errors
+/// As [`trace`].
+pub(crate) fn trace_present<T: FileTree>(
     files: &T,
     root: &str,
     start: &str,
@@ -255,11 +271,11 @@ impl<T: FileTree> ChartWalk<'_, T> {
             }
             self.add_archives(&folder, &name, &dependencies, &present);
             // helm itself asks only for those of the chart that is rendered.
-            if std::mem::take(&mut is_first) {
-                let file = self.dependencies_file(&folder);
-                for missing in dependencies.iter().filter(|one| !present.may_have(one, &dependencies)) {
-                    self.found.refuse(refusal::missing_dependency(&file, missing));
-                }
+            let by = if std::mem::take(&mut is_first) { ChartUser::Root } else { ChartUser::Part };
+            let file = self.dependencies_file(&folder);
+            for missing in dependencies.iter().filter(|one| !present.may_have(one, &dependencies)) {
+                let (file, folder, dependency) = (file.clone(), folder.clone(), missing.clone());
+                self.found.missing.push(MissingChart { by, folder, file, dependency });
             }
         }
         self.found.chart = chart;
@@ -409,7 +425,7 @@ fn is_archive_of(archive: &str, chart: &str) -> bool {
 }
 
 /// Returns whether helm fetches what has this name.
-fn is_address(text: &str) -> bool {
+pub(crate) fn is_address(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once(':') else { return false };
     let mut letters = scheme.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic())

@@ -7,6 +7,7 @@ use crate::manifest::{PlacedEntry, PlacedValue, TextPlace, read_documents, read_
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::BlobId;
 
+use super::chart_field::{self, ChartFields};
 use super::patch::{self, NamedObject, PatchSelector};
 use super::plugin::{self, PluginConfig};
 
@@ -66,7 +67,7 @@ pub struct PatchUse {
 /// Something in a kustomization that is never rendered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnsupportedFeature {
-    /// A chart that kustomize would have helm render.
+    /// A chart that a plugin of kustomize would have helm render.
     HelmChart,
     /// A program or container: its kind and version.
     Plugin(String),
@@ -80,6 +81,10 @@ pub struct Kustomization {
     pub kind: KustomizationKind,
     /// All that it names, in the order of the fields below.
     pub references: Vec<FileReference>,
+    /// The namespace that it gives to objects; empty for none.
+    pub namespace: String,
+    /// The charts that it renders.
+    pub charts: ChartFields,
     /// All patches, in the order in which kustomize applies them.
     pub patches: Vec<PatchUse>,
     /// The ConfigMaps and Secrets that it generates: the name of each, and its place.
@@ -106,6 +111,8 @@ impl Kustomization {
                 _ => KustomizationKind::Kustomization,
             },
             references: out.references,
+            namespace: root.map(namespace).unwrap_or_default(),
+            charts: root.map(chart_field::read).unwrap_or_default(),
             patches: root.map(patch::patches).unwrap_or_default(),
             generated: root.map(generated).unwrap_or_default(),
             unsupported: out.unsupported,
@@ -117,6 +124,10 @@ impl Kustomization {
     pub fn faults(&self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
         placed_in(&self.faults, file)
     }
+}
+
+fn namespace(root: &PlacedValue) -> String {
+    fields(root, "namespace").last().and_then(PlacedValue::text).unwrap_or_default().to_owned()
 }
 
 /// Returns the names of what a kustomization generates.
@@ -186,16 +197,12 @@ impl ParsedFiles {
 /// Returns the values under a key of a mapping. Go's decoder of JSON takes a key whatever its case,
 /// and so does kustomize.
 pub(super) fn fields<'a>(value: &'a PlacedValue, name: &str) -> impl Iterator<Item = &'a PlacedValue> {
-    entries(value, name).map(|entry| &entry.value)
-}
-
-fn entries<'a>(value: &'a PlacedValue, name: &str) -> impl Iterator<Item = &'a PlacedEntry> {
     let matches = move |entry: &&PlacedEntry| entry.key == name || folded(&entry.key) == folded(name);
-    value.entries().iter().filter(matches)
+    value.entries().iter().filter(matches).map(|entry| &entry.value)
 }
 
 /// The letters of a key in one case, among them the two beyond ASCII that fold into it.
-fn folded(key: &str) -> String {
+pub(super) fn folded(key: &str) -> String {
     let fold = |letter| match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
@@ -242,13 +249,6 @@ impl References {
         }
         for field in ["generators", "transformers", "validators"] {
             items(root, field).for_each(|plugin| self.plugin(plugin, field));
-        }
-        for field in ["helmCharts", "helmChartInflationGenerator"] {
-            for entry in entries(root, field) {
-                if !entry.value.items().is_empty() {
-                    self.unsupported.push((UnsupportedFeature::HelmChart, entry.place));
-                }
-            }
         }
     }
 

@@ -5,10 +5,12 @@
 //! than one file, all of them are in the closure. A file that is missing in it makes kustomize fail
 //! aloud, so a mistake here is never a stale render.
 
+mod chart_field;
 mod closure;
 mod cycles;
 mod file;
 mod index;
+mod inflated;
 mod object_origins;
 mod patch;
 mod plugin;
@@ -17,15 +19,18 @@ mod remote;
 mod render_tree;
 mod trace;
 
+pub use chart_field::{ChartField, ChartFields, PlacedText, ValuesMerge};
 pub use closure::{Closure, ClosureFile, ClosureFolder, ClosureLimits};
 pub use file::{
     FILE_NAMES, FileReference, Kustomization, KustomizationKind, ParsedFiles, PatchUse, ReferenceRole,
     UnsupportedFeature,
 };
 pub use index::{ChangeImpact, ClosureIndex};
+pub(in crate::input) use inflated::strip_mark;
+pub use inflated::{InflatedChart, InflatedObject};
 pub use object_origins::OriginFinder;
 pub use patch::PatchSelector;
-pub(in crate::input) use refusal::{error_at, lost as lost_reference, printable};
+pub(in crate::input) use refusal::{chart_field as chart_fault, error_at, lost as lost_reference, printable};
 pub use render_tree::{OriginTracking, PlannedContent, PlannedFile, RenderTree};
 pub use trace::trace;
 

@@ -14,6 +14,7 @@ use crate::source::{BlobId, SourceError};
 
 use super::closure::{Closure, ClosureFolder};
 use super::file::{PatchUse, ReferenceRole};
+use super::inflated::InflatedChart;
 use super::patch::NamedObject;
 
 /// The places of one object that are named: more tell nobody more.
@@ -30,6 +31,8 @@ pub struct OriginFinder<'a, T> {
     includers: HashMap<String, Vec<usize>>,
     /// The folders that may patch what a file holds, by the file's path in the closure.
     patching: HashMap<String, Arc<[usize]>>,
+    /// The charts by the path of the file in the tree that holds their objects.
+    charts: HashMap<String, &'a InflatedChart>,
 }
 
 impl<T> std::fmt::Debug for OriginFinder<'_, T> {
@@ -52,7 +55,29 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
                 includers.entry(path).or_default().push(index);
             }
         }
-        Self { files, closure, named: HashMap::new(), folders, includers, patching: HashMap::new() }
+        let (named, patching, charts) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { files, closure, named, folders, includers, patching, charts }
+    }
+
+    /// Returns one that also knows charts, by the paths of the files that hold their objects.
+    #[must_use]
+    pub fn with_charts(self, charts: impl IntoIterator<Item = (String, &'a InflatedChart)>) -> Self {
+        Self { charts: charts.into_iter().collect(), ..self }
+    }
+
+    /// Returns the path of the file that holds the objects of a chart, where an object is one of
+    /// them: by the word of kustomize, or without one by its kind and name.
+    pub fn chart_path(&self, said: Option<&OriginAnnotation>, object: &Value) -> Option<&str> {
+        let Some(said) = said else {
+            let object = named_object(object);
+            let is_made_by = |chart: &InflatedChart| {
+                chart.object(&object).is_some_and(|made| made.name.name == object.name)
+            };
+            let found = self.charts.iter().filter(|(_, chart)| is_made_by(chart)).map(|(path, _)| path);
+            return found.min().map(String::as_str);
+        };
+        let path = paths::join(&self.closure.root, said.path.as_ref()?)?;
+        self.charts.get_key_value(path.as_str()).map(|(path, _)| path.as_str())
     }
 
     /// Returns where an object comes from, by the word of kustomize where there is one. A word that
@@ -74,6 +99,9 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
         let Some(path) = named.and_then(|path| paths::join(&self.closure.root, path)) else {
             return Ok(origin);
         };
+        if let Some(chart) = self.charts.get(path.as_str()).copied() {
+            return self.chart_origin(chart, &named_object(object), origin);
+        }
         let Some(file) = self.closure.files.get(path.as_str()) else { return Ok(origin) };
         let is_generated = said.is_some_and(|said| said.path.is_none());
         let object = named_object(object);
@@ -82,11 +110,37 @@ impl<'a, T: FileTree> OriginFinder<'a, T> {
             None => self.own_place(file.file.blob, &object)?,
         };
         origin.places.push(at(&file.source, place));
-        for index in self.patching_folders(&path).iter() {
-            let Some(folder) = self.closure.folders.get(*index) else { continue };
-            self.add_patches(folder, &object, &first_name, &mut origin.places)?;
-        }
+        self.add_all_patches(&path, &object, &first_name, &mut origin.places)?;
         Ok(origin)
+    }
+
+    /// Returns where an object of a chart comes from.
+    fn chart_origin(
+        &mut self,
+        chart: &InflatedChart,
+        object: &NamedObject,
+        mut origin: ObjectOrigin,
+    ) -> Result<ObjectOrigin, SourceError> {
+        origin.renderer = chart.renderer.clone();
+        let made = chart.object(object);
+        origin.places.extend(made.map(|made| made.origin.clone()));
+        let first_name = made.map(|made| made.name.name.clone()).unwrap_or_default();
+        self.add_all_patches(&chart.file, object, &first_name, &mut origin.places)?;
+        Ok(origin)
+    }
+
+    fn add_all_patches(
+        &mut self,
+        path: &str,
+        object: &NamedObject,
+        first_name: &str,
+        places: &mut Vec<ManifestOrigin>,
+    ) -> Result<(), SourceError> {
+        for index in self.patching_folders(path).iter() {
+            let Some(folder) = self.closure.folders.get(*index) else { continue };
+            self.add_patches(folder, object, first_name, places)?;
+        }
+        Ok(())
     }
 
     /// Returns the folder that has this file as its kustomization.
@@ -220,7 +274,7 @@ fn at(file: &Arc<str>, place: Option<TextPlace>) -> ManifestOrigin {
     ManifestOrigin::new(file.clone(), line, column)
 }
 
-fn named_object(object: &Value) -> NamedObject {
+pub(super) fn named_object(object: &Value) -> NamedObject {
     let gvk = Gvk::from_api_version(text_at(object, &["apiVersion"]), text_at(object, &["kind"]));
     NamedObject {
         group: gvk.group.to_string(),

@@ -48,8 +48,8 @@ pub(super) fn remote(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
 pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: TextPlace) -> Diagnostic {
     match feature {
         UnsupportedFeature::HelmChart => {
-            let message = "this kustomization renders a Helm chart, which rhumb does not let kustomize do";
-            let hint = "commit the output of `helm template` and name it under `resources`";
+            let message = "this plugin renders a Helm chart, which rhumb does not let kustomize do";
+            let hint = "name the chart under `helmCharts` of the kustomization";
             error_at(file, place, "helm-chart", message, hint)
         }
         UnsupportedFeature::Plugin(name) => {
@@ -59,6 +59,12 @@ pub(super) fn unsupported(file: &Arc<str>, feature: &UnsupportedFeature, place: 
             error_at(file, place, "kustomize-plugin", message, hint)
         }
     }
+}
+
+/// Returns the refusal of what kustomize would not take of a chart.
+pub(in crate::input) fn chart_field(file: &Arc<str>, message: &str, place: TextPlace) -> Diagnostic {
+    let hint = "the reference of kustomize lists the fields of `helmCharts`";
+    error_at(file, place, "helm-chart", format!("helmCharts: {message}"), hint)
 }
 
 /// Returns the refusal of a reference that leads to nothing that can be read.

@@ -1,6 +1,6 @@
 //! The tree that a renderer gets: the files of one closure and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::input::tree::FileTree;
@@ -9,6 +9,7 @@ use crate::source::{BlobId, SourceError};
 
 use super::closure::Closure;
 use super::file::ReferenceRole;
+use super::inflated::{self, InflatedChart};
 
 /// The content of a file of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct RenderTree {
     pub files: Vec<PlannedFile>,
     /// Indicates whether the output names origins, and whether they are to stay in it.
     pub origins: OriginTracking,
+    /// The numbers of the charts, by the paths of the files that hold their objects.
+    pub charts: BTreeMap<String, usize>,
 }
 
 /// The words of an output on the origins of its objects.
@@ -61,10 +64,27 @@ impl RenderTree {
     /// # Errors
     /// Fails where the root's kustomization cannot be read.
     pub fn of(closure: &Closure, files: &impl FileTree) -> Result<Self, SourceError> {
-        let mut tree = Self::plain(closure);
+        Self::with_charts(closure, files, &[])
+    }
+
+    /// As [`RenderTree::of`], with these in the place of the charts of its kustomizations.
+    ///
+    /// # Errors
+    /// Fails where a kustomization cannot be read.
+    pub fn with_charts(
+        closure: &Closure,
+        files: &impl FileTree,
+        charts: &[InflatedChart],
+    ) -> Result<Self, SourceError> {
+        let mut tree = Self::plain_with_charts(closure, files, charts)?;
         let Some(root) = closure.folders.first() else { return Ok(tree) };
-        let Some(file) = closure.files.get(&root.file) else { return Ok(tree) };
-        let text = files.read(file.file.blob)?;
+        let Some(file) = tree.files.iter().find(|planned| planned.path == root.file) else {
+            return Ok(tree);
+        };
+        let text = match &file.content {
+            PlannedContent::Blob(blob) => files.read(*blob)?,
+            PlannedContent::Text(text) => text.clone(),
+        };
         if writes_origins(closure, files)? {
             return Ok(tree);
         }
@@ -87,7 +107,24 @@ impl RenderTree {
             content: PlannedContent::Blob(file.file.blob),
             size: file.file.size,
         });
-        Self { root: closure.root.clone(), files: planned.collect(), origins: OriginTracking::Absent }
+        let (root, origins) = (closure.root.clone(), OriginTracking::Absent);
+        Self { root, files: planned.collect(), origins, charts: BTreeMap::new() }
+    }
+
+    /// As [`RenderTree::plain`], with these in the place of the charts of its kustomizations.
+    ///
+    /// # Errors
+    /// Fails where a kustomization cannot be read.
+    pub fn plain_with_charts(
+        closure: &Closure,
+        files: &impl FileTree,
+        charts: &[InflatedChart],
+    ) -> Result<Self, SourceError> {
+        let mut tree = Self::plain(closure);
+        if !charts.is_empty() {
+            tree.charts = inflated::plan(&mut tree.files, closure, files, charts)?;
+        }
+        Ok(tree)
     }
 }
 

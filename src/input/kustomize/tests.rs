@@ -225,12 +225,12 @@ fn what_leaves_the_repository_is_refused() {
 }
 
 #[test]
-fn programs_and_charts_are_refused_by_name() {
+fn programs_are_refused_by_name() {
     let tree = MemoryTree::new()
         .file(
             "kustomization.yaml",
             "generators:\n- exec.yaml\n- |\n  apiVersion: example.com/v1\n  kind: Inline\n  metadata: {name: x}\n\
-             helmCharts:\n- name: web\nhelmGlobals: {chartHome: charts}\nhelmChartInflationGenerator: []\n",
+             helmCharts:\n- name: web\n  release: a\n",
         )
         .file(
             "exec.yaml",
@@ -242,7 +242,7 @@ fn programs_and_charts_are_refused_by_name() {
         "",
         &[
             "kustomization.yaml:3 kustomize-plugin",
-            "kustomization.yaml:7 helm-chart",
+            "kustomization.yaml:9 helm-chart",
             "exec.yaml:1 kustomize-plugin",
         ],
     );
@@ -458,4 +458,40 @@ fn an_object_comes_from_its_line_and_its_patches() {
     );
     check("path: ../../../etc/passwd\n", "X", "v1", "x", "overlays/prod (kustomize)");
     check("", "X", "v1", "x", "overlays/prod (kustomize)");
+}
+
+#[test]
+fn an_object_of_a_chart_names_its_template_and_its_patches() {
+    let base = "helmCharts: [{name: app, releaseName: a}]\npatches:\n- path: patch.yaml\n";
+    let tree = MemoryTree::new()
+        .file("base/kustomization.yaml", base)
+        .file("base/patch.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")
+        .file("top/kustomization.yaml", "resources: [../base]\nnamePrefix: x-\n");
+    let closure = trace(&tree, "top", ClosureLimits::default(), &mut ParsedFiles::default()).unwrap();
+    let made = |kind: &str, name: &str, template: &str| {
+        let body = serde_json::json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+        InflatedObject::of(&body, crate::object::ManifestOrigin::of_file(template.to_owned()))
+    };
+    let chart = InflatedChart {
+        file: "base/kustomization.yaml".into(),
+        renderer: "kustomize, app 1.2.0".into(),
+        namespace: "default".into(),
+        text: b"kind: Service".as_slice().into(),
+        objects: vec![made("Service", "b", "c/b.yaml"), made("Service", "a", "c/a.yaml")],
+    };
+    let charts = [chart];
+    let planned = RenderTree::with_charts(&closure, &tree, &charts).unwrap();
+    let path = planned.charts.keys().next().unwrap().clone();
+    assert_eq!(path, "base/rhumb-chart-0/objects.yaml");
+    let mut finder = OriginFinder::new(&closure, &tree).with_charts([(path.clone(), &charts[0])]);
+    let said = crate::input::origin::OriginAnnotation::parse("path: ../base/rhumb-chart-0/objects.yaml\n");
+    let object = serde_json::json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x-a"}});
+    assert_eq!(
+        finder.find(said.as_ref(), &object).unwrap().to_string(),
+        "top (kustomize, app 1.2.0) ← c/a.yaml, base/patch.yaml:1"
+    );
+    assert_eq!(finder.chart_path(said.as_ref(), &object), Some(path.as_str()));
+    assert_eq!(finder.chart_path(None, &object), None);
+    let object = serde_json::json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}});
+    assert_eq!(finder.chart_path(None, &object), Some(path.as_str()));
 }

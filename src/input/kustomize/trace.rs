@@ -156,6 +156,9 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         for (feature, place) in &kustomization.unsupported {
             self.refuse(refusal::unsupported(&file.found, feature, *place));
         }
+        for (message, place) in &kustomization.charts.faults {
+            self.refuse(refusal::chart_field(&file.found, message, *place));
+        }
         let site = ReferenceSite { folder: visit.index, path: &path, source: &source, file: &file.found };
         for reference in &kustomization.references {
             self.follow(&site, reference)?;

@@ -58,7 +58,7 @@ pub enum SopsError {
         at: ManifestOrigin,
         /// The most that it may have.
         limit: usize,
-        /// Of what.
+        /// The unit of the limit.
         unit: &'static str,
     },
     /// The file is not of its format.
@@ -98,7 +98,7 @@ pub enum SopsError {
     NoKey {
         /// The place.
         at: ManifestOrigin,
-        /// Whom it is encrypted for.
+        /// Its recipients.
         recipients: String,
     },
     /// The data key, encrypted with age, cannot be read.

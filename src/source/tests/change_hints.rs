@@ -15,7 +15,7 @@ async fn watch(location: ResolvedLocation) -> ChangeHints {
     let state = tempfile::tempdir().unwrap();
     let settings = SourceSettings {
         quiet: Duration::from_millis(20),
-        quiet_most: Duration::from_millis(200),
+        max_quiet: Duration::from_millis(200),
         ..SourceSettings::default()
     };
     let hints = Source::open_with("test", &location, state.path(), settings).unwrap().change_hints();

@@ -50,12 +50,15 @@ impl Engine {
                 rollback.cause =
                     format!("{}; {goes} revision {revision}, which a dry run does not read", rollback.cause)
                         .into();
-                RollbackContent::KeepLive
+                RollbackContent::Quarantined
             }
             None => RollbackContent::Unreadable(release.clone()),
         };
-        rollback.content =
-            if read == RollbackContent::KeepLive { read } else { RollbackContent::Deferred(Box::new(read)) };
+        rollback.content = if read == RollbackContent::Quarantined {
+            read
+        } else {
+            RollbackContent::Deferred(Box::new(read))
+        };
         if let Some(source) = self.rollback_source(id) {
             self.mark_rollback_target(source, id);
         }
@@ -84,7 +87,7 @@ impl Engine {
                 match self.readiness_of(&rejection) {
                     RollbackReadiness::Waiting => {}
                     RollbackReadiness::Ready => self.begin_rollback(source, &rejection),
-                    RollbackReadiness::Impossible(why) => self.hold_instead(source, rejection, &why),
+                    RollbackReadiness::Impossible(why) => self.quarantine_instead(source, rejection, &why),
                 }
             }
         }
@@ -98,7 +101,7 @@ impl Engine {
             match substitute {
                 RollbackContent::Unresolved(_) => return RollbackReadiness::Waiting,
                 RollbackContent::Deferred(later) => {
-                    if matches!(**later, RollbackContent::KeepLive | RollbackContent::Unreadable(_))
+                    if matches!(**later, RollbackContent::Quarantined | RollbackContent::Unreadable(_))
                         && (!self.is_observable(id) || self.is_being_written(id))
                     {
                         return RollbackReadiness::Waiting;
@@ -127,7 +130,7 @@ impl Engine {
                     format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
                 })
             }
-            RollbackContent::KeepLive if self.may_show_unit_content(id, member) => {
+            RollbackContent::Quarantined if self.may_show_unit_content(id, member) => {
                 Some(format!("it cannot go back, as the earlier content of {id} is not known"))
             }
             _ => None,
@@ -163,20 +166,20 @@ impl Engine {
     }
 
     /// All of the unit stays as it is once the parent says so, and keeps nobody else from going on.
-    fn hold_instead(&mut self, source: SourceId, rejection: Rejection, why: &str) {
+    fn quarantine_instead(&mut self, source: SourceId, rejection: Rejection, why: &str) {
         let cause = format!("{}; {why}", rejection.cause);
-        self.hold_failed_unit(source, rejection, cause);
+        self.quarantine_failed_unit(source, rejection, cause);
     }
 
     /// A way back ends where it is: all of the unit is held once the parent says so, and takes
     /// nothing of the budget.
-    pub(in crate::engine) fn hold_failed_unit(
+    pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,
         source: SourceId,
         rejection: Rejection,
         cause: String,
     ) {
-        let held = Rejection { action: RejectionAction::Hold, cause: bound_cause(cause), ..rejection };
+        let held = Rejection { action: RejectionAction::Quarantine, cause: bound_cause(cause), ..rejection };
         for id in held.unit.members.keys() {
             if let Some(rollout) =
                 self.rollouts.in_flight.get_mut(id).filter(|rollout| rollout.failed.is_some())

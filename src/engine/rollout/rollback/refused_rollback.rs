@@ -17,7 +17,7 @@ const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
 impl Engine {
     /// Ends the way back of a workload that is there and whose good content is refused for good.
-    pub(in crate::engine) fn hold_refused_rollback(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
         let Some(source) =
             self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
         else {
@@ -33,7 +33,7 @@ impl Engine {
         });
         let Some(rejection) = named.cloned() else { return };
         let cause = format!("{}; going back failed too: {id}: refused: {why}", rejection.cause);
-        self.hold_failed_unit(source, rejection, cause);
+        self.quarantine_failed_unit(source, rejection, cause);
     }
 
     fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {

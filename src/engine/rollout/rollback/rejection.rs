@@ -34,9 +34,9 @@ pub(crate) enum RejectionAction {
     /// The last good content is put back.
     #[serde(rename = "back")]
     RollBack,
-    /// Nothing, until a person decides.
+    /// Nothing, until git changes the content, a person orders a retry, or its data change.
     #[serde(rename = "held")]
-    Hold,
+    Quarantine,
 }
 
 /// The number of bytes kept of a cause: pods, webhooks and the API server write it, and it stands
@@ -114,7 +114,7 @@ pub(crate) struct RollbackTarget {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RollbackContent {
     /// The live content stays.
-    KeepLive,
+    Quarantined,
     /// None: the object goes away.
     Delete,
     /// The content of this release, which is being read.
@@ -142,7 +142,7 @@ impl RollbackContent {
             Self::Unresolved(release) | Self::Resolved(_, release) | Self::Unreadable(release) => {
                 Some(release)
             }
-            Self::KeepLive | Self::Delete | Self::Deferred(_) => None,
+            Self::Quarantined | Self::Delete | Self::Deferred(_) => None,
         }
     }
 
@@ -155,9 +155,9 @@ impl RollbackContent {
 impl RollbackTarget {
     fn of(rejection: &Rejection, member: &UnitMember) -> Self {
         let content = match (&member.good, rejection.action) {
-            (_, RejectionAction::Hold) => RollbackContent::KeepLive,
+            (_, RejectionAction::Quarantine) => RollbackContent::Quarantined,
             (LastGood::Unknown, RejectionAction::RollBack) => {
-                RollbackContent::Deferred(Box::new(RollbackContent::KeepLive))
+                RollbackContent::Deferred(Box::new(RollbackContent::Quarantined))
             }
             (LastGood::Absent, RejectionAction::RollBack) => {
                 RollbackContent::Deferred(Box::new(RollbackContent::Delete))
@@ -181,7 +181,7 @@ impl RollbackTarget {
     /// Returns the reason that keeps the newest content from being released.
     pub(in crate::engine) fn release_block(&self) -> Option<Reason> {
         match &self.content {
-            RollbackContent::KeepLive => Some(Reason::Rejected(self.cause.clone())),
+            RollbackContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
             RollbackContent::Unresolved(_) | RollbackContent::Deferred(_) => {
                 let revision = self.content.release().map(|release| release.revision.short_name());
                 Some(Reason::Resolving(revision.unwrap_or_default().into()))
@@ -248,7 +248,7 @@ impl Engine {
             self.foreign_config(&newest).is_some_and(|known| known != restarted.foreign)
         };
         // A rollback is for good: its contents are in git.
-        if rejection.action == RejectionAction::Hold && rejection.unit.members.iter().any(foreign) {
+        if rejection.action == RejectionAction::Quarantine && rejection.unit.members.iter().any(foreign) {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| {
@@ -351,13 +351,13 @@ impl Engine {
         });
         let rejection = if let Some(rejection) = failed_again {
             let member = rejection.unit.members.get(id);
-            if rejection.action == RejectionAction::Hold
+            if rejection.action == RejectionAction::Quarantine
                 || member.is_some_and(|member| self.is_member_shown(id, member))
             {
                 return;
             }
             let cause = bound_cause(format!("{}; going back failed too: {id}: {why}", rejection.cause));
-            Rejection { action: RejectionAction::Hold, cause, ..rejection }
+            Rejection { action: RejectionAction::Quarantine, cause, ..rejection }
         } else {
             let ledger = self.rollouts.ledger.as_ref();
             let Some(unit) = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)) else {
@@ -395,7 +395,7 @@ impl Engine {
             let unit =
                 self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[*source], id));
             let Some(member) = unit.and_then(|unit| unit.members.get(id)) else { return false };
-            (unit.map_or(RejectionAction::Hold, |unit| self.action_for_unit(unit, id)), member)
+            (unit.map_or(RejectionAction::Quarantine, |unit| self.action_for_unit(unit, id)), member)
         };
         let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
@@ -403,14 +403,18 @@ impl Engine {
     }
 
     fn action_for_unit(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
-        if self.is_only_restarted(unit, id) { RejectionAction::Hold } else { self.action_after_failure(id) }
+        if self.is_only_restarted(unit, id) {
+            RejectionAction::Quarantine
+        } else {
+            self.action_after_failure(id)
+        }
     }
 
     fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
         let mut asked = self.budget_overrides(id).filter_map(|budget_override| budget_override.on_failure);
-        let hold =
-            self.rollouts.budget.on_failure == OnFailure::Hold || asked.any(|way| way == OnFailure::Hold);
-        if hold { RejectionAction::Hold } else { RejectionAction::RollBack }
+        let hold = self.rollouts.budget.on_failure == OnFailure::Quarantine
+            || asked.any(|way| way == OnFailure::Quarantine);
+        if hold { RejectionAction::Quarantine } else { RejectionAction::RollBack }
     }
 
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.

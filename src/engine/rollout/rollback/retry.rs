@@ -2,10 +2,10 @@
 //! leaves it unchanged.
 //!
 //! Where the rejected content is still there, its rejection alone knows the last good one. So its
-//! unit is recorded in the rollout ledger first, and only then the inventory forgets the rejection:
-//! one of the two has it, whoever dies when. From then on the rollout is judged anew, and a second
-//! failure is one as any other. Content that a newer revision leaves unchanged belongs to that
-//! revision, too.
+//! unit is recorded in the rollout ledger first, and only then the inventory forgets the rejection.
+//! One of the two has it, whichever process dies. From then on the rollout is judged anew, and a
+//! second failure is one as any other. Content that a newer revision leaves unchanged belongs to
+//! that revision, too.
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,98 @@
+//! `rhumb lock`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::args::{GlobalArgs, LockArgs};
+use super::exit::os_message;
+use super::rendering::SourceRendering;
+use super::settings::{self, FileRead};
+use super::{CommandError, ExitStatus, Terminal};
+use crate::config::{RendererConfig, SourceMode};
+use crate::input::{LockState, PinPolicy, RootLock, RootLocks};
+use crate::object::ErrorClass;
+use crate::render;
+
+/// Writes the versions and digests of charts of servers beside the roots that use them; needs no
+/// cluster.
+pub(super) fn carry_out(
+    args: &LockArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
+    let renderers = match &args.config {
+        Some(file) => {
+            settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?.renderers
+        }
+        None => RendererConfig::default(),
+    };
+    let rendering = SourceRendering::automatic(&renderers);
+    let policy = if args.update { PinPolicy::Update } else { PinPolicy::Fill };
+    let here = [PathBuf::from(".")];
+    let folders = if args.roots.is_empty() { &here[..] } else { &args.roots };
+    let mut exit = ExitStatus::Done;
+    let (mut found, mut count) = (RootLocks::default(), 0_usize);
+    for folder in folders {
+        let locks = rendering.find_locks(folder, policy)?;
+        for lock in &locks.roots {
+            exit = exit.worst(settle(lock, args, terminal)?);
+            count += 1;
+        }
+        found.refused.extend(locks.refused);
+        found.interrupted.extend(locks.interrupted);
+    }
+    if !found.refused.is_empty() {
+        exit = exit.worst(ExitStatus::Differs);
+    }
+    if !found.interrupted.is_empty() {
+        exit = exit.worst(ExitStatus::Unreachable);
+    }
+    let all = [found.refused, found.interrupted].concat();
+    terminal.report(&render::diagnostics(&all, terminal.error_palette()));
+    if count == 0 && all.is_empty() {
+        terminal.report("no root uses a chart of a server\n");
+    }
+    Ok(exit)
+}
+
+/// Tells of one lock, and writes it where it has to be written.
+fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
+    let file = &lock.file;
+    if lock.state == LockState::Current {
+        terminal.print(&format!("{}: up to date\n", file.display()))?;
+        return Ok(ExitStatus::Done);
+    }
+    let told = if args.check { "not up to date" } else { "written" };
+    let told =
+        if lock.text.is_none() && !args.check { "deleted, no chart of a server is used" } else { told };
+    let mut text = format!("{}: {told}\n", file.display());
+    for change in &lock.changes {
+        let _ = writeln!(text, "  {change}");
+    }
+    if args.check {
+        terminal.print(&text)?;
+        return Ok(ExitStatus::Differs);
+    }
+    let written = match &lock.text {
+        Some(text) => replace(file, text),
+        None => fs::remove_file(file),
+    };
+    written.map_err(|error| {
+        let message = format!("{} cannot be written: {}", file.display(), os_message(&error));
+        CommandError::new(ErrorClass::Internal, message)
+    })?;
+    terminal.print(&text)?;
+    Ok(ExitStatus::Done)
+}
+
+/// Puts a file in the place of another one, so that nobody ever reads a part of it.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::Builder::new().prefix(".rhumb.lock-").tempfile_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    new.as_file().set_permissions(permissions)?;
+    new.persist(file).map(drop).map_err(|error| error.error)
+}

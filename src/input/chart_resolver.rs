@@ -1,0 +1,322 @@
+//! The charts of servers that one root uses: which version is meant, by whose word, and where each
+//! lies in the revision.
+//!
+//! Owns the decision by `rhumb.lock` and the bounds of a root. Knows no network.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::chart_layer::{ChartLayer, LayeredTree};
+use super::chart_lock::{ChartLock, LOCK_FILE, LockedChart};
+use super::chart_supply::{
+    AskedAt, AskedChart, ChartSupply, Outlook, PinPolicy, SupplyError, is_exact, is_folder_name, is_server,
+};
+use super::charts::{ChartDigest, ChartReference, FetchedChart};
+use super::helm::{self, CHART_FILE, ChartClosure, ChartLimits, ChartUser, HelmOptions, MissingChart};
+use super::kustomize::{error_at, printable};
+use super::paths;
+use super::tree::{self, FileTree, ResolvedPath};
+use crate::object::Diagnostic;
+use crate::source::SourceError;
+
+/// Charts of servers that one root may use.
+const MAX_CHARTS: usize = 100;
+/// Levels of charts in charts that are fetched.
+const MAX_LEVELS: usize = 8;
+
+/// The charts of servers that a root uses.
+#[derive(Debug, Default)]
+pub(super) struct SuppliedCharts {
+    /// Their files, where they lie in the revision.
+    pub(super) layer: ChartLayer,
+    /// All of them, with their digests.
+    pub(super) used: BTreeSet<LockedChart>,
+    /// The digest of the text of `rhumb.lock`; none where nothing was sought in it.
+    pub(super) lock: Option<String>,
+    /// The reasons for which the root cannot be rendered now.
+    pub(super) interruptions: Vec<Diagnostic>,
+}
+
+/// The lock of a root, as far as it is known.
+enum KnownLock {
+    /// Nobody looked for it.
+    Unread,
+    /// It is not there.
+    Absent,
+    /// It is there, and cannot be read.
+    Unreadable,
+    /// Its charts.
+    Read(ChartLock),
+}
+
+/// Finds the charts of servers that one root uses.
+pub(super) struct ChartResolver<'a, T> {
+    files: &'a T,
+    root: &'a str,
+    supply: &'a dyn ChartSupply,
+    policy: PinPolicy,
+    lock: KnownLock,
+    known: HashMap<ChartReference, Option<FetchedChart>>,
+    laid: BTreeMap<String, ChartDigest>,
+    charts: SuppliedCharts,
+    refusals: Vec<Diagnostic>,
+    /// The paths in the revision that were looked at.
+    watched: Vec<Arc<str>>,
+}
+
+impl<'a, T: FileTree> ChartResolver<'a, T> {
+    /// Returns one for the root in a folder.
+    pub(super) fn new(files: &'a T, root: &'a str, supply: &'a dyn ChartSupply, policy: PinPolicy) -> Self {
+        Self {
+            files,
+            root,
+            supply,
+            policy,
+            lock: KnownLock::Unread,
+            known: HashMap::new(),
+            laid: BTreeMap::new(),
+            charts: SuppliedCharts::default(),
+            refusals: Vec::new(),
+            watched: Vec::new(),
+        }
+    }
+
+    /// Returns the revision with all charts that were found so far.
+    pub(super) fn seen(&self) -> LayeredTree<'_, T> {
+        LayeredTree { tree: self.files, layer: &self.charts.layer }
+    }
+
+    /// Returns the charts, and gives what was found to the closure of the root.
+    pub(super) fn into_charts(self, closure: &mut super::kustomize::Closure) -> SuppliedCharts {
+        closure.watched.extend(self.watched);
+        closure.diagnostics.extend(self.refusals);
+        self.charts
+    }
+
+    /// Finds the closure of a chart, with the charts that it is made of.
+    ///
+    /// # Errors
+    /// Fails where the revision cannot be read.
+    pub(super) fn trace_chart(
+        &mut self,
+        root: &str,
+        start: &str,
+        options: &HelmOptions,
+    ) -> Result<ChartClosure, SourceError> {
+        for level in 0.. {
+            let mut chart = helm::trace_present(&self.seen(), root, start, options, ChartLimits::default())?;
+            // helm does without those of the revision's own charts that the rendered one is made of.
+            let is_needed = |one: &MissingChart| {
+                one.by == ChartUser::Root || self.charts.layer.has(&paths::inside(&one.folder, CHART_FILE))
+            };
+            chart.missing.retain(is_needed);
+            if chart.missing.is_empty() {
+                return Ok(chart);
+            }
+            if level == MAX_LEVELS || !self.supply_missing(&mut chart)? {
+                chart.refuse_missing();
+                return Ok(chart);
+            }
+        }
+        unreachable!("a loop without an end")
+    }
+
+    /// Lays the charts that are missing into the revision; false where one of them stays missing.
+    fn supply_missing(&mut self, chart: &mut ChartClosure) -> Result<bool, SourceError> {
+        let (mut is_complete, mut left) = (true, Vec::new());
+        let mut fresh = BTreeSet::new();
+        for missing in std::mem::take(&mut chart.missing) {
+            let dependency = &missing.dependency;
+            if !is_server(&dependency.repository) || !is_folder_name(&dependency.name) {
+                left.push(missing);
+                is_complete = false;
+                continue;
+            }
+            let asked = AskedChart {
+                repository: &dependency.repository,
+                name: &dependency.name,
+                version: &dependency.version,
+            };
+            let at = AskedAt { file: &missing.file, place: dependency.place };
+            let parts = paths::inside(&missing.folder, helm::PARTS_FOLDER);
+            let Some(found) = self.request(asked, at)? else {
+                is_complete = false;
+                continue;
+            };
+            if let Some(folder) = self.free_folder(&parts, &found, &fresh) {
+                self.lay(&folder, &found);
+                fresh.insert(folder);
+            } else {
+                self.refuse(unseen(&dependency.name, at));
+                is_complete = false;
+            }
+        }
+        chart.missing = left;
+        Ok(is_complete)
+    }
+
+    /// Returns the folder for a chart among those that another one is made of; none where it lies
+    /// there, and helm still misses it. One chart may be asked for under several names.
+    fn free_folder(&self, parts: &str, found: &FetchedChart, fresh: &BTreeSet<String>) -> Option<String> {
+        let ChartReference { name, version, .. } = &found.reference;
+        let versioned = format!("{name}-{version}");
+        let folders = [name, &versioned].map(|name| paths::inside(parts, name));
+        let is_free = |folder: &String| match self.laid.get(folder) {
+            None => true,
+            Some(digest) => *digest == found.digest && fresh.contains(folder),
+        };
+        let is_laid =
+            |folder: &String| self.laid.get(folder) == Some(&found.digest) && !fresh.contains(folder);
+        if folders.iter().any(is_laid) { None } else { folders.into_iter().find(is_free) }
+    }
+
+    /// Lays a chart into a folder of the revision.
+    pub(super) fn lay(&mut self, folder: &str, found: &FetchedChart) {
+        self.laid.insert(folder.to_owned(), found.digest);
+        self.charts.layer.add(folder, found);
+    }
+
+    /// Adds what keeps the root from being rendered.
+    pub(super) fn refuse(&mut self, found: Diagnostic) {
+        self.refusals.push(found);
+    }
+
+    /// Returns a chart of a server; none where there is none, which is a finding then.
+    ///
+    /// # Errors
+    /// Fails where the revision cannot be read.
+    pub(super) fn request(
+        &mut self,
+        asked: AskedChart<'_>,
+        at: AskedAt<'_>,
+    ) -> Result<Option<FetchedChart>, SourceError> {
+        let Some((version, pin)) = self.pinned(asked, at)? else { return Ok(None) };
+        let reference = ChartReference {
+            repository: asked.repository.to_owned(),
+            name: asked.name.to_owned(),
+            version: version.clone(),
+        };
+        if !self.known.contains_key(&reference) {
+            let fetched = match self.supply_of(&reference, pin.as_ref()) {
+                Ok(fetched) => Some(fetched),
+                Err(error) => {
+                    self.fail(error, at);
+                    None
+                }
+            };
+            self.known.insert(reference.clone(), fetched);
+        }
+        let found = self.known.get(&reference).cloned().flatten();
+        if let Some(found) = &found {
+            self.charts.used.insert(LockedChart {
+                repository: reference.repository,
+                name: reference.name,
+                constraint: (version != asked.version).then(|| asked.version.to_owned()),
+                version,
+                digest: found.digest,
+            });
+        }
+        Ok(found)
+    }
+
+    fn supply_of(
+        &self,
+        reference: &ChartReference,
+        pin: Option<&ChartDigest>,
+    ) -> Result<FetchedChart, SupplyError> {
+        if self.known.len() >= MAX_CHARTS {
+            return Err(SupplyError {
+                code: "too-large",
+                message: format!("this root uses more than {MAX_CHARTS} charts of servers"),
+                hint: "split it into several roots".to_owned(),
+                outlook: Outlook::Lasting,
+            });
+        }
+        self.supply.fetch(reference, pin)
+    }
+
+    /// Returns the version that is meant, and the digest that it must have.
+    fn pinned(
+        &mut self,
+        asked: AskedChart<'_>,
+        at: AskedAt<'_>,
+    ) -> Result<Option<(String, Option<ChartDigest>)>, SourceError> {
+        self.read_lock()?;
+        let (policy, is_range) = (self.policy, !is_exact(asked.version));
+        let (locked, is_locked) = match &self.lock {
+            KnownLock::Read(lock) => (lock.find(asked.repository, asked.name, asked.version), true),
+            KnownLock::Unreadable if policy == PinPolicy::Strict => return Ok(None),
+            KnownLock::Unread | KnownLock::Absent | KnownLock::Unreadable => (None, false),
+        };
+        match (locked, policy) {
+            (Some(locked), PinPolicy::Strict | PinPolicy::Fill) => {
+                Ok(Some((locked.version.clone(), Some(locked.digest))))
+            }
+            (None, PinPolicy::Strict) if is_locked => {
+                let file = paths::inside(self.root, LOCK_FILE);
+                let found = unlocked(asked, at, &file);
+                self.refuse(found);
+                Ok(None)
+            }
+            (_, PinPolicy::Fill | PinPolicy::Update) if is_range => {
+                let constraint = if asked.version.is_empty() { "*" } else { asked.version };
+                match self.supply.newest_version(asked.repository, asked.name, constraint) {
+                    Ok(version) => Ok(Some((version, None))),
+                    Err(error) => {
+                        self.fail(error, at);
+                        Ok(None)
+                    }
+                }
+            }
+            _ => Ok(Some((asked.version.to_owned(), None))),
+        }
+    }
+
+    /// Looks for the lock of the root, once.
+    fn read_lock(&mut self) -> Result<(), SourceError> {
+        if !matches!(self.lock, KnownLock::Unread) {
+            return Ok(());
+        }
+        let watched = &mut self.watched;
+        let found = tree::resolve(self.files, self.root, LOCK_FILE, |path| watched.push(path.into()))?;
+        let Ok(ResolvedPath { path, file: Some(file) }) = found else {
+            self.lock = KnownLock::Absent;
+            return Ok(());
+        };
+        self.charts.lock = Some(file.blob.to_string());
+        self.lock = match ChartLock::read(&path.into(), &self.files.read(file.blob)?) {
+            Ok(lock) => KnownLock::Read(lock),
+            Err(faults) => {
+                if self.policy == PinPolicy::Strict {
+                    self.refusals.extend(faults);
+                }
+                KnownLock::Unreadable
+            }
+        };
+        Ok(())
+    }
+
+    fn fail(&mut self, error: SupplyError, at: AskedAt<'_>) {
+        let found = error_at(at.file, at.place, error.code, error.message, error.hint);
+        match error.outlook {
+            Outlook::Passing => self.charts.interruptions.push(found),
+            Outlook::Lasting => self.refusals.push(found),
+        }
+    }
+}
+
+fn unseen(name: &str, at: AskedAt<'_>) -> Diagnostic {
+    let message = format!("the chart {} was fetched, and helm does not see it", printable(name));
+    let hint = "take charts/ out of the chart's .helmignore";
+    error_at(at.file, at.place, "missing-dependency", message, hint)
+}
+
+fn unlocked(asked: AskedChart<'_>, at: AskedAt<'_>, file: &str) -> Diagnostic {
+    let (name, version) = (printable(asked.name), printable(asked.version));
+    let repository = printable(asked.repository);
+    let message = format!("the chart {name} {version} from {repository} is not in {file}");
+    error_at(at.file, at.place, "chart-not-locked", message, "add it with `rhumb lock`, and commit the file")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! One render of one chart of a kustomization.
+
+use crate::input::helm::{HelmOptions, print_chart};
+use crate::input::kustomize::{InflatedChart, InflatedObject};
+use crate::input::release_render::ChartPlace;
+use crate::input::render_host::RenderHost;
+use crate::input::root_render::RenderError;
+use crate::input::sandbox::InstalledProgram;
+use crate::input::tree::FileTree;
+use crate::object::ManifestOrigin;
+
+use super::trace::{Inflation, UnnamedRelease};
+
+/// Renders a chart of a kustomization as helm does.
+///
+/// # Errors
+/// Fails where helm does, where it meets a wall, and where its output cannot be read.
+pub(in crate::input) async fn inflate<T: FileTree>(
+    host: &RenderHost,
+    helm: &InstalledProgram,
+    inflation: &Inflation,
+    files: &T,
+) -> Result<InflatedChart, RenderError> {
+    let Inflation { file, chart, options, unnamed } = inflation;
+    let place = ChartPlace::write(host, chart, files)?;
+    let printed = print_chart(place.host(host, helm), chart, options, files).await?;
+    if let Some(UnnamedRelease { other, finding }) = unnamed {
+        let options = HelmOptions { release: other.clone(), ..options.clone() };
+        let again = print_chart(place.host(host, helm), chart, &options, files).await?;
+        if !printed
+            .objects
+            .iter()
+            .map(|object| &object.body)
+            .eq(again.objects.iter().map(|object| &object.body))
+        {
+            return Err(RenderError::Refused(vec![finding.clone()]));
+        }
+    }
+    let objects = printed.objects.iter().map(|object| {
+        let first = object.origin.places.first().cloned();
+        let origin = first.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));
+        InflatedObject::of(&object.body, origin)
+    });
+    Ok(InflatedChart {
+        file: file.clone(),
+        renderer: format!("kustomize, {}", chart.chart).into(),
+        namespace: options.namespace.as_str().into(),
+        objects: objects.collect(),
+        text: printed.text.into(),
+    })
+}

@@ -1,0 +1,419 @@
+//! From the fields of a kustomization to a chart, its values and its release.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::values;
+use crate::input::chart_layer::LayeredTree;
+use crate::input::chart_resolver::ChartResolver;
+use crate::input::chart_supply::{AskedAt, AskedChart, is_server};
+use crate::input::helm::{self, ChartClosure, ChartValues, HelmOptions, PrintedParts};
+use crate::input::kustomize::{
+    ChartField, Closure, ClosureFolder, FileReference, PlacedText, ReferenceRole, ValuesMerge, chart_fault,
+    error_at, lost_reference, printable,
+};
+use crate::input::paths;
+use crate::input::release_render::{ReleaseSettings, release_name};
+use crate::input::sops::{self, SopsFormat};
+use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
+use crate::manifest::TextPlace;
+use crate::object::Diagnostic;
+use crate::source::{SourceError, TreeFile};
+
+/// The namespace that helm takes where none is said.
+const DEFAULT_NAMESPACE: &str = "default";
+/// Letters of a chart's name in a name that is made up: helm takes no more with the rest.
+const MAX_MADE_UP: usize = 42;
+/// Charts that the kustomizations of one root may render.
+const MAX_CHARTS: usize = 50;
+
+/// A chart that a kustomization renders.
+#[derive(Debug)]
+pub(in crate::input) struct Inflation {
+    /// The path of the kustomization in the closure.
+    pub(in crate::input) file: Arc<str>,
+    /// The files that helm reads.
+    pub(in crate::input) chart: ChartClosure,
+    /// The release that it is taken for.
+    pub(in crate::input) options: HelmOptions,
+    /// The entry, where it gives no name: helm would then make one up.
+    pub(in crate::input) unnamed: Option<UnnamedRelease>,
+}
+
+/// A release without a name of its own.
+#[derive(Debug)]
+pub(in crate::input) struct UnnamedRelease {
+    /// Another name, with which the objects must be the same.
+    pub(in crate::input) other: String,
+    /// The finding where they are not.
+    pub(in crate::input) finding: Diagnostic,
+}
+
+/// Finds the charts that the kustomizations of a closure render. A chart that cannot be
+/// rendered is a finding of the closure.
+///
+/// # Errors
+/// Fails where the revision cannot be read.
+pub(in crate::input) fn trace_charts<T: FileTree>(
+    files: &T,
+    closure: &mut Closure,
+    settings: &ReleaseSettings,
+    resolver: &mut ChartResolver<'_, T>,
+) -> Result<Vec<Inflation>, SourceError> {
+    let (mut found, mut inflations) = (Findings::default(), Vec::new());
+    let inherited = inherited_namespaces(closure);
+    for folder in &closure.folders {
+        let namespaces = inherited.get(&*folder.path);
+        for field in &folder.kustomization.charts.charts {
+            if inflations.len() >= MAX_CHARTS {
+                let message = format!("this root renders more than {MAX_CHARTS} charts");
+                let refused = Diagnostic::file_error(closure.root.clone(), "too-large", message);
+                found.refused.push(refused.hint("split it into several roots"));
+                break;
+            }
+            let site = ChartSite::of(files, closure, folder, field)?;
+            let mut trace = ChartTrace { files, site, field, found: &mut found };
+            let Some(options) = trace.options(settings, namespaces) else { continue };
+            let Some(root) = trace.chart_folder(&folder.kustomization.charts.home, resolver)? else {
+                continue;
+            };
+            let unnamed = trace.unnamed();
+            let mut chart = resolver.trace_chart(&root, &root, &options)?;
+            trace.add_values(&mut chart, &root, &resolver.seen())?;
+            found.refused.append(&mut chart.closure.diagnostics.clone());
+            found.watched.extend(chart.closure.watched.iter().cloned());
+            inflations.push(Inflation { file: folder.file.clone(), chart, options, unnamed });
+        }
+    }
+    closure.diagnostics.extend(found.refused);
+    closure.watched.extend(found.watched);
+    Ok(inflations)
+}
+
+/// Returns the namespaces that each folder has from those that include it; an empty one where none
+/// has any.
+fn inherited_namespaces(closure: &Closure) -> BTreeMap<&str, BTreeSet<&str>> {
+    let folders: BTreeMap<&str, &ClosureFolder> =
+        closure.folders.iter().map(|folder| (&*folder.path, folder)).collect();
+    let mut inherited: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut left: Vec<(&ClosureFolder, &str)> =
+        closure.folders.first().map(|root| (root, "")).into_iter().collect();
+    while let Some((folder, namespace)) = left.pop() {
+        if !inherited.entry(&folder.path).or_default().insert(namespace) {
+            continue;
+        }
+        let own = folder.kustomization.namespace.as_str();
+        let passed = if own.is_empty() { namespace } else { own };
+        let parts = folder.kustomization.references.iter();
+        let parts = parts
+            .filter(|part| matches!(part.role, ReferenceRole::Resource | ReferenceRole::Component))
+            .filter_map(|part| paths::join(&folder.path, &part.target));
+        left.extend(parts.filter_map(|path| folders.get(path.as_str()).map(|part| (*part, passed))));
+    }
+    inherited
+}
+
+/// The findings of all charts.
+#[derive(Default)]
+struct Findings {
+    refused: Vec<Diagnostic>,
+    watched: BTreeSet<Arc<str>>,
+}
+
+/// The place of a chart's entry.
+struct ChartSite {
+    /// The file of the kustomization in the revision.
+    file: Arc<str>,
+    /// Its folder there, over links.
+    folder: String,
+    /// The namespace of the kustomization.
+    namespace: String,
+    /// The place in the file.
+    place: TextPlace,
+}
+
+impl ChartSite {
+    fn of(
+        files: &impl FileTree,
+        closure: &Closure,
+        folder: &ClosureFolder,
+        field: &ChartField,
+    ) -> Result<Self, SourceError> {
+        let file = closure.files.get(&folder.file).map_or(folder.file.clone(), |file| file.source.clone());
+        let real = tree::resolve(files, "", &folder.path, |_| ())?;
+        Ok(Self {
+            file,
+            folder: real.map_or_else(|_| folder.path.to_string(), |found| found.path),
+            namespace: folder.kustomization.namespace.clone(),
+            place: field.place.unwrap_or(TextPlace { line: 0, column: 0 }),
+        })
+    }
+}
+
+/// The reading of one entry.
+struct ChartTrace<'a, T> {
+    files: &'a T,
+    site: ChartSite,
+    field: &'a ChartField,
+    found: &'a mut Findings,
+}
+
+impl<T: FileTree> ChartTrace<'_, T> {
+    fn fault(&mut self, message: &str) {
+        self.found.refused.push(chart_fault(&self.site.file, message, self.site.place));
+    }
+
+    fn refuse(&mut self, code: &'static str, message: String, hint: &str) {
+        let found = error_at(&self.site.file, self.site.place, code, message, hint);
+        self.found.refused.push(found);
+    }
+
+    fn look(&mut self, reference: &str) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
+        let watched = &mut self.found.watched;
+        tree::resolve(self.files, &self.site.folder, reference, |path| {
+            watched.insert(path.into());
+        })
+    }
+
+    /// Returns the release that the entry asks for.
+    fn options(
+        &mut self,
+        settings: &ReleaseSettings,
+        inherited: Option<&BTreeSet<&str>>,
+    ) -> Option<HelmOptions> {
+        let field = self.field;
+        let (release, name_template) = self.release_name()?;
+        let namespace = self.namespace(inherited)?;
+        let configured = |own: &str, other: &Option<String>| {
+            if own.is_empty() { other.clone() } else { Some(own.to_owned()) }
+        };
+        Some(HelmOptions {
+            release,
+            name_template,
+            namespace,
+            values: Vec::new(),
+            kube_version: configured(&field.kube_version, &settings.kube_version),
+            api_versions: if field.api_versions.is_empty() {
+                settings.api_versions.clone()
+            } else {
+                field.api_versions.clone()
+            },
+            generated: settings.generated,
+            printed: PrintedParts {
+                definitions: field.includes_definitions,
+                tests: !field.skips_tests,
+                hooks: !field.skips_hooks,
+            },
+        })
+    }
+
+    fn release_name(&mut self) -> Option<(String, Option<String>)> {
+        let (name, template) = (&self.field.release, &self.field.name_template);
+        match (name.as_str(), template.as_str()) {
+            ("", "") => Some((made_up_name(&self.field.name, 1), None)),
+            (name, "") => Some((name.to_owned(), None)),
+            ("", template) if helm::names_changing_function(template) => {
+                let message = "helmCharts: nameTemplate makes up another name at each render";
+                self.refuse("release-name", message.to_owned(), "set `releaseName` instead");
+                None
+            }
+            ("", template) if template.contains("{{") => Some((String::new(), Some(template.to_owned()))),
+            ("", template) => Some((template.to_owned(), None)),
+            _ => {
+                self.fault("releaseName and nameTemplate cannot both be set");
+                None
+            }
+        }
+    }
+
+    /// Returns what is to be said where the objects depend on a name that nobody gave.
+    fn unnamed(&self) -> Option<UnnamedRelease> {
+        let ChartField { name, release, name_template, .. } = self.field;
+        (release.is_empty() && name_template.is_empty()).then(|| {
+            let message = "helmCharts: without releaseName, helm makes up another name at each render, and \
+                           the objects of the chart have it";
+            let (file, place) = (&self.site.file, self.site.place);
+            let finding = error_at(file, place, "release-name", message, "set `releaseName`");
+            UnnamedRelease { other: made_up_name(name, 2), finding }
+        })
+    }
+
+    fn namespace(&mut self, inherited: Option<&BTreeSet<&str>>) -> Option<String> {
+        let own = [self.field.namespace.as_str(), self.site.namespace.as_str()];
+        if let Some(own) = own.into_iter().find(|own| !own.is_empty()) {
+            return Some(own.to_owned());
+        }
+        let mut inherited = inherited.into_iter().flatten();
+        match (inherited.next(), inherited.next()) {
+            (None | Some(&""), None) => Some(DEFAULT_NAMESPACE.to_owned()),
+            (Some(one), None) => Some((*one).to_owned()),
+            _ => {
+                let message = "helmCharts: the root includes this chart in several namespaces";
+                self.refuse("helm-chart", message.to_owned(), "set `namespace` of the chart");
+                None
+            }
+        }
+    }
+
+    /// Returns the folder of the chart: one of the revision, or one with a chart of a server.
+    fn chart_folder(
+        &mut self,
+        home: &str,
+        resolver: &mut ChartResolver<'_, T>,
+    ) -> Result<Option<String>, SourceError> {
+        let ChartField { name, repository, version, .. } = self.field;
+        if name.is_empty() {
+            self.fault("each chart needs a name");
+            return Ok(None);
+        }
+        let below = if repository.is_empty() || version.is_empty() {
+            format!("{home}/{name}")
+        } else {
+            format!("{home}/{name}-{version}/{name}")
+        };
+        match self.look(&below)? {
+            Ok(ResolvedPath { path, file: None }) => return Ok(Some(path)),
+            Ok(_) | Err(LookFailure::Missing(_) | LookFailure::Dangling { .. }) => {}
+            Err(failure) => {
+                self.lost("helmCharts", &below, self.site.place, &failure);
+                return Ok(None);
+            }
+        }
+        let Some(folder) = paths::join(&self.site.folder, &below) else {
+            let failure = LookFailure::OutOfTree;
+            self.lost("helmCharts", &below, self.site.place, &failure);
+            return Ok(None);
+        };
+        if !is_server(repository) {
+            let message =
+                format!("helmCharts: there is no chart {} in {}", printable(name), printable(&folder));
+            let hint = "put the chart into that folder, or name the server in `repo`";
+            self.refuse("no-chart", message, hint);
+            return Ok(None);
+        }
+        let (asked, file) = (AskedChart { repository, name, version }, self.site.file.clone());
+        let at = AskedAt { file: &file, place: self.site.place };
+        let found = resolver.request(asked, at)?;
+        if let Some(found) = &found {
+            resolver.lay(&folder, found);
+        }
+        Ok(found.map(|_| folder))
+    }
+
+    fn lost(&mut self, field: &'static str, target: &str, place: TextPlace, failure: &LookFailure) {
+        let reference = FileReference { role: ReferenceRole::File, field, target: target.to_owned(), place };
+        self.found.refused.push(lost_reference(&self.site.file, &reference, failure));
+    }
+
+    /// Adds the values of the entry to a chart.
+    fn add_values(
+        &mut self,
+        chart: &mut ChartClosure,
+        root: &str,
+        seen: &LayeredTree<'_, T>,
+    ) -> Result<(), SourceError> {
+        let field = self.field;
+        let needs_file = field.values.is_none() || field.merge != ValuesMerge::Replace;
+        let first = match &field.values_file {
+            _ if !needs_file => None,
+            Some(file) => self.values_file("valuesFile", file)?,
+            None => self.own_values(root, seen)?,
+        };
+        if needs_file && first.is_none() {
+            return Ok(());
+        }
+        match (&field.values, first) {
+            (Some(inline), first) => {
+                let bytes = first.map(|first| seen.read(first.file.blob)).transpose()?.unwrap_or_default();
+                match values::merged(inline, &bytes, field.merge) {
+                    Ok(merged) => chart.values.push(ChartValues::Inline(merged.to_string().into())),
+                    Err(fault) => self.fault(&format!("valuesInline: {fault}")),
+                }
+            }
+            (None, Some(first)) => first.add_to(chart),
+            (None, None) => {}
+        }
+        for file in &field.more_values {
+            if let Some(found) = self.values_file("additionalValuesFiles", file)? {
+                found.add_to(chart);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the values that the chart itself brings.
+    fn own_values(
+        &mut self,
+        root: &str,
+        seen: &LayeredTree<'_, T>,
+    ) -> Result<Option<ValuesFile>, SourceError> {
+        match tree::resolve(seen, root, "values.yaml", |_| ())? {
+            Ok(ResolvedPath { path, file: Some(file) }) => {
+                Ok(Some(ValuesFile { path: paths::inside(root, "values.yaml"), source: path.into(), file }))
+            }
+            Ok(ResolvedPath { file: None, .. }) => Ok(None),
+            Err(failure) => {
+                let target = paths::inside(root, "values.yaml");
+                self.lost("helmCharts", &target, self.site.place, &failure);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns a file of values that the entry names.
+    fn values_file(
+        &mut self,
+        field: &'static str,
+        named: &PlacedText,
+    ) -> Result<Option<ValuesFile>, SourceError> {
+        let text = named.text.as_str();
+        if helm::is_address(text) {
+            let message = format!("{field}: this is an address, which is not fetched: {}", printable(text));
+            let hint = "copy the file into the repository, and name its path";
+            self.found.refused.push(error_at(&self.site.file, named.place, "remote-values", message, hint));
+            return Ok(None);
+        }
+        let (path, file) = match self.look(text)? {
+            Ok(ResolvedPath { path, file: Some(file) }) => (path, file),
+            Ok(ResolvedPath { file: None, .. }) => {
+                let message = format!("{field}: a file is needed, and {} is a folder", printable(text));
+                let place = named.place;
+                let found = error_at(&self.site.file, place, "missing-file", message, "name a file in it");
+                self.found.refused.push(found);
+                return Ok(None);
+            }
+            Err(failure) => {
+                self.lost(field, text, named.place, &failure);
+                return Ok(None);
+            }
+        };
+        let source: Arc<str> = path.into();
+        if sops::is_encrypted(&self.files.read(file.blob)?, SopsFormat::Yaml) {
+            self.found.refused.push(helm::encrypted_values(&source));
+            return Ok(None);
+        }
+        Ok(Some(ValuesFile { path: source.to_string(), source, file }))
+    }
+}
+
+/// Returns a name as helm makes one up, but for the time in it.
+fn made_up_name(chart: &str, number: u32) -> String {
+    let mut name = release_name(chart);
+    name.truncate(MAX_MADE_UP);
+    format!("{}-{number:010}", name.trim_end_matches('-'))
+}
+
+/// A file of values.
+struct ValuesFile {
+    /// Its path in the closure.
+    path: String,
+    /// Its path in the revision.
+    source: Arc<str>,
+    file: TreeFile,
+}
+
+impl ValuesFile {
+    fn add_to(self, chart: &mut ChartClosure) {
+        chart.add_values(self.path.into(), self.source, self.file);
+    }
+}

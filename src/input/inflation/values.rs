@@ -1,0 +1,264 @@
+//! Values of a kustomization and those of a file as one, as kustomize merges them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::input::kustomize::ValuesMerge;
+use crate::manifest::{PlacedNode, PlacedValue, ScalarStyle, read_first_document};
+
+/// The key of a directive in a mapping, and its words.
+const DIRECTIVE: &str = "$patch";
+
+/// The reason for which values cannot become one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ValuesFault {
+    /// The file is no YAML, or no mapping.
+    #[error("the file of values is no mapping")]
+    NoMapping,
+    /// Two values under one key are of different forms.
+    #[error("{0} is a mapping, a list or neither in one place, and another of them in the other")]
+    Form(String),
+    /// A directive has a word that there is not.
+    #[error("{0}: the directive $patch must be delete, replace or merge")]
+    Directive(String),
+}
+
+/// Returns the values of a kustomization and of a file as one.
+///
+/// # Errors
+/// Fails where kustomize would not merge them.
+pub(super) fn merged(inline: &Value, file: &[u8], merge: ValuesMerge) -> Result<Value, ValuesFault> {
+    let merged = match merge {
+        ValuesMerge::Replace => return Ok(inline.clone()),
+        // A null without a word is none where it only stands below.
+        ValuesMerge::Override => walk(Some(file_values(file, EmptyNull::Dropped)?), Some(inline), "")?,
+        ValuesMerge::Merge => walk(Some(inline.clone()), Some(&file_values(file, EmptyNull::Kept)?), "")?,
+    };
+    Ok(merged.unwrap_or_else(|| Value::Object(Map::new())))
+}
+
+/// The treatment of a null that is no text at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EmptyNull {
+    Dropped,
+    Kept,
+}
+
+/// Reads the values of a file as kustomize reads them for a merge: truth values of old, as `yes`,
+/// are texts to it.
+fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
+    let file = read_first_document(&Arc::from(""), bytes);
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    match file.documents.first() {
+        Some(root) if matches!(root.node, PlacedNode::Mapping(_)) => Ok(plain(root, &lines, empty)),
+        None if file.diagnostics.is_empty() => Ok(Value::Object(Map::new())),
+        _ => Err(ValuesFault::NoMapping),
+    }
+}
+
+fn plain(value: &PlacedValue, lines: &[&str], empty: EmptyNull) -> Value {
+    match &value.node {
+        PlacedNode::Scalar(Value::Bool(truth)) if value.style == ScalarStyle::Plain => {
+            old_boolean(word_at(value, lines)).map_or(Value::Bool(*truth), Value::from)
+        }
+        PlacedNode::Scalar(scalar) => scalar.clone(),
+        PlacedNode::List(items) => items.iter().map(|item| plain(item, lines, EmptyNull::Kept)).collect(),
+        PlacedNode::Mapping(entries) => {
+            let is_left = |value: &PlacedValue| {
+                empty == EmptyNull::Kept
+                    || value.node != PlacedNode::Scalar(Value::Null)
+                    || matches!(word_at(value, lines), "null" | "Null" | "NULL" | "~")
+            };
+            let entries = entries.iter().filter(|entry| is_left(&entry.value));
+            entries.map(|entry| (entry.key.clone(), plain(&entry.value, lines, empty))).collect()
+        }
+    }
+}
+
+/// Returns the word at the place of a value.
+fn word_at<'a>(value: &PlacedValue, lines: &[&'a str]) -> &'a str {
+    let (line, column) = (value.place.line as usize, value.place.column as usize);
+    let line = line.checked_sub(1).and_then(|line| lines.get(line)).copied().unwrap_or_default();
+    let start = column.checked_sub(1).and_then(|column| line.char_indices().nth(column));
+    let rest = start.and_then(|(start, _)| line.get(start..)).unwrap_or_default();
+    rest.split([' ', '\t', ',', '}', ']', '#']).next().unwrap_or_default()
+}
+
+fn old_boolean(word: &str) -> Option<&str> {
+    let is_known = matches!(word, "true" | "True" | "TRUE" | "false" | "False" | "FALSE");
+    let is_word = !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic());
+    (is_word && !is_known).then_some(word)
+}
+
+/// Returns a value with the changes of another one; none where nothing is left of it.
+fn walk(below: Option<Value>, above: Option<&Value>, at: &str) -> Result<Option<Value>, ValuesFault> {
+    let form = |value: &Value| match value {
+        Value::Object(_) => 0,
+        Value::Array(_) => 1,
+        _ => 2,
+    };
+    match (below, above) {
+        (below, None) => Ok(below),
+        // A null takes away what is there, and adds nothing where nothing is.
+        (_, Some(Value::Null)) => Ok(None),
+        (None | Some(Value::Null), Some(above)) => cleaned(above, at),
+        (Some(below), Some(above)) if form(&below) != form(above) => {
+            Err(ValuesFault::Form(if at.is_empty() { "it".to_owned() } else { at.to_owned() }))
+        }
+        (Some(Value::Object(below)), Some(Value::Object(above))) => match directive(above, at)? {
+            Directive::Delete => Ok(None),
+            Directive::Replace => cleaned_entries(above, at).map(Some),
+            Directive::Merge => {
+                let mut out = Map::new();
+                let added = above.iter().filter(|(key, _)| !below.contains_key(*key) && *key != DIRECTIVE);
+                let added: Vec<_> = added.map(|(key, value)| (key.clone(), None, Some(value))).collect();
+                let kept = below.into_iter().map(|(key, value)| {
+                    let other = above.get(&key).filter(|_| key != DIRECTIVE);
+                    (key, Some(value), other)
+                });
+                for (key, below, other) in kept.chain(added) {
+                    let at = format!("{at}/{key}");
+                    if let Some(value) = walk(below, other, &at)? {
+                        out.insert(key, value);
+                    }
+                }
+                Ok(Some(Value::Object(out)))
+            }
+        },
+        (Some(_), Some(above)) => Ok(Some(above.clone())),
+    }
+}
+
+/// Returns a value as it is where nothing was: without nulls, and without directives.
+fn cleaned(value: &Value, at: &str) -> Result<Option<Value>, ValuesFault> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Object(entries) => match directive(entries, at)? {
+            Directive::Delete => Ok(None),
+            Directive::Merge | Directive::Replace => cleaned_entries(entries, at).map(Some),
+        },
+        value => Ok(Some(value.clone())),
+    }
+}
+
+fn cleaned_entries(entries: &Map<String, Value>, at: &str) -> Result<Value, ValuesFault> {
+    let mut out = Map::new();
+    for (key, value) in entries.iter().filter(|(key, _)| *key != DIRECTIVE) {
+        if let Some(value) = cleaned(value, &format!("{at}/{key}"))? {
+            out.insert(key.clone(), value);
+        }
+    }
+    Ok(Value::Object(out))
+}
+
+enum Directive {
+    Merge,
+    Replace,
+    Delete,
+}
+
+fn directive(entries: &Map<String, Value>, at: &str) -> Result<Directive, ValuesFault> {
+    match entries.get(DIRECTIVE).map(Value::as_str) {
+        None | Some(Some("merge")) => Ok(Directive::Merge),
+        Some(Some("replace")) => Ok(Directive::Replace),
+        Some(Some("delete")) => Ok(Directive::Delete),
+        Some(_) => Err(ValuesFault::Directive(if at.is_empty() { "it" } else { at }.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(inline: Value, file: &str, merge: ValuesMerge, expected: Value) {
+        assert_eq!(merged(&inline, file.as_bytes(), merge).unwrap(), expected, "{inline} {file} {merge:?}");
+    }
+
+    #[test]
+    fn values_of_the_kustomization_win_or_those_of_the_file_or_the_file_does_not_count() {
+        let (inline, file) = (json!({"a": {"b": 1, "c": [1]}, "d": 2}), "a: {b: 3, c: [2, 3], e: 4}\nf: 5\n");
+        check(
+            inline.clone(),
+            file,
+            ValuesMerge::Override,
+            json!({"a": {"b": 1, "c": [1], "e": 4}, "d": 2, "f": 5}),
+        );
+        check(
+            inline.clone(),
+            file,
+            ValuesMerge::Merge,
+            json!({"a": {"b": 3, "c": [2, 3], "e": 4}, "d": 2, "f": 5}),
+        );
+        check(inline.clone(), file, ValuesMerge::Replace, inline);
+        check(json!({"a": 1}), "# nothing\n", ValuesMerge::Override, json!({"a": 1}));
+    }
+
+    #[test]
+    fn a_null_takes_away() {
+        check(
+            json!({"a": null, "b": {"c": null}}),
+            "a: {x: 1}\nd: 1\n",
+            ValuesMerge::Override,
+            json!({"b": {}, "d": 1}),
+        );
+        check(json!({"a": null}), "a: [1]\n", ValuesMerge::Override, json!({}));
+        check(
+            json!({"a": 1}),
+            "b: null\nc: ~\nd:\n",
+            ValuesMerge::Override,
+            json!({"a": 1, "b": null, "c": null}),
+        );
+        check(json!({"a": 1, "e": [null]}), "a:\nf: 1\n", ValuesMerge::Merge, json!({"e": [null], "f": 1}));
+        check(json!({"a": {"b": 1}}), "a: null\n", ValuesMerge::Override, json!({"a": {"b": 1}}));
+    }
+
+    #[test]
+    fn a_directive_replaces_or_deletes() {
+        check(
+            json!({"a": {"$patch": "replace", "b": 1}}),
+            "a: {c: 2}\n",
+            ValuesMerge::Override,
+            json!({"a": {"b": 1}}),
+        );
+        check(
+            json!({"a": {"$patch": "delete"}}),
+            "a: {c: 2}\nd: 1\n",
+            ValuesMerge::Override,
+            json!({"d": 1}),
+        );
+        check(
+            json!({"a": {"$patch": "merge", "b": 1}}),
+            "a: {c: 2}\n",
+            ValuesMerge::Override,
+            json!({"a": {"b": 1, "c": 2}}),
+        );
+        let fault = merged(&json!({"a": {"$patch": "x"}}), b"a: {b: 1}", ValuesMerge::Override);
+        assert_eq!(fault, Err(ValuesFault::Directive("/a".to_owned())));
+    }
+
+    #[test]
+    fn truth_values_of_old_are_texts_in_a_file() {
+        check(
+            json!({"x": 1}),
+            "a: yes\nb: 'yes'\nc: true\nd: [off, False]\ne: {f: on, g: no}\n",
+            ValuesMerge::Override,
+            json!({"a": "yes", "b": "yes", "c": true, "d": ["off", false], "e": {"f": "on", "g": "no"}, "x": 1}),
+        );
+    }
+
+    #[test]
+    fn forms_that_do_not_fit_are_refused() {
+        let check = |inline: Value, file: &str, expected: ValuesFault| {
+            assert_eq!(merged(&inline, file.as_bytes(), ValuesMerge::Override), Err(expected), "{file}");
+        };
+        check(json!({"a": {"b": 1}}), "a: 1\n", ValuesFault::Form("/a".to_owned()));
+        check(json!({"a": {"b": [1]}}), "a: {b: {}}\n", ValuesFault::Form("/a/b".to_owned()));
+        check(json!({"a": 1}), "[1]\n", ValuesFault::NoMapping);
+        check(json!({"a": 1}), "a: [\n", ValuesFault::NoMapping);
+    }
+}

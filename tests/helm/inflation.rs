@@ -1,0 +1,390 @@
+//! Charts that a kustomization renders, beside the real kustomize that has helm render them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Deserialize as _;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::fixture::{helm, kustomize};
+
+/// A chart that tells all that it is told.
+const CHART: &[(&str, &str)] = &[
+    ("Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.2.0\n"),
+    (
+        "values.yaml",
+        "replicas: 1\nimage: {name: app, tag: a}\nlist: [1, 2]\nflag: yes\nnothing: null\nempty:\n",
+    ),
+    (
+        "templates/told.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-told\ndata:\n  \
+         namespace: {{ .Release.Namespace }}\n  kube: {{ .Capabilities.KubeVersion.Version }}\n  \
+         own: {{ .Capabilities.APIVersions.Has \"example.com/v1\" | quote }}\n  values: {{ .Values | toJson | quote }}\n",
+    ),
+    (
+        "templates/web.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\n  \
+         namespace: {{ .Release.Namespace }}\n  labels: {app: web}\nspec:\n  replicas: {{ .Values.replicas }}\n  \
+         selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      \
+         containers:\n      - name: web\n        image: {{ .Values.image.name }}:{{ .Values.image.tag }}\n        \
+         envFrom: [{configMapRef: {name: {{ .Release.Name }}-told}}]\n",
+    ),
+    (
+        "templates/raw.yaml",
+        "apiVersion: example.com/v1\nkind: Raw\nmetadata:\n  name: {{ .Release.Name }}-raw\nspec:\n  old: yes\n  octal: 0644\n  \
+         text: \"yes\"\n  big: 12345678\n  float: 1.50\n---\n# nothing\n---\napiVersion: v1\nkind: Service\n\
+         metadata: {name: {{ .Release.Name }}-svc}\nspec: {ports: [{port: 80}]}\n",
+    ),
+    (
+        "crds/a.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: raws.example.com}\n\
+         spec: {group: example.com, names: {kind: Raw, plural: raws}, scope: Namespaced, versions: []}\n",
+    ),
+];
+
+/// A folder with a chart in `charts/app` and these files.
+fn repository(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for (path, text) in CHART {
+        put(&format!("web/charts/app/{path}"), text);
+    }
+    for (path, text) in files {
+        put(path, text);
+    }
+    git2::Repository::init(folder.path()).unwrap();
+    folder
+}
+
+/// The objects that the real kustomize builds of a folder, ordered.
+fn bare(folder: &Path) -> Result<Vec<Value>, String> {
+    let home = tempfile::tempdir().unwrap();
+    let output = Command::new(kustomize())
+        .args(["build", "--enable-helm", "--load-restrictor", "LoadRestrictionsNone", "--helm-command"])
+        .arg(helm())
+        .arg(".")
+        .current_dir(folder)
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", "/nonexistent")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    let documents = serde_yaml::Deserializer::from_str(&text);
+    Ok(ordered(documents.map(|document| Value::deserialize(document).unwrap()).collect()))
+}
+
+/// The objects that rhumb makes of a folder, ordered, and its findings.
+pub(crate) fn rendered(folder: &Path) -> (Vec<Value>, Vec<Value>) {
+    let programs = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(kustomize(), programs.path().join("kustomize")).unwrap();
+    std::os::unix::fs::symlink(helm(), programs.path().join("helm")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_rhumb"))
+        .args(["render", "-o", "json", "--show-secrets", "."])
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", programs.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let error = || String::from_utf8_lossy(&output.stderr).into_owned();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", error()));
+    let list = |key: &str| said[key].as_array().unwrap().clone();
+    (ordered(list("objects")), list("diagnostics"))
+}
+
+fn ordered(mut objects: Vec<Value>) -> Vec<Value> {
+    objects.retain(|object| !object.is_null());
+    objects.sort_by_key(|object| {
+        format!("{}/{}/{}", object["kind"], object["metadata"]["namespace"], object["metadata"]["name"])
+    });
+    objects
+}
+
+#[track_caller]
+fn check(kustomization: &str) -> Vec<Value> {
+    check_with(kustomization, &[])
+}
+
+/// Compares what rhumb makes of the folder `web` with what the real kustomize does.
+#[track_caller]
+fn check_with(kustomization: &str, files: &[(&str, &str)]) -> Vec<Value> {
+    let folder = repository(&[&[("web/kustomization.yaml", kustomization)], files].concat());
+    let web = folder.path().join("web");
+    let (objects, diagnostics) = rendered(&web);
+    assert_eq!(diagnostics, Vec::<Value>::new(), "{kustomization}");
+    assert_eq!(objects, bare(&web).unwrap(), "{kustomization}");
+    objects
+}
+
+fn values_of(objects: &[Value]) -> Value {
+    let told = objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+    serde_json::from_str(told["data"]["values"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn a_local_chart_gives_what_the_real_kustomize_builds() {
+    let objects = check("helmCharts: [{name: app, releaseName: a}]\n");
+    assert_eq!(objects.len(), 4);
+    for fields in [
+        "namespace: prod",
+        "namespace: prod, includeCRDs: true",
+        "version: 1.2.0",
+        "kubeVersion: 1.31.0, apiVersions: [example.com/v1]",
+        "skipHooks: true, skipTests: true",
+        "releaseName: '', nameTemplate: fixed",
+        "releaseName: '', nameTemplate: '{{ printf \"%s-x\" \"a\" }}'",
+    ] {
+        check(
+            &format!("helmCharts: [{{name: app, releaseName: a, {fields}}}]\n")
+                .replace("releaseName: a, releaseName: '', ", ""),
+        );
+    }
+    let raw = objects.iter().find(|object| object["kind"] == "Raw").unwrap();
+    assert_eq!((&raw["spec"]["old"], &raw["spec"]["octal"]), (&"yes".into(), &420.into()));
+}
+
+#[test]
+fn values_become_one_as_kustomize_makes_them_one() {
+    let files = [
+        ("web/prod.yaml", "replicas: 3\nimage: {tag: b}\nflag: on\nempty:\nnothing: ~\nlist:\n"),
+        ("web/more.yaml", "image: {name: more}\nlist: [9]\n"),
+    ];
+    let mut seen = Vec::new();
+    for fields in [
+        "valuesFile: prod.yaml",
+        "additionalValuesFiles: [prod.yaml, more.yaml]",
+        "valuesFile: prod.yaml, additionalValuesFiles: [./more.yaml]",
+        "valuesInline: {replicas: 5}",
+        "valuesInline: {replicas: 5, image: {tag: c, extra: [1]}, list: null, flag: no}",
+        "valuesInline: {replicas: 5, image: null, new: {a: null, b: {c: 1}}}",
+        "valuesInline: {image: {$patch: replace, tag: z, name: y}}",
+        "valuesInline: {image: {tag: c}}, valuesFile: prod.yaml",
+        "valuesInline: {image: {tag: c}, empty: {a: 1}}, valuesFile: prod.yaml, valuesMerge: merge",
+        "valuesInline: {replicas: 5, nothing: 1}, valuesMerge: merge",
+        "valuesInline: {image: {tag: c, name: d}}, valuesFile: prod.yaml, valuesMerge: replace",
+        "valuesInline: {image: {tag: c}}, valuesFile: prod.yaml, valuesMerge: override, additionalValuesFiles: [more.yaml]",
+        "valuesInline: {}",
+        "valuesInline: {when: 2001-01-01, octal: 0644, float: 1.0, exp: 1e3, \"on\": off}",
+    ] {
+        let objects = check_with(&format!("helmCharts: [{{name: app, releaseName: a, {fields}}}]\n"), &files);
+        seen.push(values_of(&objects));
+    }
+    assert_eq!(seen[3]["replicas"], 5);
+    assert_eq!(seen[8]["image"]["tag"], "b");
+}
+
+#[test]
+fn what_a_kustomization_does_to_objects_it_does_to_those_of_charts() {
+    let objects = check_with(
+        "namespace: spaced\nnamePrefix: pre-\nimages: [{name: app, newTag: v9}]\nlabels: [{pairs: {team: a}}]\n\
+         commonAnnotations: {note: b}\nhelmCharts:\n- {name: app, releaseName: a}\nresources: [extra.yaml]\n\
+         configMapGenerator: [{name: gen, literals: [a=b]}]\npatches:\n- path: patch.yaml\n\
+         - target: {kind: Raw}\n  patch: |-\n    - op: add\n      path: /spec/new\n      value: 1\n",
+        &[
+            ("web/extra.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n"),
+            (
+                "web/patch.yaml",
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: spaced}\nspec: {replicas: 7}\n",
+            ),
+        ],
+    );
+    assert_eq!(objects.len(), 6);
+}
+
+#[test]
+fn charts_of_bases_and_components_take_the_namespace_from_above() {
+    let component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n\
+                     helmCharts: [{name: app, releaseName: c, skipTests: true}]\nhelmGlobals: {chartHome: ../web/charts}\n";
+    let base = "helmGlobals: {chartHome: ../web/charts}\nhelmCharts: [{name: app, releaseName: b}]\nnamePrefix: base-\n";
+    check_with(
+        "namespace: above\nresources: [../base]\ncomponents: [../part]\n",
+        &[("base/kustomization.yaml", base), ("part/kustomization.yaml", component)],
+    );
+    check_with("resources: [../base]\n", &[("base/kustomization.yaml", base)]);
+    check_with(
+        "resources: [../base]\nhelmCharts: [{name: app, releaseName: a, namespace: x}, {name: app, releaseName: d, namespace: z}]\n\
+         helmGlobals: {chartHome: ./charts}\n",
+        &[
+            (
+                "base/kustomization.yaml",
+                "namespace: own\nhelmGlobals: {chartHome: ../web/charts}\n\
+           helmCharts: [{name: app, releaseName: b, valuesFile: ../web/v.yaml}]\n",
+            ),
+            ("web/v.yaml", "replicas: 4\n"),
+        ],
+    );
+}
+
+#[test]
+fn a_chart_beside_its_version_and_the_form_of_old_are_found() {
+    let moved: Vec<(String, &str)> =
+        CHART.iter().map(|(path, text)| (format!("web/charts/srv-1.0.0/srv/{path}"), *text)).collect();
+    let moved: Vec<(&str, &str)> = moved.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    check_with(
+        "helmCharts: [{name: srv, releaseName: a, version: 1.0.0, repo: 'https://charts.example.com'}]\n",
+        &moved,
+    );
+    check(
+        "helmChartInflationGenerator: [{chartName: app, releaseName: a, releaseNamespace: ignored, \
+         valuesLocal: {replicas: 2}}]\n",
+    );
+}
+
+#[test]
+fn a_chart_needs_no_name_where_its_objects_do_not_have_it() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.name }}}\n";
+    let objects = check_with(
+        "helmCharts: [{name: plain, namespace: a}]\n",
+        &[
+            ("web/charts/plain/Chart.yaml", "apiVersion: v2\nname: plain\nversion: 1.0.0\n"),
+            ("web/charts/plain/values.yaml", "name: b\n"),
+            ("web/charts/plain/templates/a.yaml", template),
+        ],
+    );
+    assert_eq!(objects.len(), 1);
+}
+
+#[test]
+fn origins_that_a_root_asks_for_are_those_of_kustomize() {
+    let objects = check("buildMetadata: [originAnnotations]\nhelmCharts: [{name: app, releaseName: a}]\n");
+    let said = objects[0]["metadata"]["annotations"]["config.kubernetes.io/origin"].as_str().unwrap();
+    assert!(said.contains("HelmChartInflationGenerator"), "{said}");
+}
+
+#[track_caller]
+fn check_refused(kustomization: &str, files: &[(&str, &str)], expected: &[&str]) {
+    let folder = repository(&[&[("web/kustomization.yaml", kustomization)], files].concat());
+    let (objects, diagnostics) = rendered(&folder.path().join("web"));
+    let found: Vec<_> = diagnostics
+        .iter()
+        .map(|found| format!("{}:{} {}", found["file"], found["line"], found["message"]).replace('"', ""))
+        .collect();
+    assert_eq!(
+        (objects.len(), found),
+        (0, expected.iter().map(ToString::to_string).collect()),
+        "{kustomization}"
+    );
+}
+
+#[test]
+fn what_cannot_be_rendered_is_told_at_its_entry() {
+    let chart = |fields: &str| format!("resources: []\nhelmCharts:\n- {{{fields}}}\n");
+    let at = "kustomization.yaml:3";
+    check_refused(
+        &chart("name: app"),
+        &[],
+        &[&format!(
+            "{at} helmCharts: without releaseName, helm makes up another name at each render, and the objects of the \
+             chart have it"
+        )],
+    );
+    check_refused(
+        &chart("name: app, nameTemplate: '{{ randAlpha 5 }}'"),
+        &[],
+        &[&format!("{at} helmCharts: nameTemplate makes up another name at each render")],
+    );
+    check_refused(
+        &chart("name: none, releaseName: a"),
+        &[],
+        &[&format!("{at} helmCharts: there is no chart none in web/charts/none")],
+    );
+    check_refused(
+        &chart("name: app, releaseName: a, valuesFile: 'https://example.com/v.yaml'"),
+        &[],
+        &[&format!("{at} valuesFile: this is an address, which is not fetched: https://example.com/v.yaml")],
+    );
+    check_refused(
+        &chart("name: app, releaseName: a, valuesInline: {image: text}"),
+        &[],
+        &[&format!(
+            "{at} helmCharts: valuesInline: /image is a mapping, a list or neither in one place, and another of them \
+             in the other"
+        )],
+    );
+    check_refused(
+        &chart("name: app, releaseName: a, release: b"),
+        &[],
+        &[&format!("{at} helmCharts: release is no field of a chart")],
+    );
+}
+
+#[test]
+fn no_entry_leads_out_of_the_repository() {
+    let chart = |home: &str, fields: &str| {
+        format!(
+            "resources: []\nhelmGlobals: {{chartHome: {home}}}\nhelmCharts:\n- {{releaseName: a, {fields}}}\n"
+        )
+    };
+    let out = |field: &str, path: &str| {
+        format!("kustomization.yaml:4 {field}: the path leaves the repository: {path}")
+    };
+    for (home, fields, expected) in [
+        ("/etc", "name: app", out("helmCharts", "/etc/app")),
+        ("../../../etc", "name: app", out("helmCharts", "../../../etc/app")),
+        ("charts", "name: ../../../etc", out("helmCharts", "charts/../../../etc")),
+        ("charts", "name: app, valuesFile: /etc/passwd", out("valuesFile", "/etc/passwd")),
+        (
+            "charts",
+            "name: app, additionalValuesFiles: [../../../etc/passwd]",
+            out("additionalValuesFiles", "../../../etc/passwd"),
+        ),
+    ] {
+        check_refused(&chart(home, fields), &[], &[&expected]);
+    }
+}
+
+#[test]
+fn a_chart_of_a_server_is_refused_with_the_line_that_would_allow_it() {
+    let entry = "name: none, releaseName: a, version: 1.0.0, repo: 'https://charts.example.com'";
+    let folder = repository(&[("web/kustomization.yaml", &format!("helmCharts:\n- {{{entry}}}\n"))]);
+    let (objects, diagnostics) = rendered(&folder.path().join("web"));
+    let [found] = diagnostics.as_slice() else { panic!("{diagnostics:?}") };
+    assert_eq!((objects.len(), &found["line"], &found["file"]), (0, &2.into(), &"kustomization.yaml".into()));
+    let told = format!("{} {}", found["message"], found["hint"]);
+    assert!(told.contains("https://charts.example.com") && told.contains("spec.fetch.allow"), "{told}");
+}
+
+#[test]
+fn values_that_a_chart_makes_up_are_refused() {
+    let template = "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {a: {{ randAlphaNum 8 | quote }}}\n";
+    check_refused(
+        "helmCharts: [{name: app, releaseName: a}]\n",
+        &[("web/charts/app/templates/secret.yaml", template)],
+        &["charts/app/templates/secret.yaml:null Secret login: /stringData/a differs from render to render"],
+    );
+}
+
+#[test]
+fn hooks_of_a_chart_are_those_of_any_chart() {
+    let hook = |name: &str, event: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\n  annotations: {{helm.sh/hook: {event}}}\nspec: {{template: {{spec: {{}}}}}}\n"
+        )
+    };
+    let (before, deleting) = (hook("before", "pre-install,pre-upgrade"), hook("deleting", "pre-delete"));
+    let folder = repository(&[
+        ("web/kustomization.yaml", "helmCharts: [{name: app, releaseName: a}]\nnamePrefix: x-\n"),
+        ("web/charts/app/templates/before.yaml", &before),
+        ("web/charts/app/templates/deleting.yaml", &deleting),
+    ]);
+    let (objects, diagnostics) = rendered(&folder.path().join("web"));
+    assert_eq!(diagnostics, Vec::<Value>::new());
+    let jobs: Vec<_> = objects.iter().filter(|object| object["kind"] == "Job").collect();
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(jobs[0]["metadata"]["name"], "x-before");
+    assert!(jobs[0]["metadata"]["annotations"].get("helm.sh/hook").is_none());
+    let web = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
+    let waits = web["metadata"]["annotations"]["rhumb.dev/depends-on"].as_str().unwrap();
+    assert!(waits.contains("x-before"), "{waits}");
+}
