@@ -251,4 +251,3 @@ fn is_chart_name(name: &str) -> bool {
         && name.bytes().all(plain)
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
-

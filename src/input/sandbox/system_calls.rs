@@ -147,6 +147,15 @@ const SOCKETS: [c_long; 10] = [
 /// The bits of a socket's type that say its kind; the others are flags.
 const KIND_OF_SOCKET: u64 = 0xf;
 
+/// The calls that do nothing and tell of success: helm gives rights to all on each archive, and
+/// Landlock does not bound whose rights are changed.
+const PRETENDED: [c_long; 2] = [libc::SYS_fchmod, libc::SYS_fchmodat];
+/// Its older form.
+#[cfg(target_arch = "x86_64")]
+const OLDER_PRETENDED: [c_long; 1] = [libc::SYS_chmod];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_PRETENDED: [c_long; 0] = [];
+
 /// `TCGETS`: asks a terminal for its settings, and whether it is one.
 const ASK_TERMINAL: u64 = 0x5401;
 /// `FIOCLEX`: closes a file when another program begins.
@@ -173,7 +182,7 @@ pub(super) fn confine(process: u32, network: &NetworkReach) -> Result<(), CallWa
 }
 
 /// Returns the filters, of which each only takes away.
-fn programs(process: u32, network: &NetworkReach) -> Result<[BpfProgram; 2], CallWallError> {
+fn programs(process: u32, network: &NetworkReach) -> Result<Vec<BpfProgram>, CallWallError> {
     let target = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| CallWallError::Architecture)?;
     let build = |rules, otherwise, matched| -> Result<BpfProgram, CallWallError> {
         let filter = SeccompFilter::new(rules, otherwise, matched, target);
@@ -190,7 +199,15 @@ fn programs(process: u32, network: &NetworkReach) -> Result<[BpfProgram; 2], Cal
         SeccompAction::Allow,
         SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
     )?;
-    Ok([unseen, listed])
+    let mut programs = vec![unseen];
+    if let NetworkReach::Ports(_) = network {
+        let calls = PRETENDED.into_iter().chain(OLDER_PRETENDED).map(|call| (call, Vec::new()));
+        // Of two filters the one that allows less has the last word.
+        programs.push(build(calls.collect(), SeccompAction::Allow, SeccompAction::Errno(0))?);
+    }
+    // The last one, as it allows no more filters.
+    programs.push(listed);
+    Ok(programs)
 }
 
 fn rules(
@@ -219,7 +236,8 @@ fn rules(
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = any.chain(bounded).collect();
     if let NetworkReach::Ports(_) = network {
         rules.insert(libc::SYS_socket, sockets()?);
-        rules.extend(SOCKETS.map(|call| (call, Vec::new())));
+        let allowed = SOCKETS.into_iter().chain(PRETENDED).chain(OLDER_PRETENDED);
+        rules.extend(allowed.map(|call| (call, Vec::new())));
     }
     Ok(rules)
 }
@@ -299,12 +317,13 @@ mod tests {
         for call in [libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4, libc::SYS_socketpair] {
             assert!(!rules.contains_key(&call), "{call}");
         }
-        programs(1, &NetworkReach::Ports(vec![443])).unwrap();
+        assert_eq!(programs(1, &NetworkReach::Ports(vec![443])).unwrap().len(), 3);
     }
 
     #[test]
     fn the_filters_are_built() {
-        let [unseen, listed] = programs(1, &NetworkReach::None).unwrap();
-        assert!(unseen.len() > 4 && listed.len() > ANY.len());
+        let filters = programs(1, &NetworkReach::None).unwrap();
+        let lengths = filters.iter().map(Vec::len).collect::<Vec<_>>();
+        assert!(lengths.len() == 2 && lengths[0] > 4 && lengths[1] > ANY.len(), "{lengths:?}");
     }
 }
