@@ -94,7 +94,13 @@ pub mod testing {
     }
     /// Rendered inputs.
     pub mod input {
-        pub use crate::input::{FileTree, strip_origin};
+        pub use crate::input::{FileTree, RenderHost, strip_origin};
+        /// Charts of servers.
+        pub mod charts {
+            pub use crate::input::charts::{
+                ChartDigest, ChartFetcher, ChartReference, FetchError, FetchSurroundings, FetchedChart,
+            };
+        }
         /// Charts.
         pub mod helm {
             pub use crate::input::helm::*;

@@ -8,7 +8,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use controlplane::{Cluster, Encrypters, Renderers};
-use rhumb::testing::input::sandbox::{Confinement, ProgramCommand, Sandbox, SandboxLimits, SandboxPolicy};
+use rhumb::testing::input::sandbox::{
+    Confinement, NetworkReach, ProgramCommand, Sandbox, SandboxLimits, SandboxPolicy,
+};
 use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, open};
 use tempfile::TempDir;
 
@@ -54,6 +56,7 @@ fn walls(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<
         confinement: Confinement::Full,
         readable: vec![tree.clone()],
         private,
+        network: NetworkReach::None,
         limits: SandboxLimits::default(),
     };
     let confined =

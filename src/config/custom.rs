@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::allow::require_value;
 use super::{
-    API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, HelmSpec, NarrowingSpec,
-    RenderMode, RendererConfig, ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SourceSpec,
-    UrlPrefix, VerifySpec,
+    API_VERSION, AllowSpec, BoundCredentials, CredentialUse, DnsLabel, Environment, FetchConfig, FetchSpec,
+    HelmSpec, NarrowingSpec, RenderMode, RendererConfig, ServiceAccountName, SourceConfig, SourceLocation,
+    SourceMode, SourceSpec, UrlPrefix, VerifySpec,
 };
 use crate::engine::{self, AdoptPolicy, AllowList, BlastRadius, OptOutPolicy, PrunePolicy, SourceLifecycle};
 use crate::fields::blur;
@@ -61,6 +61,8 @@ pub struct CustomSourcePolicy {
     pub service_accounts: Option<BTreeSet<ServiceAccountName>>,
     /// The programs that render each, and the walls around them.
     pub renderers: RendererConfig,
+    /// The charts of servers that each may use.
+    pub fetch: FetchConfig,
 }
 
 impl CustomSourcePolicy {
@@ -204,7 +206,7 @@ fn is_pushed(reference: &str, here: bool) -> bool {
 
 impl From<CustomSources> for CustomSourcePolicy {
     fn from(follow: CustomSources) -> Self {
-        Self { follow, ..Self::default() }
+        Self { follow, fetch: FetchSpec::default().of_custom_sources(), ..Self::default() }
     }
 }
 
@@ -233,8 +235,8 @@ impl<'de> Visitor<'de> for PolicyVisitor {
         #[serde(
             rename_all = "camelCase",
             deny_unknown_fields,
-            expecting = "a mapping with follow, allow, credentials, objects, keys, verify, defaultServiceAccount and \
-                         serviceAccounts"
+            expecting = "a mapping with follow, allow, credentials, objects, keys, verify, defaultServiceAccount, \
+                         serviceAccounts and fetch"
         )]
         struct CustomSourcePolicySpec {
             follow: CustomSources,
@@ -253,6 +255,8 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             default_service_account: Option<ServiceAccountName>,
             #[serde(default)]
             service_accounts: Option<BTreeSet<ServiceAccountName>>,
+            #[serde(default)]
+            fetch: FetchSpec,
         }
         let all = CustomSourcePolicySpec::deserialize(MapAccessDeserializer::new(map))?;
         let verify = all
@@ -270,6 +274,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
             default_service_account: all.default_service_account,
             service_accounts: all.service_accounts,
             renderers: RendererConfig::default(),
+            fetch: all.fetch.of_custom_sources(),
         })
     }
 }
@@ -452,6 +457,7 @@ impl SourceConfig {
             render: RenderMode::None,
             helm: HelmSpec::default(),
             renderers: RendererConfig::default(),
+            fetch: FetchConfig::default(),
             namespace: DnsLabel::unnamed().into(),
             allow: allow.clone(),
             service_account: None,
@@ -488,12 +494,21 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
     // The words of the error may show a value that has a password in it.
     let wrong = |error: serde_json::Error| blur(&format!("spec: {error}"));
     let mut spec: SourceSpec = serde_json::from_value(spec).map_err(wrong)?;
+    if spec.fetch != FetchSpec::default() {
+        return Err(
+            "spec.fetch: a source in the cluster does not say what may be fetched: `customSources.fetch` of the \
+             configuration does"
+                .to_owned(),
+        );
+    }
     allowed.name_keys(&mut spec)?;
     let config =
         spec.into_config(&name, &Environment::default()).map_err(|error| blur(&error.to_string()))?;
     match allowed.refusal(&config.location).or_else(|| allowed.holder_refusal(&config)) {
         Some(why) => Err(why),
-        None => Ok(SourceConfig { renderers: allowed.renderers.clone(), ..config }),
+        None => {
+            Ok(SourceConfig { renderers: allowed.renderers.clone(), fetch: allowed.fetch.clone(), ..config })
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod custom;
 mod duration;
 mod environment;
 mod fault;
+mod fetch;
 mod file;
 mod leases;
 mod location;
@@ -41,6 +42,10 @@ pub(crate) use custom::{
 };
 pub(crate) use duration::{DurationOrZero, PositiveDuration};
 pub use environment::Environment;
+pub use fetch::FetchConfig;
+#[cfg(test)]
+pub(crate) use fetch::HostCredential;
+pub(crate) use fetch::{ChartAddress, FetchSpec};
 pub use file::read;
 pub(crate) use leases::LeaseMode;
 pub(crate) use location::{GitUrl, SourceLocation, TreePath};
@@ -234,6 +239,8 @@ pub struct SourceConfig {
     pub helm: HelmSpec,
     /// The programs that render it, and the walls around them.
     pub renderers: RendererConfig,
+    /// The charts of servers that it may use.
+    pub fetch: FetchConfig,
     /// The namespace of objects that name none.
     pub namespace: String,
     /// The allow-list.

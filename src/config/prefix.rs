@@ -11,7 +11,10 @@ use serde::de::{self, Deserializer};
 use super::SourceLocation;
 
 /// The ports that need not be named.
-const DEFAULT_PORTS: [(&str, u16); 4] = [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418)];
+const DEFAULT_PORTS: [(&str, u16); 5] =
+    [("https", 443), ("http", 80), ("ssh", 22), ("git", 9418), (REGISTRY, 443)];
+/// The scheme of registries, which hold no repositories of git.
+const REGISTRY: &str = "oci";
 
 /// The address of a server and the first folders of a path on it, or folders of this host.
 ///
@@ -22,13 +25,13 @@ pub struct UrlPrefix(PrefixAddress);
 
 /// An address taken apart. One that could be read in two ways has no such form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct PrefixAddress {
-    scheme: String,
+pub(super) struct PrefixAddress {
+    pub(super) scheme: String,
     user: Option<String>,
-    host: String,
-    port: Option<u16>,
+    pub(super) host: String,
+    pub(super) port: Option<u16>,
     /// The folders. Where a path begins at the login's home, the first is `~`.
-    folders: Vec<String>,
+    pub(super) folders: Vec<String>,
 }
 
 /// A text that is no address without doubt.
@@ -72,7 +75,8 @@ impl FromStr for UrlPrefix {
     type Err = ParseUrlPrefixError;
 
     fn from_str(text: &str) -> Result<Self, ParseUrlPrefixError> {
-        PrefixAddress::read(text).map(Self).ok_or(ParseUrlPrefixError)
+        let address = PrefixAddress::read(text).filter(|address| address.scheme != REGISTRY);
+        address.map(Self).ok_or(ParseUrlPrefixError)
     }
 }
 
@@ -84,7 +88,13 @@ impl<'de> Deserialize<'de> for UrlPrefix {
 
 impl fmt::Display for UrlPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PrefixAddress { scheme, user, host, port, folders } = &self.0;
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for PrefixAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheme, user, host, port, folders } = self;
         write!(f, "{scheme}://")?;
         if let Some(user) = user {
             write!(f, "{user}@")?;
@@ -98,14 +108,14 @@ impl fmt::Display for UrlPrefix {
 }
 
 impl PrefixAddress {
-    fn covers(&self, other: &Self) -> bool {
+    pub(super) fn covers(&self, other: &Self) -> bool {
         let server = |address: &Self| {
             (address.scheme.clone(), address.user.clone(), address.host.clone(), address.port)
         };
         server(self) == server(other) && other.folders.starts_with(&self.folders)
     }
 
-    fn read(text: &str) -> Option<Self> {
+    pub(super) fn read(text: &str) -> Option<Self> {
         // Some servers take `..;` for `..`.
         let doubtful = |c: char| c.is_control() || c.is_whitespace() || "\\%?#;".contains(c);
         if text.contains(doubtful) {
@@ -289,6 +299,7 @@ mod tests {
             "https://host/a?b",
             "ext::sh",
             "ftp://h/a",
+            "oci://h/a",
             "https://host:0x1bb/",
             "https://[host]/",
             "https://host/a;b",

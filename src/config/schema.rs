@@ -362,6 +362,8 @@ mod tests {
         let mut of_the_file = spec();
         // There is no object of the file that could be deleted.
         of_the_file["properties"].as_object_mut().unwrap().remove("deletionPolicy").unwrap();
+        // Nobody widens what may be fetched by an object in the cluster.
+        of_the_file["properties"].as_object_mut().unwrap().insert("fetch".to_owned(), json!({}));
         check::<SourceSpec>(&of_the_file);
         check::<GitSpec>(&git());
         check::<VerifySpec>(&verify());

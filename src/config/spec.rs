@@ -15,7 +15,7 @@ use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
     AllowSpec, ConfinementMode, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment,
-    GitUrl, HelmSpec, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig,
+    FetchSpec, GitUrl, HelmSpec, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig,
     ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SubstituteFromSpec, SubstitutionConfig,
     TreePath, VariableName, VerifySpec,
 };
@@ -47,6 +47,9 @@ pub(crate) struct SourceSpec {
     /// The settings of its charts.
     #[serde(skip_serializing_if = "HelmSpec::is_default")]
     pub helm: HelmSpec,
+    /// The charts of servers that it may use; not for a source in the cluster.
+    #[serde(skip_serializing_if = "FetchSpec::is_default")]
+    pub fetch: FetchSpec,
     /// The namespace of objects that name none.
     pub namespace: DnsLabel,
     /// The allow-list, whatever its manifests say.
@@ -94,6 +97,7 @@ impl Default for SourceSpec {
             directory: None,
             render: RenderMode::default(),
             helm: HelmSpec::default(),
+            fetch: FetchSpec::default(),
             namespace: DnsLabel::unnamed(),
             allow: AllowSpec::default(),
             service_account_name: None,
@@ -187,6 +191,7 @@ impl SourceSpec {
             render: self.render,
             helm: self.helm,
             renderers: RendererConfig::default(),
+            fetch: self.fetch.of_file(),
             substitution: SubstitutionConfig::of(self.substitute, self.substitute_from, &self.namespace),
             namespace: self.namespace.into(),
             allow: self.allow.into(),

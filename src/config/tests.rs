@@ -75,6 +75,17 @@ fn the_example_says_what_it_explains() {
                 },
                 confinement: ConfinementMode::Full,
             },
+            fetch: FetchConfig {
+                allow: vec![
+                    "https://charts.example.org/stable".parse().unwrap(),
+                    "oci://ghcr.io/acme/charts".parse().unwrap(),
+                ],
+                credentials: vec![HostCredential {
+                    host: "ghcr.io".parse().unwrap(),
+                    credential: "acme".parse().unwrap(),
+                }],
+                ..FetchConfig::default()
+            },
             namespace: "default".to_owned(),
             allow: AllowList::default(),
             credentials: CredentialUse::Own,
@@ -103,7 +114,8 @@ fn the_example_shows_the_defaults() {
     let location = SourceLocation::Directory("/etc/rhumb/shop".into());
     let renderers = least.sources[0].renderers.clone();
     let helm = HelmSpec::default();
-    let shown = SourceConfig { location, helm, renderers, ..example.sources[0].clone() };
+    let fetch = FetchConfig::default();
+    let shown = SourceConfig { location, helm, renderers, fetch, ..example.sources[0].clone() };
     assert_eq!(shown, least.sources[0]);
 }
 
@@ -203,7 +215,7 @@ fn unknown_keys_name_the_nearest() {
     check(
         &source("  directory: a\n  zzz: 1"),
         &[
-            "6:3 unknown key `zzz` (known here: git, directory, render, helm, namespace, allow, serviceAccountName, substitute, substituteFrom, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
+            "6:3 unknown key `zzz` (known here: git, directory, render, helm, fetch, namespace, allow, serviceAccountName, substitute, substituteFrom, prune, adopt, optOut, blastRadius, pruneDelay, budget, observe)",
         ],
     );
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::thread;
 
 use super::sandbox::{
-    Confinement, InstalledProgram, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram, Sandbox,
-    SandboxLimits, SandboxPolicy,
+    Confinement, InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram,
+    Sandbox, SandboxLimits, SandboxPolicy,
 };
 use crate::config::{ConfinementMode, ProgramSpec, RendererConfig};
 
@@ -16,7 +16,7 @@ const MAX_PARALLEL_RENDERS: usize = 2;
 
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
-pub(crate) struct RenderHost {
+pub struct RenderHost {
     programs: ProgramSpec,
     confinement: Confinement,
     search: OsString,
@@ -29,12 +29,12 @@ pub(crate) struct RenderHost {
 impl RenderHost {
     /// Returns a host with these settings. Trees are written below the folder, which is the one of
     /// this service in memory, or that for temporary files.
-    pub(crate) fn new(settings: &RendererConfig, search: OsString, folder: PathBuf) -> Self {
+    pub fn new(settings: &RendererConfig, search: OsString, folder: PathBuf) -> Self {
         Self::with_sandbox(settings, search, folder, Sandbox::default())
     }
 
     /// As [`RenderHost::new`], with another sandbox.
-    pub(crate) fn with_sandbox(
+    pub fn with_sandbox(
         settings: &RendererConfig,
         search: OsString,
         folder: PathBuf,
@@ -77,7 +77,13 @@ impl RenderHost {
 
     /// Returns the walls around a render of the tree in one folder that may write another.
     pub(crate) fn policy(&self, tree: PathBuf, private: PathBuf) -> SandboxPolicy {
-        SandboxPolicy { confinement: self.confinement, readable: vec![tree], private, limits: self.limits }
+        SandboxPolicy {
+            confinement: self.confinement,
+            readable: vec![tree],
+            private,
+            network: NetworkReach::None,
+            limits: self.limits,
+        }
     }
 
     /// Returns the walls that must stand.

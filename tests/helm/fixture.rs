@@ -14,7 +14,7 @@ use rhumb::testing::input::helm::{
     render_chart, template_chart, trace,
 };
 use rhumb::testing::input::kustomize::{PlannedContent, RenderTree};
-use rhumb::testing::input::sandbox::{Confinement, Sandbox, SandboxLimits, SandboxPolicy};
+use rhumb::testing::input::sandbox::{Confinement, NetworkReach, Sandbox, SandboxLimits, SandboxPolicy};
 use rhumb::testing::source::DiskTree;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -159,6 +159,7 @@ impl RenderFolders {
             confinement: Confinement::Full,
             readable: vec![tree],
             private,
+            network: NetworkReach::None,
             limits: SandboxLimits {
                 deadline: Duration::from_secs(30),
                 processor: Duration::from_secs(10),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use controlplane::Renderers;
 use rhumb::testing::input::sandbox::{
-    Confinement, ProgramCommand, RunOutput, Sandbox, SandboxError, SandboxLimits, SandboxPolicy, SandboxWall,
+    Confinement, NetworkReach, ProgramCommand, RunOutput, Sandbox, SandboxError, SandboxLimits,
+    SandboxPolicy, SandboxWall,
 };
 use tempfile::TempDir;
 
@@ -38,6 +39,7 @@ impl Fixture {
             confinement: Confinement::Full,
             readable: vec![dir.path().join("tree")],
             private: dir.path().join("private"),
+            network: NetworkReach::None,
             limits: SandboxLimits { deadline: Duration::from_secs(30), ..SandboxLimits::default() },
         };
         let fixture = Self { dir, policy };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::policy::{Confinement, ProgramCommand, SandboxLimits, SandboxPolicy};
+use super::policy::{Confinement, NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 use super::program::{ProgramError, ProgramVersion, RenderProgram};
 use super::run::Sandbox;
 
@@ -114,6 +114,7 @@ impl ProgramCatalog {
             confinement,
             readable: Vec::new(),
             private: private.path().to_owned(),
+            network: NetworkReach::None,
             limits: SandboxLimits {
                 deadline: VERSION_DEADLINE,
                 output: VERSION_OUTPUT,

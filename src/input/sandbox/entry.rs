@@ -101,12 +101,13 @@ fn become_program(start: &ConfinedStart, report: &mut File) -> Result<u32, Entry
         Confinement::Full => files::confine(&ReachableFiles {
             readable: start.readable.iter().map(PathBuf::as_path).collect(),
             private: &start.private,
+            network: &start.network,
             program: command.zip(linkage.as_ref()).map(|((program, _), linkage)| (&**program, linkage)),
         })?,
         Confinement::Seccomp => 0,
     };
     limit(start)?;
-    system_calls::confine(std::process::id())?;
+    system_calls::confine(std::process::id(), &start.network)?;
     match command {
         Some((program, arguments)) => {
             tell(&StartReport::Begins, report);

@@ -1,14 +1,15 @@
-//! The wall around files: Landlock's rules for one policy.
+//! The wall around files and ports: Landlock's rules for one policy.
 
 use std::path::Path;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, PathFdError,
-    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
-    make_bitflags,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, PathFd,
+    PathFdError, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+    RulesetStatus, Scope, make_bitflags,
 };
 
 use super::executable::Linkage;
+use super::policy::NetworkReach;
 
 /// The newest of Landlock whose rules are known to fit: what the kernel does not have of it is left
 /// out.
@@ -19,6 +20,8 @@ const NEWEST: ABI = ABI::V7;
 const PRIVATE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | RemoveDir | Refer
 });
+/// Stands for a port that the kernel chooses.
+const ANY_PORT: u16 = 0;
 const READ_TREE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 const READ_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile});
 const RUN_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | Execute});
@@ -44,6 +47,7 @@ pub(super) enum FileWallError {
 pub(super) struct ReachableFiles<'a> {
     pub(super) readable: Vec<&'a Path>,
     pub(super) private: &'a Path,
+    pub(super) network: &'a NetworkReach,
     /// The program and how it is linked.
     pub(super) program: Option<(&'a Path, &'a Linkage)>,
 }
@@ -84,6 +88,13 @@ fn with_rules(
     }
     for (path, access) in rules {
         ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(path)?, access))?;
+    }
+    if let NetworkReach::Ports(ports) = files.network {
+        // Go binds a socket to any free port, to see whether this host speaks IPv6. Nothing listens.
+        ruleset = ruleset.add_rule(NetPort::new(ANY_PORT, AccessNet::BindTcp))?;
+        for port in ports {
+            ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        }
     }
     Ok(ruleset)
 }

@@ -8,8 +8,8 @@
 //!
 //! The walls need no privilege and no namespace. Landlock bounds files, seccomp bounds system
 //! calls, limits of the process bound memory, processor time and files. A confined program has no
-//! network on any kernel, as it can make no socket. It starts no process, so that nothing outlives
-//! it.
+//! network on any kernel, as it can make no socket, unless its policy names ports
+//! ([`NetworkReach`]). It starts no process, so that nothing outlives it.
 //!
 //! **Invariants:** a program never runs with fewer walls than its policy asks for: what cannot be
 //! raised is an error. No variable and no descriptor of this process reaches the program. Knows
@@ -33,7 +33,7 @@ pub use catalog::{InstalledProgram, ProgramCatalog, ProgramPlace};
 pub use entry::{ENTRY, enter};
 pub use error::SandboxError;
 pub use outcome::{RunOutput, SandboxWall};
-pub use policy::{Confinement, ProgramCommand, SandboxLimits, SandboxPolicy};
+pub use policy::{Confinement, NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 pub use probe::SandboxSupport;
 pub use program::{ProgramError, ProgramVersion, RenderProgram};
 pub use run::Sandbox;

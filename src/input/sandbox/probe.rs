@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::SandboxError;
-use super::policy::{Confinement, SandboxLimits, SandboxPolicy};
+use super::policy::{Confinement, NetworkReach, SandboxLimits, SandboxPolicy};
 use super::run::Sandbox;
 use super::words::StartReport;
 
@@ -52,6 +52,7 @@ async fn rehearse(
         confinement,
         readable: Vec::new(),
         private: private.to_owned(),
+        network: NetworkReach::None,
         limits: SandboxLimits::default(),
     };
     Ok(match sandbox.rehearse(&policy).await? {

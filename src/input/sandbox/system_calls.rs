@@ -3,7 +3,8 @@
 //! It has what the Go runtime and the C library need to read files, compute and print, with threads
 //! of their own. Any other call fails with `EPERM`: sockets, new processes, other processes'
 //! memory, mounts, keys, devices. `truncate` and its kin by path are not on it either, which older
-//! Landlocks do not bound.
+//! Landlocks do not bound. A program with a network may make sockets of the internet protocols too,
+//! and never listens.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch,
 };
+
+use super::policy::NetworkReach;
 
 /// Those of every architecture, whatever their arguments.
 const ANY: [c_long; 79] = [
@@ -128,6 +131,31 @@ const OLDER: [c_long; 1] = [38];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const OLDER: [c_long; 0] = [];
 
+/// The calls of a program that asks servers: it connects, and accepts no connection.
+const SOCKETS: [c_long; 10] = [
+    libc::SYS_bind,
+    libc::SYS_connect,
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_setsockopt,
+];
+/// The bits of a socket's type that say its kind; the others are flags.
+const KIND_OF_SOCKET: u64 = 0xf;
+
+/// The calls that do nothing and tell of success: helm gives rights to all on each archive, and
+/// Landlock does not bound whose rights are changed.
+const PRETENDED: [c_long; 2] = [libc::SYS_fchmod, libc::SYS_fchmodat];
+/// Its older form.
+#[cfg(target_arch = "x86_64")]
+const OLDER_PRETENDED: [c_long; 1] = [libc::SYS_chmod];
+#[cfg(not(target_arch = "x86_64"))]
+const OLDER_PRETENDED: [c_long; 0] = [];
+
 /// `TCGETS`: asks a terminal for its settings, and whether it is one.
 const ASK_TERMINAL: u64 = 0x5401;
 /// `FIOCLEX`: closes a file when another program begins.
@@ -146,22 +174,22 @@ pub(super) enum CallWallError {
 }
 
 /// Bounds this process, and what it becomes, to these calls for ever.
-pub(super) fn confine(process: u32) -> Result<(), CallWallError> {
-    for program in programs(process)? {
+pub(super) fn confine(process: u32, network: &NetworkReach) -> Result<(), CallWallError> {
+    for program in programs(process, network)? {
         seccompiler::apply_filter(&program)?;
     }
     Ok(())
 }
 
 /// Returns the filters, of which each only takes away.
-fn programs(process: u32) -> Result<[BpfProgram; 2], CallWallError> {
+fn programs(process: u32, network: &NetworkReach) -> Result<Vec<BpfProgram>, CallWallError> {
     let target = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| CallWallError::Architecture)?;
     let build = |rules, otherwise, matched| -> Result<BpfProgram, CallWallError> {
         let filter = SeccompFilter::new(rules, otherwise, matched, target);
         Ok(filter.and_then(BpfProgram::try_from).map_err(seccompiler::Error::from)?)
     };
     let listed = build(
-        rules(process).map_err(seccompiler::Error::from)?,
+        rules(process, network).map_err(seccompiler::Error::from)?,
         SeccompAction::Errno(libc::EPERM.cast_unsigned()),
         SeccompAction::Allow,
     )?;
@@ -171,10 +199,21 @@ fn programs(process: u32) -> Result<[BpfProgram; 2], CallWallError> {
         SeccompAction::Allow,
         SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
     )?;
-    Ok([unseen, listed])
+    let mut programs = vec![unseen];
+    if let NetworkReach::Ports(_) = network {
+        let calls = PRETENDED.into_iter().chain(OLDER_PRETENDED).map(|call| (call, Vec::new()));
+        // Of two filters the one that allows less has the last word.
+        programs.push(build(calls.collect(), SeccompAction::Allow, SeccompAction::Errno(0))?);
+    }
+    // The last one, as it allows no more filters.
+    programs.push(listed);
+    Ok(programs)
 }
 
-fn rules(process: u32) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn rules(
+    process: u32,
+    network: &NetworkReach,
+) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccompiler::BackendError> {
     let own = [(0, SeccompCmpOp::Eq, u64::from(process))];
     let thread = u64::from(libc::CLONE_THREAD.cast_unsigned());
     let bounded: [(c_long, Vec<SeccompRule>); 6] = [
@@ -194,7 +233,25 @@ fn rules(process: u32) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, seccompiler
         ),
     ];
     let any = ANY.into_iter().chain(OLDER).chain([libc::SYS_clone3]).map(|call| (call, Vec::new()));
-    Ok(any.chain(bounded).collect())
+    let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = any.chain(bounded).collect();
+    if let NetworkReach::Ports(_) = network {
+        rules.insert(libc::SYS_socket, sockets()?);
+        let allowed = SOCKETS.into_iter().chain(PRETENDED).chain(OLDER_PRETENDED);
+        rules.extend(allowed.map(|call| (call, Vec::new())));
+    }
+    Ok(rules)
+}
+
+/// Returns the sockets that may be made: TCP and UDP. No other kind is, above all none of this host
+/// alone, which Landlock does not bound.
+fn sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let kinds = [libc::SOCK_STREAM, libc::SOCK_DGRAM].map(|kind| u64::from(kind.cast_unsigned()));
+    let families = [libc::AF_INET, libc::AF_INET6].map(|family| u64::from(family.cast_unsigned()));
+    let pairs = families.into_iter().flat_map(|family| kinds.map(|kind| [family, kind]));
+    let of_pair = |[family, kind]: [u64; 2]| {
+        rule(&[(0, SeccompCmpOp::Eq, family), (1, SeccompCmpOp::MaskedEq(KIND_OF_SOCKET), kind)])
+    };
+    pairs.map(of_pair).collect()
 }
 
 /// Returns a rule over arguments: the number of each, and what it is compared with.
@@ -213,9 +270,11 @@ mod tests {
 
     #[test]
     fn what_reaches_beyond_the_process_is_not_on_the_list() {
-        let rules = rules(1).unwrap();
+        let rules = rules(1, &NetworkReach::None).unwrap();
         let calls = [
             libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_sendto,
             libc::SYS_socketpair,
             libc::SYS_ptrace,
             libc::SYS_process_vm_readv,
@@ -243,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_reaches_beyond_with_some_arguments_is_bound_to_others() {
-        let rules = rules(1).unwrap();
+        let rules = rules(1, &NetworkReach::None).unwrap();
         let calls = [libc::SYS_clone, libc::SYS_kill, libc::SYS_tgkill, libc::SYS_prlimit64, libc::SYS_ioctl];
         for call in calls {
             assert!(rules.get(&call).is_some_and(|rules| !rules.is_empty()), "{call}");
@@ -251,8 +310,20 @@ mod tests {
     }
 
     #[test]
+    fn with_a_network_sockets_are_bound_to_kinds_and_nothing_listens() {
+        let rules = rules(1, &NetworkReach::Ports(vec![443])).unwrap();
+        assert_eq!(rules.get(&libc::SYS_socket).map(Vec::len), Some(4));
+        assert!(rules.contains_key(&libc::SYS_connect));
+        for call in [libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4, libc::SYS_socketpair] {
+            assert!(!rules.contains_key(&call), "{call}");
+        }
+        assert_eq!(programs(1, &NetworkReach::Ports(vec![443])).unwrap().len(), 3);
+    }
+
+    #[test]
     fn the_filters_are_built() {
-        let [unseen, listed] = programs(1).unwrap();
-        assert!(unseen.len() > 4 && listed.len() > ANY.len());
+        let filters = programs(1, &NetworkReach::None).unwrap();
+        let lengths = filters.iter().map(Vec::len).collect::<Vec<_>>();
+        assert!(lengths.len() == 2 && lengths[0] > 4 && lengths[1] > ANY.len(), "{lengths:?}");
     }
 }

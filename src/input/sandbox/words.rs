@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::policy::{Confinement, ProgramCommand, SandboxLimits, SandboxPolicy};
+use super::policy::{Confinement, NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 
 /// The part of a policy that the process raises around itself. Deadline and output are held by who
 /// started it.
@@ -22,6 +22,7 @@ pub(super) struct ConfinedStart {
     pub(super) descriptors: u64,
     pub(super) readable: Vec<PathBuf>,
     pub(super) private: PathBuf,
+    pub(super) network: NetworkReach,
     /// The program and its arguments; none only raises the walls and reports them.
     pub(super) command: Option<(PathBuf, Vec<OsString>)>,
 }
@@ -38,6 +39,7 @@ impl ConfinedStart {
             descriptors,
             readable: policy.readable.clone(),
             private: policy.private.clone(),
+            network: policy.network.clone(),
             command: command.map(|command| (command.program.clone(), command.arguments.clone())),
         }
     }
@@ -52,6 +54,12 @@ impl ConfinedStart {
         words.extend(numbers.map(|number| number.to_string().into()));
         words.extend(self.readable.iter().map(OsString::from));
         words.push(self.private.clone().into());
+        words.push(match &self.network {
+            NetworkReach::None => NO_NETWORK.into(),
+            NetworkReach::Ports(ports) => {
+                ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",").into()
+            }
+        });
         if let Some((program, arguments)) = &self.command {
             words.push(program.clone().into());
             words.extend(arguments.iter().cloned());
@@ -76,6 +84,7 @@ impl ConfinedStart {
         let mut paths = (0..readable).map(|_| words.next().map(PathBuf::from));
         let readable = paths.by_ref().collect::<Option<_>>()?;
         let private = words.next()?.into();
+        let network = network(&words.next()?)?;
         let command = words.next().map(|program| (program.into(), words.collect()));
         Some(Self {
             parent: u32::try_from(parent).ok()?,
@@ -86,8 +95,23 @@ impl ConfinedStart {
             descriptors,
             readable,
             private,
+            network,
             command,
         })
+    }
+}
+
+/// Stands for no network.
+const NO_NETWORK: &str = "none";
+
+fn network(word: &OsStr) -> Option<NetworkReach> {
+    match word.to_str()? {
+        NO_NETWORK => Some(NetworkReach::None),
+        "" => Some(NetworkReach::Ports(Vec::new())),
+        ports => {
+            let ports = ports.split(',').map(str::parse);
+            ports.collect::<Result<_, _>>().ok().map(NetworkReach::Ports)
+        }
     }
 }
 
@@ -162,6 +186,7 @@ mod tests {
             descriptors: 64,
             readable: readable.iter().map(PathBuf::from).collect(),
             private: "/run/private".into(),
+            network: NetworkReach::None,
             command: command.map(|(program, arguments)| {
                 let arguments = arguments.iter().map(|word| OsString::from_vec(word.to_vec()));
                 (program.into(), arguments.collect())
@@ -175,6 +200,11 @@ mod tests {
             start(&[], None),
             start(&["/a", "/b c"], Some(("/usr/bin/kustomize", &[]))),
             start(&["--full", "7"], Some(("-", &[b"build", b"", b"--", b"\xff\n"]))),
+            ConfinedStart { network: NetworkReach::Ports(Vec::new()), ..start(&[], None) },
+            ConfinedStart {
+                network: NetworkReach::Ports(vec![53, 443]),
+                ..start(&["/a"], Some(("/b", &[])))
+            },
         ] {
             assert_eq!(ConfinedStart::read(expected.words()), Some(expected.clone()), "{expected:?}");
         }
@@ -186,7 +216,7 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(ConfinedStart::read(whole[..length].to_vec()), None, "{length}");
         }
-        for (place, word) in [(0, "none"), (1, "-1"), (2, "many"), (6, "2")] {
+        for (place, word) in [(0, "none"), (1, "-1"), (2, "many"), (6, "2"), (9, "443;"), (9, "65536")] {
             let mut words = whole.clone();
             words[place] = word.into();
             assert_eq!(ConfinedStart::read(words), None, "{place}: {word}");

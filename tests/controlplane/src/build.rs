@@ -110,7 +110,12 @@ pub(crate) fn ldflags(program: Program) -> Result<String, Error> {
     let mut flags = vec!["-s -w".to_owned()];
     match program {
         // They know their versions without being told.
-        Program::Etcd | Program::Kustomize | Program::Sops | Program::AgeKeygen | Program::Envsubst => {}
+        Program::Etcd
+        | Program::Kustomize
+        | Program::Sops
+        | Program::AgeKeygen
+        | Program::Envsubst
+        | Program::Registry => {}
         Program::Helm3 => flags.push(format!("-X helm.sh/helm/v3/internal/version.version={version}")),
         Program::Helm4 => flags.push(format!("-X helm.sh/helm/v4/internal/version.version={version}")),
         Program::Kwok => flags.push(format!("-X sigs.k8s.io/kwok/pkg/consts.Version={version}")),
@@ -210,7 +215,7 @@ mod tests {
     #[test]
     fn versions_come_from_the_modules() {
         let renderers = [Program::Kustomize, Program::Helm3, Program::Helm4];
-        let others = [Program::Sops, Program::AgeKeygen, Program::Envsubst];
+        let others = [Program::Sops, Program::AgeKeygen, Program::Envsubst, Program::Registry];
         for program in Program::ALL.into_iter().chain(renderers).chain(others) {
             let version = version(program).unwrap();
             assert!(version.starts_with('v') && version.contains('.'), "{program:?}: {version}");

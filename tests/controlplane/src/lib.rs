@@ -3,7 +3,7 @@
 //! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
 //! plays the nodes) as plain processes; no container, no root. The programs are built from pinned
 //! Go modules on first use. So are those that render manifests ([`Renderers`]), encrypt files
-//! ([`Encrypters`]) or put in variables ([`Expanders`]). Nothing outlives the [`Cluster`], not even
+//! ([`Encrypters`]), put in variables ([`Expanders`]) or keep charts ([`Registry`]). Nothing outlives the [`Cluster`], not even
 //! when its process is killed.
 
 mod audit;
@@ -24,6 +24,7 @@ mod ports;
 mod programs;
 mod proxy;
 mod ready;
+mod registry;
 mod renderers;
 mod supervisor;
 
@@ -35,6 +36,7 @@ pub use crate::error::Error;
 pub use crate::expanders::Expanders;
 pub use crate::part::Part;
 pub use crate::proxy::{Answer, Fault, FaultProxy, Requests, ResponseCut, Rule, RuleId, RuleUsage};
+pub use crate::registry::{Registry, RegistryOptions};
 pub use crate::renderers::Renderers;
 
 /// Builds the programs unless they are there, and returns the directory that has them.

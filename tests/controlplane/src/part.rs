@@ -53,8 +53,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// One program that is built here: of the control plane, or one that renders, encrypts or puts in
-/// variables.
+/// One program that is built here: of the control plane, or one that renders, encrypts, puts in
+/// variables or keeps charts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     Etcd,
@@ -69,6 +69,7 @@ pub(crate) enum Program {
     Sops,
     AgeKeygen,
     Envsubst,
+    Registry,
 }
 
 impl Program {
@@ -90,6 +91,7 @@ impl Program {
             Self::Sops => "sops",
             Self::AgeKeygen => "age-keygen",
             Self::Envsubst => "envsubst",
+            Self::Registry => "registry",
         }
     }
 
@@ -103,6 +105,7 @@ impl Program {
             Self::Helm4 => "helm4",
             Self::Sops | Self::AgeKeygen => "sops",
             Self::Envsubst => "envsubst",
+            Self::Registry => "registry",
             _ => "kubernetes",
         }
     }
@@ -118,6 +121,7 @@ impl Program {
             Self::Sops => "github.com/getsops/sops/v3",
             Self::AgeKeygen => "filippo.io/age",
             Self::Envsubst => "github.com/fluxcd/pkg/envsubst",
+            Self::Registry => "github.com/distribution/distribution/v3",
             _ => "k8s.io/kubernetes",
         }
     }
@@ -138,6 +142,7 @@ impl Program {
             Self::AgeKeygen => "filippo.io/age/cmd/age-keygen",
             // A program of our own around the library.
             Self::Envsubst => ".",
+            Self::Registry => "github.com/distribution/distribution/v3/cmd/registry",
         }
     }
 }

@@ -36,6 +36,8 @@ impl ProgramSet {
     /// The programs that render, in the version that most have.
     pub(crate) const RENDERERS: Self =
         Self { programs: &[Program::Kustomize, Program::Helm3], duration: "3 minutes" };
+    /// The program that keeps charts.
+    pub(crate) const REGISTRY: Self = Self { programs: &[Program::Registry], duration: "4 minutes" };
     /// The next version of one of them.
     pub(crate) const HELM4: Self = Self { programs: &[Program::Helm4], duration: "3 minutes" };
 }

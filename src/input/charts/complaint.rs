@@ -1,0 +1,127 @@
+//! The errors of helm about a server, told apart by its words.
+
+use super::error::FetchError;
+use crate::fields::blur;
+use crate::input::kustomize::printable;
+
+/// The chart that helm was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    /// The repository.
+    pub(super) repository: &'a str,
+    /// The name.
+    pub(super) name: &'a str,
+    /// The version, or the range.
+    pub(super) version: &'a str,
+}
+
+/// The words of servers that ask for other credentials.
+const FORBIDDEN: [&str; 6] = [
+    "401 ",
+    "403 ",
+    "unauthorized",
+    "forbidden",
+    "requested access to the resource is denied",
+    "basic credential not found",
+];
+/// The words for what is not there.
+const MISSING: [&str; 8] = [
+    "no chart version found",
+    "no chart name found",
+    "could not locate a version matching",
+    "manifest unknown",
+    "name unknown",
+    "404 ",
+    ": not found",
+    "unable to locate any tags",
+];
+/// The words for a range that is none.
+const NO_RANGE: [&str; 2] = ["improper constraint", "invalid/malformed"];
+/// The words where the wall around ports stopped it.
+const OTHER_PORT: &str = "connect: permission denied";
+
+/// Returns the error for what helm said, in which no secret stands any more.
+pub(super) fn judge(complaint: &str, asked: Asked<'_>) -> FetchError {
+    let Asked { repository, name, version } = asked;
+    let (repository, name, version) = (repository.to_owned(), name.to_owned(), version.to_owned());
+    let lower = complaint.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let said = quote(complaint);
+    if has(&NO_RANGE) {
+        let reason = "it is neither a version nor a range of them";
+        return FetchError::Malformed { what: "the version", text: printable(&version), reason };
+    }
+    if has(&FORBIDDEN) {
+        return FetchError::Forbidden { repository, name, said };
+    }
+    if has(&MISSING) {
+        return FetchError::NotFound { repository, name, version, said };
+    }
+    let said = match lower.contains(OTHER_PORT) {
+        true => format!("{said} (it may connect to the port of the repository alone)"),
+        false => said,
+    };
+    FetchError::Network { repository, name, said }
+}
+
+/// Returns the line of a complaint that names the cause, without what may be a secret in it.
+pub(super) fn quote(complaint: &str) -> String {
+    let mut lines = complaint.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_cause = |line: &&str| line.starts_with("Error:");
+    let last =
+        lines.clone().rfind(is_cause).or_else(|| reason_of_index(complaint)).or_else(|| lines.next_back());
+    let line = last.unwrap_or("it said nothing");
+    printable(&blur(line.trim_start_matches("Error:").trim()))
+}
+
+/// The reason for which there is no index stands on the line after the words.
+fn reason_of_index(complaint: &str) -> Option<&str> {
+    let mut lines = complaint.lines();
+    lines.find(|line| line.contains("Unable to get an update"))?;
+    lines.next().map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_helm_tell_what_is_wrong() {
+        #[track_caller]
+        fn check(complaint: &str, code: &str, expected: &str) {
+            let asked = Asked { repository: "https://charts.example.org/", name: "web", version: "1.2.3" };
+            let error = judge(complaint, asked);
+            assert_eq!((error.code(), &*error.to_string()), (code, expected), "{complaint}");
+        }
+        check(
+            "Error: chart \"web\" matching 1.2.3 not found in charts index. (try 'helm repo update'): no chart version found for web-1.2.3\n",
+            "chart-not-found",
+            "https://charts.example.org/ has no chart web 1.2.3: chart \"web\" matching 1.2.3 not found in charts index. (try 'helm repo update'): no chart version found for web-1.2.3",
+        );
+        check(
+            "Hang tight\n...Unable to get an update from the \"charts\" chart repository (https://charts.example.org/):\n\tlooks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized\nUpdate Complete.\n",
+            "fetch-failed",
+            "https://charts.example.org/ does not let rhumb read the chart web: looks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized",
+        );
+        check(
+            "Error: Get \"https://store.example.org/a?X-Signature=0123456789abcdef0123\": dial tcp 10.0.0.1:8443: connect: permission denied",
+            "fetch-failed",
+            "the chart web cannot be fetched from https://charts.example.org/: Get \"https://store.example.org/a?***\": dial tcp 10.0.0.1:8443: connect: permission denied (it may connect to the port of the repository alone)",
+        );
+        check(
+            "Error: improper constraint: >>1\n",
+            "chart-reference",
+            "the version \"1.2.3\" is none: it is neither a version nor a range of them",
+        );
+        check(
+            "",
+            "fetch-failed",
+            "the chart web cannot be fetched from https://charts.example.org/: it said nothing",
+        );
+    }
+
+    #[test]
+    fn a_quote_is_short() {
+        assert!(quote(&"a ".repeat(10_000)).len() < 1000);
+    }
+}

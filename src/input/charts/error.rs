@@ -1,0 +1,208 @@
+//! The reasons for which there is no chart of a server.
+
+use super::reference::{ChartDigest, ChartReference};
+use super::store::StoreError;
+use super::unpack::UnpackError;
+use crate::input::sandbox::{ProgramError, SandboxError};
+use crate::object::{DiagnosticCode, ErrorClass};
+
+/// The reason for which a chart was not fetched. Nothing of a credential is in it.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// rhumb's own configuration does not allow the place.
+    #[error("the chart {name} {version} may not be fetched from {repository}")]
+    NotAllowed {
+        /// The repository.
+        repository: String,
+        /// The name.
+        name: String,
+        /// The version, or range.
+        version: String,
+        /// The setting that would allow it.
+        setting: &'static str,
+    },
+    /// The text names a chart in no way that all programs read alike.
+    #[error("{what} {text:?} is none: {reason}")]
+    Malformed {
+        /// The part that is wrong.
+        what: &'static str,
+        /// Its beginning.
+        text: String,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// The version is a range.
+    #[error("the version {version} of the chart {name} is a range{}", meaning(.means.as_deref()))]
+    Range {
+        /// The name.
+        name: String,
+        /// The range.
+        version: String,
+        /// The version that it means now; none where that cannot be told.
+        means: Option<String>,
+    },
+    /// The server gives another archive than before, or than is asked for.
+    #[error(
+        "the chart {} {} of {} has changed: its digest was {expected}, and now is {found}",
+        .reference.name, .reference.version, .reference.repository
+    )]
+    Changed {
+        /// The chart.
+        reference: ChartReference,
+        /// The digest that was recorded, or is asked for.
+        expected: ChartDigest,
+        /// The digest of what the server gives now.
+        found: ChartDigest,
+    },
+    /// The server has no such chart, or no such version.
+    #[error("{repository} has no chart {name} {version}: {said}")]
+    NotFound {
+        /// The repository.
+        repository: String,
+        /// The name.
+        name: String,
+        /// The version, or range.
+        version: String,
+        /// The end of what helm said.
+        said: String,
+    },
+    /// The server asks for other credentials.
+    #[error("{repository} does not let rhumb read the chart {name}: {said}")]
+    Forbidden {
+        /// The repository.
+        repository: String,
+        /// The name.
+        name: String,
+        /// The end of what helm said.
+        said: String,
+    },
+    /// The server could not be reached, or broke off.
+    #[error("the chart {name} cannot be fetched from {repository}: {said}")]
+    Network {
+        /// The repository.
+        repository: String,
+        /// The name.
+        name: String,
+        /// The end of what helm said.
+        said: String,
+    },
+    /// The archive is refused.
+    #[error("the archive of the chart {} {} is refused: {error}", .reference.name, .reference.version)]
+    Unpack {
+        /// The chart.
+        reference: ChartReference,
+        /// The reason.
+        error: UnpackError,
+    },
+    /// The credentials for the host cannot be read.
+    #[error("the credentials for {host}: {reason}")]
+    Credentials {
+        /// The host.
+        host: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The store of charts cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// helm is missing, or cannot be used.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// helm did not run to its own end.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+}
+
+impl FetchError {
+    /// Returns what kind of error it is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::NotAllowed { .. } | Self::Credentials { .. } => ErrorClass::Config,
+            Self::Malformed { .. } | Self::Range { .. } | Self::Changed { .. } | Self::Unpack { .. } => {
+                ErrorClass::Invalid
+            }
+            Self::NotFound { .. } => ErrorClass::Source,
+            Self::Forbidden { .. } => ErrorClass::Forbidden,
+            Self::Network { .. } => ErrorClass::Transient,
+            Self::Store(error) => error.class(),
+            Self::Program(error) => error.class(),
+            Self::Sandbox(error) => error.class(),
+        }
+    }
+
+    /// Returns the code of the finding.
+    pub fn code(&self) -> DiagnosticCode {
+        match self {
+            Self::NotAllowed { .. } => "fetch-not-allowed",
+            Self::Malformed { .. } => "chart-reference",
+            Self::Range { .. } => "unpinned-chart",
+            Self::Changed { .. } => "chart-changed",
+            Self::NotFound { .. } => "chart-not-found",
+            Self::Unpack { .. } => "chart-archive",
+            Self::Program(_) => "no-program",
+            Self::Forbidden { .. }
+            | Self::Network { .. }
+            | Self::Credentials { .. }
+            | Self::Store(_)
+            | Self::Sandbox(_) => "fetch-failed",
+        }
+    }
+
+    /// Returns whether another try of the same may do better, so that the error is not kept.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::NotAllowed { .. }
+            | Self::Malformed { .. }
+            | Self::Range { .. }
+            | Self::Changed { .. }
+            | Self::Unpack { .. } => false,
+            // A chart is pushed, a credential renewed, a program installed.
+            Self::NotFound { .. }
+            | Self::Forbidden { .. }
+            | Self::Network { .. }
+            | Self::Credentials { .. }
+            | Self::Store(_)
+            | Self::Program(_)
+            | Self::Sandbox(_) => true,
+        }
+    }
+
+    /// Returns what to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotAllowed { repository, setting, .. } => {
+                format!("allow it in rhumb's own configuration: `{setting}: [\"{repository}\"]`")
+            }
+            Self::Malformed { .. } => {
+                "write it as https://HOST/FOLDER or oci://HOST/FOLDER, with the chart's own name".to_owned()
+            }
+            Self::Range { means: Some(means), .. } => {
+                format!("write {means}, or run `rhumb lock` and commit rhumb.lock")
+            }
+            Self::Range { means: None, .. } => {
+                "write one exact version, or run `rhumb lock` and commit rhumb.lock".to_owned()
+            }
+            Self::Changed { .. } => {
+                "find out why it was published anew, and take another version; `rhumb lock --update` takes this one"
+                    .to_owned()
+            }
+            Self::NotFound { .. } => "correct the name or the version, or publish it".to_owned(),
+            Self::Forbidden { .. } => {
+                "name credentials for this host as `fetch.credentials` of rhumb's own configuration".to_owned()
+            }
+            Self::Network { .. } => "it is tried again; what was rendered before stays in force".to_owned(),
+            Self::Unpack { .. } => "package the chart anew by `helm package`".to_owned(),
+            Self::Credentials { .. } => {
+                "write `USER:PASSWORD` into the file, as one line that rhumb can read".to_owned()
+            }
+            Self::Store(_) => "remove the file: it is fetched again".to_owned(),
+            Self::Program(_) | Self::Sandbox(_) => {
+                "`rhumb check` says what is missing on this host".to_owned()
+            }
+        }
+    }
+}
+
+fn meaning(version: Option<&str>) -> String {
+    version.map(|version| format!(", which means {version} now")).unwrap_or_default()
+}

@@ -1,0 +1,253 @@
+//! Finds charts: in the store, else by helm.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use tokio::sync::Mutex;
+
+use super::error::FetchError;
+use super::login::HostLogin;
+use super::pull::{HelmPull, PulledChart};
+use super::reference::{ChartDigest, ChartReference, FetchedChart};
+use super::store::{ChartStore, Replacement, StoreLimits};
+use super::unpack::{UnpackLimits, unpack};
+use super::version::is_exact;
+use crate::config::{ChartAddress, FetchConfig};
+use crate::input::kustomize::printable;
+use crate::input::render_host::RenderHost;
+use crate::input::sandbox::RenderProgram;
+
+/// The files with credentials, with a dot and their name behind it.
+const CREDENTIALS: &str = "chart-credentials";
+/// The longest address, name and range.
+const LONGEST_ADDRESS: usize = 2048;
+const LONGEST_NAME: usize = 250;
+const LONGEST_RANGE: usize = 256;
+
+/// The parts of rhumb's surroundings that a fetch depends on.
+#[derive(Clone, Default)]
+pub struct FetchSurroundings {
+    /// The folder with credentials; none where there is none.
+    pub credentials: Option<PathBuf>,
+    /// The variables of [`super::PASSED_VARIABLES`] that are set.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+/// A proxy's address may hold a password.
+impl fmt::Debug for FetchSurroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchSurroundings").field("credentials", &self.credentials).finish_non_exhaustive()
+    }
+}
+
+/// Finds charts of servers: in the store, else by helm.
+#[derive(Debug)]
+pub struct ChartFetcher {
+    config: FetchConfig,
+    store: ChartStore,
+    surroundings: FetchSurroundings,
+    /// Held by the one fetch that goes on: it may take a lot of memory.
+    turn: Mutex<()>,
+}
+
+impl ChartFetcher {
+    /// Returns one that fetches what a configuration allows, and keeps it in a folder.
+    pub fn new(config: FetchConfig, folder: PathBuf, surroundings: FetchSurroundings) -> Self {
+        let store = ChartStore::new(folder, StoreLimits::default());
+        Self { config, store, surroundings, turn: Mutex::default() }
+    }
+
+    /// Returns a chart of a server, whose digest must be that of the pin, or else the one that it
+    /// had first.
+    ///
+    /// # Errors
+    /// Fails where it may not be fetched, and where it cannot be.
+    pub async fn fetch(
+        &self,
+        host: &RenderHost,
+        reference: &ChartReference,
+        pin: Option<&ChartDigest>,
+    ) -> Result<FetchedChart, FetchError> {
+        let ChartReference { repository, name, version } = reference;
+        let address = self.allowed_address(repository, name, version)?;
+        if !is_exact(version) {
+            let means = self.newest_version(host, repository, name, version).await.ok();
+            let (name, version) = (name.clone(), printable(version));
+            return Err(FetchError::Range { name, version, means });
+        }
+        // One record, however the address is written.
+        let named = ChartReference { repository: address.to_string(), ..reference.clone() };
+        let stored = |expected: Option<ChartDigest>| self.stored(&named, expected);
+        if let Some(chart) = stored(self.expected_digest(&named, pin)?)? {
+            return Ok(FetchedChart { reference: reference.clone(), ..chart });
+        }
+        let _turn = self.turn.lock().await;
+        // Somebody else may have fetched it meanwhile.
+        let expected = self.expected_digest(&named, pin)?;
+        let chart = match stored(expected)? {
+            Some(chart) => chart,
+            None => {
+                let pulled = PulledChart { address: &address, name, version };
+                let archive = self.prepared(host, pulled, Pull::Archive).await?;
+                self.accept(&named, &archive, expected, pin)?
+            }
+        };
+        Ok(FetchedChart { reference: reference.clone(), ..chart })
+    }
+
+    /// Returns the newest version in a range, for messages and for `rhumb lock`.
+    ///
+    /// # Errors
+    /// As [`ChartFetcher::fetch`].
+    pub async fn newest_version(
+        &self,
+        host: &RenderHost,
+        repository: &str,
+        name: &str,
+        constraint: &str,
+    ) -> Result<String, FetchError> {
+        let address = self.allowed_address(repository, name, constraint)?;
+        let _turn = self.turn.lock().await;
+        let pulled = PulledChart { address: &address, name, version: constraint };
+        let said = self.prepared(host, pulled, Pull::Version).await?;
+        let version = String::from_utf8_lossy(&said).into_owned();
+        if is_exact(&version) {
+            return Ok(version);
+        }
+        let reason = "the server gives it as the newest in the range, and it is not one exact version";
+        Err(FetchError::Malformed { what: "the version", text: printable(&version), reason })
+    }
+
+    /// Returns the address of a repository from which this chart may be fetched.
+    fn allowed_address(
+        &self,
+        repository: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<ChartAddress, FetchError> {
+        let malformed = |what, text, reason| FetchError::Malformed { what, text: printable(text), reason };
+        if repository.len() > LONGEST_ADDRESS {
+            return Err(malformed("the repository", repository, "it is too long"));
+        }
+        let address = repository.parse::<ChartAddress>().map_err(|_| {
+            let reason = "it is no address as https://HOST/FOLDER or oci://HOST/FOLDER, without a user, `..`, `//`, `%`, `?` and `#`";
+            malformed("the repository", repository, reason)
+        })?;
+        let chart = is_chart_name(name).then(|| address.chart(name)).flatten();
+        let chart = chart.ok_or_else(|| {
+            malformed(
+                "the name",
+                name,
+                "it may have letters, digits, `.`, `_` and `-`, and begins with none of these",
+            )
+        })?;
+        if version.len() > LONGEST_RANGE || version.chars().any(char::is_control) {
+            return Err(malformed("the version", version, "it is too long, or has a control character"));
+        }
+        if self.config.allows(&chart) {
+            return Ok(address);
+        }
+        Err(FetchError::NotAllowed {
+            repository: printable(repository.trim_end_matches('/')),
+            name: name.to_owned(),
+            version: printable(version),
+            setting: self.config.setting,
+        })
+    }
+
+    /// Returns the digest that an archive of the chart must have, as far as it is known.
+    fn expected_digest(
+        &self,
+        named: &ChartReference,
+        pin: Option<&ChartDigest>,
+    ) -> Result<Option<ChartDigest>, FetchError> {
+        match pin {
+            Some(pin) => Ok(Some(*pin)),
+            None => Ok(self.store.first_digest(named)?),
+        }
+    }
+
+    /// Returns a chart out of the store.
+    fn stored(
+        &self,
+        named: &ChartReference,
+        digest: Option<ChartDigest>,
+    ) -> Result<Option<FetchedChart>, FetchError> {
+        let Some(digest) = digest else { return Ok(None) };
+        let Some(archive) = self.store.archive(digest)? else { return Ok(None) };
+        let files = unpacked(named, &archive)?;
+        Ok(Some(FetchedChart { reference: named.clone(), digest, files }))
+    }
+
+    /// Checks what a server gave, and keeps it.
+    fn accept(
+        &self,
+        named: &ChartReference,
+        archive: &[u8],
+        expected: Option<ChartDigest>,
+        pin: Option<&ChartDigest>,
+    ) -> Result<FetchedChart, FetchError> {
+        let found = ChartDigest::of(archive);
+        let same = |expected: ChartDigest| {
+            let changed = || FetchError::Changed { reference: named.clone(), expected, found };
+            if expected == found { Ok(()) } else { Err(changed()) }
+        };
+        expected.map_or(Ok(()), same)?;
+        let files = unpacked(named, archive)?;
+        let digest = self.store.keep_archive(archive)?;
+        // A person wrote the pin; without one the first digest stays.
+        let replacement = if pin.is_some() { Replacement::Any } else { Replacement::None };
+        self.store.record(named, digest, replacement)?;
+        // Another process may have recorded one at the same time.
+        self.store.first_digest(named)?.map_or(Ok(()), same)?;
+        Ok(FetchedChart { reference: named.clone(), digest, files })
+    }
+
+    async fn prepared(
+        &self,
+        host: &RenderHost,
+        chart: PulledChart<'_>,
+        pull: Pull,
+    ) -> Result<Vec<u8>, FetchError> {
+        let login = self.login(chart.address)?;
+        let program = host.find(RenderProgram::Helm).await?.path;
+        tracing::info!(repository = %chart.address, chart = chart.name, version = chart.version, "asking a server for a chart");
+        let helm = HelmPull::new(host, program, chart, login.as_ref(), &self.surroundings.variables)?;
+        match pull {
+            Pull::Archive => helm.archive(UnpackLimits::default().archive).await,
+            Pull::Version => helm.newest_version().await.map(String::into_bytes),
+        }
+    }
+
+    /// Returns the credentials that are for the host of an address, and for no other.
+    fn login(&self, address: &ChartAddress) -> Result<Option<HostLogin>, FetchError> {
+        let Some(name) = self.config.credential(address) else { return Ok(None) };
+        let failed = |reason| FetchError::Credentials { host: address.host(), reason };
+        let folder = self.surroundings.credentials.as_ref();
+        let folder = folder.ok_or_else(|| failed("$CREDENTIALS_DIRECTORY is not set".to_owned()))?;
+        HostLogin::read(&folder.join(format!("{CREDENTIALS}.{name}"))).map(Some).map_err(failed)
+    }
+}
+
+/// Says what is asked of helm.
+#[derive(Clone, Copy, Debug)]
+enum Pull {
+    /// The archive.
+    Archive,
+    /// The version alone.
+    Version,
+}
+
+fn unpacked(named: &ChartReference, archive: &[u8]) -> Result<Vec<super::reference::ChartFile>, FetchError> {
+    let refused = |error| FetchError::Unpack { reference: named.clone(), error };
+    unpack(archive, named, UnpackLimits::default()).map_err(refused)
+}
+
+/// Returns whether a name is one that helm takes for a chart's, and no option and no folder above.
+fn is_chart_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    name.len() <= LONGEST_NAME
+        && name.bytes().all(plain)
+        && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+}

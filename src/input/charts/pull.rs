@@ -1,0 +1,217 @@
+//! One fetch by helm: a process with a network and without any file of a revision.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::complaint::{Asked, judge, quote};
+use super::error::FetchError;
+use super::login::{HostLogin, write_registries, write_repositories};
+use super::network::{proxy_ports, readable_files};
+use crate::config::ChartAddress;
+use crate::input::render_host::RenderHost;
+use crate::input::sandbox::{
+    NetworkReach, ProgramCommand, RunOutput, SandboxError, SandboxLimits, SandboxPolicy,
+};
+use crate::manifest::read_first_document;
+use crate::secret::read_regular;
+
+/// The name under which helm knows the one repository.
+const REPOSITORY: &str = "charts";
+/// The words of helm where it has the index.
+const UPDATED: &str = "Successfully got an update from the";
+/// The port of name servers.
+const NAME_SERVER: u16 = 53;
+
+/// The bounds of one process. An index may have 20 MiB, and takes many times that to be read.
+const LIMITS: SandboxLimits = SandboxLimits {
+    memory: 1 << 30,
+    processor: Duration::from_mins(1),
+    deadline: Duration::from_mins(2),
+    file: 64 << 20,
+    descriptors: 256,
+    output: 1 << 20,
+    complaint: 64 << 10,
+};
+/// Go collects garbage only near this many bytes.
+const GO_MEMORY: u64 = 512 << 20;
+const GO_PROCESSORS: usize = 2;
+
+/// A chart that is asked for: a version, or a range of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PulledChart<'a> {
+    /// The repository.
+    pub(super) address: &'a ChartAddress,
+    /// The name.
+    pub(super) name: &'a str,
+    /// The version, or the range.
+    pub(super) version: &'a str,
+}
+
+/// The files and variables of one fetch.
+pub(super) struct HelmPull<'a> {
+    host: &'a RenderHost,
+    program: PathBuf,
+    chart: PulledChart<'a>,
+    login: Option<&'a HostLogin>,
+    variables: &'a [(OsString, OsString)],
+    /// Gone, with all that is in it, when this is dropped.
+    folder: TempDir,
+}
+
+impl<'a> HelmPull<'a> {
+    /// Prepares a fetch.
+    pub(super) fn new(
+        host: &'a RenderHost,
+        program: PathBuf,
+        chart: PulledChart<'a>,
+        login: Option<&'a HostLogin>,
+        variables: &'a [(OsString, OsString)],
+    ) -> Result<Self, FetchError> {
+        let folder = tempfile::Builder::new().prefix("rhumb-fetch-").tempdir_in(host.folder());
+        let folder = folder.map_err(|error| not_started(error))?;
+        let pull = Self { host, program, chart, login, variables, folder };
+        pull.write_files().map_err(not_started)?;
+        Ok(pull)
+    }
+
+    fn write_files(&self) -> io::Result<()> {
+        fs::create_dir(self.archives())?;
+        let address = self.chart.address;
+        if address.is_registry() {
+            write_registries(&self.path("registries.json"), address, self.login)
+        } else {
+            write_registries(&self.path("registries.json"), address, None)?;
+            write_repositories(&self.path("repositories.yaml"), REPOSITORY, address, self.login)
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn archives(&self) -> PathBuf {
+        self.path("archives")
+    }
+
+    /// Returns the archive of the chart, of at most so many bytes and one more.
+    pub(super) async fn archive(&self, most: u64) -> Result<Vec<u8>, FetchError> {
+        self.update().await?;
+        let destination = format!("--destination={}", self.archives().display());
+        self.succeed(&["pull", &self.place(), &self.version(), &destination]).await?;
+        let missing = || self.failure("helm brought no archive");
+        let entry = fs::read_dir(self.archives()).map_err(not_started)?.flatten().next();
+        let path = entry.ok_or_else(missing)?.path();
+        read_regular(&path, most.saturating_add(1)).map_err(not_started)
+    }
+
+    /// Returns the version that the chart has which helm takes.
+    pub(super) async fn newest_version(&self) -> Result<String, FetchError> {
+        self.update().await?;
+        let shown = self.succeed(&["show", "chart", &self.place(), &self.version()]).await?;
+        let read = read_first_document(&Arc::from("Chart.yaml"), &shown.output);
+        let root = read.documents.first();
+        let entries = root.map(crate::manifest::PlacedValue::entries).unwrap_or_default();
+        let version =
+            entries.iter().find(|entry| entry.key == "version").and_then(|entry| entry.value.text());
+        version.map(str::to_owned).ok_or_else(|| self.failure("helm names no version"))
+    }
+
+    /// Fetches the index of a repository; a registry has none.
+    async fn update(&self) -> Result<(), FetchError> {
+        if self.chart.address.is_registry() {
+            return Ok(());
+        }
+        let run = self.run(&["repo", "update", REPOSITORY]).await?;
+        let said = String::from_utf8_lossy(&run.output);
+        // Some versions of helm end well where they have no index.
+        if run.is_success() && said.contains(UPDATED) {
+            return Ok(());
+        }
+        Err(self.failure(&format!("{said}\n{}", run.complaint)))
+    }
+
+    async fn succeed(&self, arguments: &[&str]) -> Result<RunOutput, FetchError> {
+        let run = self.run(arguments).await?;
+        if run.is_success() { Ok(run) } else { Err(self.failure(&run.complaint)) }
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Result<RunOutput, FetchError> {
+        let run = self.host.sandbox().run(&self.policy(), &self.command(arguments)).await;
+        run.map_err(|error| FetchError::Sandbox(self.cleaned(error)))
+    }
+
+    fn command(&self, arguments: &[&str]) -> ProgramCommand {
+        let mut command = ProgramCommand::new(&self.program, self.folder.path())
+            .arguments(arguments.iter().copied())
+            .go_runtime(GO_MEMORY, GO_PROCESSORS)
+            // The resolver of the C library would load whatever this host names.
+            .variable("GODEBUG", "netdns=go")
+            .variable("HELM_NO_PLUGINS", "1")
+            .variable("HELM_REGISTRY_CONFIG", self.path("registries.json"))
+            .variable("HELM_REPOSITORY_CONFIG", self.path("repositories.yaml"));
+        for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "HELM_PLUGINS"] {
+            command = command.variable(name, self.path("helm"));
+        }
+        command = command.variable("HELM_REPOSITORY_CACHE", self.path("index"));
+        self.variables.iter().fold(command, |command, (name, value)| command.variable(name, value))
+    }
+
+    fn policy(&self) -> SandboxPolicy {
+        let mut ports = vec![NAME_SERVER, self.chart.address.port()];
+        ports.extend(proxy_ports(self.variables));
+        SandboxPolicy {
+            confinement: self.host.confinement(),
+            readable: readable_files(self.variables, Path::exists),
+            private: self.folder.path().to_owned(),
+            network: NetworkReach::Ports(ports),
+            limits: LIMITS,
+        }
+    }
+
+    /// Returns the chart as helm is asked for it.
+    fn place(&self) -> String {
+        let PulledChart { address, name, .. } = self.chart;
+        match address.is_registry() {
+            true => format!("{}/{name}", address.to_string().trim_end_matches('/')),
+            false => format!("{REPOSITORY}/{name}"),
+        }
+    }
+
+    fn version(&self) -> String {
+        format!("--version={}", self.chart.version)
+    }
+
+    fn failure(&self, complaint: &str) -> FetchError {
+        let PulledChart { address, name, version } = self.chart;
+        let repository = address.to_string();
+        judge(&self.hidden(complaint), Asked { repository: &repository, name, version })
+    }
+
+    fn hidden(&self, text: &str) -> String {
+        self.login.map_or_else(|| text.to_owned(), |login| login.hide(text))
+    }
+
+    /// Returns an error without what may be a secret in it.
+    fn cleaned(&self, error: SandboxError) -> SandboxError {
+        let clean = |complaint: String| quote(&self.hidden(&complaint));
+        match error {
+            SandboxError::Stopped { program, wall, complaint } => {
+                SandboxError::Stopped { program, wall, complaint: clean(complaint) }
+            }
+            SandboxError::Killed { program, signal, complaint } => {
+                SandboxError::Killed { program, signal, complaint: clean(complaint) }
+            }
+            other => other,
+        }
+    }
+}
+
+fn not_started(error: io::Error) -> FetchError {
+    SandboxError::NotStarted { program: "helm".to_owned(), error }.into()
+}

@@ -1,0 +1,108 @@
+//! The name of a chart on a server, and the digest of its archive.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A chart of a server by its place and exact version.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChartReference {
+    /// The repository.
+    pub repository: String,
+    /// The name.
+    pub name: String,
+    /// The version.
+    pub version: String,
+}
+
+/// The SHA-256 of a chart's archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChartDigest([u8; 32]);
+
+impl ChartDigest {
+    /// Returns that of these bytes.
+    pub fn of(archive: &[u8]) -> Self {
+        use sha2::Digest as _;
+        Self(sha2::Sha256::digest(archive).into())
+    }
+
+    /// Returns its bytes.
+    pub const fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// Returns its digits in hexadecimal.
+    pub(super) fn hex(self) -> String {
+        self.0.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    }
+}
+
+/// `sha256:HEX`.
+impl fmt::Display for ChartDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.hex())
+    }
+}
+
+impl FromStr for ChartDigest {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "must be `sha256:` and 64 hex digits".to_owned();
+        let hex = text.strip_prefix("sha256:").filter(|hex| hex.len() == 64).ok_or_else(wrong)?;
+        // `from_str_radix` takes a sign.
+        if !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(wrong());
+        }
+        let mut digest = [0; 32];
+        for (byte, number) in digest.iter_mut().zip(0_usize..) {
+            let digits = hex.get(2 * number..2 * number + 2).ok_or_else(wrong)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(digest))
+    }
+}
+
+/// A chart as a server gave it, unpacked and checked.
+#[derive(Clone, Debug)]
+pub struct FetchedChart {
+    /// The name of it.
+    pub reference: ChartReference,
+    /// The digest of its archive.
+    pub digest: ChartDigest,
+    /// Its files, by their paths.
+    pub files: Vec<ChartFile>,
+}
+
+/// A file of a chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChartFile {
+    /// The path below the chart's folder.
+    pub path: String,
+    /// The content.
+    pub content: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written() {
+        let digest = ChartDigest::of(b"abc");
+        let text = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(digest.to_string(), text);
+        assert_eq!(text.parse(), Ok(digest));
+        for wrong in [
+            "",
+            "sha256:",
+            &text[7..],
+            &text[..70],
+            &format!("{text}0"),
+            &text.replace("ba", "+b"),
+            &text.replace("ba", "é"),
+            &text.replace("256", "512"),
+        ] {
+            assert!(wrong.parse::<ChartDigest>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Exact versions of charts: Semantic Versioning 2, with a `v` before it or without.
+
+/// The longest version.
+const LONGEST: usize = 128;
+
+/// Returns whether a text is one version, and no range of them.
+pub(crate) fn is_exact(text: &str) -> bool {
+    let version = without_v(text);
+    let (version, build) = split_once_or_none(version, '+');
+    let (core, before) = split_once_or_none(version, '-');
+    let numbers = core.split('.').collect::<Vec<_>>();
+    text.len() <= LONGEST
+        && numbers.len() == 3
+        && numbers.into_iter().all(is_number)
+        && before.is_none_or(|text| text.split('.').all(is_identifier_of_order))
+        && build.is_none_or(|text| text.split('.').all(is_identifier))
+}
+
+/// Returns whether two versions are the same, be it with a `v` or without.
+pub(super) fn same_version(one: &str, other: &str) -> bool {
+    without_v(one) == without_v(other)
+}
+
+fn without_v(text: &str) -> &str {
+    text.strip_prefix('v').unwrap_or(text)
+}
+
+fn split_once_or_none(text: &str, by: char) -> (&str, Option<&str>) {
+    text.split_once(by).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
+/// A number has no zero before it.
+fn is_number(text: &str) -> bool {
+    let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits && (text == "0" || !text.starts_with('0'))
+}
+
+fn is_identifier(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// One that is a number has no zero before it.
+fn is_identifier_of_order(text: &str) -> bool {
+    is_identifier(text) && (is_number(text) || !text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_exact_or_a_range() {
+        for text in ["1.2.3", "v1.2.3", "0.0.0", "1.2.3-rc.1", "1.2.3+build.05", "v1.2.3-0a.x-y+1-2"] {
+            assert!(is_exact(text), "{text}");
+        }
+        let long = format!("1.2.3-{}", "a".repeat(LONGEST));
+        for text in [
+            "",
+            "v",
+            "1",
+            "1.2",
+            "1.2.3.4",
+            "1.x.0",
+            "1.2.x",
+            "*",
+            "~1.2.3",
+            "^1.2.3",
+            ">=1.2.3",
+            "=1.2.3",
+            "1.2.3 - 2.0.0",
+            "1.2.3 || 2.0.0",
+            "1.2.3,2.0.0",
+            " 1.2.3",
+            "1.2.3 ",
+            "V1.2.3",
+            "vv1.2.3",
+            "01.2.3",
+            "1.2.03",
+            "1.2.3-",
+            "1.2.3+",
+            "1.2.3-01",
+            "1.2.3-a..b",
+            "1.2.3-a_b",
+            "1.2.+3",
+            "1.2.-3",
+            "1.2.3\n",
+            "latest",
+            &long,
+        ] {
+            assert!(!is_exact(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_v_makes_no_other_version() {
+        assert!(same_version("v1.2.3", "1.2.3") && same_version("1.2.3+a", "v1.2.3+a"));
+        assert!(!same_version("1.2.3", "1.2.3+a") && !same_version("1.2.3", "1.2.4"));
+    }
+}
