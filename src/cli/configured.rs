@@ -9,7 +9,7 @@ use super::one_shot_input::{self, STANDARD_INPUT};
 use super::rendering::SourceRendering;
 use super::settings::{self, FileRead};
 use super::{CommandError, Terminal, session};
-use crate::config::{Config, DnsLabel, SourceConfig, SourceLocation, SourceMode};
+use crate::config::{Config, DnsLabel, FetchConfig, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::SourceSetup;
 use crate::engine::PrunePolicy;
 use crate::source::{self, DiskSnapshot, LocationKind};
@@ -72,7 +72,7 @@ impl SelectedSources {
         let mut configured = Self::read(global, file, args.named.as_ref(), terminal)?;
         let rendering = match configured.single_source("") {
             Ok(source) => SourceRendering::of(source),
-            Err(_) => SourceRendering::automatic(&configured.config.renderers),
+            Err(_) => SourceRendering::automatic(&configured.config.renderers, &FetchConfig::default()),
         };
         configured.source_override = match &args.source {
             None if args.files.is_empty() => None,

@@ -10,7 +10,7 @@ use super::exit::os_message;
 use super::rendering::SourceRendering;
 use super::settings::{self, FileRead};
 use super::{CommandError, ExitStatus, Terminal};
-use crate::config::{RendererConfig, SourceMode};
+use crate::config::{FetchConfig, RendererConfig, SourceMode};
 use crate::input::{LockState, PinPolicy, RootLock, RootLocks};
 use crate::object::ErrorClass;
 use crate::render;
@@ -22,13 +22,14 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let renderers = match &args.config {
+    let rendering = match &args.config {
         Some(file) => {
-            settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?.renderers
+            let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
+            let fetch = FetchConfig::union(config.sources.iter().map(|source| &source.fetch));
+            SourceRendering::automatic(&config.renderers, &fetch)
         }
-        None => RendererConfig::default(),
+        None => SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default()),
     };
-    let rendering = SourceRendering::automatic(&renderers);
     let policy = if args.update { PinPolicy::Update } else { PinPolicy::Fill };
     let here = [PathBuf::from(".")];
     let folders = if args.roots.is_empty() { &here[..] } else { &args.roots };

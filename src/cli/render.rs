@@ -7,14 +7,14 @@ use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal};
 use crate::change::write_yaml;
-use crate::config::RendererConfig;
+use crate::config::{FetchConfig, RendererConfig};
 use crate::fields::mask_value;
 use crate::manifest::ManifestItem;
 use crate::render;
 
 /// Prints manifests as Kubernetes reads them; needs no cluster.
 pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
-    let rendering = SourceRendering::automatic(&RendererConfig::default());
+    let rendering = SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default());
     let manifests = ManifestSet::read(&args.path, ReadScope::Shown, &rendering)?;
     let shown = |item: &ManifestItem| {
         if args.show_secrets { item.body.clone() } else { mask_value(&item.gvk.group_kind(), &item.body) }

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::one_shot_input::STANDARD_INPUT;
-use crate::config::{CredentialUse, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig};
+use crate::config::{
+    CredentialUse, FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig,
+};
+use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
 use crate::input::helm::GeneratedPolicy;
 use crate::input::{
     Decrypter, PinPolicy, ReadFolder, ReleaseSettings, RenderHost, RootLocks, SourceRenderer,
@@ -42,13 +45,15 @@ impl SourceRendering {
                 GeneratedValues::Once => GeneratedPolicy::Once,
             },
         };
-        Self::new(config.render, &config.renderers, decrypter, releases, variables)
+        let charts = chart_fetcher(&config.fetch, Some(&config.name));
+        Self::new(config.render, &config.renderers, decrypter, releases, variables, charts)
     }
 
     /// Returns the one for what is read in the usual way.
-    pub(super) fn automatic(renderers: &RendererConfig) -> Self {
+    pub(super) fn automatic(renderers: &RendererConfig, fetch: &FetchConfig) -> Self {
         let releases = ReleaseSettings { namespace: "default".to_owned(), ..ReleaseSettings::default() };
-        Self::new(RenderMode::Auto, renderers, decrypter("", &CredentialUse::Own), releases, None)
+        let decrypter = decrypter("", &CredentialUse::Own);
+        Self::new(RenderMode::Auto, renderers, decrypter, releases, None, chart_fetcher(fetch, None))
     }
 
     fn new(
@@ -57,12 +62,13 @@ impl SourceRendering {
         decrypter: Decrypter,
         releases: ReleaseSettings,
         variables: Option<SourceVariables>,
+        charts: ChartFetcher,
     ) -> Self {
         let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone());
-        let renderer = renderer.with_variables(variables).with_releases(releases);
+        let renderer = renderer.with_variables(variables).with_releases(releases).with_charts(charts);
         Self { renderer: Arc::new(renderer), decrypter }
     }
 
@@ -115,6 +121,28 @@ fn decrypter(name: &str, shown: &CredentialUse) -> Decrypter {
     files.extend(variable("SOPS_AGE_KEY_FILE").map(PathBuf::from));
     let text = variable("SOPS_AGE_KEY").and_then(|text| text.into_string().ok());
     Decrypter::new(files, text)
+}
+
+/// Returns the fetcher of a source's charts, or of those of a command. Each source keeps its own
+/// archives: another may not read what its credentials brought.
+fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
+    let folder = chart_folder()
+        .join(source.map_or(Path::new("commands").into(), |name| Path::new("sources").join(name)));
+    let variables = PASSED_VARIABLES.iter().filter_map(|name| Some(((*name).into(), variable(name)?)));
+    let credentials = variable("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    let surroundings = FetchSurroundings { credentials, variables: variables.collect() };
+    ChartFetcher::new(config.clone(), folder, surroundings)
+}
+
+/// Returns the folder of charts: below that of the service's state, else below the user's cache.
+fn chart_folder() -> PathBuf {
+    let service = variable("STATE_DIRECTORY");
+    if let Some(folder) = service.as_deref().and_then(|folders| std::env::split_paths(folders).next()) {
+        return folder.join("charts");
+    }
+    let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("rhumb").join("charts")
 }
 
 fn variable(name: &str) -> Option<std::ffi::OsString> {

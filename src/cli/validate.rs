@@ -7,7 +7,7 @@ use super::configured::SelectedSources;
 use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
-use crate::config::{RendererConfig, SourceConfig, SourceLocation};
+use crate::config::{FetchConfig, RendererConfig, SourceConfig, SourceLocation};
 use crate::engine::{AllowList, check_annotations, find_self_waits};
 use crate::manifest::{KindScopes, assemble};
 use crate::object::Diagnostic;
@@ -26,7 +26,8 @@ pub(super) fn carry_out(
         }
         (None, path) => {
             let manifests = {
-                let rendering = SourceRendering::automatic(&RendererConfig::default());
+                let rendering =
+                    SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default());
                 ManifestSet::read(path.as_deref().unwrap_or(Path::new("")), ReadScope::All, &rendering)?
             };
             let namespace = settings::default_namespace(global);

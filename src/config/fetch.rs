@@ -190,6 +190,20 @@ impl Default for FetchConfig {
 }
 
 impl FetchConfig {
+    /// Returns what any of these allows. Of two credentials for a host the first counts.
+    pub fn union<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut union = Self::default();
+        for one in all {
+            union.allow.extend(one.allow.iter().cloned());
+            for credential in &one.credentials {
+                if union.credentials.iter().all(|known| known.host != credential.host) {
+                    union.credentials.push(credential.clone());
+                }
+            }
+        }
+        union
+    }
+
     /// Says that charts at this address may be fetched.
     pub fn allows(&self, chart: &ChartAddress) -> bool {
         self.allow.iter().any(|prefix| prefix.covers(chart))

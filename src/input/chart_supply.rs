@@ -47,7 +47,6 @@ pub(super) struct SupplyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outlook {
     /// It may do better.
-    #[cfg_attr(not(test), expect(dead_code, reason = "nothing is fetched yet"))]
     Passing,
     /// It gives the same.
     Lasting,

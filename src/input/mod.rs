@@ -36,6 +36,7 @@ mod root_lock;
 mod root_render;
 mod roots;
 pub(crate) mod sandbox;
+mod server_charts;
 pub(crate) mod sops;
 mod source_renderer;
 mod substitution;

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::chart_layer::LayeredTree;
 use super::chart_supply::{ChartSupply, NoServers, PinPolicy};
+use super::charts::ChartFetcher;
 use super::decryption::{Decrypter, NO_KEY};
 use super::encryption;
 use super::inflation::inflate;
@@ -22,6 +23,7 @@ use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
 use super::root_render::{RenderError, RenderedObject, TracedKustomization, render_kustomization};
 use super::roots::{self, RenderRoot, RootForm, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
+use super::server_charts::ServerCharts;
 use super::substitution::{self, RevisionVariables};
 use super::tree::FileTree;
 use super::variables::VariableTable;
@@ -104,8 +106,13 @@ impl SourceRenderer {
         Self { host, mode, decrypter, substitution: None, releases, supply, state: Mutex::default() }
     }
 
+    /// Returns one that finds charts of servers by this fetcher.
+    pub(crate) fn with_charts(self, fetcher: ChartFetcher) -> Self {
+        let host = self.host.clone();
+        self.with_supply(Arc::new(ServerCharts::new(fetcher, host)))
+    }
+
     /// Returns one that takes charts of servers from here.
-    #[cfg_attr(not(test), expect(dead_code, reason = "nothing is fetched yet"))]
     pub(super) fn with_supply(self, supply: Arc<dyn ChartSupply>) -> Self {
         Self { supply, ..self }
     }

@@ -216,6 +216,9 @@ fn unnamed_counts(list: &str) -> BTreeMap<Phase, usize> {
 /// `20 objects, as wanted and healthy`, or `20 objects: 18 Settled, 2 Refused`.
 fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     let count: usize = objects.values().sum();
+    if count == 0 {
+        return "0 objects".to_owned();
+    }
     if objects.keys().all(|phase| phase.is_well()) {
         return match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
             0 => format!("{count} objects, as wanted and healthy"),
@@ -301,7 +304,7 @@ mod tests {
                 ..source(&[])
             },
             &[],
-            "not read yet: 0 objects, as wanted and healthy; paused; x",
+            "not read yet: 0 objects; paused; x",
             "",
         );
     }

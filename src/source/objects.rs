@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
 
+use super::tree_builder;
 use crate::secret::{is_there, read_regular};
 
 /// A tree of a million entries with long names.
@@ -152,7 +153,14 @@ impl ObjectStores {
 
     /// Returns the commit whose id begins so, where it is the only object that does.
     pub(super) fn commit_by_prefix(&self, prefix: &str) -> Result<Oid, git2::Error> {
-        self.read_from_any(|repository| Ok(repository.find_commit_by_prefix(prefix)?.id()))
+        self.read_from_any(|repository| {
+            let commit = repository.find_commit_by_prefix(prefix)?;
+            if tree_builder::is_rendered_commit(&commit) {
+                let what = "a rendered revision is no revision itself";
+                return Err(git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, what));
+            }
+            Ok(commit.id())
+        })
     }
 
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {

@@ -8,6 +8,8 @@ use crate::object::Revision;
 
 /// Stands for author, committer and dates, so that equal contents are equal commits.
 const NOBODY: &str = "rhumb <rhumb@localhost> 0 +0000";
+/// The address of it.
+const NOBODY_EMAIL: &str = "rhumb@localhost";
 
 /// Takes the bytes of an object and gives its id; it may also store them.
 pub(super) trait ObjectSink {
@@ -69,6 +71,14 @@ pub(super) fn write_rendered_commit(
     let text =
         format!("tree {tree}\nauthor {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n");
     Ok(RenderedCommit { id: sink.put(ObjectType::Commit, text.as_bytes())?, tree })
+}
+
+/// Returns whether a commit is that of a rendered revision, which is no revision itself.
+pub(super) fn is_rendered_commit(commit: &git2::Commit<'_>) -> bool {
+    let author = commit.author();
+    author.when().seconds() == 0
+        && author.email_bytes() == NOBODY_EMAIL.as_bytes()
+        && commit.message_bytes().starts_with(b"Rendered\n")
 }
 
 /// The commit of a rendered revision.

@@ -12,7 +12,7 @@ impl Reconciler {
     /// Scales the `ReplicaSets` that have other counts than a step asks for.
     pub(super) fn rescale_due(&mut self, now: Instant) {
         for due in self.engine.scale_requests(now) {
-            let cluster = self.executor.cluster.clone();
+            let cluster = self.cluster_for(&due.of).clone();
             self.spawn_write(async move {
                 let namespace = due.of.namespace().unwrap_or_default();
                 let scaled = cluster.scale_replica_set(namespace, &due.name, &due.uid, due.rv, due.to).await;

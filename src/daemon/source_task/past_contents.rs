@@ -3,10 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::reading::{FileReading, ReadSettings};
-use crate::engine::{PastRevision, Release, SharedDesired, UndoRequest};
+use crate::engine::{FileCompleteness, PastRevision, Release, SharedDesired, UndoRequest};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, ObjectId, Revision};
 use crate::source::{Ancestry, MAX_FILE, RevisionReader, SourceError};
+
+/// The contents of some objects in a revision.
+#[derive(Debug, Default)]
+struct RevisionContents {
+    found: BTreeMap<ObjectId, Vec<SharedDesired>>,
+    /// The first place that was not read completely, where any object may stand; none when all was.
+    unread: Option<String>,
+}
 
 /// Returns all that a revision says of some objects.
 fn contents(
@@ -14,17 +22,31 @@ fn contents(
     settings: &ReadSettings,
     mut scopes: KindScopes,
     revision: &Revision,
-    ids: BTreeSet<&ObjectId>,
-) -> Result<BTreeMap<ObjectId, Vec<SharedDesired>>, SourceError> {
-    let mut found: BTreeMap<ObjectId, Vec<SharedDesired>> = BTreeMap::new();
-    for file in reader.snapshot(revision)?.files.iter().filter(|file| file.size <= MAX_FILE) {
-        let Ok(bytes) = reader.read(file.blob) else { continue };
+    ids: &BTreeSet<&ObjectId>,
+) -> Result<RevisionContents, SourceError> {
+    let snapshot = reader.snapshot(revision)?;
+    let mut contents = RevisionContents {
+        unread: snapshot.refused.first().map(|refused| refused.origin.to_string()),
+        ..RevisionContents::default()
+    };
+    for file in &snapshot.files {
+        let bytes = if file.size <= MAX_FILE { reader.read(file.blob).ok() } else { None };
+        let Some(bytes) = bytes else {
+            contents.unread.get_or_insert_with(|| file.path.to_string());
+            continue;
+        };
         let FileReading { facts, .. } = settings.read(file, &bytes, &mut scopes);
+        let is_whole = facts.understood == FileCompleteness::Whole
+            && facts.unscoped.is_empty()
+            && facts.unusable.iter().all(|object| !ids.contains(&object.id));
+        if !is_whole {
+            contents.unread.get_or_insert_with(|| file.path.to_string());
+        }
         for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
-            found.entry(object.id.clone()).or_default().push(object);
+            contents.found.entry(object.id.clone()).or_default().push(object);
         }
     }
-    Ok(found)
+    Ok(contents)
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
@@ -39,7 +61,8 @@ pub(super) fn resolve(
     wanted: &[(ObjectId, ContentHash)],
 ) -> Result<ResolvedContents, SourceError> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
-    let found = contents(reader, settings, scopes, revision, ids)?;
+    // A content is found by its hash, so a place that cannot be read only means that it is not had.
+    let found = contents(reader, settings, scopes, revision, &ids)?.found;
     let lookup = |(id, hash): &(ObjectId, ContentHash)| {
         let content = found.get(id).and_then(|all| all.iter().find(|desired| desired.is_release(*hash)));
         (id.clone(), Release { hash: *hash, revision: revision.clone() }, content.cloned())
@@ -59,9 +82,19 @@ pub(super) fn look_back(
     require_followed(reader, undo, &revision, head)?;
     let unreadable =
         |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
-    let found = contents(reader, settings, scopes, &revision, undo.objects.iter().collect());
+    let ids: BTreeSet<&ObjectId> = undo.objects.iter().collect();
+    let RevisionContents { found, unread } =
+        contents(reader, settings, scopes, &revision, &ids).map_err(unreadable)?;
+    // An object is absent only where the whole revision was read: its absence deletes it.
+    let absent = ids.iter().find(|id| !found.contains_key(**id));
+    if let (Some(id), Some(place)) = (absent, unread) {
+        return Err(format!(
+            "revision {} was not read completely, and may have {id}: {place}",
+            revision.short_name()
+        ));
+    }
     let mut contents = BTreeMap::new();
-    for (id, all) in found.map_err(unreadable)? {
+    for (id, all) in found {
         match <[SharedDesired; 1]>::try_from(all) {
             Ok([content]) => drop(contents.insert(id, content)),
             Err(_) => return Err(format!("revision {} names {id} more than once", revision.short_name())),

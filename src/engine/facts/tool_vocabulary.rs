@@ -79,7 +79,7 @@ const OWNER_MARK: WordEffect = WordEffect::Ignored("identifies the owner of a li
 const HOOKS_ONLY: WordEffect = WordEffect::Ignored("only concerns hooks");
 const DISPLAY_ONLY: WordEffect = WordEffect::Ignored("only affects what Argo CD shows or compares");
 const ITS_OWN: WordEffect = WordEffect::Ignored("concerns Argo CD's own objects");
-const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs no hooks";
+const HOOK_REASON: &str = "asks to run it as a hook, and rhumb runs only the hooks of charts that it renders";
 
 /// All words of other tools that are known.
 pub(crate) const TOOL_WORDS: &[ToolWord] = &[

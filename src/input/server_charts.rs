@@ -1,0 +1,68 @@
+//! Charts of servers for one source: those that its configuration allows, by helm of this host.
+
+use std::sync::Arc;
+use std::thread;
+
+use super::chart_supply::{ChartSupply, Outlook, SupplyError};
+use super::charts::{ChartDigest, ChartFetcher, ChartReference, FetchError, FetchedChart};
+use super::render_host::RenderHost;
+
+/// Finds charts by the fetcher of a source.
+#[derive(Debug)]
+pub(super) struct ServerCharts {
+    fetcher: ChartFetcher,
+    host: Arc<RenderHost>,
+}
+
+impl ServerCharts {
+    /// Returns one that runs helm of this host.
+    pub(super) const fn new(fetcher: ChartFetcher, host: Arc<RenderHost>) -> Self {
+        Self { fetcher, host }
+    }
+
+    /// Waits for a fetch on a thread of its own: the caller's may be one of a runtime, which must
+    /// not wait for another.
+    fn wait<T: Send>(
+        &self,
+        fetch: impl AsyncFnOnce(&ChartFetcher, &RenderHost) -> Result<T, FetchError> + Send,
+    ) -> Result<T, SupplyError> {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| match runtime() {
+                Ok(runtime) => {
+                    runtime.block_on(fetch(&self.fetcher, &self.host)).map_err(|error| supply_error(&error))
+                }
+                Err(error) => Err(SupplyError {
+                    code: "fetch-failed",
+                    message: format!("the chart cannot be fetched: {error}"),
+                    hint: "it is tried again".to_owned(),
+                    outlook: Outlook::Passing,
+                }),
+            });
+            waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl ChartSupply for ServerCharts {
+    fn fetch(
+        &self,
+        reference: &ChartReference,
+        pin: Option<&ChartDigest>,
+    ) -> Result<FetchedChart, SupplyError> {
+        self.wait(async |fetcher, host| fetcher.fetch(host, reference, pin).await)
+    }
+
+    fn newest_version(&self, repository: &str, name: &str, constraint: &str) -> Result<String, SupplyError> {
+        self.wait(async |fetcher, host| fetcher.newest_version(host, repository, name, constraint).await)
+    }
+}
+
+fn supply_error(error: &FetchError) -> SupplyError {
+    SupplyError {
+        code: error.code(),
+        message: error.to_string(),
+        hint: error.hint(),
+        outlook: if error.is_transient() { Outlook::Passing } else { Outlook::Lasting },
+    }
+}
