@@ -14,6 +14,7 @@ use super::store::{ChartStore, Replacement, StoreLimits};
 use super::unpack::{UnpackLimits, unpack};
 use super::version::is_exact;
 use crate::config::{ChartAddress, FetchConfig};
+use crate::fields::blur;
 use crate::input::kustomize::printable;
 use crate::input::render_host::RenderHost;
 use crate::input::sandbox::RenderProgram;
@@ -126,7 +127,11 @@ impl ChartFetcher {
         name: &str,
         version: &str,
     ) -> Result<ChartAddress, FetchError> {
-        let malformed = |what, text, reason| FetchError::Malformed { what, text: printable(text), reason };
+        // An address may hold a password.
+        let malformed = |what, text: &str, reason| {
+            let text = printable(&blur(text));
+            FetchError::Malformed { what, text, reason }
+        };
         if repository.len() > LONGEST_ADDRESS {
             return Err(malformed("the repository", repository, "it is too long"));
         }
