@@ -66,10 +66,9 @@ pub(super) fn judge(complaint: &str, asked: Asked<'_>) -> FetchError {
 
 /// Returns the line of a complaint that names the cause, without what may be a secret in it.
 pub(super) fn quote(complaint: &str) -> String {
-    let mut lines = complaint.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_cause = |line: &&str| line.starts_with("Error:");
-    let last =
-        lines.clone().rfind(is_cause).or_else(|| reason_of_index(complaint)).or_else(|| lines.next_back());
+    let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = || lines().rfind(|line| line.starts_with("Error:"));
+    let last = reason_of_index(complaint).or_else(error).or_else(|| lines().next_back());
     let line = last.unwrap_or("it said nothing");
     printable(&blur(line.trim_start_matches("Error:").trim()))
 }
@@ -99,7 +98,7 @@ mod tests {
             "https://charts.example.org/ has no chart web 1.2.3: chart \"web\" matching 1.2.3 not found in charts index. (try 'helm repo update'): no chart version found for web-1.2.3",
         );
         check(
-            "Hang tight\n...Unable to get an update from the \"charts\" chart repository (https://charts.example.org/):\n\tlooks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized\nUpdate Complete.\n",
+            "Hang tight\n...Unable to get an update from the \"charts\" chart repository (https://charts.example.org/):\n\tlooks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized\nError: failed to update the following repositories\n",
             "fetch-failed",
             "https://charts.example.org/ does not let rhumb read the chart web: looks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized",
         );
