@@ -5,7 +5,7 @@ use sha2::Digest as _;
 use crate::archives::chart;
 use crate::fixture::{BASIC, CANARY, Fixture, LOGIN, log, refused, word};
 use crate::repository::Repository;
-use crate::server::{Answer, Certificate, ChartServer, Seen, index};
+use crate::server::{Answer, Certificate, ChartServer, SeenRequest, index};
 
 const FOR_LOOPBACK: &str = ", credentials: [{host: '127.0.0.1:PORT', credential: acme}]";
 
@@ -24,7 +24,7 @@ fn guarded(kind: &'static str, content: Vec<u8>) -> Answer {
 }
 
 /// The hosts that were shown credentials, and those that were asked without.
-fn shown(seen: &[Seen]) -> [Vec<String>; 2] {
+fn shown(seen: &[SeenRequest]) -> [Vec<String>; 2] {
     let hosts = |with: bool| {
         let of = seen.iter().filter(move |one| one.authorization.is_some() == with);
         let mut hosts: Vec<String> = of.map(|one| one.host.clone()).collect();
@@ -118,7 +118,7 @@ fn a_wrong_password_is_told_and_never_shown() {
     let error = fixture.fetch([&url, "web", "1.0.0"]).unwrap_err();
     assert!(error.class().label() == "forbidden" && error.is_transient(), "{error:?}");
     assert!(error.to_string().contains("401"), "{error}");
-    // What the server says may hold what it was told.
+    // The words of a server may hold the credentials that it was shown.
     server.answer("/private/index.yaml", Answer::Content(format!("{LOGIN} {BASIC}: [").into_bytes()));
     let (code, _) = refused(fixture.fetch([&url, "web", "1.0.0"]));
     assert_eq!(code, "fetch-failed");

@@ -33,7 +33,6 @@ pub(crate) struct Fixture {
     folder: TempDir,
     host: RenderHost,
     pub(crate) fetcher: ChartFetcher,
-    pub(crate) certificate: Certificate,
 }
 
 impl Fixture {
@@ -69,7 +68,7 @@ impl Fixture {
             folder.path().join("state/charts"),
             surroundings,
         );
-        Self { folder, host, fetcher, certificate }
+        Self { folder, host, fetcher }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

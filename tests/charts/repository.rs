@@ -133,7 +133,7 @@ fn another_archive_under_the_same_version_is_an_error() {
     let Repository { fixture, url, .. } = &repository;
     let first = fixture.fetch([url, "web", "1.0.0"]).unwrap();
     repository.publish("1.0.0", chart("web", "1.0.0", "other"));
-    // What is in the store stays in force.
+    // The archive in the store stays in force.
     assert_eq!(word(&fixture.fetch([url, "web", "1.0.0"]).unwrap()), "v1.0.0");
     let [path] = &*fixture.archives() else { panic!("one archive") };
     let old = fs::read(path).unwrap();

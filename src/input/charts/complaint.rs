@@ -6,7 +6,7 @@ use crate::input::kustomize::printable;
 
 /// The chart that helm was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ChartQuery<'a> {
     /// The repository.
     pub(super) repository: &'a str,
     /// The name.
@@ -41,8 +41,8 @@ const NO_RANGE: [&str; 2] = ["improper constraint", "invalid/malformed"];
 const OTHER_PORT: &str = "connect: permission denied";
 
 /// Returns the error for what helm said, in which no secret stands any more.
-pub(super) fn judge(complaint: &str, asked: Asked<'_>) -> FetchError {
-    let Asked { repository, name, version } = asked;
+pub(super) fn judge(complaint: &str, asked: ChartQuery<'_>) -> FetchError {
+    let ChartQuery { repository, name, version } = asked;
     let (repository, name, version) = (repository.to_owned(), name.to_owned(), version.to_owned());
     let lower = complaint.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -57,9 +57,10 @@ pub(super) fn judge(complaint: &str, asked: Asked<'_>) -> FetchError {
     if has(&MISSING) {
         return FetchError::NotFound { repository, name, version, said };
     }
-    let said = match lower.contains(OTHER_PORT) {
-        true => format!("{said} (it may connect to the port of the repository alone)"),
-        false => said,
+    let said = if lower.contains(OTHER_PORT) {
+        format!("{said} (it may connect to the port of the repository alone)")
+    } else {
+        said
     };
     FetchError::Network { repository, name, said }
 }
@@ -88,7 +89,8 @@ mod tests {
     fn the_words_of_helm_tell_what_is_wrong() {
         #[track_caller]
         fn check(complaint: &str, code: &str, expected: &str) {
-            let asked = Asked { repository: "https://charts.example.org/", name: "web", version: "1.2.3" };
+            let asked =
+                ChartQuery { repository: "https://charts.example.org/", name: "web", version: "1.2.3" };
             let error = judge(complaint, asked);
             assert_eq!((error.code(), &*error.to_string()), (code, expected), "{complaint}");
         }
