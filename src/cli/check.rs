@@ -23,7 +23,7 @@ use super::{
 use crate::announce::unusable;
 use crate::cluster::{
     self, AccessRequest, Cluster, KindLookup, KindTable, LiveLookup, explain_unread_claims,
-    explain_unreadable_budget,
+    explain_unreadable_ledger,
 };
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
 use crate::engine::{HashSeals, PrunePolicy, RolloutLedger, SourceLifecycle};
@@ -329,14 +329,16 @@ fn hidden_refusal_text(error: &cluster::ClusterError, role: &str) -> String {
 /// Tells that what all rollouts are claimed in can be read, or what mends it. The right to that is
 /// asked about with all others.
 async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
-    let Ok(Some(budget)) = retry_when_throttled(|| cluster.read_budget(namespace)).await else { return };
+    let Ok(Some(budget)) = retry_when_throttled(|| cluster.read_rollout_ledger(namespace)).await else {
+        return;
+    };
     match RolloutLedger::parse(&budget.text, &HashSeals::default()) {
         Ok(ledger) if !ledger.unreadable_claims.is_empty() => {
             report.add(CheckLevel::Missing, explain_unread_claims(namespace, ledger.unreadable_claims.len()));
         }
         Ok(_) => report.add(CheckLevel::Ok, "the rollout budget can be read"),
         Err(error) => {
-            report.add(CheckLevel::Missing, explain_unreadable_budget(namespace, &error.to_string()));
+            report.add(CheckLevel::Missing, explain_unreadable_ledger(namespace, &error.to_string()));
         }
     }
 }

@@ -11,7 +11,7 @@ use super::object_name::ObjectName;
 use super::rollout_words::{RolloutState, rollout_state};
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, cluster_status, steps};
-use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_budget};
+use crate::cluster::{applyset_id, explain_unread_claims, explain_unreadable_ledger};
 use crate::daemon;
 use crate::engine::{
     HashSeals, HoldIntent, MAX_PUBLISHED_OBJECTS, PauseIntent, QueuedObject, Rejection, RejectionAction,
@@ -153,7 +153,7 @@ pub(super) fn is_showing(shown: Option<&Release>, rejection: &Rejection, member:
 pub(super) async fn read_ledger(
     session: &ClusterSession,
 ) -> Result<(RolloutLedger, Option<String>), CommandError> {
-    let budget = session.cluster.read_budget(&session.system).await?;
+    let budget = session.cluster.read_rollout_ledger(&session.system).await?;
     let read = budget.map(|budget| RolloutLedger::parse(&budget.text, &HashSeals::default()));
     Ok(match read.transpose() {
         Ok(ledger) => {
@@ -163,7 +163,7 @@ pub(super) async fn read_ledger(
             (ledger, unread)
         }
         Err(error) => {
-            (RolloutLedger::default(), Some(explain_unreadable_budget(&session.system, &error.to_string())))
+            (RolloutLedger::default(), Some(explain_unreadable_ledger(&session.system, &error.to_string())))
         }
     })
 }

@@ -183,7 +183,7 @@ pub(super) fn one_shot_source(config: &SourceConfig, state: &Path) -> Result<Sou
 
 /// Returns the identity of a source's location.
 pub(super) fn place(config: &SourceConfig) -> String {
-    source::ResolvedLocation::from(&config.location).location_identity()
+    source::ResolvedLocation::from(&config.location).location_id()
 }
 
 /// Returns a source whose files were read already.

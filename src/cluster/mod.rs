@@ -11,7 +11,6 @@
 mod absent_kinds;
 mod access;
 mod backoff;
-mod budget;
 mod call;
 mod classify;
 mod config_data;
@@ -41,6 +40,7 @@ mod pods;
 mod proxy;
 mod rate_limit;
 mod read;
+mod rollout_ledger;
 mod rotation;
 mod source_objects;
 mod watch;
@@ -48,7 +48,6 @@ mod wire;
 mod write;
 
 pub(crate) use access::{AccessDecision, AccessRequest};
-pub(crate) use budget::{BudgetObject, explain_unread_claims, explain_unreadable_budget};
 pub use call::Cluster;
 pub(crate) use config_data::DataFollower;
 pub use config_data::{DataChange, DataEvent};
@@ -76,6 +75,7 @@ pub use path::ListSelector;
 pub(crate) use path::NamespaceSelector;
 pub use pods::{EvictionResult, PodFollower, PodsChange, PodsEvent, pod_selector};
 pub use read::LiveLookup;
+pub(crate) use rollout_ledger::{LedgerObject, explain_unread_claims, explain_unreadable_ledger};
 pub(crate) use source_objects::CustomSourceVersion;
 #[cfg(test)]
 pub(crate) use wire::ScaleTarget;

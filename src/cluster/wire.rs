@@ -19,7 +19,7 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, LiveObject, MetadataMap, ObjectIntents, OverlayState, ReleaseClaim, ResourceVersion,
+    FieldManager, LiveObject, MetadataMap, ObjectIntents, OverlayState, ReleaseAnnotation, ResourceVersion,
     RolloutNumbers, TOOL_WORDS, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
@@ -156,7 +156,7 @@ impl LiveDecoder {
                 )
             }),
             // A stamp by somebody else says nothing about the data that we have started pods with.
-            started: meta
+            config_stamp: meta
                 .annotations
                 .get(annotations::CONFIG)
                 .filter(|_| {
@@ -178,8 +178,8 @@ impl LiveDecoder {
     }
 
     /// Returns the claim in the annotation. The engine has the keys that prove it.
-    fn release_claim(&self, text: &str) -> Option<Box<ReleaseClaim>> {
-        ReleaseClaim::read(text, |revision| self.interner.revision(revision)).map(Box::new)
+    fn release_claim(&self, text: &str) -> Option<Box<ReleaseAnnotation>> {
+        ReleaseAnnotation::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }
 
     fn other_managers(&self, meta: &ObjectMetadata<'_>) -> Arc<[FieldManager]> {

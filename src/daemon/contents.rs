@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::setup::SourceFiles;
 use crate::cluster::FieldOwners;
 use crate::engine::{
-    ApplyVariant, DesiredObject, ReleaseClaim, VersionBinding, effective_content, remove_ignored,
+    ApplyVariant, DesiredObject, ReleaseAnnotation, VersionBinding, effective_content, remove_ignored,
     resolve_ignores, stamp_release,
 };
 use crate::input::{Decrypter, read_manifest};
@@ -128,7 +128,7 @@ impl ContentStore {
     pub(super) fn body_without_live(
         &self,
         want: &DesiredObject,
-        claim: &ReleaseClaim,
+        claim: &ReleaseAnnotation,
         form: ApplyVariant,
     ) -> Result<Value, ContentError> {
         Ok(stamp_release(self.effective_content(want)?, claim, form))
@@ -139,7 +139,7 @@ impl ContentStore {
     pub(super) fn body_for_live(
         &self,
         want: &DesiredObject,
-        claim: &ReleaseClaim,
+        claim: &ReleaseAnnotation,
         form: ApplyVariant,
         live: &Value,
     ) -> Result<(Value, VersionBinding), ContentError> {

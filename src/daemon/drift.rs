@@ -14,7 +14,7 @@ use crate::cluster::{
 };
 use crate::engine::{
     ApplyPurpose, ApplyRequest, ApplyVariant, DesiredObject, FieldCoverage, LiveObject, Precondition,
-    Release, ReleaseClaim, RepairImpact, ResourceVersion, SharedDesired, Uid, VerifiedCoverage,
+    Release, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesired, Uid, VerifiedCoverage,
 };
 use crate::fields::{self, Coverage, FieldPath, ValueDigest, ValueSchema};
 use crate::object::{ObjectId, Revision, text_at};
@@ -59,7 +59,7 @@ impl ComparisonRequest {
     /// path matters.
     fn with_stamp(&self, content: Value) -> Value {
         let release = Release { hash: self.want.hash, revision: Revision::new("") };
-        crate::engine::stamp_release(content, &ReleaseClaim { release, seal: None }, self.form)
+        crate::engine::stamp_release(content, &ReleaseAnnotation { release, seal: None }, self.form)
     }
 
     /// Answers by what the cluster was last seen to show, without a call.
@@ -90,11 +90,11 @@ impl ComparisonRequest {
     /// Returns the verdict, bound to what the question is about.
     pub(super) fn verdict(&self, cover: FieldCoverage) -> VerifiedCoverage {
         let (content, overlay) = (self.form.hash(&self.want), self.form.overlay);
-        let (started, value_digest) = (self.form.started, self.values);
+        let (config_stamp, value_digest) = (self.form.config_stamp, self.values);
         VerifiedCoverage {
             content,
             overlay,
-            started,
+            config_stamp,
             managed_fields: self.shape.clone(),
             value_digest,
             cover,
@@ -190,7 +190,7 @@ async fn differing_values_of(
     let (contents, want, form, live) =
         (contents.clone(), question.want.clone(), question.form, shown.clone());
     let release = Release { hash: want.hash, revision: Revision::new("") };
-    let release = ReleaseClaim { release, seal: None };
+    let release = ReleaseAnnotation { release, seal: None };
     let body = run_blocking(move || contents.body_for_live(&want, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
     let guard = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));

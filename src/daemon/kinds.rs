@@ -290,7 +290,7 @@ impl KindWatches {
                 self.absent.remove(&kind);
             }
             let is_listed = self.watchers.all.get(number).is_some_and(|watcher| watcher.is_listing(&kind));
-            let blind = |why: &str| KindState::Unwatchable(why.into(), ErrorClass::Source);
+            let blind = |why: &str| KindState::Unobservable(why.into(), ErrorClass::Source);
             match found {
                 KindLookup::Served(kind) => self.inform(number, &kind, engine),
                 KindLookup::Unserved { .. } if self.absent.contains(&kind) => {}
@@ -416,7 +416,7 @@ impl KindWatches {
                 if !engine.is_listed(&event.listing) {
                     engine.set_informer_state(
                         &event.listing,
-                        KindState::Unwatchable(error.reason().into(), error.class()),
+                        KindState::Unobservable(error.reason().into(), error.class()),
                     );
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{BudgetObject, ConfigKey, InventoryObject, KindTable, OrdersObject};
+use crate::cluster::{ConfigKey, InventoryObject, KindTable, LedgerObject, OrdersObject};
 use crate::engine::{
     Action, ActionResult, DirectView, EvictionOutcome, LiveObject, PastRevision, PeerSource, PodToEvict,
     Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesired, SourceId, SourceReading,
@@ -44,7 +44,7 @@ pub(super) enum LoopEvent {
     /// The orders object of a source was read or written.
     Orders(SourceId, Result<Option<OrdersObject>, crate::cluster::ClusterError>),
     /// The rollout ledger was read or written.
-    Ledger(Result<Option<BudgetObject>, crate::cluster::ClusterError>),
+    Ledger(Result<Option<LedgerObject>, crate::cluster::ClusterError>),
     /// The key for hashes of data was read or made.
     ConfigKey(Result<Option<ConfigKey>, crate::cluster::ClusterError>),
     /// The workload of another daemon's claim, as it is now.

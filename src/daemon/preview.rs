@@ -22,7 +22,7 @@ use super::source_task::{read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
 use crate::engine::{
     Action, ApplyVariant, Budget, Decision, DirectView, Engine, FieldCoverage, KindAvailability, KindState,
-    ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release, ReleaseClaim, RepairImpact,
+    ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release, ReleaseAnnotation, RepairImpact,
     SharedDesired, SourceId, SourceReading, SourceState, VerifiedCoverage, WantedObject, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
@@ -125,7 +125,7 @@ struct PreviewRun {
     /// The namespace of the inventories.
     namespace: String,
     /// The view of each source on the cluster, by number.
-    outlooks: Vec<SourceView>,
+    source_views: Vec<SourceView>,
     /// The source that is planned for.
     source: SourceId,
     engine: Engine,
@@ -151,8 +151,8 @@ impl PreviewRun {
         engine.set_clock(std::time::Instant::now(), jiff::Timestamp::now());
         engine.set_scopes(kind_scopes(Some(&kinds)));
         let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));
-        let (outlooks, notes) = (Vec::new(), Vec::new());
-        Self { cluster, namespace, outlooks, source: SourceId::new(0), engine, contents, kinds, notes }
+        let (source_views, notes) = (Vec::new(), Vec::new());
+        Self { cluster, namespace, source_views, source: SourceId::new(0), engine, contents, kinds, notes }
     }
 
     /// Reads a source, and adds it when that could be done: of one that could not nothing is known.
@@ -179,7 +179,7 @@ impl PreviewRun {
         let number = self.engine.add_source(source);
         self.contents.add(ContentOrigin { applyset, bytes, decrypter });
         let scalable = self.take(number, reading);
-        self.outlooks.push(SourceView { acting, namespaces, place, scalable });
+        self.source_views.push(SourceView { acting, namespaces, place, scalable });
         Ok(number)
     }
 
@@ -195,12 +195,14 @@ impl PreviewRun {
         applyset: &Arc<str>,
         setup: SourceSetup,
     ) -> Result<SourceReading, source::SourceError> {
-        let dialect = setup.read_settings(source, applyset);
+        let read_settings = setup.read_settings(source, applyset);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
-            SourceFiles::Once(disk) => Ok(run_blocking(move || read_disk(&disk, &dialect, scopes)).await.0),
+            SourceFiles::Once(disk) => {
+                Ok(run_blocking(move || read_disk(&disk, &read_settings, scopes)).await.0)
+            }
             SourceFiles::Followed(source) => {
-                super::source_task::read_newest_once(source, dialect, scopes).await
+                super::source_task::read_newest_once(source, read_settings, scopes).await
             }
         }
     }
@@ -260,7 +262,7 @@ impl PreviewRun {
     }
 
     fn source_view(&self) -> &SourceView {
-        &self.outlooks[self.source]
+        &self.source_views[self.source]
     }
 
     /// Returns the source's own wish for an object, whatever other sources ask for.
@@ -368,7 +370,7 @@ impl PreviewRun {
                         listing.namespace.is_none() || listing.namespace.as_deref() == namespace.as_deref()
                     };
                     for listing in self.list_scopes(&kind).into_iter().filter(is_of) {
-                        let state = KindState::Unwatchable(error.reason().into(), error.class());
+                        let state = KindState::Unobservable(error.reason().into(), error.class());
                         self.engine.set_informer_state(listing, state);
                     }
                     continue;
@@ -403,7 +405,7 @@ impl PreviewRun {
     async fn content(&self, want: &SharedDesired, form: ApplyVariant) -> Option<Value> {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
-        let claim = ReleaseClaim { release, seal: None };
+        let claim = ReleaseAnnotation { release, seal: None };
         run_blocking(move || contents.body_without_live(&want, &claim, form)).await.ok()
     }
 

@@ -173,7 +173,7 @@ mod tests {
 
     /// Returns the allowed objects of a file, and the diagnostics of the others.
     fn read(allow: AllowList, text: &str) -> (FileReading, Vec<String>) {
-        let dialect = ReadSettings {
+        let read_settings = ReadSettings {
             source: SourceId::new(0),
             applyset: "set".into(),
             namespace: "shop".into(),
@@ -183,7 +183,7 @@ mod tests {
             names: TextInterner::default(),
         };
         let mut read =
-            dialect.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());
+            read_settings.read(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &mut KindScopes::builtin());
         let found = read.facts.diagnostics.drain(..).filter(|found| found.code == "not-allowed");
         let told = found.map(|found| format!("{}: {}", found.origin.line, found.message)).collect();
         (read, told)

@@ -182,7 +182,7 @@ impl Reconciler {
         let mut engine = claims::engine(setup.budget);
         engine.require_peer_consent();
         let mut pending_feeds = Vec::new();
-        let mut shelves = Vec::new();
+        let mut content_origins = Vec::new();
         let mut locations = Vec::new();
         let mut watchers = AccountWatchers::new(&setup.cluster);
         for source in setup.sources {
@@ -190,14 +190,14 @@ impl Reconciler {
             let mut facts = source.initial_state(&applyset);
             facts.watcher = watchers.watch_for(&source, &setup.namespace, &applyset, &mut engine);
             let number = engine.add_source(facts);
-            shelves.push(ContentOrigin {
+            content_origins.push(ContentOrigin {
                 applyset: applyset.clone(),
                 bytes: SourceBytes::of(&source.files),
                 decrypter: source.decrypter.clone(),
             });
-            let dialect = source.read_settings(number, &applyset);
+            let read_settings = source.read_settings(number, &applyset);
             locations.push(source.place);
-            pending_feeds.push((number, source.files, dialect));
+            pending_feeds.push((number, source.files, read_settings));
         }
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
         let queue = WorkQueue::default();
@@ -213,7 +213,7 @@ impl Reconciler {
             followers: PodFollowers::new(sinks.pods),
             nodes: NodeWatch::new_closed(),
             configs: ConfigFollowers::new(sinks.data),
-            executor: Executor { cluster: setup.cluster, contents: ContentStore::new(shelves) },
+            executor: Executor { cluster: setup.cluster, contents: ContentStore::new(content_origins) },
             engine,
             queue,
             reasons: BTreeMap::new(),
@@ -451,7 +451,7 @@ impl Reconciler {
         self.publish_summary(now);
         self.keep_inventories();
         self.keep_orders();
-        self.keep_budget();
+        self.keep_rollout_ledger();
         self.follow_pods();
         self.follow_nodes();
         self.keep_configs();

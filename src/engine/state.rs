@@ -25,7 +25,7 @@ pub(crate) enum KindState {
     /// Its informer shows all there is.
     Synced,
     /// Its informer does not get through, and the class of why.
-    Unwatchable(Arc<str>, ErrorClass),
+    Unobservable(Arc<str>, ErrorClass),
     /// The server certainly does not have it, so there is nothing to show.
     Absent,
 }
@@ -247,7 +247,7 @@ impl Engine {
     /// A source was looked at after a reading of this number, and what that found was read.
     pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
-        self.judge_again();
+        self.mark_prunes_stale();
     }
 
     /// Keeps what is in force; nothing is pruned while the source cannot be read.
@@ -311,7 +311,7 @@ impl Engine {
     }
 
     /// Has the prune guard judge again: any change may change its decisions.
-    pub(super) fn judge_again(&mut self) {
+    pub(super) fn mark_prunes_stale(&mut self) {
         for source in &mut self.sources {
             source.prunes_stale = true;
         }

@@ -19,7 +19,7 @@ impl ResolvedLocation {
     /// Never fails: a path that cannot be read stands for itself.
     ///
     /// `host/path//folder` where the repository has a URL, else an absolute path.
-    pub(crate) fn location_identity(&self) -> String {
+    pub(crate) fn location_id(&self) -> String {
         match self {
             Self::Directory(path) => path_identity(path),
             Self::Git(git) | Self::Awaited(git) => git_identity(git),
@@ -49,7 +49,7 @@ pub(crate) struct SourceTitle {
 
 impl ResolvedLocation {
     /// Returns the name of this place for people, as far as the disk tells. It says less than
-    /// [`ResolvedLocation::location_identity`].
+    /// [`ResolvedLocation::location_id`].
     pub(crate) fn title(&self) -> SourceTitle {
         match self {
             Self::Directory(path) => title_of_path(path),

@@ -88,7 +88,7 @@ impl Source {
             OriginParts::of(location, &place, &store)?;
         Ok(Self {
             name: name.to_owned(),
-            identity: location.location_identity(),
+            identity: location.location_id(),
             repository: location.repository(),
             verifier: location
                 .verification()
@@ -115,7 +115,7 @@ impl Source {
         &self.name
     }
 
-    /// Returns the identity of its location, as [`ResolvedLocation::location_identity`] has it. It
+    /// Returns the identity of its location, as [`ResolvedLocation::location_id`] has it. It
     /// may change after a look that found something.
     pub(crate) fn identity(&self) -> &str {
         &self.identity
@@ -199,8 +199,7 @@ impl Source {
                 let changed = !self.observed_once || self.current.as_ref() != Some(&revision);
                 if changed {
                     let location = self.location.clone();
-                    let told =
-                        self.run_blocking(move || Ok((location.location_identity(), location.repository())));
+                    let told = self.run_blocking(move || Ok((location.location_id(), location.repository())));
                     (self.identity, self.repository) = told.await?;
                 }
                 self.observed_once = true;

@@ -5,12 +5,14 @@ use crate::tree::{FOLDERS, Source, sources};
 use crate::{none, rust};
 
 /// Types that once spoke a language of their own.
-const TYPES: [&str; 56] = [
+const TYPES: [&str; 59] = [
     "Asked",
     "Bag",
     "Bed",
     "Beside",
     "Book",
+    "BudgetObject",
+    "BudgetOverride",
     "Carrier",
     "Census",
     "Chronicle",
@@ -45,6 +47,7 @@ const TYPES: [&str; 56] = [
     "Post",
     "Prerequisites",
     "Pulse",
+    "ReleaseClaim",
     "Rig",
     "Roll",
     "RolloutProgress",
@@ -65,7 +68,7 @@ const TYPES: [&str; 56] = [
 ];
 
 /// Functions that are no verb, no noun and no predicate.
-const FUNCTIONS: [&str; 77] = [
+const FUNCTIONS: [&str; 87] = [
     "absorb",
     "add_failure_events",
     "ask_for_impact",
@@ -105,15 +108,20 @@ const FUNCTIONS: [&str; 77] = [
     "is_of_a_pod",
     "is_out",
     "is_over_with",
+    "is_rolling_back",
+    "is_stamped",
     "is_switched_to",
     "is_under_way",
     "is_void",
     "joined",
+    "judge_again",
     "judge_anew",
     "judgement",
+    "keep_budget",
     "keeps",
     "lasts",
     "living",
+    "location_identity",
     "looked",
     "looked_up",
     "mend_ledger",
@@ -125,11 +133,15 @@ const FUNCTIONS: [&str; 77] = [
     "offered",
     "overlaid",
     "precious",
+    "read_budget",
     "recalled",
     "recompute_wanted",
+    "record_budget_answer",
     "reevaluate_prunes",
     "reread_opened_ledger",
     "rescaled",
+    "revisions_of_claims",
+    "save_budget",
     "sealed",
     "settling",
     "shown",
@@ -140,6 +152,7 @@ const FUNCTIONS: [&str; 77] = [
     "takeback_decided",
     "tighter",
     "told",
+    "track_claim",
     "troubled",
     "wanted_unit",
     "within_allowed",

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::fake::{config_maps, kind};
 use crate::cluster::interner::Interner;
 use crate::cluster::wire::{LiveDecoder, ScalerDecoder, WireDecoder, WireForm};
-use crate::engine::{LiveObject, ObjectOwner, ReleaseClaim, ResourceVersion, RolloutPhase};
+use crate::engine::{LiveObject, ObjectOwner, ReleaseAnnotation, ResourceVersion, RolloutPhase};
 use crate::object::ObjectId;
 
 pub(super) fn live_of(text: &str) -> Option<(ObjectId, LiveObject)> {
@@ -37,7 +37,7 @@ fn a_deployment_becomes_a_record() {
     assert_eq!(live.owner, ObjectOwner::Ours("applyset-x-v1".into()));
     let release = "00112233445566778899aabbccddeeff@0123456789012345678901234567890123456789";
     assert_eq!(live.release, None, "nothing proves it yet");
-    assert_eq!(live.unproven_release.as_deref(), ReleaseClaim::parse(release).as_ref());
+    assert_eq!(live.unproven_release.as_deref(), ReleaseAnnotation::parse(release).as_ref());
     let ours =
         r#"{"f:metadata":{"f:labels":{"f:applyset.kubernetes.io/part-of":{}}},"f:spec":{"f:template":{}}}"#;
     assert_eq!(live.our_fields.as_deref(), Some(ours));

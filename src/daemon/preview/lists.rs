@@ -38,13 +38,13 @@ impl PreviewRun {
                 KindLookup::Unserved { .. } => {
                     self.engine.set_informer_state(
                         self.whole_kind(held),
-                        KindState::Unwatchable(UNLISTED_REASON.into(), ErrorClass::Source),
+                        KindState::Unobservable(UNLISTED_REASON.into(), ErrorClass::Source),
                     );
                 }
                 KindLookup::Unknown => {
                     self.engine.set_informer_state(
                         self.whole_kind(held),
-                        KindState::Unwatchable(GROUP_DOWN.into(), ErrorClass::Source),
+                        KindState::Unobservable(GROUP_DOWN.into(), ErrorClass::Source),
                     );
                 }
             }
@@ -133,7 +133,7 @@ impl PreviewRun {
             Err(error) => {
                 self.engine.set_informer_state(
                     listing,
-                    KindState::Unwatchable(error.reason().into(), error.class()),
+                    KindState::Unobservable(error.reason().into(), error.class()),
                 );
             }
         }

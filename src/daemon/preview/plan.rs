@@ -258,7 +258,8 @@ fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Optio
         ApplyPurpose::Repair => Some("somebody changed it".to_owned()),
         ApplyPurpose::Step => Some("its rollout continues".to_owned()),
         ApplyPurpose::Restart => {
-            let words = apply.variant.started.map(|started| engine.changed_words(&apply.want.id, started));
+            let words =
+                apply.variant.config_stamp.map(|started| engine.changed_words(&apply.want.id, started));
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
         }
         ApplyPurpose::Create | ApplyPurpose::Change => None,

@@ -1,4 +1,4 @@
-//! Reading and writing the cluster's budget object.
+//! Reading and writing the cluster's rollout ledger.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{
-    BudgetObject, ClusterError, ClusterFault, ListSelector, NamespaceSelector, explain_unread_claims,
-    explain_unreadable_budget,
+    ClusterError, ClusterFault, LedgerObject, ListSelector, NamespaceSelector, explain_unread_claims,
+    explain_unreadable_ledger,
 };
 use crate::engine::{
     Budget, Engine, LiveObject, MAX_RECORD_BYTES, NEW_LEDGER_DELAY, ParseLedgerError, QueuePublication,
@@ -38,7 +38,7 @@ const MAX_FINAL_TRIES: u32 = 5;
 /// The state of the rollout ledger's ConfigMap.
 #[derive(Debug)]
 pub(super) struct RolloutLedgerStore {
-    object: Option<BudgetObject>,
+    object: Option<LedgerObject>,
     call: CallState,
     /// Before this it is not asked for, or written, again.
     pub(super) due: Option<Instant>,
@@ -115,7 +115,7 @@ fn holder() -> String {
 impl Reconciler {
     /// Reads the rollout ledger where that has to be done, and writes it where it does not say what
     /// it should.
-    pub(super) fn keep_budget(&mut self) {
+    pub(super) fn keep_rollout_ledger(&mut self) {
         let now = Instant::now();
         if self.ledger_store.call == CallState::Busy || self.ledger_store.due.is_some_and(|due| due > now) {
             return;
@@ -125,7 +125,7 @@ impl Reconciler {
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         if self.ledger_store.stale || waited {
             self.ledger_store.call = CallState::Busy;
-            self.spawn(async move { LoopEvent::Ledger(cluster.read_budget(&namespace).await) });
+            self.spawn(async move { LoopEvent::Ledger(cluster.read_rollout_ledger(&namespace).await) });
         } else if let Some(next) = self.ledger_to_write(now) {
             let Some(text) = next.bounded_text(self.engine.seals()) else {
                 self.engine.request_seal_key();
@@ -140,7 +140,7 @@ impl Reconciler {
             self.engine.note_ledger_write(&next);
             let known = self.ledger_store.object.clone();
             self.spawn_write(async move {
-                let saved = cluster.save_budget(&namespace, known.as_ref(), &text).await;
+                let saved = cluster.save_rollout_ledger(&namespace, known.as_ref(), &text).await;
                 LoopEvent::Ledger(saved.map(Some))
             });
         } else {
@@ -328,11 +328,12 @@ impl Reconciler {
                 StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_ledger(),
             };
             let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
-            let saved = cluster.save_budget(&namespace, self.ledger_store.object.as_ref(), &text).await;
+            let saved =
+                cluster.save_rollout_ledger(&namespace, self.ledger_store.object.as_ref(), &text).await;
             let told = match saved {
                 Ok(_) => return,
                 Err(error) if *error.fault() == ClusterFault::VersionConflict => {
-                    cluster.read_budget(&namespace).await
+                    cluster.read_rollout_ledger(&namespace).await
                 }
                 Err(error) => Err(error),
             };
@@ -340,11 +341,11 @@ impl Reconciler {
                 tracing::warn!("the rollout ledger: {error}; {}", self.remaining_text());
                 return;
             }
-            self.record_budget_answer(told);
+            self.record_ledger_answer(told);
         }
     }
 
-    /// Returns what a budget object that cannot be written goes on saying.
+    /// Returns what a rollout ledger that cannot be written goes on saying.
     fn remaining_text(&self) -> &'static str {
         match self.until {
             StopCondition::Stopped => "it shows an old queue until the next daemon writes its own",
@@ -354,14 +355,14 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn record_budget_answer(&mut self, answer: Result<Option<BudgetObject>, ClusterError>) {
+    pub(super) fn record_ledger_answer(&mut self, answer: Result<Option<LedgerObject>, ClusterError>) {
         self.ledger_store.call = CallState::None;
         match answer {
             Ok(object) => {
                 self.ledger_store.failures = 0;
                 let text = object.as_ref().map_or("{}", |object| &object.text);
                 if let Err(error) = self.take_ledger(text) {
-                    let why = explain_unreadable_budget(&self.namespace, &error.to_string());
+                    let why = explain_unreadable_ledger(&self.namespace, &error.to_string());
                     self.engine.set_ledger_unreadable(&why);
                     self.log_unreadable(Some(why));
                     self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);

@@ -12,7 +12,7 @@ use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
 use crate::engine::{
-    ApplyVariant, Precondition, Release, ReleaseClaim, ReplicaMode, SharedDesired, Uid, WantedObject,
+    ApplyVariant, Precondition, Release, ReleaseAnnotation, ReplicaMode, SharedDesired, Uid, WantedObject,
 };
 use crate::object::{ObjectId, Revision, text_at};
 use crate::report::{ObjectComparison, ObjectStatus, Phase};
@@ -70,7 +70,7 @@ impl Reconciler {
             },
             // A step only holds up what is asked for.
             overlay: None,
-            started: live.and_then(|live| live.started),
+            config_stamp: live.and_then(|live| live.config_stamp),
         };
         ComparisonInput {
             id: id.clone(),
@@ -131,7 +131,7 @@ impl ComparisonInput {
         live: Option<&Value>,
     ) -> (Option<Value>, Option<String>) {
         let release = Release { hash: self.form.hash(want), revision: Revision::new("") };
-        let claim = ReleaseClaim { release, seal: None };
+        let claim = ReleaseAnnotation { release, seal: None };
         let (contents, content, form, shown) =
             (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
         let body = run_blocking(move || match shown {

@@ -46,7 +46,7 @@ impl Reconciler {
                 let arrives = |crd| works(crd) || (!self.reasons.contains_key(crd) && is_established(crd));
                 others.is_empty() && definition.is_some_and(arrives)
             }
-            Reason::Unwatchable(_, _, class) => *class == ErrorClass::Transient,
+            Reason::Unobservable(_, _, class) => *class == ErrorClass::Transient,
             Reason::Prune(_) => self.is_prune_progressing(id),
             Reason::UnknownKind(_)
             | Reason::Refused(..)

@@ -37,7 +37,7 @@ pub(super) struct ConfigFollowers {
     unreadable: BTreeSet<(ObjectId, Option<ServiceAccount>)>,
     /// The follower whose reports count for an object that several follow: the others' may be
     /// older.
-    tellers: BTreeMap<ObjectId, Option<ServiceAccount>>,
+    event_subjects: BTreeMap<ObjectId, Option<ServiceAccount>>,
 }
 
 impl ConfigFollowers {
@@ -52,7 +52,7 @@ impl ConfigFollowers {
             open: BTreeMap::new(),
             sink,
             unreadable: BTreeSet::new(),
-            tellers: BTreeMap::new(),
+            event_subjects: BTreeMap::new(),
         }
     }
 
@@ -71,7 +71,7 @@ impl ConfigFollowers {
     /// Has those looked at again of which nobody tells, though somebody follows them.
     fn relist_untold(&self) {
         for (ids, follower) in self.open.values() {
-            if ids.iter().any(|id| !self.tellers.contains_key(id)) {
+            if ids.iter().any(|id| !self.event_subjects.contains_key(id)) {
                 follower.iter().for_each(DataFollower::relist);
             }
         }
@@ -193,8 +193,8 @@ impl Reconciler {
             let now = wanted.get(group);
             for gone in ids.iter().filter(|id| now.is_none_or(|now| !now.contains(id))) {
                 self.configs.unreadable.remove(&(gone.clone(), group.2.clone()));
-                if self.configs.tellers.get(gone) == Some(&group.2) {
-                    self.configs.tellers.remove(gone);
+                if self.configs.event_subjects.get(gone) == Some(&group.2) {
+                    self.configs.event_subjects.remove(gone);
                 }
                 if !all.contains(gone) {
                     self.engine.forget_config(gone);
@@ -224,7 +224,9 @@ impl Reconciler {
         match news {
             DataChange::Value(data) => {
                 self.configs.unreadable.remove(&teller);
-                if *self.configs.tellers.entry(id.clone()).or_insert_with(|| account.clone()) == account {
+                if *self.configs.event_subjects.entry(id.clone()).or_insert_with(|| account.clone())
+                    == account
+                {
                     self.engine.set_config_data(&id, ReadState::Value(data));
                 }
             }
@@ -239,8 +241,8 @@ impl Reconciler {
                 if self.configs.unreadable.insert(teller) {
                     tracing::warn!(object = %id, "its data cannot be read, so nothing is restarted for it: {why}");
                 }
-                if self.configs.tellers.get(&id) == Some(&account) && self.configs.is_readable(&id) {
-                    self.configs.tellers.remove(&id);
+                if self.configs.event_subjects.get(&id) == Some(&account) && self.configs.is_readable(&id) {
+                    self.configs.event_subjects.remove(&id);
                     self.configs.relist_untold();
                 }
                 if !self.configs.is_readable(&id) {
@@ -261,7 +263,7 @@ impl Reconciler {
     /// Says why pods are restarted, where nothing in git tells it.
     pub(super) fn log_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
         if let (ApplyPurpose::Restart, Some(started), StopCondition::Stopped) =
-            (apply.purpose, apply.variant.started, self.until)
+            (apply.purpose, apply.variant.config_stamp, self.until)
         {
             let changed = self.engine.changed_words(id, started);
             tracing::info!(object = %id, "restarted, as the data of {changed} changed");

@@ -58,7 +58,7 @@ impl Reconciler {
             }
             LoopEvent::Inventory(source, inventory) => self.record_inventory(source, inventory),
             LoopEvent::Orders(source, object) => self.record_orders(source, object),
-            LoopEvent::Ledger(answer) => self.record_budget_answer(answer),
+            LoopEvent::Ledger(answer) => self.record_ledger_answer(answer),
             LoopEvent::ConfigKey(answer) => self.record_config_key(answer),
             LoopEvent::ForeignWorkload(id, looked) => self.record_foreign_workload(&id, looked),
             LoopEvent::Selector(id, selector) => self.record_selector(&id, selector.as_deref()),

@@ -23,7 +23,7 @@ impl Reconciler {
                     | Outcome::Repaired(_)
             )
         );
-        if !is_written || !live.is_stamped() {
+        if !is_written || !live.has_release_annotation() {
             return None;
         }
         let entry = self.engine.entry(id)?;

@@ -88,12 +88,12 @@ impl Reconciler {
 
     /// Asks what the Events say about rollouts that have just failed.
     pub(super) fn ask_about_failures(&mut self) {
-        for (id, tellers) in self.engine.take_failed() {
+        for (id, event_subjects) in self.engine.take_failed() {
             let cluster = self.cluster_for(&id).clone();
             self.spawn(async move {
                 let namespace = id.namespace().unwrap_or_default().to_owned();
                 // Without an answer the failure stands all the same.
-                let warned = cluster.read_warnings(&namespace, &tellers).await.unwrap_or_default();
+                let warned = cluster.read_warnings(&namespace, &event_subjects).await.unwrap_or_default();
                 LoopEvent::FailureEvents(id, warned.iter().map(ToString::to_string).collect())
             });
         }

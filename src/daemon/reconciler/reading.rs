@@ -104,7 +104,7 @@ impl Reconciler {
         }
         self.ask_for_absences();
         let scopes = self.watched.kind_scopes();
-        for (source, files, dialect) in std::mem::take(&mut self.pending_feeds) {
+        for (source, files, read_settings) in std::mem::take(&mut self.pending_feeds) {
             match files {
                 SourceFiles::Followed(followed) => {
                     let (orders, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
@@ -112,7 +112,7 @@ impl Reconciler {
                     let name = format!("the source {}", followed.name());
                     let heartbeat =
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
-                    let feed = SourceFeed::new(followed, dialect, scopes.clone(), events, heartbeat);
+                    let feed = SourceFeed::new(followed, read_settings, scopes.clone(), events, heartbeat);
                     let feed = feed.with_last_look(self.history.last_look(source));
                     match self.engine.source(source).lifecycle {
                         SourceLifecycle::Active => {
@@ -125,7 +125,7 @@ impl Reconciler {
                     self.feeds[source] = Some(orders);
                 }
                 SourceFiles::Once(disk) => {
-                    self.spawn(super::super::source_task::read_once(disk, dialect, scopes.clone()));
+                    self.spawn(super::super::source_task::read_once(disk, read_settings, scopes.clone()));
                 }
             }
             self.read_inventory(source);

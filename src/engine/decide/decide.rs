@@ -57,7 +57,7 @@ impl Engine {
             write_blocked: self.write_obstacle(id, entry),
             release_blocked,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
-            started: wanting
+            config_stamp: wanting
                 .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
             prune_decision: None,
             incompleteness: self.wanted_doubt(entry),
@@ -94,7 +94,7 @@ impl Engine {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
         let blind =
-            matches!(self.observe(id, entry, now), Observation::Unwatchable(_) | Observation::NotSeen);
+            matches!(self.observe(id, entry, now), Observation::Unobservable(_) | Observation::NotSeen);
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
@@ -126,7 +126,7 @@ impl Engine {
         now: Instant,
     ) -> Observation<'a> {
         if let Some(blind) = self.unobserved_reason(id, entry) {
-            return Observation::Unwatchable(blind);
+            return Observation::Unobservable(blind);
         }
         let seen = self.live.get(id);
         if let Some((written, at)) = entry.last_write
@@ -136,7 +136,7 @@ impl Engine {
             return match &entry.direct_view {
                 Some(DirectView::Found(live)) if live.rv >= written => Observation::Seen(live),
                 _ if overdue => Observation::NotSeen,
-                _ => Observation::Unwatchable(Reason::OwnWrite),
+                _ => Observation::Unobservable(Reason::OwnWrite),
             };
         }
         match (seen, &entry.direct_view) {
@@ -150,7 +150,7 @@ impl Engine {
 
 /// Decides about one object.
 pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
-    if let Observation::Unwatchable(reason) = &input.observation {
+    if let Observation::Unobservable(reason) = &input.observation {
         return Decision::wait(reason.clone());
     }
     match &input.entry.targets[..] {
@@ -207,7 +207,7 @@ pub(super) fn decide_wanted(
     match input.observation {
         Observation::Seen(live) => decide_present(input, source, desired, live, now),
         Observation::Absent => decide_absent(input, source, desired, now),
-        Observation::NotSeen | Observation::Unwatchable(_) => Decision::act(Action::Look),
+        Observation::NotSeen | Observation::Unobservable(_) => Decision::act(Action::Look),
     }
 }
 
@@ -256,7 +256,7 @@ pub(super) fn create(
         seal: None,
         guard: Precondition::Absent,
         decided_on: None,
-        variant: ApplyVariant { started: input.started, ..ApplyVariant::PLAIN },
+        variant: ApplyVariant { config_stamp: input.config_stamp, ..ApplyVariant::PLAIN },
         purpose,
         restarts: RestartRisk::No,
     }))
@@ -285,12 +285,15 @@ pub(super) fn decide_present(
     });
     // An annotation that is gone or altered is drift like any other, where the content is known to
     // be there.
-    let unstamped = (!live.is_stamped() || live.is_unproven()) && input.entry.accepted.is(desired.hash);
+    let unstamped =
+        (!live.has_release_annotation() || live.is_unproven()) && input.entry.accepted.is(desired.hash);
     if (there || unstamped) && takeover.is_none() {
-        if live.has_lost_config(input.started) {
+        if live.has_lost_config(input.config_stamp) {
             return Decision::wait(Reason::Reading(input.id.clone()));
         }
-        if there && (live.overlay != OverlayState::from(input.overlay) || live.started != input.started) {
+        if there
+            && (live.overlay != OverlayState::from(input.overlay) || live.config_stamp != input.config_stamp)
+        {
             return decide_step(input, source, desired, live, now);
         }
         return verify(input, source, desired, live, now);
@@ -324,7 +327,7 @@ pub(super) fn decide_present(
         seal: None,
         guard: write_precondition(live, exact),
         decided_on: Some(live.rv),
-        variant: ApplyVariant { replicas, overlay: input.overlay, started: input.started },
+        variant: ApplyVariant { replicas, overlay: input.overlay, config_stamp: input.config_stamp },
         purpose,
         restarts,
     }))
@@ -339,7 +342,7 @@ pub(super) fn decide_step(
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
-    let restarted = live.started.is_some() && live.is_restarted_by(input.started);
+    let restarted = live.config_stamp.is_some() && live.is_restarted_by(input.config_stamp);
     let purpose = match live.overlay == OverlayState::from(input.overlay) {
         _ if restarted => ApplyPurpose::Restart,
         true => ApplyPurpose::Repair,
@@ -355,7 +358,8 @@ pub(super) fn decide_step(
     }
     let moves = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some())
         || input.overlay.is_some();
-    let moves = (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.started);
+    let moves =
+        (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.config_stamp);
     Decision::act(Action::Apply(ApplyRequest {
         want: want.clone(),
         source,
@@ -366,7 +370,7 @@ pub(super) fn decide_step(
         variant: ApplyVariant {
             replicas: replicas(input, want, live),
             overlay: input.overlay,
-            started: input.started,
+            config_stamp: input.config_stamp,
         },
         purpose,
         restarts: if moves && is_serving(input.id, live) { RestartRisk::Maybe } else { RestartRisk::No },
@@ -408,8 +412,9 @@ pub(super) fn restart_risk(
     let lets_go = steps
         && live.overlay != OverlayState::from(input.overlay)
         && !is_tightening(live.overlay, input.overlay);
-    let same =
-        input.entry.accepted.has_template_of(desired) && !lets_go && !live.is_restarted_by(input.started);
+    let same = input.entry.accepted.has_template_of(desired)
+        && !lets_go
+        && !live.is_restarted_by(input.config_stamp);
     if same || !is_serving(input.id, live) { RestartRisk::No } else { RestartRisk::Maybe }
 }
 

@@ -24,7 +24,9 @@ impl Engine {
         match self.listing_state(id) {
             Some(KindState::Synced | KindState::Absent) => None,
             Some(KindState::Syncing) | None => Some(Reason::Syncing(kind)),
-            Some(KindState::Unwatchable(why, class)) => Some(Reason::Unwatchable(kind, why.clone(), *class)),
+            Some(KindState::Unobservable(why, class)) => {
+                Some(Reason::Unobservable(kind, why.clone(), *class))
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 #[derive(Clone, Debug)]
 pub(crate) enum Observation<'a> {
     /// Nothing can be said now: the kind cannot be observed, or our own write has not come back.
-    Unwatchable(Reason),
+    Unobservable(Reason),
     /// The informer does not show it, and nobody has looked.
     NotSeen,
     /// It does not exist.
@@ -63,7 +63,7 @@ pub(crate) struct DecisionInput<'a> {
     /// The overlay for the wanted content now.
     pub overlay: Option<Overlay>,
     /// The data that the pods of the wanted content are to be started with.
-    pub started: Option<ConfigStamp>,
+    pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
 }

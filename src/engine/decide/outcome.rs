@@ -127,7 +127,7 @@ impl Engine {
         entry.verified = Some(VerifiedCoverage {
             content: apply.variant.hash(&apply.want),
             overlay: apply.variant.overlay,
-            started: apply.variant.started,
+            config_stamp: apply.variant.config_stamp,
             managed_fields: answer.our_fields.clone(),
             value_digest: answer.value_digest,
             cover: FieldCoverage::Whole,

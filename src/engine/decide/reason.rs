@@ -13,7 +13,7 @@ pub(crate) enum Reason {
     /// The informer of a kind has not listed all yet, so absence means nothing.
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
-    Unwatchable(GroupKind, Arc<str>, ErrorClass),
+    Unobservable(GroupKind, Arc<str>, ErrorClass),
     /// The inventory's parent does not name the kind yet.
     Inventory(Arc<str>),
     /// The server has no such kind.
@@ -124,7 +124,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syncing(kind) => write!(f, "waiting for the first list of {kind}"),
-            Self::Unwatchable(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
+            Self::Unobservable(kind, why, _) => write!(f, "{kind} cannot be watched: {why}"),
             Self::Inventory(name) => write!(f, "the inventory ConfigMap {name} is being written"),
             Self::Unserved(gvk, others) => {
                 write!(f, "the server has no kind {gvk}")?;

@@ -50,7 +50,7 @@ pub(super) fn verify(
         OverlayState::Under(overlay) => Some(overlay),
         _ => None,
     };
-    let variant = ApplyVariant { replicas, overlay, started: live.started };
+    let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };
     let repair = |lost| repair(input, &RepairTarget { source, want, variant, lost }, live, now);
     let content = variant.hash(want);
     let verified = input.entry.verified.as_ref().filter(|v| v.is_about(content, variant, live));
@@ -117,7 +117,9 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
         AcceptedContent::Unresolved(_) => return Decision::act(Action::AwaitContent).with_reason(reason),
     };
     match input.observation {
-        Observation::NotSeen | Observation::Unwatchable(_) => Decision::act(Action::Look).with_reason(reason),
+        Observation::NotSeen | Observation::Unobservable(_) => {
+            Decision::act(Action::Look).with_reason(reason)
+        }
         Observation::Absent => match write_hindrance(input, accepted, now) {
             None => {
                 let source = input.entry.targets.first().map_or(accepted.body.source, |(source, _)| *source);

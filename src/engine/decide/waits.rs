@@ -38,7 +38,7 @@ impl Engine {
         let source =
             || self.entries.get(id).and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         match reason {
-            Reason::Syncing(_) | Reason::Unwatchable(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
+            Reason::Syncing(_) | Reason::Unobservable(..) | Reason::Unserved(..) | Reason::UnknownKind(_) => {
                 Some(WaitTopic::Kinds)
             }
             Reason::Inventory(_) => source().map(WaitTopic::Inventory),

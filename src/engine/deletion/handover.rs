@@ -113,7 +113,7 @@ impl Engine {
     /// nothing.
     pub(crate) fn ignore_peers(&mut self) {
         self.handover = Handover { names: std::mem::take(&mut self.handover.names), ..Handover::default() };
-        self.judge_again();
+        self.mark_prunes_stale();
     }
 
     /// Returns a source of another process that may still come to want an object, though it does
@@ -164,7 +164,7 @@ impl Engine {
         for uid in unwanted {
             self.handover.since.entry(uid).or_insert(now);
         }
-        self.judge_again();
+        self.mark_prunes_stale();
         if is_news { self.sources_behind() } else { Vec::new() }
     }
 

@@ -32,7 +32,7 @@ impl Engine {
         if old != new {
             exchange(&mut self.proven, old.as_ref(), new);
         }
-        self.track_claim(id);
+        self.track_unproven(id);
     }
 
     /// Keeps the set of objects with which a change of the newest revision is not done.

@@ -28,14 +28,14 @@ impl Engine {
         }
         let kind = self.unlisted_kind(source)?;
         let (why, advice) = match (self.missing_kind_reason(&kind), self.kind_state(source, &kind)) {
-            (_, Some(KindState::Unwatchable(why, ErrorClass::Forbidden))) => {
+            (_, Some(KindState::Unobservable(why, ErrorClass::Forbidden))) => {
                 (why.clone(), "let the user list and watch it".to_owned())
             }
-            (_, Some(KindState::Unwatchable(why, _))) if **why == *GROUP_DOWN => {
+            (_, Some(KindState::Unobservable(why, _))) if **why == *GROUP_DOWN => {
                 (why.clone(), "repair it, or delete its APIService if it is gone for good".to_owned())
             }
             (Some(why), _) => (why, self.missing_kind_remedy(state, &kind)?),
-            (None, Some(KindState::Unwatchable(why, class))) if *class != ErrorClass::Transient => {
+            (None, Some(KindState::Unobservable(why, class))) if *class != ErrorClass::Transient => {
                 (why.clone(), self.missing_kind_remedy(state, &kind)?)
             }
             // It passes by itself.

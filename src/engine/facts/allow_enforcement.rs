@@ -17,7 +17,7 @@ impl Engine {
     /// Takes over where the objects of each kind live.
     pub(crate) fn set_scopes(&mut self, scopes: KindScopes) {
         self.scopes = scopes;
-        self.judge_again();
+        self.mark_prunes_stale();
     }
 
     /// Returns why a source may not have an object.

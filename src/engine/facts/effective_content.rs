@@ -6,7 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::engine::{ConfigStamp, DesiredObject, Overlay, ReleaseClaim, apply_overlay, with_config_hash};
+use crate::engine::{
+    ConfigStamp, DesiredObject, Overlay, ReleaseAnnotation, apply_overlay, with_config_hash,
+};
 use crate::object::{ContentHash, Object, PART_OF};
 
 /// The treatment of `spec.replicas`.
@@ -29,12 +31,13 @@ pub(crate) struct ApplyVariant {
     /// The overlay that holds or narrows its rollout.
     pub overlay: Option<Overlay>,
     /// The data that its pods are started with.
-    pub started: Option<ConfigStamp>,
+    pub config_stamp: Option<ConfigStamp>,
 }
 
 impl ApplyVariant {
     /// As the manifest has it.
-    pub(crate) const PLAIN: Self = Self { replicas: ReplicaMode::AsWritten, overlay: None, started: None };
+    pub(crate) const PLAIN: Self =
+        Self { replicas: ReplicaMode::AsWritten, overlay: None, config_stamp: None };
 
     /// Returns the hash that the release annotation names: that of the content, whatever is laid
     /// over it.
@@ -61,7 +64,7 @@ pub(crate) fn effective_content(object: &Object, applyset: &str) -> Value {
 
 /// Adds the release annotation to an effective content, settles `spec.replicas` and lays the
 /// overlay over it.
-pub(crate) fn stamp_release(mut body: Value, claim: &ReleaseClaim, form: ApplyVariant) -> Value {
+pub(crate) fn stamp_release(mut body: Value, claim: &ReleaseAnnotation, form: ApplyVariant) -> Value {
     set_metadata(&mut body, "annotations", annotations::RELEASE, &claim.to_string());
     let spec = body.get_mut("spec").and_then(Value::as_object_mut);
     match (form.replicas, spec) {
@@ -73,18 +76,18 @@ pub(crate) fn stamp_release(mut body: Value, claim: &ReleaseClaim, form: ApplyVa
         }
         _ => {}
     }
-    stamp_config(apply_overlay(body, form.overlay), form.started)
+    stamp_config(apply_overlay(body, form.overlay), form.config_stamp)
 }
 
 /// Tells which data pods are started with; the template carries their hash where it has to.
-fn stamp_config(mut body: Value, started: Option<ConfigStamp>) -> Value {
+fn stamp_config(mut body: Value, config_stamp: Option<ConfigStamp>) -> Value {
     for place in ["/metadata/annotations", "/spec/template/metadata/annotations"] {
         if let Some(annotations) = body.pointer_mut(place).and_then(Value::as_object_mut) {
             annotations.remove(annotations::CONFIG);
             annotations.remove(annotations::CONFIG_HASH);
         }
     }
-    let Some(started) = started else { return body };
+    let Some(started) = config_stamp else { return body };
     set_metadata(&mut body, "annotations", annotations::CONFIG, &started.to_string());
     match started.template_hash() {
         Some(hash) => with_config_hash(body, &hash),

@@ -87,7 +87,7 @@ pub(crate) struct VerifiedCoverage {
     /// The overlay on it.
     pub overlay: Option<Overlay>,
     /// The data that its pods were started with.
-    pub started: Option<ConfigStamp>,
+    pub config_stamp: Option<ConfigStamp>,
     /// Our entry's text at that time.
     pub managed_fields: Option<Arc<str>>,
     /// The values behind it at that time.
@@ -105,7 +105,9 @@ impl VerifiedCoverage {
             (old, new) => old.is_none() && new.is_none(),
         };
         let same = same && self.value_digest == live.value_digest;
-        same && self.content == content && self.overlay == form.overlay && self.started == form.started
+        same && self.content == content
+            && self.overlay == form.overlay
+            && self.config_stamp == form.config_stamp
     }
 }
 

@@ -4,7 +4,7 @@ use crate::object::annotations;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::engine::{ConfigStamp, ObjectIntents, OverlayState, PruneTiming, ReleaseClaim};
+use crate::engine::{ConfigStamp, ObjectIntents, OverlayState, PruneTiming, ReleaseAnnotation};
 use crate::fields::ValueDigest;
 use crate::health::Health;
 use crate::object::{ContentHash, Gvk, Revision};
@@ -42,7 +42,7 @@ pub struct Release {
 impl Release {
     /// Reads what an annotation says, whether it is proven or not: good for being shown.
     pub fn parse(text: &str) -> Option<Self> {
-        ReleaseClaim::parse(text).map(|claim| claim.release)
+        ReleaseAnnotation::parse(text).map(|claim| claim.release)
     }
 }
 
@@ -135,7 +135,7 @@ pub struct LiveObject {
     /// The release, where the seal of its annotation proves it.
     pub release: Option<Release>,
     /// The release in its annotation that nothing proves yet.
-    pub unproven_release: Option<Box<ReleaseClaim>>,
+    pub unproven_release: Option<Box<ReleaseAnnotation>>,
     /// FieldsV1 of our `Apply` entry, as sent by the server; interned. None: we own nothing.
     pub our_fields: Option<Arc<str>>,
     /// Digest of the values that our entry owns. None: they were not read.
@@ -151,7 +151,7 @@ pub struct LiveObject {
     /// The overlay on a workload's content, by our annotation.
     pub overlay: OverlayState,
     /// The data that a workload's pods were started with, by our annotation.
-    pub started: Option<ConfigStamp>,
+    pub config_stamp: Option<ConfigStamp>,
     /// Indicates whether a Job or Pod has ended.
     pub finished: bool,
     /// Indicates whether it has a deletionTimestamp.
@@ -166,7 +166,7 @@ pub struct LiveObject {
 
 impl LiveObject {
     /// Returns whether it carries a release annotation that our own entry owns.
-    pub fn is_stamped(&self) -> bool {
+    pub fn has_release_annotation(&self) -> bool {
         self.shown_release().is_some()
             && self.our_fields.as_deref().is_some_and(|entry| entry.contains(annotations::RELEASE))
     }

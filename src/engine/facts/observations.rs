@@ -43,7 +43,7 @@ impl Engine {
         self.rollouts.budget_stale = true;
         self.unit_openers.clear();
         self.wake_topic(&WaitTopic::Kinds);
-        self.judge_again();
+        self.mark_prunes_stale();
     }
 
     /// An informer shows an object.
@@ -157,7 +157,7 @@ impl Engine {
         self.dirty.push(id.clone());
         self.wake_topic(&WaitTopic::Object(id.clone()));
         self.wake_users(id);
-        self.judge_again();
+        self.mark_prunes_stale();
     }
 
     /// The verdict of comparing a content with our entry.

@@ -47,7 +47,7 @@ impl Engine {
             self.unresolved_accepted.remove(id);
             self.dirty.push(id.clone());
             self.wake_users(id);
-            self.judge_again();
+            self.mark_prunes_stale();
         }
     }
 
@@ -75,7 +75,7 @@ impl Engine {
             LastGood::Release(release) => Some(release.revision.clone()),
             LastGood::Absent | LastGood::Unknown => None,
         });
-        let proven = self.proven.keys().cloned().chain(self.revisions_of_claims());
+        let proven = self.proven.keys().cloned().chain(self.unproven_revisions());
         proven.chain(heads).chain(good).collect()
     }
 }

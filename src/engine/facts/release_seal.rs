@@ -48,14 +48,14 @@ impl fmt::Debug for ReleaseSeal {
 
 /// The text of a release annotation: `<hash>@<revision> <seal>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReleaseClaim {
+pub struct ReleaseAnnotation {
     /// The content that it names, and the revision that brought that.
     pub release: Release,
     /// Its proof; none where an older version wrote it, or one that had no key.
     pub seal: Option<ReleaseSeal>,
 }
 
-impl ReleaseClaim {
+impl ReleaseAnnotation {
     /// Reads the text of an annotation.
     pub fn parse(text: &str) -> Option<Self> {
         Self::read(text, Revision::new)
@@ -74,7 +74,7 @@ impl ReleaseClaim {
     }
 }
 
-impl fmt::Display for ReleaseClaim {
+impl fmt::Display for ReleaseAnnotation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.seal {
             Some(seal) => write!(f, "{} {seal}", self.release),
@@ -119,7 +119,7 @@ impl ReleaseKey {
     }
 
     /// Returns whether a source with this inventory has put into the object what the claim says.
-    pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, claim: &ReleaseClaim) -> bool {
+    pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, claim: &ReleaseAnnotation) -> bool {
         let Some(ReleaseSeal(found)) = claim.seal else { return false };
         let ReleaseSeal(made) = self.seal(applyset, id, &claim.release);
         // Takes as long wherever they differ.
@@ -155,9 +155,9 @@ impl LiveObject {
 
 impl ApplyRequest {
     /// Returns the annotation for the written object.
-    pub(crate) fn release_claim(&self) -> ReleaseClaim {
+    pub(crate) fn release_claim(&self) -> ReleaseAnnotation {
         let release = Release { hash: self.variant.hash(&self.want), revision: self.revision.clone() };
-        ReleaseClaim { release, seal: self.seal }
+        ReleaseAnnotation { release, seal: self.seal }
     }
 }
 
@@ -182,7 +182,7 @@ impl Engine {
             ReadState::Unreadable(_) | ReadState::Reading => return,
         }
         self.wake_topic(&WaitTopic::Object(key_id()));
-        self.judge_again();
+        self.mark_prunes_stale();
         self.orders.stale = true;
     }
 
@@ -247,7 +247,7 @@ impl Engine {
     }
 
     /// Keeps which objects are shown with a claim that is not proven.
-    pub(in crate::engine) fn track_claim(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn track_unproven(&mut self, id: &ObjectId) {
         if self.informer_object(id).is_some_and(|live| live.unproven_release.is_some()) {
             self.proofs.unproven.insert(id.clone());
         } else {
@@ -286,7 +286,7 @@ impl Engine {
 
     /// Returns the revisions in force of objects with a mere claim, which this process found to be
     /// as the followed reference asks.
-    pub(in crate::engine) fn revisions_of_claims(&self) -> impl Iterator<Item = Revision> {
+    pub(in crate::engine) fn unproven_revisions(&self) -> impl Iterator<Item = Revision> {
         let found = |id: &ObjectId| Some(self.known_release(id, self.informer_object(id)?)?.revision);
         self.proofs.unproven.iter().filter_map(found)
     }
@@ -297,7 +297,7 @@ impl Engine {
         if live.release.is_some() {
             return live.release.clone();
         }
-        let shown = live.shown_release().filter(|_| live.is_stamped())?;
+        let shown = live.shown_release().filter(|_| live.has_release_annotation())?;
         let entry = self.entry(id)?;
         entry.accepted.content().filter(|accepted| accepted.is_release(shown.hash))?;
         Some(Release { hash: shown.hash, revision: entry.revision.clone()? })
@@ -333,7 +333,7 @@ impl ObjectEntry {
     /// A claim is taken up only where it is what the newest revision asks for: nothing is written
     /// for that.
     pub(in crate::engine) fn restore_accepted(&mut self, live: &LiveObject, newest: Option<&Revision>) {
-        let Some(shown) = live.shown_release().filter(|_| live.is_stamped()) else { return };
+        let Some(shown) = live.shown_release().filter(|_| live.has_release_annotation()) else { return };
         let wanted = self
             .target_content()
             .map(|(_, desired)| desired)

@@ -20,7 +20,7 @@ pub(crate) const OWN_WATCHER: WatcherId = 0;
 /// The state of a kind where a watcher does not look.
 static OUTSIDE_STATE: LazyLock<KindState> = LazyLock::new(|| {
     let why = "its source does not watch its namespace: `allow.namespaces` does not name it";
-    KindState::Unwatchable(why.into(), ErrorClass::Forbidden)
+    KindState::Unobservable(why.into(), ErrorClass::Forbidden)
 });
 
 /// Objects of one kind that are listed and watched together.
@@ -87,7 +87,7 @@ impl WatcherState {
         let rank = |state: Option<&KindState>| match state {
             Some(KindState::Syncing) => 0,
             None => 1,
-            Some(KindState::Unwatchable(..)) => 2,
+            Some(KindState::Unobservable(..)) => 2,
             Some(KindState::Synced | KindState::Absent) => 3,
         };
         states.min_by_key(|state| rank(*state))?
@@ -262,7 +262,7 @@ impl Engine {
         let rank = |state: &&KindState| match state {
             KindState::Syncing => 0,
             KindState::Synced | KindState::Absent => 1,
-            KindState::Unwatchable(..) => 2,
+            KindState::Unobservable(..) => 2,
         };
         states.min_by_key(rank)
     }

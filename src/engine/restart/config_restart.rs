@@ -348,7 +348,7 @@ impl Engine {
         desired: &DesiredObject,
         live: Option<&LiveObject>,
     ) -> Option<ConfigStamp> {
-        let shown = live.and_then(|live| live.started);
+        let shown = live.and_then(|live| live.config_stamp);
         let same = self.entry(&desired.id).is_some_and(|entry| entry.accepted.has_template_of(desired));
         if desired.restart_references().is_none() {
             // An object that asks for no more restarts is not restarted for that either.
@@ -378,7 +378,7 @@ impl Engine {
         let (source, desired) = self.entry(id)?.target_content()?;
         desired.restart_references()?;
         let live = self.live_object(id).filter(|live| self.source_of(live) == Some(source))?;
-        let started = live.started.filter(|_| !self.is_left_alone(id))?;
+        let started = live.config_stamp.filter(|_| !self.is_left_alone(id))?;
         let next = self.start_stamp(source, desired, Some(live))?;
         (next.template_hash() != started.template_hash()).then_some(next)
     }
@@ -433,14 +433,14 @@ impl Engine {
         let foreign = self.foreign_config(desired)?;
         let live = self.live_object(id);
         let data = self.start_stamp(source, desired, live)?.data;
-        let before = live.and_then(|live| live.started).map(|started| started.data);
+        let before = live.and_then(|live| live.config_stamp).map(|started| started.data);
         Some(ConfigRestart { data, foreign, before })
     }
 
     /// Returns whether the cluster shows what a unit asks for: the content, and the data that pods
     /// are started with.
     pub(in crate::engine) fn is_member_shown(&self, id: &ObjectId, member: &UnitMember) -> bool {
-        let data = self.live_object(id).and_then(|live| live.started).map(|started| started.data);
+        let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
         let same = member.restarted.is_none_or(|restarted| data == Some(restarted.data));
         same && member.content.is_some_and(|content| self.is_showing(id, content))
     }
@@ -468,7 +468,7 @@ impl Engine {
         let uses = want.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();
         !uses.is_empty()
-            && self.is_rolling_back(id)
+            && self.has_rollback_target(id)
             && at_rest
             && !self.rollouts.requests_by_id.contains_key(id)
     }
@@ -487,7 +487,7 @@ impl Engine {
             self.is_unchanged_member(id, member)
                 || (member.restarted.is_some() && self.has_template_of_before(id))
         });
-        let started = self.live_object(id).and_then(|live| live.started).filter(|_| restarted);
+        let started = self.live_object(id).and_then(|live| live.config_stamp).filter(|_| restarted);
         let because = started
             .map(|started| format!(", restarted as the data of {} changed", self.changed_words(id, started)));
         let because = because.unwrap_or_default();
@@ -530,7 +530,7 @@ impl Engine {
     /// changed.
     pub(in crate::engine) fn note_config(&mut self, id: &ObjectId) {
         let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else { return };
-        let Some(started) = self.live_object(id).and_then(|live| live.started) else { return };
+        let Some(started) = self.live_object(id).and_then(|live| live.config_stamp) else { return };
         let Ok(used) = self.used_data(desired, ConfigBasis::Now) else { return };
         let Ok((_, data)) = self.hash_data(&used) else { return };
         if desired.restart_references().is_some() && data == started.data {
@@ -572,7 +572,7 @@ impl LiveObject {
     /// Returns whether sending this would change what the pod template carries of data, as far as
     /// is known.
     pub(in crate::engine) fn is_restarted_by(&self, next: Option<ConfigStamp>) -> bool {
-        match self.started {
+        match self.config_stamp {
             Some(shown) => shown.template_hash() != next.and_then(ConfigStamp::template_hash),
             None => self.has_config_hash() || next.and_then(ConfigStamp::template_hash).is_some(),
         }
@@ -580,6 +580,6 @@ impl LiveObject {
 
     /// Returns whether what the template carries of data is not known any more.
     pub(in crate::engine) fn has_lost_config(&self, next: Option<ConfigStamp>) -> bool {
-        self.started.is_none() && next.is_none() && self.has_config_hash()
+        self.config_stamp.is_none() && next.is_none() && self.has_config_hash()
     }
 }

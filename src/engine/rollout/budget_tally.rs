@@ -239,7 +239,7 @@ impl Engine {
         let mut kinds = kinds.map(|kind| crate::object::GroupKind::new("apps", kind)).into_iter();
         kinds.all(|kind| match self.kind_state(source, &kind) {
             Some(KindState::Synced | KindState::Absent) => true,
-            Some(KindState::Syncing | KindState::Unwatchable(..)) => false,
+            Some(KindState::Syncing | KindState::Unobservable(..)) => false,
             None => !inventory.kinds.contains(&kind),
         })
     }

@@ -47,11 +47,11 @@ impl Engine {
             self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.token == TokenState::None);
         self.request_token(ask, claim);
         // One that a rollout has left behind counts as taken back: it is claimed, and begun, anew.
-        let entitled = self.rollouts.granted.contains(id);
-        if granted && entitled {
+        let claim_recorded = self.rollouts.granted.contains(id);
+        if granted && claim_recorded {
             self.rollouts.ended_claims.remove(id);
         }
-        let holds = granted && (entitled || (!gave_back && !self.rollouts.ended_claims.contains(id)));
+        let holds = granted && (claim_recorded || (!gave_back && !self.rollouts.ended_claims.contains(id)));
         if holds && !self.rollouts.claiming.contains(id) && self.rollouts.recovery.is_whole() {
             return decision;
         }
@@ -92,11 +92,11 @@ impl Engine {
             Action::Apply(apply) if apply.restarts == RestartRisk::Maybe => {
                 let priority = match apply.purpose {
                     ApplyPurpose::Repair => ReleasePriority::Repair,
-                    _ if self.is_rolling_back(id) => ReleasePriority::Rollback,
+                    _ if self.has_rollback_target(id) => ReleasePriority::Rollback,
                     _ => ReleasePriority::Candidate,
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
-                let content = match (apply.purpose, apply.variant.started) {
+                let content = match (apply.purpose, apply.variant.config_stamp) {
                     (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
                     _ => apply.want.hash,
                 };
@@ -354,7 +354,7 @@ impl Engine {
         let release = self.live_object(id).and_then(LiveObject::shown_release);
         let Some(release) = release else { return false };
         let entry = self.entry(id);
-        let data = self.live_object(id).and_then(|live| live.started).map(|started| started.data);
+        let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
         let same = |desired: &crate::engine::SharedDesired| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
             (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)

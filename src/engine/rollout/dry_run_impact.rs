@@ -56,7 +56,7 @@ impl Engine {
         let asks =
             matches!(apply.purpose, ApplyPurpose::Change | ApplyPurpose::Adopt | ApplyPurpose::Transfer);
         // Other data in the template are another template.
-        asks && !live.is_restarted_by(apply.variant.started)
+        asks && !live.is_restarted_by(apply.variant.config_stamp)
             && self.mode == DecisionMode::Live
             && is_serving(id, live)
             && !is_stepped(live)

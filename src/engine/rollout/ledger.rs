@@ -1,4 +1,4 @@
-//! The cluster's budget object in values: who may restart pods now, and where a unit goes back to.
+//! The cluster's rollout ledger in values: who may restart pods now, and where a unit goes back to.
 //!
 //! A claim is written, by compare-and-swap, before the write that it is for, and is taken back when
 //! the rollout has ended. So whatever dies when, the next process knows what may be under way; and

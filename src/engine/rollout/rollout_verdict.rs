@@ -229,7 +229,7 @@ impl Engine {
         let rejected = self.entry(id).and_then(|entry| entry.rollback.as_ref());
         rollout.earlier_failure.as_deref() == Some(words)
             || live.rolling.is_some_and(|rolling| rolling.failed_before)
-            || rejected.is_some_and(|rollback| self.is_rolling_back(id) && rollback.cause.contains(words))
+            || rejected.is_some_and(|rollback| self.has_rollback_target(id) && rollback.cause.contains(words))
     }
 
     fn soak_time(&self, id: &ObjectId) -> Duration {

@@ -83,7 +83,7 @@ impl Engine {
         id: &ObjectId,
         desired: &'a DesiredObject,
     ) -> Option<&'a Steps> {
-        let stepped = !self.is_rolling_back(id) && !self.is_revert(id, desired);
+        let stepped = !self.has_rollback_target(id) && !self.is_revert(id, desired);
         desired.steps.as_deref().filter(|_| stepped)
     }
 

@@ -50,7 +50,7 @@ impl Engine {
         let set = StatefulSetState { start, partition, wanted: pods.newest.clone()?, current };
         let ordinals: Vec<OrdinalPod> = pods.pods.iter().filter_map(|pod| ordinal_pod(pod, now)).collect();
         // The content before may be known to be bad; otherwise an older pod may just be slow.
-        let is_bad = self.is_rolling_back(id) || rollout.predecessor == RolloutPredecessor::Failure;
+        let is_bad = self.has_rollback_target(id) || rollout.predecessor == RolloutPredecessor::Failure;
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = find_stuck_pod(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;

@@ -160,7 +160,7 @@ impl Engine {
         desired: &DesiredObject,
     ) -> Option<Reason> {
         // A rollback waits for nobody: its workload comes after it.
-        if self.is_recorded(source, desired) || self.is_rolling_back(&desired.id) {
+        if self.is_recorded(source, desired) || self.has_rollback_target(&desired.id) {
             return None;
         }
         if let Some(reason) = self.users_obstacle(source, &desired.id) {
@@ -241,7 +241,7 @@ impl Engine {
             || self
                 .entry(need)
                 .is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
-        if self.is_rolling_back(&desired.id) {
+        if self.has_rollback_target(&desired.id) {
             // On the way back too the configuration goes first, but nothing that is refused keeps a
             // workload from it.
             return self.entry(need).is_some_and(|entry| entry.refused.is_some());
@@ -251,7 +251,7 @@ impl Engine {
 
     fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
         // On the way back nothing waits for the workload: it waits for what it uses.
-        if self.is_rolling_back(&desired.id) {
+        if self.has_rollback_target(&desired.id) {
             return true;
         }
         let unit = self

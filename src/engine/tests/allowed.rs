@@ -55,7 +55,7 @@ fn what_is_no_longer_allowed_is_neither_repaired_nor_deleted_and_told() {
 #[test]
 fn a_kind_that_is_not_allowed_need_not_be_listed_for_others_to_be_pruned_or_orders_to_be_carried_out() {
     let (mut harness, a, web) = narrowed();
-    let blind = KindState::Unwatchable("it may not be listed".into(), ErrorClass::Forbidden);
+    let blind = KindState::Unobservable("it may not be listed".into(), ErrorClass::Forbidden);
     harness.engine.set_informer_state(&GroupKind::new("", "ConfigMap"), blind);
     harness.read(reading("r2", &[]));
     harness.settle();
@@ -91,7 +91,7 @@ fn a_claim_on_what_is_no_longer_listed_is_taken_back_once_nobody_holds_it() {
     };
     harness.world.ledger.claims.insert(web.clone(), claim);
     narrow(&mut harness, &["ConfigMap"]);
-    let blind = KindState::Unwatchable("it may not be listed".into(), ErrorClass::Forbidden);
+    let blind = KindState::Unobservable("it may not be listed".into(), ErrorClass::Forbidden);
     harness.engine.set_informer_state(&GroupKind::new("apps", "Deployment"), blind);
     harness.read(reading("r2", &[]));
     harness.settle();

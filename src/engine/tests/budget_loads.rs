@@ -31,7 +31,11 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
     let live = labelled(harness, phase, available);
     let release = live.release.clone().unwrap();
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release));
-    LiveObject { release: None, unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject {
+        release: None,
+        unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),
+        ..live
+    }
 }
 
 /// One that the key of the tests proves, and that nothing has proven yet.
@@ -39,7 +43,11 @@ fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32)
     let live = labelled(harness, phase, available);
     let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
     let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release));
-    LiveObject { release: None, unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject {
+        release: None,
+        unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),
+        ..live
+    }
 }
 
 /// Workloads in flight, pods that are unavailable, and how many may be.

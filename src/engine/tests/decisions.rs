@@ -95,11 +95,11 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         panic!("not compared")
     };
     let verdict = |value_digest, cover| {
-        let (content, overlay, started) = (form.hash(&want), form.overlay, form.started);
+        let (content, overlay, config_stamp) = (form.hash(&want), form.overlay, form.config_stamp);
         VerifiedCoverage {
             content,
             overlay,
-            started,
+            config_stamp,
             managed_fields: known.our_fields.clone(),
             value_digest,
             cover,

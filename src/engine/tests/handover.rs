@@ -318,7 +318,7 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let verified = VerifiedCoverage {
         content: form.hash(&want),
         overlay: None,
-        started: None,
+        config_stamp: None,
         managed_fields,
         value_digest: None,
         cover: FieldCoverage::Whole,

@@ -312,7 +312,14 @@ impl Harness {
         let (content, overlay) = (form.hash(want), form.overlay);
         self.engine.record_coverage(
             id,
-            VerifiedCoverage { content, overlay, started: form.started, managed_fields, value_digest, cover },
+            VerifiedCoverage {
+                content,
+                overlay,
+                config_stamp: form.config_stamp,
+                managed_fields,
+                value_digest,
+                cover,
+            },
         );
     }
 

@@ -1,4 +1,4 @@
-//! A budget object that somebody deletes, empties or fills with what nobody can read.
+//! A rollout ledger that somebody deletes, empties or fills with what nobody can read.
 
 use std::time::Duration;
 

@@ -178,7 +178,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
 fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
     let maps = config("env").group_kind();
     for state in
-        [KindState::Syncing, KindState::Unwatchable("no".into(), crate::object::ErrorClass::Transient)]
+        [KindState::Syncing, KindState::Unobservable("no".into(), crate::object::ErrorClass::Transient)]
     {
         let mut harness = at_rest();
         harness.engine.set_informer_state(&maps, state.clone());

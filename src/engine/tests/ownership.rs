@@ -34,7 +34,11 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
     let seal = sealed_for.map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release));
-    LiveObject { release: None, unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject {
+        release: None,
+        unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),
+        ..live
+    }
 }
 
 /// Returns the decision once a watch by label no longer shows the object, and a look has found this
@@ -51,7 +55,7 @@ fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
     harness.engine.record_coverage(
         id,
-        VerifiedCoverage { content, overlay: None, started: None, managed_fields, value_digest, cover },
+        VerifiedCoverage { content, overlay: None, config_stamp: None, managed_fields, value_digest, cover },
     );
     harness.engine.decide(id, harness.now)
 }
@@ -104,25 +108,26 @@ fn what_was_never_ours_is_another_owners_whatever_the_policy() {
 
 #[test]
 fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_better() {
-    let check = |seal: Option<&str>, is_stamped: bool, restarts: bool, is_new: bool, expected: bool| {
-        let a = config("a");
-        let mut harness = settled(&a);
-        let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(UNKNOWN.into())), seal, &a);
-        let live = if is_stamped {
-            live
-        } else {
-            LiveObject { unproven_release: None, our_fields: Some("theirs".into()), ..live }
+    let check =
+        |seal: Option<&str>, has_release_annotation: bool, restarts: bool, is_new: bool, expected: bool| {
+            let a = config("a");
+            let mut harness = settled(&a);
+            let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(UNKNOWN.into())), seal, &a);
+            let live = if has_release_annotation {
+                live
+            } else {
+                LiveObject { unproven_release: None, our_fields: Some("theirs".into()), ..live }
+            };
+            let live = if is_new { LiveObject { uid: Uid("new".into()), ..live } } else { live };
+            if restarts {
+                harness.engine = Harness { world: World::default(), ..harness.clone() }.fresh(3);
+                harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+            }
+            let decision = decided(&mut harness, &a, live);
+            let told = format!("{seal:?} {has_release_annotation} {restarts} {is_new}: {decision:?}");
+            assert_eq!(is_repair(&decision), expected, "{told}");
+            assert_eq!(matches!(decision.reason, Some(Reason::Owned(_))), !expected, "{told}");
         };
-        let live = if is_new { LiveObject { uid: Uid("new".into()), ..live } } else { live };
-        if restarts {
-            harness.engine = Harness { world: World::default(), ..harness.clone() }.fresh(3);
-            harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-        }
-        let decision = decided(&mut harness, &a, live);
-        let told = format!("{seal:?} {is_stamped} {restarts} {is_new}: {decision:?}");
-        assert_eq!(is_repair(&decision), expected, "{told}");
-        assert_eq!(matches!(decision.reason, Some(Reason::Owned(_))), !expected, "{told}");
-    };
     // The seal proves it, whatever this process remembers.
     check(Some(SET), true, false, false, true);
     check(Some(SET), true, true, false, true);
@@ -157,14 +162,14 @@ fn who_takes_our_entry_off_an_object_does_not_keep_it_from_being_repaired() {
         (AdoptPolicy::Never, ObjectOwner::Nobody),
         (AdoptPolicy::IfUnowned, ObjectOwner::Labelled(UNKNOWN.into())),
     ] {
-        for is_stamped in [true, false] {
+        for has_release_annotation in [true, false] {
             let a = config("a");
             let mut harness = settled(&a);
             harness.engine.set_adopt(FIRST, adopt);
             let live = LiveObject { our_fields: None, ..theirs(&harness, &a, owner.clone()) };
-            let live = if is_stamped { live } else { LiveObject { release: None, ..live } };
+            let live = if has_release_annotation { live } else { LiveObject { release: None, ..live } };
             let decision = decided(&mut harness, &a, live);
-            assert!(is_repair(&decision), "{owner:?} {is_stamped}: {decision:?}");
+            assert!(is_repair(&decision), "{owner:?} {has_release_annotation}: {decision:?}");
         }
     }
 }

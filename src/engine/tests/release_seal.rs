@@ -26,7 +26,7 @@ fn claimed(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
     let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release));
-    LiveObject { unproven_release: Some(Box::new(ReleaseClaim { release, seal })), ..live }
+    LiveObject { unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })), ..live }
 }
 
 /// Returns a process that has just started and finds all objects with claims.
@@ -88,7 +88,7 @@ fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
 fn annotations_are_read_within_bounds() {
     let hash = "00112233445566778899aabbccddeeff";
     let check = |text: &str, expected: Option<(&str, bool)>| {
-        let read = ReleaseClaim::parse(text);
+        let read = ReleaseAnnotation::parse(text);
         let read = read.as_ref().map(|claim| (claim.release.revision.as_str(), claim.seal.is_some()));
         assert_eq!(read, expected, "{text:.80}");
     };
@@ -103,7 +103,7 @@ fn annotations_are_read_within_bounds() {
     check(&format!("{hash}@r\n1"), None);
     check(&format!("{}@r1", "f".repeat(32)), None);
     check("", None);
-    let claim = ReleaseClaim::parse(&format!("{hash}@r1 {hash}")).unwrap();
+    let claim = ReleaseAnnotation::parse(&format!("{hash}@r1 {hash}")).unwrap();
     assert_eq!(claim.to_string(), format!("{hash}@r1 {hash}"));
 }
 
@@ -206,7 +206,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged))] {
         let mut live = claimed(&harness, &web, None);
         live.rv = ResourceVersion(live.rv.0 + 100);
-        live.unproven_release = Some(Box::new(ReleaseClaim { release: forged.clone(), seal }));
+        live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal }));
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.observe_object(&web, live);
         engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
@@ -219,7 +219,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     // In a process that knows what it has put there, it is drift.
     let mut live = claimed(&harness, &web, None);
     live.rv = ResourceVersion(live.rv.0 + 100);
-    live.unproven_release = Some(Box::new(ReleaseClaim { release: forged.clone(), seal: None }));
+    live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal: None }));
     harness.engine.observe_object(&web, live);
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
@@ -230,7 +230,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         let verified = VerifiedCoverage {
             content,
             overlay: None,
-            started: None,
+            config_stamp: None,
             managed_fields,
             value_digest: None,
             cover: FieldCoverage::Whole,

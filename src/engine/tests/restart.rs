@@ -57,7 +57,7 @@ pub(super) fn tell(harness: &mut Harness, content: u32) {
 }
 
 fn started(harness: &Harness) -> ConfigStamp {
-    harness.world.things[&workload("web")].started.unwrap()
+    harness.world.things[&workload("web")].config_stamp.unwrap()
 }
 
 /// Returns the hash in the pod template.
@@ -185,7 +185,7 @@ fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
     harness.settle();
     let there_and_back = wrote(&[config("env"), workload("web"), config("env"), workload("web")]);
     assert_eq!(harness.world.log, there_and_back);
-    assert_eq!(carried(&harness), before.started.unwrap().template_hash());
+    assert_eq!(carried(&harness), before.config_stamp.unwrap().template_hash());
     let told = reason(&mut harness, &config("env"));
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap env changed: ";
     assert!(told.starts_with(named) && told.ends_with("it is back at revision r1"), "{told}");

@@ -69,7 +69,7 @@ fn all_that_use_it_restart_one_after_the_other_and_go_back_together() {
     harness.read(reading("r3", &three(3)));
     harness.settle();
     assert_eq!(harness.world.log.len(), 8, "{:?}", harness.world.log);
-    let told = |harness: &Harness, name| harness.world.things[&workload(name)].started.unwrap().data;
+    let told = |harness: &Harness, name| harness.world.things[&workload(name)].config_stamp.unwrap().data;
     for name in ["a", "b", "web"] {
         assert_ne!(told(&harness, name), told(&other, name), "{name}");
     }
@@ -104,7 +104,7 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
     // The annotation of the workload: what the template carries is not known then, and may change.
     let rv = harness.world.tick();
     let thing = harness.world.things.get_mut(&workload("web")).unwrap();
-    (thing.started, thing.rv) = (None, rv);
+    (thing.config_stamp, thing.rv) = (None, rv);
     let mut live = World::live(&workload("web"), thing);
     live.our_fields = Some(format!("{rv} {RELEASE} {CONFIG_HASH}").into());
     harness.engine.observe_object(&workload("web"), live);
@@ -112,7 +112,7 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
         panic!("it is to be repaired")
     };
     assert_eq!((apply.purpose, apply.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
-    assert_eq!(apply.variant.started.unwrap().template_hash(), hashed);
+    assert_eq!(apply.variant.config_stamp.unwrap().template_hash(), hashed);
     // Nobody knows what it should be.
     harness.engine.forget_config(&config("tls"));
     let waits = harness.decide(&workload("web"));

@@ -47,7 +47,7 @@ impl TwoWatchers {
     fn blind(&mut self, source: SourceId) {
         let listing = WatchScope::whole_cluster(self.watchers[source.position()], &maps());
         self.engine
-            .set_informer_state(&listing, KindState::Unwatchable("denied".into(), ErrorClass::Forbidden));
+            .set_informer_state(&listing, KindState::Unobservable("denied".into(), ErrorClass::Forbidden));
     }
 
     fn read(&mut self, source: SourceId, revision: &str, names: &[(&str, Option<u32>)]) {
@@ -86,7 +86,7 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     two.read(SECOND, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").action, Action::Look);
     let reason = two.decide("b").reason;
-    assert_eq!(reason, Some(Reason::Unwatchable(maps(), "denied".into(), ErrorClass::Forbidden)));
+    assert_eq!(reason, Some(Reason::Unobservable(maps(), "denied".into(), ErrorClass::Forbidden)));
     assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
     // Nor does it hold up what the others no longer want.
     two.read(FIRST, "r2", &[("a", Some(1)), ("old", None)]);
@@ -181,7 +181,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
     // A kind that discovery does not list has no namespaces.
     engine.set_informer_state(
         WatchScope::whole_cluster(watcher, &maps()),
-        KindState::Unwatchable("unlisted".into(), ErrorClass::Source),
+        KindState::Unobservable("unlisted".into(), ErrorClass::Source),
     );
     assert_eq!(states(&engine), (false, false, false, false, false));
     for (listing, expected) in
@@ -193,7 +193,7 @@ fn a_kind_is_known_where_each_namespace_of_a_source_is() {
         engine.list_complete(of(listing));
         assert_eq!(states(&engine), expected, "{listing}");
     }
-    engine.set_informer_state(of("two"), KindState::Unwatchable("denied".into(), ErrorClass::Forbidden));
+    engine.set_informer_state(of("two"), KindState::Unobservable("denied".into(), ErrorClass::Forbidden));
     assert_eq!(states(&engine), (false, false, true, false, false));
     // The cluster as a whole is another question, and of kinds without a namespace the only one.
     let nodes = GroupKind::new("", "Node");
@@ -217,7 +217,7 @@ fn looking_into_two() -> (Engine, impl Fn(&str) -> WatchScope) {
 fn a_namespace_that_is_forbidden_does_not_hide_that_another_one_is_still_listed() {
     let (mut engine, of) = looking_into_two();
     for (first, second) in [("one", "two"), ("two", "one")] {
-        engine.set_informer_state(of(first), KindState::Unwatchable("denied".into(), ErrorClass::Forbidden));
+        engine.set_informer_state(of(first), KindState::Unobservable("denied".into(), ErrorClass::Forbidden));
         engine.set_informer_state(of(second), KindState::Syncing);
         assert!(engine.is_syncing(FIRST, &maps()) && !engine.is_synced(FIRST, &maps()), "{second}");
         engine.list_complete(of(second));

@@ -112,7 +112,7 @@ pub(super) struct WorldObject {
     /// The overlay on it.
     pub(super) shown: OverlayState,
     /// The data that its pods were started with.
-    pub(super) started: Option<ConfigStamp>,
+    pub(super) config_stamp: Option<ConfigStamp>,
     /// The intents of people for it.
     pub(super) asked: Option<Box<ObjectIntents>>,
     /// The wish of somebody else's annotation on it.
@@ -137,7 +137,7 @@ impl WorldObject {
             foreign: false,
             phase: RolloutPhase::Settled,
             shown: OverlayState::Plain,
-            started: None,
+            config_stamp: None,
             asked: None,
             asks: ReconcilePolicy::Enabled,
             failed: None,
@@ -145,15 +145,15 @@ impl WorldObject {
         }
     }
 
-    fn restarted_by(&self, content: ContentHash, started: Option<ConfigStamp>) -> bool {
-        let hashed = |started: Option<ConfigStamp>| started.and_then(ConfigStamp::template_hash);
+    fn restarted_by(&self, content: ContentHash, config_stamp: Option<ConfigStamp>) -> bool {
+        let hashed = |config_stamp: Option<ConfigStamp>| config_stamp.and_then(ConfigStamp::template_hash);
         let released = self.release.as_ref().map(|release| release.hash);
-        released != Some(content) || self.drifted || hashed(self.started) != hashed(started)
+        released != Some(content) || self.drifted || hashed(self.config_stamp) != hashed(config_stamp)
     }
 
     /// Returns the content that decides whether its pods come up.
     pub(super) fn runs(&self) -> Option<ContentHash> {
-        let data = self.started.map(|started| started.data);
+        let data = self.config_stamp.map(|started| started.data);
         let content = self.release.as_ref().map(|release| release.hash)?;
         Some(data.map_or(content, |data| ContentHash::hash_bytes(format!("{content} {data}").as_bytes())))
     }
@@ -214,7 +214,7 @@ impl World {
             unproven_release: None,
             our_fields: thing.release.as_ref().map(|_| {
                 let hashed = thing
-                    .started
+                    .config_stamp
                     .and_then(ConfigStamp::template_hash)
                     .map_or("", |_| annotations::CONFIG_HASH);
                 format!("{} {RELEASE} {hashed}", thing.shape).into()
@@ -237,7 +237,7 @@ impl World {
                 RolloutNumbers { phase: thing.phase, failed_before, ..thing.numbers.unwrap_or(all) }
             }),
             overlay: thing.shown,
-            started: thing.started,
+            config_stamp: thing.config_stamp,
             finished: false,
             deleting: false,
             prune_timing: PruneTiming::AfterUnit,
@@ -286,7 +286,7 @@ impl World {
             thing.release.as_ref() == Some(&release)
                 && thing.shown == OverlayState::from(apply.variant.overlay)
                 && !thing.drifted
-                && thing.started == apply.variant.started
+                && thing.config_stamp == apply.variant.config_stamp
                 && thing.labelled
         };
         if let Some(thing) = known.as_ref().filter(same) {
@@ -294,12 +294,12 @@ impl World {
             return ActionResult::Applied(WriteResult { live: Self::live(id, thing) });
         }
         let rv = self.tick();
-        let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.variant.started));
+        let rolls = known.as_ref().is_some_and(|t| t.restarted_by(release.hash, apply.variant.config_stamp));
         let phase = if is_workload(id) && rolls { RolloutPhase::Replacing } else { RolloutPhase::Settled };
         let thing = WorldObject {
             uid: known.as_ref().map_or(rv, |thing| thing.uid),
             shown: OverlayState::from(apply.variant.overlay),
-            started: apply.variant.started,
+            config_stamp: apply.variant.config_stamp,
             phase,
             asked: known.as_ref().and_then(|thing| thing.asked.clone()),
             asks: known.as_ref().map_or(ReconcilePolicy::Enabled, |thing| thing.asks),

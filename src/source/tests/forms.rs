@@ -189,7 +189,7 @@ async fn a_repository_is_never_written_to() {
         assert_eq!(source.pin(&BTreeSet::from([first.clone(), second.clone()])).await.unwrap(), []);
         source.observe().await.unwrap();
         crate::source::read_disk(path).map_or_else(|_| assert_eq!(path, bare), drop);
-        ResolvedLocation::Git(at(path)).location_identity();
+        ResolvedLocation::Git(at(path)).location_id();
     }
     assert_eq!(print(), before);
 }
@@ -212,7 +212,7 @@ async fn the_configuration_of_a_repository_names_no_other_files() {
             std::os::unix::fs::chown(entry, Some(12345), Some(12345)).unwrap();
         }
         refuses(repo.git_location(), "whose configuration includes other files").await;
-        assert!(!repo.location().location_identity().contains("hunter2"));
+        assert!(!repo.location().location_id().contains("hunter2"));
         // A comment names nothing.
         fs::write(&file, format!("{text}# {section}\n")).unwrap();
         assert_eq!(look(repo.git_location()).await.unwrap(), revision, "{section}");

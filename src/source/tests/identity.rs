@@ -7,7 +7,7 @@ use crate::source::{GitLocation, ResolvedLocation};
 
 fn url(text: &str, inside: &str) -> String {
     let path = (!inside.is_empty()).then(|| inside.to_owned());
-    ResolvedLocation::Git(GitLocation { path, ..GitLocation::new(text) }).location_identity()
+    ResolvedLocation::Git(GitLocation { path, ..GitLocation::new(text) }).location_id()
 }
 
 fn text(path: &Path) -> String {
@@ -68,7 +68,7 @@ fn folders_inside_are_places_of_their_own() {
 fn a_work_tree_is_where_it_came_from() {
     let (repo, _) = TestRepository::with(&[("deploy/a.yaml", "1"), ("b.yaml", "1")]);
     let here = text(repo.path());
-    let directory = |path: &Path| ResolvedLocation::Directory(path.to_owned()).location_identity();
+    let directory = |path: &Path| ResolvedLocation::Directory(path.to_owned()).location_id();
     assert_eq!(directory(&repo.path().join("deploy")), format!("{here}/deploy"), "it came from nowhere");
     assert_eq!(url(&here, "deploy"), format!("{here}/deploy"));
 
@@ -118,7 +118,7 @@ fn a_clone_of_a_repository_on_this_host_is_that_repository() {
 fn a_plain_folder_is_its_path() {
     let dir = folder(&[("a/b.yaml", "1")]);
     let path = dir.path().join("a");
-    let directory = |path: &Path| ResolvedLocation::Directory(path.to_owned()).location_identity();
+    let directory = |path: &Path| ResolvedLocation::Directory(path.to_owned()).location_id();
     assert_eq!(directory(&path), text(&path));
     assert_eq!(directory(&dir.path().join("./a/")), text(&path));
     // The link is what was named; where it leads changes.

@@ -315,7 +315,7 @@ impl Engine {
         self.recompute_target(source, id);
         self.dirty.push(id.clone());
         // Added objects go again, and no other event has that judged.
-        self.judge_again();
+        self.mark_prunes_stale();
     }
 
     /// Returns the target of one source for an object: what it wants, or its rollback target.
@@ -335,7 +335,7 @@ impl Engine {
     }
 
     /// Returns whether the target of an object is a rollback's content, written or not.
-    pub(in crate::engine) fn is_rolling_back(&self, id: &ObjectId) -> bool {
+    pub(in crate::engine) fn has_rollback_target(&self, id: &ObjectId) -> bool {
         let rollback = self.entry(id).and_then(|entry| entry.rollback.as_ref());
         rollback.is_some_and(|rollback| matches!(rollback.content, RollbackContent::Resolved(..)))
     }

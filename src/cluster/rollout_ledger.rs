@@ -1,4 +1,4 @@
-//! The cluster's budget object: one ConfigMap in which all who restart pods write their claims.
+//! The cluster's rollout ledger: one ConfigMap in which all who restart pods write their claims.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const LEDGER_KEY: &str = "claims";
 
 /// The rollout ledger as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BudgetObject {
+pub(crate) struct LedgerObject {
     /// Incarnation and version.
     pub known: (Uid, ResourceVersion),
     /// The text; its meaning is the engine's.
@@ -33,7 +33,7 @@ pub(crate) struct BudgetObject {
 const MAX_PARSE_ERROR_BYTES: usize = 200;
 
 /// Says that the rollout ledger cannot be read, what follows, and the command that mends it.
-pub(crate) fn explain_unreadable_budget(namespace: &str, why: &str) -> String {
+pub(crate) fn explain_unreadable_ledger(namespace: &str, why: &str) -> String {
     let why = &why[..why.floor_char_boundary(MAX_PARSE_ERROR_BYTES)];
     format!(
         "ConfigMap {namespace}/{LEDGER_NAME}: {why}; no rollout begins; `kubectl -n {namespace} delete configmap {LEDGER_NAME}` \
@@ -53,7 +53,7 @@ pub(crate) fn explain_unread_claims(namespace: &str, count: usize) -> String {
     )
 }
 
-impl BudgetObject {
+impl LedgerObject {
     fn read(object: ConfigMap, on: CallSubject) -> Result<Self, ClusterError> {
         let version = object.metadata.resource_version.unwrap_or_default();
         let Some(uid) = object.metadata.uid else {
@@ -66,10 +66,13 @@ impl BudgetObject {
 
 impl Cluster {
     /// Reads the rollout ledger; none where there is none.
-    pub(crate) async fn read_budget(&self, namespace: &str) -> Result<Option<BudgetObject>, ClusterError> {
+    pub(crate) async fn read_rollout_ledger(
+        &self,
+        namespace: &str,
+    ) -> Result<Option<LedgerObject>, ClusterError> {
         let on = ledger_subject(namespace);
         match self.call(ApiRequest::read(url(namespace), on.clone())).await {
-            Ok(answer) => Ok(Some(BudgetObject::read(answer.decode(&on)?, on)?)),
+            Ok(answer) => Ok(Some(LedgerObject::read(answer.decode(&on)?, on)?)),
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
@@ -79,12 +82,12 @@ impl Cluster {
     /// none.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] when somebody else wrote since it was read.
-    pub(crate) async fn save_budget(
+    pub(crate) async fn save_rollout_ledger(
         &self,
         namespace: &str,
-        before: Option<&BudgetObject>,
+        before: Option<&LedgerObject>,
         text: &str,
-    ) -> Result<BudgetObject, ClusterError> {
+    ) -> Result<LedgerObject, ClusterError> {
         let on = ledger_subject(namespace);
         let data = BTreeMap::from([(LEDGER_KEY.to_owned(), text.to_owned())]);
         let metadata = ObjectMeta {
@@ -101,14 +104,14 @@ impl Cluster {
             let url = path::with_query(url(namespace), &[("fieldManager", FIELD_MANAGER)]);
             let ask = ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on.clone());
             return match self.call(ask).await {
-                Ok(answer) => BudgetObject::read(answer.decode(&on)?, on),
+                Ok(answer) => LedgerObject::read(answer.decode(&on)?, on),
                 Err(error) if *error.fault() == ClusterFault::NoObject => {
                     Err(ClusterError::new(on, ClusterFault::VersionConflict))
                 }
                 Err(error) => Err(error),
             };
         }
-        BudgetObject::read(self.make_config_map(namespace, &on, body).await?, on)
+        LedgerObject::read(self.make_config_map(namespace, &on, body).await?, on)
     }
 }
 
