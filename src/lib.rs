@@ -69,7 +69,7 @@ pub mod testing {
     }
     /// The configuration.
     pub mod config {
-        pub use crate::config::{Environment, SourceMode, read};
+        pub use crate::config::{Environment, FetchConfig, SourceMode, read};
     }
     /// Decisions.
     pub mod engine {
@@ -97,9 +97,7 @@ pub mod testing {
         pub use crate::input::{FileTree, RenderHost, strip_origin};
         /// Charts of servers.
         pub mod charts {
-            pub use crate::input::charts::{
-                ChartDigest, ChartFetcher, ChartReference, FetchError, FetchSurroundings, FetchedChart,
-            };
+            pub use crate::input::charts::*;
         }
         /// Charts.
         pub mod helm {

@@ -4,10 +4,10 @@
 //! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in
 //! the repository that a rendered object comes from. Also owns the reading of encrypted files
 //! ([`sops`]) and the variables in rendered files ([`variables`]). The walls around programs that
-//! render are here too ([`sandbox`]).
+//! render are here too ([`sandbox`]), and the charts of servers ([`charts`]).
 //!
 //! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`] and the run
-//! of a program in it, nothing is started, written or fetched here. A file
+//! of a program in it, and for [`charts`], nothing is started, written or fetched here. A file
 //! outside the revision is refused by name before any program starts.
 
 mod chart_layer;

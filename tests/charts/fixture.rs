@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::fs;
 use std::future::Future;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use controlplane::Renderers;
 use rhumb::testing::config::{Environment, read};
@@ -32,7 +33,6 @@ pub(crate) struct Fixture {
     folder: TempDir,
     host: RenderHost,
     pub(crate) fetcher: ChartFetcher,
-    pub(crate) certificate: Certificate,
 }
 
 impl Fixture {
@@ -42,6 +42,7 @@ impl Fixture {
     }
 
     pub(crate) fn trusting(certificate: Certificate, fetch: &str) -> Self {
+        log();
         let folder = TempDir::new().unwrap();
         for name in ["credentials", "programs", "state"] {
             fs::create_dir(folder.path().join(name)).unwrap();
@@ -67,7 +68,7 @@ impl Fixture {
             folder.path().join("state/charts"),
             surroundings,
         );
-        Self { folder, host, fetcher, certificate }
+        Self { folder, host, fetcher }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -111,6 +112,33 @@ impl Fixture {
     pub(crate) fn archives(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path("state/charts/sha256")).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// Everything that was logged so far by all parts of this process.
+pub(crate) fn log() -> String {
+    static LOG: OnceLock<Log> = OnceLock::new();
+    let log = LOG.get_or_init(|| {
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_max_level(tracing::Level::TRACE);
+        lines.with_writer(move || writer.clone()).init();
+        log
+    });
+    String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::Digest as _;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
@@ -33,7 +34,7 @@ impl Certificate {
 
 /// A request as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     /// The name by which the server was called, without its port.
     pub(crate) host: String,
     pub(crate) path: String,
@@ -45,14 +46,10 @@ pub(crate) struct Seen {
 pub(crate) enum Answer {
     /// This content.
     Content(Vec<u8>),
-    /// This content with a type, as registries give it.
-    Typed(&'static str, Vec<u8>),
     /// This content for whoever shows `Basic` with this text, and 401 for others.
     Guarded(String, &'static str, Vec<u8>),
     /// Another place.
     Redirect(String),
-    /// A challenge that names a place for tokens.
-    Challenge(String),
 }
 
 type Routes = Arc<Mutex<HashMap<String, Answer>>>;
@@ -62,7 +59,7 @@ type Routes = Arc<Mutex<HashMap<String, Answer>>>;
 pub(crate) struct ChartServer {
     pub(crate) port: u16,
     routes: Routes,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
     _runtime: Runtime,
 }
 
@@ -81,7 +78,7 @@ impl ChartServer {
             .unwrap();
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (routes, seen) = (Routes::default(), Arc::<Mutex<Vec<Seen>>>::default());
+        let (routes, seen) = (Routes::default(), Arc::<Mutex<Vec<SeenRequest>>>::default());
         runtime.spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), routes.clone(), seen.clone()));
         Self { port, routes, seen, _runtime: runtime }
     }
@@ -96,7 +93,7 @@ impl ChartServer {
     }
 
     /// Everything that was asked since the last time.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenRequest> {
         std::mem::take(&mut self.seen.lock().unwrap())
     }
 }
@@ -113,7 +110,7 @@ pub(crate) fn index(charts: &[[&str; 3]]) -> Vec<u8> {
     serde_json::json!({ "apiVersion": "v1", "entries": entries }).to_string().into_bytes()
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, routes: Routes, seen: Arc<Mutex<Vec<Seen>>>) {
+async fn serve(listener: TcpListener, tls: TlsAcceptor, routes: Routes, seen: Arc<Mutex<Vec<SeenRequest>>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let (tls, routes, seen) = (tls.clone(), routes.clone(), seen.clone());
         tokio::spawn(async move {
@@ -128,12 +125,12 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, routes: Routes, seen: Ar
     }
 }
 
-fn respond<B>(request: &Request<B>, routes: &Routes, seen: &Mutex<Vec<Seen>>) -> Response<Body> {
+fn respond<B>(request: &Request<B>, routes: &Routes, seen: &Mutex<Vec<SeenRequest>>) -> Response<Body> {
     let header = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
     let path = request.uri().path().to_owned();
     let host = header("host").unwrap().split(':').next().unwrap().to_owned();
     let authorization = header("authorization");
-    seen.lock().unwrap().push(Seen { host, path: path.clone(), authorization: authorization.clone() });
+    seen.lock().unwrap().push(SeenRequest { host, path: path.clone(), authorization: authorization.clone() });
     let typed = |kind: &str, content: Vec<u8>| {
         let digest = sha2::Sha256::digest(&content);
         let digest = digest.iter().fold("sha256:".to_owned(), |text, byte| text + &format!("{byte:02x}"));
@@ -142,10 +139,8 @@ fn respond<B>(request: &Request<B>, routes: &Routes, seen: &Mutex<Vec<Seen>>) ->
         response.header("content-length", content.len()).body(Body::from(content)).unwrap()
     };
     let status = |status| Response::builder().status(status);
-    use sha2::Digest as _;
     match routes.lock().unwrap().get(&path).cloned() {
         Some(Answer::Content(content)) => typed("application/octet-stream", content),
-        Some(Answer::Typed(kind, content)) => typed(kind, content),
         Some(Answer::Guarded(login, kind, content)) if authorization == Some(format!("Basic {login}")) => {
             typed(kind, content)
         }
@@ -159,10 +154,6 @@ fn respond<B>(request: &Request<B>, routes: &Routes, seen: &Mutex<Vec<Seen>>) ->
         Some(Answer::Redirect(to)) => {
             status(StatusCode::TEMPORARY_REDIRECT).header("location", to).body(Body::empty()).unwrap()
         }
-        Some(Answer::Challenge(challenge)) => status(StatusCode::UNAUTHORIZED)
-            .header("www-authenticate", challenge)
-            .body(Body::empty())
-            .unwrap(),
         None => status(StatusCode::NOT_FOUND).body(Body::empty()).unwrap(),
     }
 }

@@ -133,7 +133,8 @@ fn the_entry_does_nothing_for_others() {
         command.output().unwrap()
     };
     let parent = "1";
-    let orphan = ["full", parent, "0", "1", "0", "9", "0", "/tmp", "/bin/sh", "-c", "echo a shell runs"];
+    let orphan =
+        ["full", parent, "0", "1", "0", "9", "0", "/tmp", "none", "/bin/sh", "-c", "echo a shell runs"];
     for words in [&[][..], &["full"], &orphan] {
         let output = run(words, Stdio::null());
         assert_eq!((output.status.code(), &*output.stdout), (Some(125), &b""[..]), "{words:?}");

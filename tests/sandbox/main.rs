@@ -23,6 +23,7 @@ mod helm;
 mod host;
 mod kustomize;
 mod limits;
+mod network;
 mod probe;
 mod unit;
 #[path = "../cluster/support/wait.rs"]

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -169,6 +170,8 @@ static int calls(const char *name, int process) {
         {"socket-datagram", SYS_socket, AF_INET6, SOCK_DGRAM, 0, 0, 0},
         {"socket-netlink", SYS_socket, AF_NETLINK, SOCK_RAW, 0, 0, 0},
         {"socket-unix", SYS_socket, AF_UNIX, SOCK_STREAM, 0, 0, 0},
+        {"socket-raw", SYS_socket, AF_INET, SOCK_RAW, IPPROTO_ICMP, 0, 0},
+        {"socket-vsock", SYS_socket, AF_VSOCK, SOCK_STREAM, 0, 0, 0},
         {"socketpair", SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, (long)space, 0},
         {"symlink", SYS_symlinkat, (long)"/etc", AT_FDCWD, (long)"link", 0, 0},
         {"tgkill", SYS_tgkill, process, process, 0, 0, 0},
@@ -186,6 +189,25 @@ static int calls(const char *name, int process) {
         }
     fprintf(stderr, "%s: no such call\n", name);
     return 2;
+}
+
+/* Connects to a port of this host. */
+static int connects(int port) {
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons(port)};
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection == -1) return outcome(-1);
+    return outcome(connect(connection, (struct sockaddr *)&place, sizeof place));
+}
+
+/* Listens on a port of this host, or on any. */
+static int listens(int port) {
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons(port)};
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    if (connection == -1) return outcome(-1);
+    if (bind(connection, (struct sockaddr *)&place, sizeof place) == -1) return attempt = "bind", outcome(-1);
+    return outcome(listen(connection, 1));
 }
 
 /* A call of the machine's older form, with numbers of its own. */
@@ -238,6 +260,9 @@ int main(int count, char **words) {
     if (!strcmp(act, "limits")) return limits();
     if (!strcmp(act, "steal")) return steals(number);
     if (!strcmp(act, "call")) return attempt = argument, calls(argument, number);
+    if (!strcmp(act, "connect")) return connects(atoi(argument));
+    if (!strcmp(act, "listen")) return listens(atoi(argument));
+    if (!strcmp(act, "chmod")) return outcome(chmod(argument, 0777));
     if (!strcmp(act, "foreign")) return foreign();
     if (!strcmp(act, "spin")) for (;;) {}
     if (!strcmp(act, "stay")) {

@@ -17,7 +17,9 @@ const PROGRAMS: &str = "/run/host/bin";
 fn install(to: &Path) {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/rhumb.service");
     let limits = format!("{} 60 {} 256", 512 << 20, 16 << 20);
-    let entry = format!("{PROGRAMS}/rhumb {ENTRY} full 1 {limits} 1 /run/host/tree /run/rhumb {PROGRAMS}");
+    let entry = |network: &str| {
+        format!("{PROGRAMS}/rhumb {ENTRY} full 1 {limits} 1 /run/host/tree /run/rhumb {network} {PROGRAMS}")
+    };
     let inside = "/run/rhumb/file";
     let runs = [
         "kustomize build /run/host/tree".to_owned(),
@@ -28,7 +30,9 @@ fn install(to: &Path) {
         format!("probe write {inside} 1"),
         "loaded thread".to_owned(),
     ];
-    let starts = runs.map(|run| format!("ExecStart=-{entry}/{run}")).join("\n");
+    let start = |network: &str, run: &str| format!("ExecStart=-{}/{run}\n", entry(network));
+    let starts =
+        runs.map(|run| start("none", &run)).concat() + &start("443,53", "probe call socket-datagram");
     let text = fs::read_to_string(unit).unwrap();
     let daemon_only = ["NotifyAccess=", "ExecReload=", "WatchdogSec=", "Restart", "LoadCredential=", "Type="];
     let lines = text.lines().filter(|line| !daemon_only.iter().any(|setting| line.starts_with(setting)));
@@ -74,6 +78,7 @@ fn the_packaged_unit_lets_programs_be_confined() {
         "core 0 0",
         "write: done",
         "thread: done",
+        "socket-datagram: done",
     ];
     for line in expected {
         assert!(said.iter().any(|other| other == line), "{line} is missing in {said:#?}");

@@ -48,6 +48,23 @@ fn what_cannot_be_followed_says_why() {
 }
 
 #[test]
+fn what_may_be_fetched_is_the_word_of_the_configuration() {
+    let text = "{follow: any, fetch: {allow: ['oci://ghcr.io/team'], credentials: [{host: ghcr.io, credential: team}]}}";
+    let policy: CustomSourcePolicy = serde_yaml::from_str(text).unwrap();
+    let git = json!({ "url": "https://a.example/b" });
+    let config = read("a", json!({ "git": git }), policy.clone()).unwrap();
+    assert_eq!(config.fetch, policy.fetch);
+    assert_eq!(config.fetch.setting, "customSources.fetch.allow");
+    let own = json!({ "allow": ["oci://ghcr.io/team/web"] });
+    for allowed in [policy, CustomSources::Any.into()] {
+        let why = read("a", json!({ "git": git, "fetch": own }), allowed).unwrap_err();
+        assert!(why.contains("`customSources.fetch` of the configuration"), "{why}");
+    }
+    let closed = read("a", json!({ "git": git }), CustomSources::Any).unwrap().fetch;
+    assert_eq!((closed.allow, closed.setting), (vec![], "customSources.fetch.allow"));
+}
+
+#[test]
 fn keys_are_named_and_never_files_of_the_host() {
     let text = "{follow: any, keys: {ours: /etc/ours, ops: ops}, verify: VERIFY}";
     let policy = |verify: &str| -> CustomSourcePolicy {

@@ -6,7 +6,7 @@ use crate::input::kustomize::printable;
 
 /// The chart that helm was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct ChartQuery<'a> {
     /// The repository.
     pub(super) repository: &'a str,
     /// The name.
@@ -41,8 +41,8 @@ const NO_RANGE: [&str; 2] = ["improper constraint", "invalid/malformed"];
 const OTHER_PORT: &str = "connect: permission denied";
 
 /// Returns the error for what helm said, in which no secret stands any more.
-pub(super) fn judge(complaint: &str, asked: Asked<'_>) -> FetchError {
-    let Asked { repository, name, version } = asked;
+pub(super) fn judge(complaint: &str, asked: ChartQuery<'_>) -> FetchError {
+    let ChartQuery { repository, name, version } = asked;
     let (repository, name, version) = (repository.to_owned(), name.to_owned(), version.to_owned());
     let lower = complaint.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -57,19 +57,19 @@ pub(super) fn judge(complaint: &str, asked: Asked<'_>) -> FetchError {
     if has(&MISSING) {
         return FetchError::NotFound { repository, name, version, said };
     }
-    let said = match lower.contains(OTHER_PORT) {
-        true => format!("{said} (it may connect to the port of the repository alone)"),
-        false => said,
+    let said = if lower.contains(OTHER_PORT) {
+        format!("{said} (it may connect to the port of the repository alone)")
+    } else {
+        said
     };
     FetchError::Network { repository, name, said }
 }
 
 /// Returns the line of a complaint that names the cause, without what may be a secret in it.
 pub(super) fn quote(complaint: &str) -> String {
-    let mut lines = complaint.lines().map(str::trim).filter(|line| !line.is_empty());
-    let is_cause = |line: &&str| line.starts_with("Error:");
-    let last =
-        lines.clone().rfind(is_cause).or_else(|| reason_of_index(complaint)).or_else(|| lines.next_back());
+    let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = || lines().rfind(|line| line.starts_with("Error:"));
+    let last = reason_of_index(complaint).or_else(error).or_else(|| lines().next_back());
     let line = last.unwrap_or("it said nothing");
     printable(&blur(line.trim_start_matches("Error:").trim()))
 }
@@ -89,7 +89,8 @@ mod tests {
     fn the_words_of_helm_tell_what_is_wrong() {
         #[track_caller]
         fn check(complaint: &str, code: &str, expected: &str) {
-            let asked = Asked { repository: "https://charts.example.org/", name: "web", version: "1.2.3" };
+            let asked =
+                ChartQuery { repository: "https://charts.example.org/", name: "web", version: "1.2.3" };
             let error = judge(complaint, asked);
             assert_eq!((error.code(), &*error.to_string()), (code, expected), "{complaint}");
         }
@@ -99,7 +100,7 @@ mod tests {
             "https://charts.example.org/ has no chart web 1.2.3: chart \"web\" matching 1.2.3 not found in charts index. (try 'helm repo update'): no chart version found for web-1.2.3",
         );
         check(
-            "Hang tight\n...Unable to get an update from the \"charts\" chart repository (https://charts.example.org/):\n\tlooks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized\nUpdate Complete.\n",
+            "Hang tight\n...Unable to get an update from the \"charts\" chart repository (https://charts.example.org/):\n\tlooks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized\nError: failed to update the following repositories\n",
             "fetch-failed",
             "https://charts.example.org/ does not let rhumb read the chart web: looks like \"https://charts.example.org/\" is not a valid chart repository or cannot be reached: failed to fetch https://charts.example.org/index.yaml : 401 Unauthorized",
         );

@@ -48,7 +48,7 @@ pub enum FetchError {
     )]
     Changed {
         /// The chart.
-        reference: ChartReference,
+        reference: Box<ChartReference>,
         /// The digest that was recorded, or is asked for.
         expected: ChartDigest,
         /// The digest of what the server gives now.
@@ -90,7 +90,7 @@ pub enum FetchError {
     #[error("the archive of the chart {} {} is refused: {error}", .reference.name, .reference.version)]
     Unpack {
         /// The chart.
-        reference: ChartReference,
+        reference: Box<ChartReference>,
         /// The reason.
         error: UnpackError,
     },

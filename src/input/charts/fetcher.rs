@@ -14,6 +14,7 @@ use super::store::{ChartStore, Replacement, StoreLimits};
 use super::unpack::{UnpackLimits, unpack};
 use super::version::is_exact;
 use crate::config::{ChartAddress, FetchConfig};
+use crate::fields::blur;
 use crate::input::kustomize::printable;
 use crate::input::render_host::RenderHost;
 use crate::input::sandbox::RenderProgram;
@@ -85,13 +86,12 @@ impl ChartFetcher {
         let _turn = self.turn.lock().await;
         // Somebody else may have fetched it meanwhile.
         let expected = self.expected_digest(&named, pin)?;
-        let chart = match stored(expected)? {
-            Some(chart) => chart,
-            None => {
-                let pulled = PulledChart { address: &address, name, version };
-                let archive = self.prepared(host, pulled, Pull::Archive).await?;
-                self.accept(&named, &archive, expected, pin)?
-            }
+        let chart = if let Some(chart) = stored(expected)? {
+            chart
+        } else {
+            let pulled = PulledChart { address: &address, name, version };
+            let archive = self.prepared(host, pulled, Pull::Archive).await?;
+            self.accept(&named, &archive, expected, pin)?
         };
         Ok(FetchedChart { reference: reference.clone(), ..chart })
     }
@@ -126,7 +126,11 @@ impl ChartFetcher {
         name: &str,
         version: &str,
     ) -> Result<ChartAddress, FetchError> {
-        let malformed = |what, text, reason| FetchError::Malformed { what, text: printable(text), reason };
+        // An address may hold a password.
+        let malformed = |what, text: &str, reason| {
+            let text = printable(&blur(text));
+            FetchError::Malformed { what, text, reason }
+        };
         if repository.len() > LONGEST_ADDRESS {
             return Err(malformed("the repository", repository, "it is too long"));
         }
@@ -190,7 +194,7 @@ impl ChartFetcher {
     ) -> Result<FetchedChart, FetchError> {
         let found = ChartDigest::of(archive);
         let same = |expected: ChartDigest| {
-            let changed = || FetchError::Changed { reference: named.clone(), expected, found };
+            let changed = || FetchError::Changed { reference: Box::new(named.clone()), expected, found };
             if expected == found { Ok(()) } else { Err(changed()) }
         };
         expected.map_or(Ok(()), same)?;
@@ -240,7 +244,7 @@ enum Pull {
 }
 
 fn unpacked(named: &ChartReference, archive: &[u8]) -> Result<Vec<super::reference::ChartFile>, FetchError> {
-    let refused = |error| FetchError::Unpack { reference: named.clone(), error };
+    let refused = |error| FetchError::Unpack { reference: Box::new(named.clone()), error };
     unpack(archive, named, UnpackLimits::default()).map_err(refused)
 }
 

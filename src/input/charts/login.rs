@@ -17,7 +17,7 @@ use crate::config::ChartAddress;
 use crate::secret::read_regular;
 
 /// The longest file with credentials.
-const LONGEST: u64 = 16 << 10;
+const MAX_FILE: u64 = 16 << 10;
 /// Stands for what is not shown.
 const HIDDEN: &str = "***";
 
@@ -37,8 +37,8 @@ impl HostLogin {
     /// Reads `USER:PASSWORD`, the one line of a file. Nothing of it is in the complaint.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let failed = |reason: &dyn fmt::Display| format!("{}: {reason}", path.display());
-        let bytes = Zeroizing::new(read_regular(path, LONGEST + 1).map_err(|error| failed(&error))?);
-        if bytes.len() as u64 > LONGEST {
+        let bytes = Zeroizing::new(read_regular(path, MAX_FILE + 1).map_err(|error| failed(&error))?);
+        if bytes.len() as u64 > MAX_FILE {
             return Err(failed(&"it is too long"));
         }
         let text = std::str::from_utf8(&bytes).map_err(|_| failed(&"it is no text"))?;
@@ -127,7 +127,7 @@ mod tests {
             let login = read(text.as_bytes()).unwrap();
             assert_eq!((&**login.user, &**login.password), (user, password));
         }
-        let long = [b"ann:".to_vec(), vec![b'a'; LONGEST as usize]].concat();
+        let long = [b"ann:".to_vec(), vec![b'a'; MAX_FILE as usize]].concat();
         for text in [
             &b""[..],
             b"secret-without-user",

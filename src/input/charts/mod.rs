@@ -26,4 +26,3 @@ pub use network::PASSED_VARIABLES;
 pub use reference::{ChartDigest, ChartFile, ChartReference, FetchedChart};
 pub use store::StoreError;
 pub use unpack::UnpackError;
-pub(crate) use version::is_exact;

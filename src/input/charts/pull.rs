@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::complaint::{Asked, judge, quote};
+use super::complaint::{ChartQuery, judge, quote};
 use super::error::FetchError;
 use super::login::{HostLogin, write_registries, write_repositories};
 use super::network::{proxy_ports, readable_files};
@@ -74,7 +74,7 @@ impl<'a> HelmPull<'a> {
         variables: &'a [(OsString, OsString)],
     ) -> Result<Self, FetchError> {
         let folder = tempfile::Builder::new().prefix("rhumb-fetch-").tempdir_in(host.folder());
-        let folder = folder.map_err(|error| not_started(error))?;
+        let folder = folder.map_err(not_started)?;
         let pull = Self { host, program, chart, login, variables, folder };
         pull.write_files().map_err(not_started)?;
         Ok(pull)
@@ -177,9 +177,10 @@ impl<'a> HelmPull<'a> {
     /// Returns the chart as helm is asked for it.
     fn place(&self) -> String {
         let PulledChart { address, name, .. } = self.chart;
-        match address.is_registry() {
-            true => format!("{}/{name}", address.to_string().trim_end_matches('/')),
-            false => format!("{REPOSITORY}/{name}"),
+        if address.is_registry() {
+            format!("{}/{name}", address.to_string().trim_end_matches('/'))
+        } else {
+            format!("{REPOSITORY}/{name}")
         }
     }
 
@@ -190,7 +191,7 @@ impl<'a> HelmPull<'a> {
     fn failure(&self, complaint: &str) -> FetchError {
         let PulledChart { address, name, version } = self.chart;
         let repository = address.to_string();
-        judge(&self.hidden(complaint), Asked { repository: &repository, name, version })
+        judge(&self.hidden(complaint), ChartQuery { repository: &repository, name, version })
     }
 
     fn hidden(&self, text: &str) -> String {

@@ -157,7 +157,7 @@ impl ChartStore {
     }
 
     /// Drops archives where all of them take too much room, those first that were not used for the
-    /// longest time. What cannot be dropped stays.
+    /// longest time. One that cannot be dropped stays.
     fn drop_surplus(&self, newest: &Path, now: SystemTime) {
         let mut archives: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(self.folder.join("sha256"))
             .into_iter()

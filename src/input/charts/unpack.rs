@@ -244,8 +244,8 @@ fn parts(raw: &[u8], is_folder: bool) -> Result<Vec<&str>, &'static str> {
 
 fn content(entry: &mut impl Read, limits: UnpackLimits) -> Result<Vec<u8>, UnpackError> {
     let mut content = Vec::new();
-    // One more than may be, to see that there is more. What the header says of its size is no
-    // reason to make room.
+    // One more than may be, to see that there is more. No room is made by
+    // the size in the header.
     let read = entry.take(limits.file + 1).read_to_end(&mut content);
     read.map_err(|error| fault(&error, limits))?;
     if content.len() as u64 > limits.file {

@@ -1,15 +1,15 @@
 //! Exact versions of charts: Semantic Versioning 2, with a `v` before it or without.
 
 /// The longest version.
-const LONGEST: usize = 128;
+const MAX_LENGTH: usize = 128;
 
 /// Returns whether a text is one version, and no range of them.
-pub(crate) fn is_exact(text: &str) -> bool {
+pub(super) fn is_exact(text: &str) -> bool {
     let version = without_v(text);
     let (version, build) = split_once_or_none(version, '+');
     let (core, before) = split_once_or_none(version, '-');
     let numbers = core.split('.').collect::<Vec<_>>();
-    text.len() <= LONGEST
+    text.len() <= MAX_LENGTH
         && numbers.len() == 3
         && numbers.into_iter().all(is_number)
         && before.is_none_or(|text| text.split('.').all(is_identifier_of_order))
@@ -53,7 +53,7 @@ mod tests {
         for text in ["1.2.3", "v1.2.3", "0.0.0", "1.2.3-rc.1", "1.2.3+build.05", "v1.2.3-0a.x-y+1-2"] {
             assert!(is_exact(text), "{text}");
         }
-        let long = format!("1.2.3-{}", "a".repeat(LONGEST));
+        let long = format!("1.2.3-{}", "a".repeat(MAX_LENGTH));
         for text in [
             "",
             "v",

@@ -3,8 +3,8 @@
 //! [`Cluster::start`] runs etcd, the API server, the controllers, the scheduler and KWOK (which
 //! plays the nodes) as plain processes; no container, no root. The programs are built from pinned
 //! Go modules on first use. So are those that render manifests ([`Renderers`]), encrypt files
-//! ([`Encrypters`]), put in variables ([`Expanders`]) or keep charts ([`Registry`]). Nothing outlives the [`Cluster`], not even
-//! when its process is killed.
+//! ([`Encrypters`]), put in variables ([`Expanders`]) or keep charts ([`Registry`]). Nothing
+//! outlives the [`Cluster`], not even when its process is killed.
 
 mod audit;
 mod build;

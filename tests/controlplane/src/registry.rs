@@ -31,7 +31,7 @@ pub struct Registry {
     guard: Option<ChildStdin>,
 }
 
-/// What a registry shows and asks for.
+/// The certificate that a registry shows, and the logins that it asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryOptions<'a> {
     /// Its certificate, PEM.

@@ -50,7 +50,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 fn archive(items: &[Item<'_>]) -> Vec<u8> {
     let mut tar = Builder::new(Vec::new());
-    items.iter().for_each(|item| append(&mut tar, *item));
+    for item in items {
+        append(&mut tar, *item);
+    }
     gzip(&tar.into_inner().unwrap())
 }
 
@@ -209,10 +211,11 @@ fn what_is_too_large_ends_by_count() {
     check(&with(&many), "it has more than 100000 bytes when unpacked");
     check(&vec![0; (1 << 20) + 1], "it has more than 1048576 bytes");
     // Files of one kind that are passed over count too, and so does what stands in a long name.
-    let skipped = Item { content: &[0; 200_000], ..other("pax_global_header", EntryType::XGlobalHeader) };
+    let large = vec![b'a'; 200_000];
+    let skipped = Item { content: &large, ..other("pax_global_header", EntryType::XGlobalHeader) };
     check(&with(&[skipped]), "it has more than 100000 bytes when unpacked");
-    let named = Item { content: &[b'a'; 200_000], ..other("././@LongLink", EntryType::GNULongName) };
-    check(&with(&[named, file("web/a", "")]), "it has more than 100000 bytes when unpacked");
+    let long_name = Item { content: &large, ..other("././@LongLink", EntryType::GNULongName) };
+    check(&with(&[long_name, file("web/a", "")]), "it has more than 100000 bytes when unpacked");
 }
 
 /// Many zeros in a small archive.
@@ -228,7 +231,9 @@ fn a_bomb_takes_no_memory() {
     header.set_cksum();
     encoder.write_all(header.as_bytes()).unwrap();
     let zeros = vec![0; 1 << 20];
-    (0..128).for_each(|_| encoder.write_all(&zeros).unwrap());
+    for _ in 0..128 {
+        encoder.write_all(&zeros).unwrap();
+    }
     let bomb = encoder.finish().unwrap();
     assert!(bomb.len() < 1 << 20);
     assert_eq!(read(&bomb), Err("it has more than 5242880 bytes in one file".to_owned()));
