@@ -62,7 +62,8 @@ fn words_that_cannot_be_read_hold_their_object_back() {
     );
 }
 
-const MOMENT: &str = "which asks to run it as a hook, and rhumb runs only the hooks of charts that it renders";
+const MOMENT: &str =
+    "which asks to run it as a hook, and rhumb runs only the hooks of charts that it renders";
 
 #[test]
 fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
