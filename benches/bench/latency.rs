@@ -6,7 +6,7 @@ use controlplane::Cluster;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Watch, Write, version};
-use crate::corpus::{Corpus, KindMix};
+use crate::corpus::{Corpus, KindMix, Manifest};
 use crate::numbers::{Times, ms, ratio};
 use crate::options::{Options, Scenario};
 use crate::program::{Daemon, Program};
@@ -63,7 +63,11 @@ fn follow(options: &Options, count: usize) -> Outcome<LatencySamples> {
     let mut watch = block_on(api.watch_config_maps())?;
     let mut measured = LatencySamples { commits: None, repairs: None };
     if options.wants(Scenario::Commit) {
-        let times = commits(&corpus, &mut repository, &mut watch, &daemon, options.samples)?;
+        let mut followed =
+            FollowedRepository { repository: &mut repository, watch: &mut watch, daemon: &daemon };
+        let numbers: Vec<usize> = corpus.config_maps(options.samples).collect();
+        let file = |sample: usize, version: &str| corpus.config_map(numbers[sample], version);
+        let times = followed.commit_times(numbers.len(), file)?;
         progress(&format!("commit → write, {count} objects: {}", times.spread()));
         measured.commits = Some(times);
     }
@@ -75,24 +79,35 @@ fn follow(options: &Options, count: usize) -> Outcome<LatencySamples> {
     Ok(measured)
 }
 
-fn commits(
-    corpus: &Corpus,
-    repository: &mut Repository,
-    watch: &mut Watch,
-    daemon: &Daemon,
-    samples: usize,
-) -> Outcome<Times> {
-    let mut times = Vec::new();
-    for (sample, number) in corpus.config_maps(samples).enumerate() {
-        let version = format!("commit {sample}");
-        let manifest = corpus.config_map(number, &version);
-        let moved = repository.push(&manifest)?;
-        block_on(watch.until(|seen| seen.version == version))?;
-        times.push(moved.elapsed());
-        std::thread::sleep(PAUSE);
+/// A daemon that follows a repository, and a view of its writes.
+pub(crate) struct FollowedRepository<'a> {
+    /// The repository.
+    pub(crate) repository: &'a mut Repository,
+    /// The writes.
+    pub(crate) watch: &'a mut Watch,
+    /// The daemon.
+    pub(crate) daemon: &'a Daemon,
+}
+
+impl FollowedRepository<'_> {
+    /// Returns the times from commits of one file to their writes. The file of each sample has a
+    /// version, which a ConfigMap gets.
+    pub(crate) fn commit_times(
+        &mut self,
+        samples: usize,
+        file: impl Fn(usize, &str) -> Manifest,
+    ) -> Outcome<Times> {
+        let mut times = Vec::new();
+        for sample in 0..samples {
+            let version = format!("commit {sample}");
+            let moved = self.repository.push(&file(sample, &version))?;
+            block_on(self.watch.until(|seen| seen.version == version))?;
+            times.push(moved.elapsed());
+            std::thread::sleep(PAUSE);
+        }
+        self.daemon.rests()?;
+        Ok(Times::new(times))
     }
-    daemon.rests()?;
-    Ok(Times::new(times))
 }
 
 fn repairs(corpus: &Corpus, api: &Api, watch: &mut Watch, daemon: &Daemon, samples: usize) -> Outcome<Times> {

@@ -14,11 +14,12 @@ use rhumb::testing::input::sandbox::{
 use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, open};
 use tempfile::TempDir;
 
-use crate::api::{Api, Watch};
+use crate::api::Api;
 use crate::corpus::{Corpus, KindMix, Manifest};
+use crate::latency::FollowedRepository;
 use crate::numbers::{Times, ms, ratio};
 use crate::options::Options;
-use crate::program::{Daemon, Program, run};
+use crate::program::{Program, run};
 use crate::repository::Repository;
 use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
@@ -27,8 +28,6 @@ use crate::{Outcome, block_on};
 const OBJECTS: usize = 40;
 /// The number of encrypted files, each of which is opened some times.
 const ENCRYPTED_FILES: usize = 20;
-/// The pause between two samples, so that each is a commit of its own and not part of a burst.
-const PAUSE: Duration = Duration::from_millis(100);
 /// The aim of a render: the program alone and so much more.
 const ADDED: Duration = Duration::from_millis(10);
 /// The log line of a run of a program.
@@ -240,14 +239,15 @@ fn changes(programs: &Renderers, options: &Options, table: &mut Table) -> Outcom
     let daemon = program.daemon(&["run", "--config", &config])?;
     daemon.says("created", (overlays.count + 1) * OBJECTS + 1, Duration::from_mins(15))?;
     daemon.rests()?;
-    let mut site =
-        Site { repository: &mut repository, watch: block_on(api.watch_config_maps())?, daemon: &daemon };
+    let mut watch = block_on(api.watch_config_maps())?;
+    let mut site = FollowedRepository { repository: &mut repository, watch: &mut watch, daemon: &daemon };
     let before = daemon.count(RENDERED);
-    let plain = site.commits(options.samples, |_, version| Overlays::plain(version))?;
+    let plain = site.commit_times(options.samples, |_, version| Overlays::plain(version))?;
     let renders = daemon.count(RENDERED) - before;
     let count = overlays.count;
-    let root = site.commits(options.samples, |sample, version| Overlays::patch(sample % count, version))?;
-    let chart = site.commits(options.samples, |_, version| Overlays::values(version))?;
+    let root =
+        site.commit_times(options.samples, |sample, version| Overlays::patch(sample % count, version))?;
+    let chart = site.commit_times(options.samples, |_, version| Overlays::values(version))?;
     let measured = format!("{}, {renders} renders", plain.spread());
     table.judge(
         "S9 commit outside all closures → write",
@@ -306,29 +306,6 @@ fn cold(programs: &Renderers, overlays: &Overlays, tree: &Path, table: &mut Tabl
     let what = format!("S9 {} overlays cold, processor time beside kustomize alone", overlays.count);
     table.judge(&what, measured, AimComparison::of("≤ 1.1 ×", times <= 1.1));
     Ok(())
-}
-
-/// A daemon that follows a repository.
-struct Site<'a> {
-    repository: &'a mut Repository,
-    watch: Watch,
-    daemon: &'a Daemon,
-}
-
-impl Site<'_> {
-    /// Returns the times from commits of one file to their writes.
-    fn commits(&mut self, samples: usize, file: impl Fn(usize, &str) -> Manifest) -> Outcome<Times> {
-        let mut times = Vec::new();
-        for sample in 0..samples {
-            let version = format!("commit {sample}");
-            let moved = self.repository.push(&file(sample, &version))?;
-            block_on(self.watch.until(|seen| seen.version == version))?;
-            times.push(moved.elapsed());
-            std::thread::sleep(PAUSE);
-        }
-        self.daemon.rests()?;
-        Ok(Times::new(times))
-    }
 }
 
 /// Measures what closures take of the daemon's memory, beside the same objects in plain files.
