@@ -37,6 +37,7 @@ mod reader;
 mod refusal;
 mod remote;
 mod rendered_revision;
+mod rendered_roots;
 mod rendered_store;
 mod rendering;
 mod revision_tree;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{ErrorCode, Odb, Oid, Repository};
+use git2::{ErrorCode, Odb, Oid};
 use jiff::Timestamp;
 
 use crate::object::Revision;
@@ -16,10 +16,10 @@ use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
-use super::objects::{self, ObjectStores};
+use super::objects::ObjectStores;
 use super::refusal::{RefusalReason, RefusedFile};
-use super::rendered_store::{self, StoredRoots};
-use super::rendering::{RenderedRoot, RenderedSnapshot, SnapshotRenderer};
+use super::rendered_roots::{RememberedRoots, Rendering};
+use super::rendering::{RenderedSnapshot, SnapshotRenderer};
 use super::revision_tree::RevisionTree;
 use super::settling::FolderEntry;
 use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
@@ -50,9 +50,6 @@ const HANDLE_LIFETIME: Duration = Duration::from_secs(1);
 /// The number of handles kept for concurrent reads.
 const MAX_IDLE_HANDLES: usize = 8;
 
-/// Rendered revisions whose roots are remembered: the one in force and the next one.
-const REMEMBERED_REVISIONS: usize = 2;
-
 /// Indicates whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RevisionForm {
@@ -82,17 +79,7 @@ struct ReaderState {
     /// Set when a store turned out to be damaged.
     suspect: AtomicBool,
     handles: HandlePool,
-    /// The roots of the revisions that were rendered or asked for last, the newest last.
-    roots: Mutex<Vec<StoredRoots>>,
-}
-
-/// The renderer of a source, and the store in which its results are.
-#[derive(Clone, Debug)]
-pub(super) struct Rendering {
-    /// The source's own store.
-    pub(super) store: PathBuf,
-    /// The renderer.
-    pub(super) renderer: Arc<dyn SnapshotRenderer>,
+    roots: RememberedRoots,
 }
 
 /// Handles that were opened a moment ago: to open them costs more than to read a file.
@@ -116,7 +103,7 @@ impl RevisionReader {
         let suspect = AtomicBool::new(false);
         let handles = HandlePool::default();
         let rendering = None;
-        let roots = Mutex::default();
+        let roots = RememberedRoots::default();
         let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles, roots };
         Self { shared: Arc::new(state) }
     }
@@ -127,14 +114,29 @@ impl RevisionReader {
         let (stores, place, path) = (stores.clone(), place.clone(), path.clone());
         let (suspect, handles) = (AtomicBool::new(false), HandlePool::default());
         let (form, limits) = (*form, *limits);
-        let roots = Mutex::default();
+        let roots = RememberedRoots::default();
         let state = ReaderState { stores, form, place, path, rendering, limits, suspect, handles, roots };
         Self { shared: Arc::new(state) }
     }
 
     /// Returns the renderer, where there is one.
     pub(super) fn renderer(&self) -> Option<&Arc<dyn SnapshotRenderer>> {
-        self.shared.rendering.as_ref().map(|rendering| &rendering.renderer)
+        self.rendering().map(|rendering| &rendering.renderer)
+    }
+
+    /// Returns the renderer with its store, where there is one.
+    pub(super) fn rendering(&self) -> Option<&Rendering> {
+        self.shared.rendering.as_ref()
+    }
+
+    /// Returns the roots that are remembered.
+    pub(super) fn remembered(&self) -> &RememberedRoots {
+        &self.shared.roots
+    }
+
+    /// Returns the source's name in errors, without credentials.
+    pub(super) fn place(&self) -> &str {
+        &self.shared.place
     }
 
     /// Has the store looked at before it is used again.
@@ -178,59 +180,6 @@ impl RevisionReader {
     /// Lists the files of a revision as they are.
     pub(super) fn raw_snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
         self.pass(|objects| self.list(objects, revision))
-    }
-
-    /// Returns the roots of a revision that were rendered; none where nobody has.
-    pub(super) fn rendered_roots(
-        &self,
-        revision: &Revision,
-    ) -> Result<Option<Arc<[RenderedRoot]>>, SourceError> {
-        let read = self.rendered(|store| {
-            let Some(tree) = rendered_store::rendered_tree(store, revision)? else { return Ok(None) };
-            match self.remembered_roots(tree) {
-                Some(known) => Ok(Some(known)),
-                None => rendered_store::read_roots(store, tree).map(Some),
-            }
-        })?;
-        Ok(read.map(|read| {
-            self.remember_roots(read.clone());
-            read.roots
-        }))
-    }
-
-    fn remembered_roots(&self, tree: Oid) -> Option<StoredRoots> {
-        let known = self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find(|known| known.tree == tree).cloned()
-    }
-
-    /// Remembers the roots of a rendered revision: the same tree always has the same ones.
-    pub(super) fn remember_roots(&self, stored: StoredRoots) {
-        let mut known = self.shared.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|known| known.tree != stored.tree);
-        known.push(stored);
-        let surplus = known.len().saturating_sub(REMEMBERED_REVISIONS);
-        known.drain(..surplus);
-    }
-
-    /// Returns the id of what was rendered of a revision; none where nothing was.
-    pub(super) fn rendered_tree(&self, revision: &Revision) -> Result<Option<Oid>, SourceError> {
-        self.rendered(|store| rendered_store::rendered_tree(store, revision))
-    }
-
-    fn rendered<T>(
-        &self,
-        look: impl Fn(&Repository) -> Result<Option<T>, git2::Error>,
-    ) -> Result<Option<T>, SourceError> {
-        let Some(rendering) = self.shared.rendering.as_ref().filter(|rendering| rendering.store.exists())
-        else {
-            return Ok(None);
-        };
-        let store = objects::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
-        look(&store).or_else(|error| {
-            // A revision can be rendered again.
-            tracing::warn!(source = %self.shared.place, "what was rendered cannot be read: {}", error.message());
-            Ok(None)
-        })
     }
 
     /// Returns every file of the snapshot of a folder, ordered by path, and what it had refused.

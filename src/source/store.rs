@@ -21,7 +21,7 @@ use super::error::SourceError;
 use super::lineage::{self, Ancestry};
 use super::lock::StateLock;
 use super::objects;
-use super::reader::Rendering;
+use super::rendered_roots::Rendering;
 use super::settings::SourceSettings;
 
 /// Pins: `refs/rhumb/keep/<id>`.

@@ -1,0 +1,90 @@
+//! The roots of rendered revisions: out of memory, else out of the source's own store.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use git2::{Oid, Repository};
+
+use crate::object::Revision;
+
+use super::error::SourceError;
+use super::objects;
+use super::reader::RevisionReader;
+use super::rendered_store::{self, StoredRoots};
+use super::rendering::{RenderedRoot, SnapshotRenderer};
+
+/// Rendered revisions whose roots are remembered: the one in force and the next one.
+const REMEMBERED_REVISIONS: usize = 2;
+
+/// The renderer of a source, and the store in which its results are.
+#[derive(Clone, Debug)]
+pub(super) struct Rendering {
+    /// The source's own store.
+    pub(super) store: PathBuf,
+    /// The renderer.
+    pub(super) renderer: Arc<dyn SnapshotRenderer>,
+}
+
+/// The roots of the revisions that were rendered or asked for last, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct RememberedRoots(Mutex<Vec<StoredRoots>>);
+
+impl RememberedRoots {
+    fn get(&self, tree: Oid) -> Option<StoredRoots> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|known| known.tree == tree).cloned()
+    }
+
+    fn put(&self, stored: StoredRoots) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.tree != stored.tree);
+        known.push(stored);
+        let surplus = known.len().saturating_sub(REMEMBERED_REVISIONS);
+        known.drain(..surplus);
+    }
+}
+
+impl RevisionReader {
+    /// Returns the roots of a revision that were rendered; none where nobody has.
+    pub(super) fn rendered_roots(
+        &self,
+        revision: &Revision,
+    ) -> Result<Option<Arc<[RenderedRoot]>>, SourceError> {
+        let read = self.rendered(|store| {
+            let Some(tree) = rendered_store::rendered_tree(store, revision)? else { return Ok(None) };
+            match self.remembered().get(tree) {
+                Some(known) => Ok(Some(known)),
+                None => rendered_store::read_roots(store, tree).map(Some),
+            }
+        })?;
+        Ok(read.map(|read| {
+            self.remember_roots(read.clone());
+            read.roots
+        }))
+    }
+
+    /// Remembers the roots of a rendered revision: the same tree always has the same ones.
+    pub(super) fn remember_roots(&self, stored: StoredRoots) {
+        self.remembered().put(stored);
+    }
+
+    /// Returns the id of what was rendered of a revision; none where nothing was.
+    pub(super) fn rendered_tree(&self, revision: &Revision) -> Result<Option<Oid>, SourceError> {
+        self.rendered(|store| rendered_store::rendered_tree(store, revision))
+    }
+
+    fn rendered<T>(
+        &self,
+        look: impl Fn(&Repository) -> Result<Option<T>, git2::Error>,
+    ) -> Result<Option<T>, SourceError> {
+        let Some(rendering) = self.rendering().filter(|rendering| rendering.store.exists()) else {
+            return Ok(None);
+        };
+        let store = objects::open(&rendering.store).map_err(|error| self.damaged_error(&error))?;
+        look(&store).or_else(|error| {
+            // A revision can be rendered again.
+            tracing::warn!(source = %self.place(), "what was rendered cannot be read: {}", error.message());
+            Ok(None)
+        })
+    }
+}
