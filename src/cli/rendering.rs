@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::one_shot_input::STANDARD_INPUT;
+use super::settings::process_environment;
 use crate::config::{
     CredentialUse, FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig,
 };
@@ -67,8 +68,8 @@ impl SourceRendering {
         let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
-        let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone());
-        let renderer = renderer.with_variables(variables).with_releases(releases).with_charts(charts);
+        let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
+        let renderer = renderer.with_variables(variables).with_releases(releases);
         Self { renderer: Arc::new(renderer), decrypter }
     }
 
@@ -126,23 +127,14 @@ fn decrypter(name: &str, shown: &CredentialUse) -> Decrypter {
 /// Returns the fetcher of a source's charts, or of those of a command. Each source keeps its own
 /// archives: another may not read what its credentials brought.
 fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
-    let folder = chart_folder()
-        .join(source.map_or(Path::new("commands").into(), |name| Path::new("sources").join(name)));
+    let charts = process_environment(PathBuf::new()).chart_directory();
+    let charts = charts.unwrap_or_else(|| std::env::temp_dir().join("rhumb").join("charts"));
+    let folder =
+        charts.join(source.map_or(Path::new("commands").into(), |name| Path::new("sources").join(name)));
     let variables = PASSED_VARIABLES.iter().filter_map(|name| Some(((*name).into(), variable(name)?)));
     let credentials = variable("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     let surroundings = FetchSurroundings { credentials, variables: variables.collect() };
     ChartFetcher::new(config.clone(), folder, surroundings)
-}
-
-/// Returns the folder of charts: below that of the service's state, else below the user's cache.
-fn chart_folder() -> PathBuf {
-    let service = variable("STATE_DIRECTORY");
-    if let Some(folder) = service.as_deref().and_then(|folders| std::env::split_paths(folders).next()) {
-        return folder.join("charts");
-    }
-    let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".cache")));
-    cache.unwrap_or_else(std::env::temp_dir).join("rhumb").join("charts")
 }
 
 fn variable(name: &str) -> Option<std::ffi::OsString> {

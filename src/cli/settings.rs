@@ -28,6 +28,7 @@ pub(super) fn process_environment(directory: PathBuf) -> Environment {
         home: path("HOME"),
         state_directory: path("STATE_DIRECTORY"),
         xdg_state_home: path("XDG_STATE_HOME"),
+        xdg_cache_home: path("XDG_CACHE_HOME"),
         runtime_directory: path("RUNTIME_DIRECTORY"),
         xdg_runtime_directory: path("XDG_RUNTIME_DIR"),
         socket: path("RHUMB_SOCKET"),

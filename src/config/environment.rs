@@ -13,6 +13,8 @@ pub struct Environment {
     pub state_directory: Option<PathBuf>,
     /// `$XDG_STATE_HOME`.
     pub xdg_state_home: Option<PathBuf>,
+    /// `$XDG_CACHE_HOME`.
+    pub xdg_cache_home: Option<PathBuf>,
     /// `$RUNTIME_DIRECTORY`, which systemd sets; may be several, joined by `:`.
     pub runtime_directory: Option<PathBuf>,
     /// `$XDG_RUNTIME_DIR`: of a person who is logged in, readable by nobody else.
@@ -69,6 +71,16 @@ impl Environment {
         xdg.or_else(|| home.map(|home| home.join(".local/state")))
             .map(|state| state.join("rhumb"))
             .ok_or(StateDirectoryError)
+    }
+
+    /// Returns the directory for charts of servers: below systemd's state directory, else below
+    /// `rhumb` in XDG's cache home; none where none of them is set.
+    pub(crate) fn chart_directory(&self) -> Option<PathBuf> {
+        if let Some(state) = self.state_directory.as_deref().and_then(first_of_list) {
+            return Some(state.join("charts"));
+        }
+        let cache = self.xdg_cache_home.clone().or_else(|| Some(self.home.as_ref()?.join(".cache")));
+        cache.map(|cache| cache.join("rhumb").join("charts"))
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::chart_layer::{ChartLayer, LayeredTree};
 use super::chart_lock::{ChartLock, LOCK_FILE, LockedChart};
 use super::chart_supply::{
-    AskedAt, AskedChart, ChartSupply, Outlook, PinPolicy, SupplyError, is_exact, is_folder_name, is_server,
+    AskedAt, AskedChart, ChartSupply, Outlook, PinPolicy, SupplyError, is_folder_name, is_server,
 };
-use super::charts::{ChartDigest, ChartReference, FetchedChart};
+use super::charts::{ChartDigest, ChartReference, FetchedChart, is_exact};
 use super::helm::{self, CHART_FILE, ChartClosure, ChartLimits, ChartUser, HelmOptions, MissingChart};
 use super::kustomize::{error_at, printable};
 use super::paths;

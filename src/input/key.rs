@@ -5,6 +5,7 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::object::hex_text;
 use crate::source::BlobId;
 
 use super::kustomize::Closure;
@@ -142,7 +143,7 @@ impl RenderKey {
 /// 64 hex digits.
 impl fmt::Display for RenderKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex_text(&self.0))
     }
 }
 

@@ -1,10 +1,7 @@
 //! Servers of charts in memory, for tests.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
-
-use sha2::{Digest as _, Sha256};
 
 use super::chart_supply::{ChartSupply, Outlook, SupplyError};
 use super::charts::{ChartDigest, ChartFile, ChartReference, FetchedChart};
@@ -41,19 +38,15 @@ impl MemorySupply {
         let own = format!("apiVersion: v2\nname: {name}\nversion: {version}\n");
         let has_own = files.iter().any(|(path, _)| *path == "Chart.yaml");
         let own = (!has_own).then_some(("Chart.yaml", own.as_str()));
-        let mut digest = Sha256::new();
+        let mut archive = String::new();
         let files = own.iter().chain(files).map(|(path, text)| {
-            digest.update(format!("{path}\0{text}\0"));
+            archive.extend([*path, "\0", *text, "\0"]);
             ChartFile { path: (*path).to_owned(), content: text.as_bytes().to_vec() }
         });
         let files = files.collect();
         let reference =
             ChartReference { repository: repository.into(), name: name.into(), version: version.into() };
-        let mut hex = String::new();
-        for byte in digest.finalize() {
-            let _ = write!(hex, "{byte:02x}");
-        }
-        let digest = format!("sha256:{hex}").parse().unwrap_or_else(|_| unreachable!("64 digits"));
+        let digest = ChartDigest::of(archive.as_bytes());
         FetchedChart { reference, digest, files }
     }
 

@@ -27,10 +27,12 @@ mod memory_supply;
 #[cfg(test)]
 mod memory_tree;
 mod origin;
+mod own_thread;
 mod paths;
 mod reading;
 mod release_render;
 mod render_host;
+mod render_place;
 mod root_closure;
 mod root_lock;
 mod root_render;

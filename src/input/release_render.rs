@@ -1,17 +1,13 @@
 //! Renders of charts: the release that each is taken for, and helm's run over its files.
 
-use std::fs;
-use std::path::PathBuf;
-
-use tempfile::TempDir;
-
 use super::helm::{
     ChartClosure, ChartError, ChartHost, GeneratedPolicy, HelmOptions, ValuesSource, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::render_host::RenderHost;
-use super::root_render::{ObjectNames, RenderError, RenderedObject, write_tree};
-use super::sandbox::{InstalledProgram, SandboxPolicy};
+use super::render_place::RenderPlace;
+use super::root_render::{RenderError, RenderedObject, log_notices, rendered_objects};
+use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
 
 /// The longest name of a release: helm takes no longer one.
@@ -58,37 +54,25 @@ pub(super) fn release_name(folder: &str) -> String {
     if name.is_empty() { "release".to_owned() } else { name.to_owned() }
 }
 
-/// The folders of one run of helm, which are gone with it.
-pub(super) struct ChartPlace {
-    _folder: TempDir,
-    tree: PathBuf,
-    policy: SandboxPolicy,
+/// Writes the files of a chart for helm.
+///
+/// # Errors
+/// Fails where they cannot be read or written.
+pub(super) fn write_chart<T: FileTree>(
+    host: &RenderHost,
+    chart: &ChartClosure,
+    files: &T,
+) -> Result<RenderPlace, RenderError> {
+    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files)
 }
 
-impl ChartPlace {
-    /// Writes the files of a chart.
-    ///
-    /// # Errors
-    /// Fails where they cannot be read or written.
-    pub(super) fn write<T: FileTree>(
-        host: &RenderHost,
-        chart: &ChartClosure,
-        files: &T,
-    ) -> Result<Self, RenderError> {
-        let unwritten = |error| RenderError::Tree { program: "helm", error };
-        let folder = tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder());
-        let folder = folder.map_err(unwritten)?;
-        let (tree, private) = (folder.path().join("tree"), folder.path().join("private"));
-        fs::create_dir(&private).map_err(unwritten)?;
-        write_tree("helm", &tree, &RenderTree::plain(&chart.closure), files)?;
-        let policy = host.policy(tree.clone(), private);
-        Ok(Self { _folder: folder, tree, policy })
-    }
-
-    /// Returns the place for a run.
-    pub(super) fn host<'a>(&'a self, host: &'a RenderHost, helm: &'a InstalledProgram) -> ChartHost<'a> {
-        ChartHost { sandbox: host.sandbox(), policy: &self.policy, program: &helm.path, tree: &self.tree }
-    }
+/// Returns a run of helm in a place.
+pub(super) fn chart_host<'a>(
+    place: &'a RenderPlace,
+    host: &'a RenderHost,
+    helm: &'a InstalledProgram,
+) -> ChartHost<'a> {
+    ChartHost { sandbox: host.sandbox(), policy: &place.policy, program: &helm.path, tree: &place.tree }
 }
 
 impl From<ChartError> for RenderError {
@@ -113,18 +97,10 @@ pub(super) async fn render_release<T: FileTree>(
     options: &HelmOptions,
     files: &T,
 ) -> Result<Vec<RenderedObject>, RenderError> {
-    let place = ChartPlace::write(host, chart, files)?;
-    let rendered = render_chart(place.host(host, program), chart, options, files).await?;
-    for notice in &rendered.notices {
-        tracing::info!(place = %notice.origin, "{}", notice.message);
-    }
-    let mut names = ObjectNames::default();
-    let objects = rendered.objects.into_iter().map(|object| RenderedObject {
-        name: names.name_of(&object.body),
-        body: object.body,
-        origin: object.origin,
-    });
-    Ok(objects.collect())
+    let place = write_chart(host, chart, files)?;
+    let rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
+    log_notices(&rendered.notices);
+    Ok(rendered_objects(rendered.objects))
 }
 
 #[cfg(test)]

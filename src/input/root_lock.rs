@@ -115,6 +115,7 @@ mod tests {
     use super::*;
     use crate::config::{RenderMode, RendererConfig};
     use crate::input::chart_lock::LockedChart;
+    use crate::input::charts::ChartFetcher;
     use crate::input::memory_supply::MemorySupply;
     use crate::input::{Decrypter, ReleaseSettings, RenderHost};
 
@@ -151,7 +152,8 @@ mod tests {
         let host = RenderHost::new(&RendererConfig::default(), "".into(), std::env::temp_dir());
         let decrypter = Arc::new(Decrypter::new(Vec::new(), None));
         let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
-        let renderer = SourceRenderer::new(host.into(), RenderMode::Auto, decrypter);
+        let renderer =
+            SourceRenderer::new(host.into(), RenderMode::Auto, decrypter, ChartFetcher::without_servers());
         renderer.with_releases(releases).with_supply(Arc::new(supply))
     }
 

@@ -2,7 +2,6 @@
 //! objects that it prints.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +9,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::helm::{ChartObject, translate_hooks};
-use super::kustomize::{
-    Closure, InflatedChart, OriginFinder, OriginTracking, PlannedContent, RenderTree, strip_mark,
-};
+use super::kustomize::{Closure, InflatedChart, OriginFinder, OriginTracking, RenderTree, strip_mark};
 use super::origin::{ObjectOrigin, strip_origin};
 use super::render_host::RenderHost;
+use super::render_place::RenderPlace;
 use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxWall};
 use super::tree::FileTree;
 use super::variables::{DocumentSoundness, VariableFinding, VariableTable, substitute};
@@ -192,19 +190,29 @@ impl BuiltObjects {
         for (number, objects) in self.of_charts {
             let namespace = charts.get(number).map(|chart| chart.namespace.clone()).unwrap_or_default();
             let (objects, notices) = translate_hooks(objects, &namespace);
-            for notice in notices {
-                tracing::info!(place = %notice.origin, "{}", notice.message);
-            }
+            log_notices(&notices);
             all.extend(objects);
         }
-        let mut names = ObjectNames::default();
-        let rendered = all.into_iter().map(|ChartObject { body, origin, .. }| RenderedObject {
-            name: names.name_of(&body),
-            body,
-            origin,
-        });
-        Ok(rendered.collect())
+        Ok(rendered_objects(all))
     }
+}
+
+/// Logs what a chart asks for and does not get.
+pub(super) fn log_notices(notices: &[Diagnostic]) {
+    for notice in notices {
+        tracing::info!(place = %notice.origin, "{}", notice.message);
+    }
+}
+
+/// Returns the objects of a root, each with its name there.
+pub(super) fn rendered_objects(objects: Vec<ChartObject>) -> Vec<RenderedObject> {
+    let mut names = ObjectNames::default();
+    let rendered = objects.into_iter().map(|ChartObject { body, origin, .. }| RenderedObject {
+        name: names.name_of(&body),
+        body,
+        origin,
+    });
+    rendered.collect()
 }
 
 /// Runs the program over a tree, and returns what it prints.
@@ -214,50 +222,21 @@ async fn build<T: FileTree>(
     tree: &RenderTree,
     files: &T,
 ) -> Result<Vec<u8>, RenderError> {
-    let unwritten = |error| RenderError::Tree { program: "kustomize", error };
-    let folder = tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder());
-    let folder = folder.map_err(unwritten)?;
-    let (below, private) = (folder.path().join("tree"), folder.path().join("private"));
-    fs::create_dir(&private).map_err(unwritten)?;
-    write_tree("kustomize", &below, tree, files)?;
-    let command = ProgramCommand::new(&program.path, below.join(&*tree.root))
+    let place = RenderPlace::write(host, "kustomize", tree, files)?;
+    let command = ProgramCommand::new(&program.path, place.tree.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
         .go_runtime(GO_MEMORY, 1);
-    let run = host.sandbox().run(&host.policy(below, private), &command).await?;
+    let run = host.sandbox().run(&place.policy, &command).await?;
     if run.is_success() {
         return Ok(run.output);
     }
-    let said = complaint(&run.complaint, folder.path());
+    let said = complaint(&run.complaint, place.folder());
     // Of a program that has no memory left the last words are where it stood.
     if run.denied_by() == Some(SandboxWall::Memory) {
         let (program, complaint) = ("kustomize".to_owned(), String::new());
         return Err(SandboxError::Stopped { program, wall: SandboxWall::Memory, complaint }.into());
     }
     Err(RenderError::Failed { program: "kustomize", complaint: said })
-}
-
-/// Writes the files of a tree, each regular and readable by its owner alone.
-pub(super) fn write_tree<T: FileTree>(
-    program: &'static str,
-    folder: &Path,
-    tree: &RenderTree,
-    files: &T,
-) -> Result<(), RenderError> {
-    let unwritten = |error| RenderError::Tree { program, error };
-    fs::create_dir(folder).map_err(unwritten)?;
-    fs::create_dir_all(folder.join(&*tree.root)).map_err(unwritten)?;
-    for planned in &tree.files {
-        let path = folder.join(&*planned.path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(unwritten)?;
-        }
-        let bytes = match &planned.content {
-            PlannedContent::Blob(blob) => files.read(*blob)?,
-            PlannedContent::Text(text) => text.clone(),
-        };
-        fs::write(&path, &bytes).map_err(unwritten)?;
-    }
-    Ok(())
 }
 
 /// Returns the last thing that a program said, without the places of our own files.

@@ -1,10 +1,10 @@
 //! Charts of servers for one source: those that its configuration allows, by helm of this host.
 
 use std::sync::Arc;
-use std::thread;
 
 use super::chart_supply::{ChartSupply, Outlook, SupplyError};
 use super::charts::{ChartDigest, ChartFetcher, ChartReference, FetchError, FetchedChart};
+use super::own_thread;
 use super::render_host::RenderHost;
 
 /// Finds charts by the fetcher of a source.
@@ -20,27 +20,19 @@ impl ServerCharts {
         Self { fetcher, host }
     }
 
-    /// Waits for a fetch on a thread of its own: the caller's may be one of a runtime, which must
-    /// not wait for another.
+    /// Waits for a fetch.
     fn wait<T: Send>(
         &self,
         fetch: impl AsyncFnOnce(&ChartFetcher, &RenderHost) -> Result<T, FetchError> + Send,
     ) -> Result<T, SupplyError> {
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
-        thread::scope(|scope| {
-            let waiter = scope.spawn(|| match runtime() {
-                Ok(runtime) => {
-                    runtime.block_on(fetch(&self.fetcher, &self.host)).map_err(|error| supply_error(&error))
-                }
-                Err(error) => Err(SupplyError {
-                    code: "fetch-failed",
-                    message: format!("the chart cannot be fetched: {error}"),
-                    hint: "it is tried again".to_owned(),
-                    outlook: Outlook::Passing,
-                }),
-            });
-            waiter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        let fetched = own_thread::wait_for(async || fetch(&self.fetcher, &self.host).await);
+        let fetched = fetched.map_err(|error| SupplyError {
+            code: "fetch-failed",
+            message: format!("the chart cannot be fetched: {error}"),
+            hint: "it is tried again".to_owned(),
+            outlook: Outlook::Passing,
+        })?;
+        fetched.map_err(|error| supply_error(&error))
     }
 }
 

@@ -1,14 +1,13 @@
 //! Renders the roots of one source: those whose closure changed, on all cores, each other one kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use tokio::runtime::Runtime;
-
 use super::chart_layer::LayeredTree;
-use super::chart_supply::{ChartSupply, NoServers, PinPolicy};
+use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
 use super::decryption::{Decrypter, NO_KEY};
 use super::encryption;
@@ -16,6 +15,7 @@ use super::inflation::inflate;
 use super::key::ProgramIdentity;
 use super::kustomize::{Closure, ClosureIndex, ParsedFiles};
 use super::origin::ObjectOrigin;
+use super::own_thread;
 use super::paths;
 use super::release_render::{ReleaseSettings, render_release};
 use super::render_host::RenderHost;
@@ -100,19 +100,20 @@ struct JobOutcome {
 }
 
 impl SourceRenderer {
-    /// Returns the renderer of a source.
-    pub(crate) fn new(host: Arc<RenderHost>, mode: RenderMode, decrypter: Arc<Decrypter>) -> Self {
-        let (releases, supply) = (ReleaseSettings::default(), Arc::new(NoServers));
+    /// Returns the renderer of a source, which finds charts of servers by this fetcher.
+    pub(crate) fn new(
+        host: Arc<RenderHost>,
+        mode: RenderMode,
+        decrypter: Arc<Decrypter>,
+        charts: ChartFetcher,
+    ) -> Self {
+        let supply = Arc::new(ServerCharts::new(charts, host.clone()));
+        let releases = ReleaseSettings::default();
         Self { host, mode, decrypter, substitution: None, releases, supply, state: Mutex::default() }
     }
 
-    /// Returns one that finds charts of servers by this fetcher.
-    pub(crate) fn with_charts(self, fetcher: ChartFetcher) -> Self {
-        let host = self.host.clone();
-        self.with_supply(Arc::new(ServerCharts::new(fetcher, host)))
-    }
-
     /// Returns one that takes charts of servers from here.
+    #[cfg(test)]
     pub(super) fn with_supply(self, supply: Arc<dyn ChartSupply>) -> Self {
         Self { supply, ..self }
     }
@@ -288,16 +289,11 @@ impl SourceRenderer {
         }
     }
 
-    /// Finds a program on a thread of its own: the caller's may be one of a runtime, which must not
-    /// wait for another.
     fn find_program(
         &self,
         program: RenderProgram,
     ) -> Result<Result<InstalledProgram, ProgramError>, SourceError> {
-        thread::scope(|scope| {
-            let find = scope.spawn(|| Ok(worker_runtime()?.block_on(self.host.find(program))));
-            find.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        own_thread::wait_for(async || self.host.find(program).await).map_err(|error| no_worker(&error))
     }
 
     fn run_all<T: FileTree + Sync>(
@@ -308,7 +304,7 @@ impl SourceRenderer {
         let workers = RenderHost::parallel_renders().min(jobs.len());
         let queue = Mutex::new(jobs.into_iter());
         let work = || {
-            let runtime = worker_runtime()?;
+            let runtime = own_thread::worker_runtime().map_err(|error| no_worker(&error))?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
                 let run = runtime.block_on(self.render_root(&job, files));
@@ -342,18 +338,14 @@ fn judge(
         let root = RenderedRoot::new(path.clone(), RootKey::default(), outcome);
         Box::new(JobOutcome { root, contents: Vec::new() })
     };
+    let seen = |found: Diagnostic| finding_from(start, found);
     if !closure.closure().is_renderable() {
         let found = closure.closure().diagnostics.iter().filter(|found| found.is_error()).cloned();
-        let seen = |mut found: Diagnostic| {
-            found.origin = seen_from(start, &found.origin);
-            found
-        };
         return Err(without(RootOutcome::Refused(found.map(seen).collect())));
     }
     if !closure.interruptions().is_empty() {
         let found = closure.interruptions().iter().cloned();
-        let seen = found.map(|found| Diagnostic { origin: seen_from(start, &found.origin), ..found });
-        return Err(without(RootOutcome::Interrupted(seen.collect())));
+        return Err(without(RootOutcome::Interrupted(found.map(seen).collect())));
     }
     let mut needed = Vec::new();
     for program in closure.programs() {
@@ -397,10 +389,8 @@ fn unknown_program(path: &Arc<str>) -> Diagnostic {
     Diagnostic::file_error(path.clone(), NO_PROGRAM, "its program was not looked for")
 }
 
-/// Returns the runtime of one worker: it waits for one program at a time.
-fn worker_runtime() -> Result<Runtime, SourceError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| SourceError::Worker { place: "renders".to_owned(), detail: error.to_string() })
+fn no_worker(error: &io::Error) -> SourceError {
+    SourceError::Worker { place: "renders".to_owned(), detail: error.to_string() }
 }
 
 fn take_next<T>(queue: &Mutex<std::vec::IntoIter<T>>) -> Option<T> {
@@ -515,11 +505,10 @@ fn outcome_of(
         }
         Err(RenderError::Source(error)) => return Err(error),
         Err(RenderError::Variables(found) | RenderError::Refused(found)) => {
-            let seen = |found: Diagnostic| Diagnostic { origin: seen_from(&start, &found.origin), ..found };
-            RootOutcome::Refused(found.into_iter().map(seen).collect())
+            RootOutcome::Refused(found.into_iter().map(|found| finding_from(&start, found)).collect())
         }
         Err(RenderError::Encrypted(found)) => {
-            let found = Diagnostic { origin: seen_from(&start, &found.origin), ..*found };
+            let found = finding_from(&start, *found);
             // An identity may come.
             if found.code == NO_KEY {
                 RootOutcome::Interrupted(vec![found])
@@ -569,6 +558,11 @@ fn render_origin(start: &str, origin: ObjectOrigin) -> RenderOrigin {
 /// Returns a place of the revision as it is seen from the source's folder.
 fn seen_from(start: &str, place: &ManifestOrigin) -> ManifestOrigin {
     ManifestOrigin { file: paths::seen_from(start, &place.file).into(), ..place.clone() }
+}
+
+/// Returns a finding as it is seen from the source's folder.
+fn finding_from(start: &str, found: Diagnostic) -> Diagnostic {
+    Diagnostic { origin: seen_from(start, &found.origin), ..found }
 }
 
 fn joined_outcomes(plain: Snapshot, kept: Vec<RenderedRoot>, done: Vec<JobOutcome>) -> RenderedSnapshot {

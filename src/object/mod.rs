@@ -12,6 +12,7 @@ mod class;
 mod diagnostic;
 mod duration;
 mod hash;
+mod hex;
 mod id;
 mod tree;
 
@@ -20,6 +21,7 @@ pub use diagnostic::Diagnostic;
 pub(crate) use diagnostic::{DiagnosticCode, Severity};
 pub(crate) use duration::{duration_text, parse_duration};
 pub(crate) use hash::ContentHash;
+pub(crate) use hex::{hex_bytes, hex_text};
 pub use id::{GroupKind, Gvk, ObjectId};
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};

@@ -26,6 +26,7 @@ use super::answer::{ErrorResponse, accepted_response};
 use super::process::ProcessHandle;
 use crate::config::DnsLabel;
 use crate::daemon::FetchResult;
+use crate::object::hex_bytes;
 use crate::report::WebhookOutcome;
 use crate::secret::{Mac, Secret, is_there};
 
@@ -247,23 +248,11 @@ async fn body_code(secret: &Secret, headers: &HeaderMap, body: Body) -> Result<M
 fn is_right(secret: &Secret, headers: &HeaderMap, code: &Mac) -> bool {
     let signed = |(name, begin): &(&str, &str)| {
         let value = headers.get(*name).and_then(|value| value.to_str().ok());
-        let digits = value.and_then(|value| value.strip_prefix(begin)).and_then(bytes);
+        let digits = value.and_then(|value| value.strip_prefix(begin)).and_then(hex_bytes::<32>);
         digits.is_some_and(|digits| code.clone().verify_slice(&digits).is_ok())
     };
     SIGNATURE_HEADERS.iter().any(signed)
         || headers.get(GITLAB_TOKEN_HEADER).is_some_and(|token| secret.is(token.as_bytes()))
-}
-
-/// 32 bytes out of 64 hexadecimal digits.
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    digits
-        .chunks(2)
-        .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
-        .collect()
 }
 
 #[cfg(test)]

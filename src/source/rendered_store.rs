@@ -5,18 +5,17 @@
 //! source's own store is asked: nobody who may write to a followed repository can plant one.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
 use serde::{Deserialize, Serialize};
 
-use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision};
+use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision, hex_bytes, hex_text};
 
 use super::error::SourceError;
 use super::lock::StateLock;
 use super::objects;
-use super::rendering::{RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, StoredRoot};
+use super::rendering::{RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
 use super::snapshot::{BlobId, SnapshotFile};
 use super::store::RevisionStore;
 use super::tree_builder;
@@ -140,7 +139,7 @@ fn write_root(odb: &mut Odb<'_>, root: &RenderedRoot) -> Result<Oid, git2::Error
 fn list_of(root: &RenderedRoot) -> RootList {
     let mut list = RootList {
         path: root.path.to_string(),
-        key: written_key(root.key),
+        key: hex_text(&root.key),
         objects: Vec::new(),
         failed: false,
         errors: Vec::new(),
@@ -217,7 +216,7 @@ fn read_list(odb: &Odb<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
     let object = odb.read(list)?;
     let list: RootList =
         serde_json::from_slice(object.data()).map_err(|_| damaged("the list of a root cannot be read"))?;
-    let key = read_key(&list.key).ok_or_else(|| damaged("the key of a root cannot be read"))?;
+    let key = hex_bytes(&list.key).ok_or_else(|| damaged("the key of a root cannot be read"))?;
     let outcome = if list.failed {
         RootOutcome::Interrupted(list.errors.into_iter().map(read_error).collect())
     } else {
@@ -251,24 +250,6 @@ fn read_error(listed: ListedError) -> Diagnostic {
         Some(hint) => found.hint(hint),
         None => found,
     }
-}
-
-fn written_key(key: RootKey) -> String {
-    key.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn read_key(text: &str) -> Option<RootKey> {
-    let mut key = RootKey::default();
-    if text.len() != 2 * key.len() || !text.is_ascii() {
-        return None;
-    }
-    for (byte, number) in key.iter_mut().zip(0..) {
-        *byte = u8::from_str_radix(text.get(2 * number..2 * number + 2)?, 16).ok()?;
-    }
-    Some(key)
 }
 
 fn damaged(text: &str) -> git2::Error {

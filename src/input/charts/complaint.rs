@@ -1,19 +1,9 @@
 //! The errors of helm about a server, told apart by its words.
 
 use super::error::FetchError;
+use super::pull::PulledChart;
 use crate::fields::blur;
 use crate::input::kustomize::printable;
-
-/// The chart that helm was asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChartQuery<'a> {
-    /// The repository.
-    pub(super) repository: &'a str,
-    /// The name.
-    pub(super) name: &'a str,
-    /// The version, or the range.
-    pub(super) version: &'a str,
-}
 
 /// The words of servers that ask for other credentials.
 const FORBIDDEN: [&str; 6] = [
@@ -41,9 +31,9 @@ const NO_RANGE: [&str; 2] = ["improper constraint", "invalid/malformed"];
 const OTHER_PORT: &str = "connect: permission denied";
 
 /// Returns the error for what helm said, in which no secret stands any more.
-pub(super) fn judge(complaint: &str, asked: ChartQuery<'_>) -> FetchError {
-    let ChartQuery { repository, name, version } = asked;
-    let (repository, name, version) = (repository.to_owned(), name.to_owned(), version.to_owned());
+pub(super) fn judge(complaint: &str, asked: PulledChart<'_>) -> FetchError {
+    let PulledChart { address, name, version } = asked;
+    let (repository, name, version) = (address.to_string(), name.to_owned(), version.to_owned());
     let lower = complaint.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     let said = quote(complaint);
@@ -89,8 +79,8 @@ mod tests {
     fn the_words_of_helm_tell_what_is_wrong() {
         #[track_caller]
         fn check(complaint: &str, code: &str, expected: &str) {
-            let asked =
-                ChartQuery { repository: "https://charts.example.org/", name: "web", version: "1.2.3" };
+            let address = "https://charts.example.org/".parse().unwrap();
+            let asked = PulledChart { address: &address, name: "web", version: "1.2.3" };
             let error = judge(complaint, asked);
             assert_eq!((error.code(), &*error.to_string()), (code, expected), "{complaint}");
         }

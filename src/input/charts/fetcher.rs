@@ -11,7 +11,7 @@ use super::login::HostLogin;
 use super::pull::{HelmPull, PulledChart};
 use super::reference::{ChartDigest, ChartReference, FetchedChart};
 use super::store::{ChartStore, Replacement, StoreLimits};
-use super::unpack::{UnpackLimits, unpack};
+use super::unpack::{MAX_ARCHIVE, UnpackLimits, unpack};
 use super::version::is_exact;
 use crate::config::{ChartAddress, FetchConfig};
 use crate::fields::blur;
@@ -59,6 +59,12 @@ impl ChartFetcher {
         Self { config, store, surroundings, turn: Mutex::default() }
     }
 
+    /// Returns one that may fetch nothing.
+    #[cfg(test)]
+    pub(in crate::input) fn without_servers() -> Self {
+        Self::new(FetchConfig::default(), PathBuf::new(), FetchSurroundings::default())
+    }
+
     /// Returns a chart of a server, whose digest must be that of the pin, or else the one that it
     /// had first.
     ///
@@ -90,7 +96,7 @@ impl ChartFetcher {
             chart
         } else {
             let pulled = PulledChart { address: &address, name, version };
-            let archive = self.prepared(host, pulled, Pull::Archive).await?;
+            let archive = self.helm_pull(host, pulled).await?.archive(MAX_ARCHIVE).await?;
             self.accept(&named, &archive, expected, pin)?
         };
         Ok(FetchedChart { reference: reference.clone(), ..chart })
@@ -110,8 +116,7 @@ impl ChartFetcher {
         let address = self.allowed_address(repository, name, constraint)?;
         let _turn = self.turn.lock().await;
         let pulled = PulledChart { address: &address, name, version: constraint };
-        let said = self.prepared(host, pulled, Pull::Version).await?;
-        let version = String::from_utf8_lossy(&said).into_owned();
+        let version = self.helm_pull(host, pulled).await?.newest_version().await?;
         if is_exact(&version) {
             return Ok(version);
         }
@@ -208,20 +213,16 @@ impl ChartFetcher {
         Ok(FetchedChart { reference: named.clone(), digest, files })
     }
 
-    async fn prepared(
-        &self,
-        host: &RenderHost,
-        chart: PulledChart<'_>,
-        pull: Pull,
-    ) -> Result<Vec<u8>, FetchError> {
+    /// Prepares a run of helm that asks a server for a chart.
+    async fn helm_pull<'a>(
+        &'a self,
+        host: &'a RenderHost,
+        chart: PulledChart<'a>,
+    ) -> Result<HelmPull<'a>, FetchError> {
         let login = self.login(chart.address)?;
         let program = host.find(RenderProgram::Helm).await?.path;
         tracing::info!(repository = %chart.address, chart = chart.name, version = chart.version, "asking a server for a chart");
-        let helm = HelmPull::new(host, program, chart, login.as_ref(), &self.surroundings.variables)?;
-        match pull {
-            Pull::Archive => helm.archive(UnpackLimits::default().archive).await,
-            Pull::Version => helm.newest_version().await.map(String::into_bytes),
-        }
+        HelmPull::new(host, program, chart, login, &self.surroundings.variables)
     }
 
     /// Returns the credentials that are for the host of an address, and for no other.
@@ -232,15 +233,6 @@ impl ChartFetcher {
         let folder = folder.ok_or_else(|| failed("$CREDENTIALS_DIRECTORY is not set".to_owned()))?;
         HostLogin::read(&folder.join(format!("{CREDENTIALS}.{name}"))).map(Some).map_err(failed)
     }
-}
-
-/// Says what is asked of helm.
-#[derive(Clone, Copy, Debug)]
-enum Pull {
-    /// The archive.
-    Archive,
-    /// The version alone.
-    Version,
 }
 
 fn unpacked(named: &ChartReference, archive: &[u8]) -> Result<Vec<super::reference::ChartFile>, FetchError> {

@@ -26,3 +26,4 @@ pub use network::PASSED_VARIABLES;
 pub use reference::{ChartDigest, ChartFile, ChartReference, FetchedChart};
 pub use store::StoreError;
 pub use unpack::UnpackError;
+pub(super) use version::is_exact;

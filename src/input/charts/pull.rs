@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::complaint::{ChartQuery, judge, quote};
+use super::complaint::{judge, quote};
 use super::error::FetchError;
 use super::login::{HostLogin, write_registries, write_repositories};
 use super::network::{proxy_ports, readable_files};
@@ -58,7 +58,7 @@ pub(super) struct HelmPull<'a> {
     host: &'a RenderHost,
     program: PathBuf,
     chart: PulledChart<'a>,
-    login: Option<&'a HostLogin>,
+    login: Option<HostLogin>,
     variables: &'a [(OsString, OsString)],
     /// Gone, with all that is in it, when this is dropped.
     folder: TempDir,
@@ -70,7 +70,7 @@ impl<'a> HelmPull<'a> {
         host: &'a RenderHost,
         program: PathBuf,
         chart: PulledChart<'a>,
-        login: Option<&'a HostLogin>,
+        login: Option<HostLogin>,
         variables: &'a [(OsString, OsString)],
     ) -> Result<Self, FetchError> {
         let folder = tempfile::Builder::new().prefix("rhumb-fetch-").tempdir_in(host.folder());
@@ -84,10 +84,10 @@ impl<'a> HelmPull<'a> {
         fs::create_dir(self.archives())?;
         let address = self.chart.address;
         if address.is_registry() {
-            write_registries(&self.path("registries.json"), address, self.login)
+            write_registries(&self.path("registries.json"), address, self.login.as_ref())
         } else {
             write_registries(&self.path("registries.json"), address, None)?;
-            write_repositories(&self.path("repositories.yaml"), REPOSITORY, address, self.login)
+            write_repositories(&self.path("repositories.yaml"), REPOSITORY, address, self.login.as_ref())
         }
     }
 
@@ -189,13 +189,11 @@ impl<'a> HelmPull<'a> {
     }
 
     fn failure(&self, complaint: &str) -> FetchError {
-        let PulledChart { address, name, version } = self.chart;
-        let repository = address.to_string();
-        judge(&self.hidden(complaint), ChartQuery { repository: &repository, name, version })
+        judge(&self.hidden(complaint), self.chart)
     }
 
     fn hidden(&self, text: &str) -> String {
-        self.login.map_or_else(|| text.to_owned(), |login| login.hide(text))
+        self.login.as_ref().map_or_else(|| text.to_owned(), |login| login.hide(text))
     }
 
     /// Returns an error without what may be a secret in it.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::object::{hex_bytes, hex_text};
+
 /// A chart of a server by its place and exact version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChartReference {
@@ -32,7 +34,7 @@ impl ChartDigest {
 
     /// Returns its digits in hexadecimal.
     pub(super) fn hex(self) -> String {
-        self.0.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        hex_text(&self.0)
     }
 }
 
@@ -47,18 +49,8 @@ impl FromStr for ChartDigest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "must be `sha256:` and 64 hex digits".to_owned();
-        let hex = text.strip_prefix("sha256:").filter(|hex| hex.len() == 64).ok_or_else(wrong)?;
-        // `from_str_radix` takes a sign.
-        if !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(wrong());
-        }
-        let mut digest = [0; 32];
-        for (byte, number) in digest.iter_mut().zip(0_usize..) {
-            let digits = hex.get(2 * number..2 * number + 2).ok_or_else(wrong)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
-        }
-        Ok(Self(digest))
+        let digest = text.strip_prefix("sha256:").and_then(hex_bytes);
+        digest.map(Self).ok_or_else(|| "must be `sha256:` and 64 hex digits".to_owned())
     }
 }
 

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::reference::{ChartDigest, ChartReference};
+use super::unpack::MAX_ARCHIVE;
 use crate::object::ErrorClass;
 use crate::secret::read_regular;
 
@@ -42,7 +43,7 @@ pub(super) struct StoreLimits {
 impl Default for StoreLimits {
     fn default() -> Self {
         let days = |days: u64| Duration::from_hours(24 * days);
-        Self { archive: 20 << 20, roomy: 1 << 30, most: 2 << 30, unused: days(30) }
+        Self { archive: MAX_ARCHIVE, roomy: 1 << 30, most: 2 << 30, unused: days(30) }
     }
 }
 

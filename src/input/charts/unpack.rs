@@ -22,6 +22,9 @@ const LONGEST_NAME: usize = 255;
 /// Folders in folders.
 const MOST_LEVELS: usize = 32;
 
+/// The largest archive, in bytes.
+pub(super) const MAX_ARCHIVE: u64 = 20 << 20;
+
 /// The bounds of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnpackLimits {
@@ -38,7 +41,7 @@ pub(super) struct UnpackLimits {
 impl Default for UnpackLimits {
     fn default() -> Self {
         // helm itself takes files up to 5 MiB.
-        Self { archive: 20 << 20, total: 64 << 20, file: 5 << 20, entries: 10_000 }
+        Self { archive: MAX_ARCHIVE, total: 64 << 20, file: 5 << 20, entries: 10_000 }
     }
 }
 

@@ -4,7 +4,7 @@
 const MAX_LENGTH: usize = 128;
 
 /// Returns whether a text is one version, and no range of them.
-pub(super) fn is_exact(text: &str) -> bool {
+pub(in crate::input) fn is_exact(text: &str) -> bool {
     let version = without_v(text);
     let (version, build) = split_once_or_none(version, '+');
     let (core, before) = split_once_or_none(version, '-');
@@ -50,7 +50,16 @@ mod tests {
 
     #[test]
     fn a_version_is_exact_or_a_range() {
-        for text in ["1.2.3", "v1.2.3", "0.0.0", "1.2.3-rc.1", "1.2.3+build.05", "v1.2.3-0a.x-y+1-2"] {
+        for text in [
+            "1.2.3",
+            "v1.2.3",
+            "0.0.0",
+            "1.2.3-rc.1",
+            "1.2.3+build.05",
+            "1.2.3+build.5",
+            "0.0.0-0+x-y",
+            "v1.2.3-0a.x-y+1-2",
+        ] {
             assert!(is_exact(text), "{text}");
         }
         let long = format!("1.2.3-{}", "a".repeat(MAX_LENGTH));

@@ -2,7 +2,7 @@
 
 use crate::input::helm::{HelmOptions, print_chart};
 use crate::input::kustomize::{InflatedChart, InflatedObject};
-use crate::input::release_render::ChartPlace;
+use crate::input::release_render::{chart_host, write_chart};
 use crate::input::render_host::RenderHost;
 use crate::input::root_render::RenderError;
 use crate::input::sandbox::InstalledProgram;
@@ -22,11 +22,11 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     files: &T,
 ) -> Result<InflatedChart, RenderError> {
     let Inflation { file, chart, options, unnamed } = inflation;
-    let place = ChartPlace::write(host, chart, files)?;
-    let printed = print_chart(place.host(host, helm), chart, options, files).await?;
+    let place = write_chart(host, chart, files)?;
+    let printed = print_chart(chart_host(&place, host, helm), chart, options, files).await?;
     if let Some(UnnamedRelease { other, finding }) = unnamed {
         let options = HelmOptions { release: other.clone(), ..options.clone() };
-        let again = print_chart(place.host(host, helm), chart, &options, files).await?;
+        let again = print_chart(chart_host(&place, host, helm), chart, &options, files).await?;
         if !printed
             .objects
             .iter()

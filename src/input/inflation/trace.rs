@@ -80,7 +80,7 @@ pub(in crate::input) fn trace_charts<T: FileTree>(
             let unnamed = trace.unnamed();
             let mut chart = resolver.trace_chart(&root, &root, &options)?;
             trace.add_values(&mut chart, &root, &resolver.seen())?;
-            found.refused.append(&mut chart.closure.diagnostics.clone());
+            found.refused.extend(chart.closure.diagnostics.iter().cloned());
             found.watched.extend(chart.closure.watched.iter().cloned());
             inflations.push(Inflation { file: folder.file.clone(), chart, options, unnamed });
         }

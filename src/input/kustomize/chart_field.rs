@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::manifest::{PlacedNode, PlacedValue, TextPlace};
 
-use super::file::{fields, items};
+use super::file::{fields, folded, items};
 
 /// The fields of a kustomization that concern charts.
 pub(super) const CHART_FIELDS: [&str; 3] = ["helmCharts", "helmGlobals", "helmChartInflationGenerator"];
@@ -100,27 +100,26 @@ pub(super) fn read(root: &PlacedValue) -> ChartFields {
 }
 
 fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ChartField {
-    const KNOWN: [&str; 17] = [
-        "additionalValuesFiles",
-        "apiVersions",
-        "debug",
-        "devel",
-        "includeCRDs",
-        "kubeVersion",
-        "name",
-        "nameTemplate",
-        "namespace",
-        "releaseName",
-        "repo",
-        "skipHooks",
-        "skipTests",
-        "valuesFile",
-        "valuesInline",
-        "valuesMerge",
-        "version",
+    const KNOWN: [(&str, FieldForm); 17] = [
+        ("additionalValuesFiles", FieldForm::Texts),
+        ("apiVersions", FieldForm::Texts),
+        ("debug", FieldForm::Bool),
+        ("devel", FieldForm::Bool),
+        ("includeCRDs", FieldForm::Bool),
+        ("kubeVersion", FieldForm::Text),
+        ("name", FieldForm::Text),
+        ("nameTemplate", FieldForm::Text),
+        ("namespace", FieldForm::Text),
+        ("releaseName", FieldForm::Text),
+        ("repo", FieldForm::Text),
+        ("skipHooks", FieldForm::Bool),
+        ("skipTests", FieldForm::Bool),
+        ("valuesFile", FieldForm::Text),
+        ("valuesInline", FieldForm::Mapping),
+        ("valuesMerge", FieldForm::Text),
+        ("version", FieldForm::Text),
     ];
-    refuse_unknown(item, &KNOWN, faults);
-    refuse_forms(item, faults);
+    check_fields(item, &KNOWN, faults);
     let is_true = |name| fields(item, name).last().is_some_and(|value| value.to_value() == Value::Bool(true));
     ChartField {
         place: Some(item.place),
@@ -144,23 +143,22 @@ fn chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ChartFiel
 
 /// Reads a chart in the form before kustomize 4.1.
 fn old_chart(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ChartField {
-    const KNOWN: [&str; 13] = [
-        "chartHome",
-        "chartName",
-        "chartRepoName",
-        "chartRepoUrl",
-        "chartVersion",
-        "extraArgs",
-        "helmBin",
-        "helmHome",
-        "releaseName",
-        "releaseNamespace",
-        "values",
-        "valuesLocal",
-        "valuesMerge",
+    const KNOWN: [(&str, FieldForm); 13] = [
+        ("chartHome", FieldForm::Text),
+        ("chartName", FieldForm::Text),
+        ("chartRepoName", FieldForm::Text),
+        ("chartRepoUrl", FieldForm::Text),
+        ("chartVersion", FieldForm::Text),
+        ("extraArgs", FieldForm::Any),
+        ("helmBin", FieldForm::Text),
+        ("helmHome", FieldForm::Text),
+        ("releaseName", FieldForm::Text),
+        ("releaseNamespace", FieldForm::Text),
+        ("values", FieldForm::Text),
+        ("valuesLocal", FieldForm::Mapping),
+        ("valuesMerge", FieldForm::Text),
     ];
-    refuse_unknown(item, &KNOWN, faults);
-    refuse_forms(item, faults);
+    check_fields(item, &KNOWN, faults);
     // kustomize itself takes neither the namespace nor further arguments over.
     ChartField {
         place: Some(item.place),
@@ -189,37 +187,50 @@ fn merge(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) -> ValuesMer
     }
 }
 
-fn refuse_unknown(item: &PlacedValue, known: &[&str], faults: &mut Vec<(String, TextPlace)>) {
-    let is_known = |key: &str| known.iter().any(|name| super::file::folded(name) == super::file::folded(key));
-    let unknown = item.entries().iter().filter(|entry| !is_known(&entry.key));
-    faults.extend(unknown.map(|entry| {
-        (format!("{} is no field of a chart", super::refusal::printable(&entry.key)), entry.place)
-    }));
+/// Refuses fields that kustomize does not know, and values of another form than it takes, as a
+/// number for a version.
+fn check_fields(item: &PlacedValue, known: &[(&str, FieldForm)], faults: &mut Vec<(String, TextPlace)>) {
+    for entry in item.entries() {
+        let (key, value) = (super::refusal::printable(&entry.key), &entry.value);
+        match known.iter().find(|(name, _)| folded(name) == folded(&entry.key)) {
+            None => faults.push((format!("{key} is no field of a chart"), entry.place)),
+            Some((_, form)) if !form.fits(value) && value.node != PlacedNode::Scalar(Value::Null) => {
+                faults.push((format!("{key} must be {}", form.words()), value.place));
+            }
+            Some(_) => {}
+        }
+    }
 }
 
-/// Refuses values of another form than kustomize takes, as a number for a version.
-fn refuse_forms(item: &PlacedValue, faults: &mut Vec<(String, TextPlace)>) {
-    for entry in item.entries() {
-        let form = match super::file::folded(&entry.key).as_str() {
-            "additionalvaluesfiles" | "apiversions" => "a list of texts",
-            "debug" | "devel" | "includecrds" | "skiphooks" | "skiptests" => "true or false",
-            "valuesinline" | "valueslocal" => "a mapping",
-            "extraargs" => continue,
-            _ => "a text",
-        };
-        let value = &entry.value;
+/// The form of a field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FieldForm {
+    Any,
+    Bool,
+    Mapping,
+    Text,
+    Texts,
+}
+
+impl FieldForm {
+    fn fits(self, value: &PlacedValue) -> bool {
         let is_text = |value: &PlacedValue| value.text().is_some();
-        let fits = match form {
-            "a list of texts" => {
-                matches!(value.node, PlacedNode::List(_)) && value.items().iter().all(is_text)
-            }
-            "true or false" => matches!(value.node, PlacedNode::Scalar(Value::Bool(_))),
-            "a mapping" => matches!(value.node, PlacedNode::Mapping(_)),
-            _ => is_text(value),
-        };
-        if !fits && value.node != PlacedNode::Scalar(Value::Null) {
-            let key = super::refusal::printable(&entry.key);
-            faults.push((format!("{key} must be {form}"), value.place));
+        match self {
+            Self::Any => true,
+            Self::Bool => matches!(value.node, PlacedNode::Scalar(Value::Bool(_))),
+            Self::Mapping => matches!(value.node, PlacedNode::Mapping(_)),
+            Self::Text => is_text(value),
+            Self::Texts => matches!(value.node, PlacedNode::List(_)) && value.items().iter().all(is_text),
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Any => "anything",
+            Self::Bool => "true or false",
+            Self::Mapping => "a mapping",
+            Self::Text => "a text",
+            Self::Texts => "a list of texts",
         }
     }
 }

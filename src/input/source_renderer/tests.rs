@@ -25,7 +25,9 @@ fn outcomes(supply: MemorySupply, version: &str) -> Vec<String> {
     let host = RenderHost::new(&RendererConfig::default(), "".into(), std::env::temp_dir());
     let decrypter = Arc::new(Decrypter::new(Vec::new(), None));
     let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
-    let renderer = SourceRenderer::new(host.into(), RenderMode::Auto, decrypter).with_releases(releases);
+    let renderer =
+        SourceRenderer::new(host.into(), RenderMode::Auto, decrypter, ChartFetcher::without_servers())
+            .with_releases(releases);
     let renderer = renderer.with_supply(Arc::new(supply));
     let outcome = renderer.render_files(raw, "", &files).unwrap();
     let told = outcome.roots.iter().map(|root| match &root.outcome {

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 use crate::config::{
     SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed, VariableName,
 };
+use crate::object::hex_text;
 
 use super::finding::shorten;
 use super::lookup::{HeldVariables, HolderFault};
@@ -183,10 +184,7 @@ impl VariableTable {
     pub(crate) fn key_values(&self, digest: &dyn Fn(&[u8]) -> [u8; 32]) -> BTreeMap<String, String> {
         let value = |value: &VariableValue| match value.secrecy {
             VariableSecrecy::Open => format!("open:{}", value.expose()),
-            VariableSecrecy::Secret => {
-                let digest = digest(value.expose().as_bytes());
-                digest.iter().fold("secret:".to_owned(), |text, byte| text + &format!("{byte:02x}"))
-            }
+            VariableSecrecy::Secret => format!("secret:{}", hex_text(&digest(value.expose().as_bytes()))),
         };
         self.variables.iter().map(|(name, held)| (name.to_string(), value(held))).collect()
     }
