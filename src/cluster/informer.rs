@@ -129,6 +129,16 @@ impl Cluster {
         self.version_informer(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
+    /// Tells of the parents whose sources ask for a look, as [`Cluster::follow_versions`].
+    pub fn follow_look_requests(
+        &self,
+        kind: &Arc<ServedKind>,
+        namespace: &str,
+        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
+    ) -> Informer {
+        self.labelled_versions(kind, namespace, super::inventory::LOOK_REQUEST_LABEL.to_owned(), sink)
+    }
+
     /// Tells in which versions the orders objects of these sets are, as
     /// [`Cluster::follow_versions`].
     pub fn order_versions(
@@ -150,7 +160,16 @@ impl Cluster {
         sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
         let sets: Vec<&str> = sets.iter().map(|set| &**set).collect();
-        let labels = format!("{label} in ({})", sets.join(","));
+        self.labelled_versions(kind, namespace, format!("{label} in ({})", sets.join(",")), sink)
+    }
+
+    fn labelled_versions(
+        &self,
+        kind: &Arc<ServedKind>,
+        namespace: &str,
+        labels: String,
+        sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
+    ) -> Informer {
         let within =
             NamespaceSelector { namespace: namespace.into(), labels: Some(labels.into()), fields: None };
         let selector = ListSelector::Namespace(Arc::new(within));

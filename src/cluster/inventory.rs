@@ -19,6 +19,8 @@ use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
 pub(super) const ID_LABEL: &str = "applyset.kubernetes.io/id";
+/// Stands on the inventory of a source that waits for a look of the others.
+pub(super) const LOOK_REQUEST_LABEL: &str = "rhumb.dev/look-request";
 const TOOLING_ANNOTATION: &str = "applyset.kubernetes.io/tooling";
 const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES_ANNOTATION: &str = "applyset.kubernetes.io/additional-namespaces";
@@ -38,6 +40,9 @@ pub struct InventoryObject {
     pub namespaces: BTreeSet<String>,
     /// The annotations under `rhumb.dev/`.
     pub annotations: BTreeMap<String, String>,
+    /// Indicates whether its source asks the daemons of the others for a look, by a label that they
+    /// watch.
+    pub requests_look: bool,
     /// Data.
     pub data: BTreeMap<String, String>,
 }
@@ -64,7 +69,10 @@ impl InventoryObject {
             text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
         let version = object.metadata.resource_version.unwrap_or_default();
+        let requests_look =
+            object.metadata.labels.is_some_and(|labels| labels.contains_key(LOOK_REQUEST_LABEL));
         Self {
+            requests_look,
             known: object.metadata.uid.map(|uid| (Uid(uid.into()), super::wire::version(&version))),
             tooling: annotations.remove(TOOLING_ANNOTATION).unwrap_or_default(),
             kinds: list(annotations.remove(KINDS_ANNOTATION))
@@ -75,6 +83,19 @@ impl InventoryObject {
             annotations: annotations.into_iter().filter(|(key, _)| key.starts_with("rhumb.dev/")).collect(),
             data: object.data.unwrap_or_default(),
         }
+    }
+
+    /// Returns all labels that we keep on it.
+    fn labels(&self, namespace: &str, name: &str) -> BTreeMap<String, String> {
+        let request = self.requests_look.then(|| (LOOK_REQUEST_LABEL.to_owned(), "true".to_owned()));
+        let id = (ID_LABEL.to_owned(), applyset_id(namespace, name));
+        std::iter::once(id).chain(request).collect()
+    }
+
+    /// Returns the labels that an earlier write may have left and a later one takes away.
+    fn written_labels(&self) -> BTreeMap<String, String> {
+        let request = self.requests_look.then(|| (LOOK_REQUEST_LABEL.to_owned(), "true".to_owned()));
+        request.into_iter().collect()
     }
 
     /// Returns all annotations that we keep on it.
@@ -176,7 +197,7 @@ impl Cluster {
                     "metadata": {
                         "uid": uid.0,
                         "resourceVersion": rv.to_string(),
-                        "labels": { ID_LABEL: applyset_id(namespace, name) },
+                        "labels": merge_patch(&before.written_labels(), &after.labels(namespace, name)),
                         "annotations": merge_patch(&before.written_annotations(), &after.all_annotations()),
                     },
                     "data": merge_patch(&before.data, &after.data),
@@ -206,7 +227,7 @@ impl Cluster {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
                 namespace: Some(namespace.to_owned()),
-                labels: Some(BTreeMap::from([(ID_LABEL.to_owned(), applyset_id(namespace, name))])),
+                labels: Some(inventory.labels(namespace, name)),
                 annotations: Some(inventory.all_annotations()),
                 ..ObjectMeta::default()
             },
@@ -281,6 +302,7 @@ fn is_same(before: &InventoryObject, after: &InventoryObject) -> bool {
     before.tooling == OUR_TOOLING
         && before.all_annotations() == after.all_annotations()
         && before.data == after.data
+        && before.requests_look == after.requests_look
 }
 
 /// Returns a merge patch: null takes a key away.

@@ -1,10 +1,8 @@
 //! The statements of sources to each other, in their inventories.
 
-use std::collections::BTreeMap;
-
 use super::inventory::InventoryWriteMode;
 use crate::cluster::{Cluster, ClusterError, InventoryObject, applyset_id};
-use crate::engine::{ContentClaims, Engine, PeerSource, SourceId, SourceProgress, SourceStatement};
+use crate::engine::{Engine, PeerSource, SourceId, SourceStatement};
 
 /// Data key with what a source says to the others.
 const HANDOVER_KEY: &str = "handover";
@@ -52,14 +50,14 @@ pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&I
     }
 }
 
-/// Writes into a parent's data what it is to say: where it is tidied, with nothing left of what no
-/// longer holds.
+/// Writes into a parent what it is to say: where it is tidied, with nothing left of what no longer
+/// holds.
 pub(super) fn record(
     engine: &mut Engine,
     source: SourceId,
     tidy: InventoryWriteMode,
     known: Option<&InventoryObject>,
-    data: &mut BTreeMap<String, String>,
+    wanted: &mut InventoryObject,
 ) {
     if !engine.can_state(source) {
         return;
@@ -70,18 +68,15 @@ pub(super) fn record(
         InventoryWriteMode::Exact => engine.tidy_statement(source, told.as_ref()),
     };
     if let Some(statement) = statement {
-        data.insert(HANDOVER_KEY.to_owned(), statement.text());
+        wanted.requests_look = statement.look_request.is_some();
+        wanted.data.insert(HANDOVER_KEY.to_owned(), statement.text());
     }
 }
 
 /// Returns the parent of a source that nobody serves any more: it wants nothing.
 pub(super) fn retire_inventory(inventory: &InventoryObject) -> InventoryObject {
-    let statement = SourceStatement {
-        progress: SourceProgress::Unordered,
-        claims: ContentClaims::These([].into()),
-        released: [].into(),
-    };
     let mut inventory = inventory.clone();
-    inventory.data.insert(HANDOVER_KEY.to_owned(), statement.text());
+    inventory.requests_look = false;
+    inventory.data.insert(HANDOVER_KEY.to_owned(), SourceStatement::default().text());
     inventory
 }

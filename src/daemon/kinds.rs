@@ -49,6 +49,8 @@ pub(super) struct KindWatches {
     asking: bool,
     scalers: Option<Informer>,
     inventories: Option<Informer>,
+    /// The inventories of other processes that ask for a look.
+    look_requests: Option<Informer>,
     orders: Option<Informer>,
     targets: AutoscalerTargets,
     retry: Duration,
@@ -80,6 +82,7 @@ impl KindWatches {
             asking: false,
             scalers: None,
             inventories: None,
+            look_requests: None,
             orders: None,
             targets: AutoscalerTargets::default(),
             retry: FIRST_RETRY,
@@ -349,7 +352,8 @@ impl KindWatches {
             (&self.inventories, self.kinds.as_ref().map(|kinds| kinds.get(&config_map)))
         {
             let (sets, sink) = (&self.applysets, self.to_inventories.clone());
-            self.inventories = Some(self.cluster.follow_versions(&kind, namespace, sets, sink));
+            self.inventories = Some(self.cluster.follow_versions(&kind, namespace, sets, sink.clone()));
+            self.look_requests = Some(self.cluster.follow_look_requests(&kind, namespace, sink));
         }
     }
 
@@ -427,7 +431,8 @@ impl KindWatches {
     /// Lists every kind again, as an audit of what the watches told.
     pub(super) fn relist_all(&self) {
         let kinds = self.watchers.all.iter().flat_map(AccountWatcher::informers);
-        for informer in kinds.chain(&self.scalers).chain(&self.inventories).chain(&self.orders) {
+        let own = [&self.scalers, &self.inventories, &self.look_requests, &self.orders];
+        for informer in kinds.chain(own.into_iter().flatten()) {
             informer.relist();
         }
     }

@@ -115,6 +115,8 @@ pub(crate) struct Reconciler {
     peers: CallState,
     /// Sources that this process has served, and that nobody is to serve any more.
     retired_sources: BTreeSet<Arc<str>>,
+    /// The looks that are to be had of sources, each after a number.
+    due_looks: BTreeMap<SourceId, u64>,
     ledger_store: RolloutLedgerStore,
     followers: PodFollowers,
     nodes: NodeWatch,
@@ -181,6 +183,9 @@ impl Reconciler {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
         engine.require_peer_consent();
+        if until == StopCondition::Stopped {
+            engine.answer_look_requests();
+        }
         let mut pending_feeds = Vec::new();
         let mut content_origins = Vec::new();
         let mut locations = Vec::new();
@@ -209,6 +214,7 @@ impl Reconciler {
             feeds: locations.iter().map(|_| None).collect(),
             peers: CallState::None,
             retired_sources: BTreeSet::new(),
+            due_looks: BTreeMap::new(),
             ledger_store: RolloutLedgerStore::default(),
             followers: PodFollowers::new(sinks.pods),
             nodes: NodeWatch::new_closed(),
@@ -448,6 +454,7 @@ impl Reconciler {
         }
         self.send_batch(batch);
         self.read_peers();
+        self.request_looks();
         self.publish_summary(now);
         self.keep_inventories();
         self.keep_orders();

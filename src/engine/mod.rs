@@ -38,11 +38,15 @@ pub(crate) use decide::reason::Reason;
 #[cfg(test)]
 pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
+#[cfg(test)]
+pub(crate) use deletion::look_requests::LookRequest;
 pub(crate) use deletion::peer_sources::{
     ContentClaims, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
 };
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_CLAIMED_OBJECTS, mark};
+#[cfg(test)]
+pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceService};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};

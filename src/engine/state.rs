@@ -78,7 +78,7 @@ pub(crate) struct Engine {
     /// Objects that the user may not write, by kind and namespace.
     pub(super) denied: HashMap<(GroupKind, Option<Arc<str>>), BTreeSet<ObjectId>>,
     pub(super) dirty: Vec<ObjectId>,
-    drop_counter: u64,
+    pub(in crate::engine) drop_counter: u64,
     pub(super) mode: DecisionMode,
     pub(super) configs: ConfigDataState,
     pub(super) proofs: ReleaseProofs,
@@ -247,6 +247,7 @@ impl Engine {
     /// A source was looked at after a reading of this number, and what that found was read.
     pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
+        self.complete_looks(source, reading);
         self.mark_prunes_stale();
     }
 

@@ -28,6 +28,7 @@ fn inventory() -> InventoryObject {
         kinds: [GroupKind::new("apps", "Deployment"), GroupKind::new("", "ConfigMap")].into(),
         namespaces: ["shop".to_owned()].into(),
         annotations: [("rhumb.dev/source".to_owned(), "url".to_owned())].into(),
+        requests_look: false,
         data: [("finished".to_owned(), "x".to_owned())].into(),
     }
 }

@@ -253,7 +253,7 @@ impl Reconciler {
                 self.inventories[source].need = InventoryNeed::Growth;
                 continue;
             };
-            handover::record(&mut self.engine, source, mode, known.as_ref(), &mut wanted.data);
+            handover::record(&mut self.engine, source, mode, known.as_ref(), &mut wanted);
             if let Some(stand) = self.status_summary(source) {
                 stand.write_to(&mut wanted.data);
             }

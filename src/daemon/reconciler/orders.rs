@@ -43,10 +43,13 @@ impl Reconciler {
         self.pins = PinState::Stale;
     }
 
-    /// A source's parent was written: by us, or by a person who wants something.
+    /// A source's parent was written: by us, by a person who wants something, or by another process
+    /// whose source asks for a look.
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
-        let Some(source) = self.source_by_name(id.name()) else { return };
+        let Some(source) = self.source_by_name(id.name()) else {
+            return self.engine.expect_look_request();
+        };
         self.inventories[source].seen = rv;
         self.follow_inventory(source);
     }

@@ -48,6 +48,17 @@ impl Reconciler {
         }
     }
 
+    /// Has the sources looked at that the engine asks for: after an object was dropped, or as
+    /// another source of the cluster asks.
+    pub(super) fn request_looks(&mut self) {
+        self.due_looks.extend(self.engine.take_due_looks());
+        let feeds = &self.feeds;
+        // A feed without room is asked in the next turn.
+        self.due_looks.retain(|source, number| {
+            feeds[*source].as_ref().is_none_or(|feed| feed.try_send(FeedRequest::LookAfter(*number)).is_err())
+        });
+    }
+
     /// Says of sources that nobody serves any more that they want nothing: nobody has to wait for
     /// them.
     pub(super) fn clear_retired(&mut self) {

@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 use crate::engine::decide::input::Observation;
 use crate::engine::decide::ownership::apply_set;
+use crate::engine::deletion::look_requests::{ClaimWait, LookRequests};
 use crate::engine::deletion::peer_sources::{
-    ContentClaims, DeletionConsent, MAX_CLAIMED_OBJECTS, PeerSource, RepositoryIdentity, SourceProgress,
+    DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
     SourceStatement, mark,
 };
-use crate::engine::facts::entry::{ObjectEntry, SourceId};
-use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{ObjectOwner, PruneDecision, Reason, SourceLifecycle, SourceState, Uid};
+use crate::engine::facts::entry::SourceId;
+use crate::engine::state::Engine;
+use crate::engine::{ObjectOwner, Reason, SourceLifecycle, SourceState, Uid};
 use crate::object::{ContentHash, ObjectId};
 
 /// A deletion relies on what was read within this time.
@@ -38,7 +39,7 @@ const PEER_CONFIRMATION_DELAY: Duration = Duration::from_mins(1);
 
 /// The time for which others may still act on an old statement that an object is released. It is
 /// longer than a read statement counts for a takeover, and than that takes.
-const OLD_STATEMENT_VALIDITY: Duration = Duration::from_mins(2);
+pub(in crate::engine) const OLD_STATEMENT_VALIDITY: Duration = Duration::from_mins(2);
 
 /// The holder of an object that carries the label of an inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,28 +69,35 @@ pub(crate) struct WithheldDeletion {
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct Handover {
     /// Indicates whether others are minded at all: a plan for one source knows of none.
-    consults_peers: bool,
+    pub(in crate::engine) consults_peers: bool,
     /// Names of sources by the ids of their inventories, for whoever minds no others.
     names: BTreeMap<Arc<str>, Arc<str>>,
-    peers: Option<BTreeMap<Arc<str>, PeerSource>>,
+    pub(in crate::engine) peers: Option<BTreeMap<Arc<str>, PeerSource>>,
     /// The time at which they were last read.
     read: Option<Instant>,
     /// The rest before they are read again.
     rest: Duration,
     /// The objects that need a fresh statement of others.
     asking: BTreeSet<ObjectId>,
-    /// The time since which others could have claimed an unwanted object, by incarnation.
-    since: HashMap<Uid, Instant>,
+    /// The waits of unwanted objects for the others, by incarnation.
+    pub(in crate::engine) since: HashMap<Uid, ClaimWait>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
-    unowned: BTreeSet<ObjectId>,
+    pub(in crate::engine) unowned: BTreeSet<ObjectId>,
     /// Objects that this process has told to be unwanted, by source.
-    given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
+    pub(in crate::engine) given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
     /// The statement of a source before this process served it, as far as its objects may be wanted
     /// here: released, or claimed.
-    prior_statement: BTreeMap<SourceId, BTreeSet<ContentHash>>,
+    pub(in crate::engine) prior_statement: BTreeMap<SourceId, BTreeSet<ContentHash>>,
+    /// The objects that a source released before this process served it, and the time since which
+    /// it did.
+    pub(in crate::engine) prior_release: BTreeMap<SourceId, (BTreeSet<ContentHash>, Instant)>,
     /// The released objects that are wanted again, each with the time. Somebody may take one over
     /// by the old statement, and drop it before its owner has seen that.
-    reclaimed: BTreeMap<ObjectId, Instant>,
+    pub(in crate::engine) reclaimed: BTreeMap<ObjectId, Instant>,
+    /// The requests for looks at repositories.
+    pub(in crate::engine) looks: LookRequests,
+    /// Indicates whether another source may have asked for a look since they were read.
+    pub(in crate::engine) expects_request: bool,
 }
 
 impl Handover {
@@ -97,7 +105,7 @@ impl Handover {
         self.read.map(|read| now.saturating_duration_since(read))
     }
 
-    fn has_peers(&self) -> bool {
+    pub(in crate::engine) fn has_peers(&self) -> bool {
         self.peers.as_ref().is_some_and(|peers| !peers.is_empty())
     }
 }
@@ -119,7 +127,7 @@ impl Engine {
     /// Returns a source of another process that may still come to want an object, though it does
     /// not claim it now.
     pub(crate) fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
-        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let own = self.progress(source).unwrap_or_default();
         let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
         let found =
             others.find(|peer| peer.deletion_consent(mark(id), &own) == DeletionConsent::AfterDelay)?;
@@ -139,7 +147,7 @@ impl Engine {
 
     /// Returns whether what the other sources say is to be read now.
     pub(crate) fn needs_peers(&self) -> bool {
-        !self.handover.asking.is_empty()
+        !self.handover.asking.is_empty() || self.handover.expects_request
     }
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
@@ -156,14 +164,17 @@ impl Engine {
             (handover.rest * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL)
         };
         (handover.peers, handover.read) = (Some(peers), Some(now));
+        handover.expects_request = false;
         self.dirty.extend(std::mem::take(&mut self.handover.asking));
         self.dirty.extend(self.unwanted.iter().cloned());
-        let unwanted: BTreeSet<Uid> =
-            self.unwanted.iter().filter_map(|id| Some(self.informer_object(id)?.uid.clone())).collect();
-        self.handover.since.retain(|uid, _| unwanted.contains(uid));
-        for uid in unwanted {
-            self.handover.since.entry(uid).or_insert(now);
+        let since =
+            |id: &ObjectId| Some((self.informer_object(id)?.uid.clone(), self.released_since(id, now)));
+        let unwanted: BTreeMap<Uid, Instant> = self.unwanted.iter().filter_map(since).collect();
+        self.handover.since.retain(|uid, _| unwanted.contains_key(uid));
+        for (uid, since) in unwanted {
+            self.handover.since.entry(uid).or_insert(ClaimWait::begin(since));
         }
+        self.take_look_requests();
         self.mark_prunes_stale();
         if is_news { self.sources_behind() } else { Vec::new() }
     }
@@ -184,38 +195,53 @@ impl Engine {
     }
 
     /// Returns how far a source has read; none while it is not known what it follows.
-    fn progress(&self, source: SourceId) -> Option<SourceProgress> {
+    pub(in crate::engine) fn progress(&self, source: SourceId) -> Option<SourceProgress> {
         let state = &self.sources[source];
         match &state.repository {
             _ if state.lifecycle == SourceLifecycle::Deleting => Some(SourceProgress::Unordered),
             RepositoryIdentity::Unknown => None,
             RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
             RepositoryIdentity::At(repository) => {
-                // An object of a kind that nobody knows yet does not tell whether it is meant.
-                let is_whole = state.incomplete.is_none() && self.unscoped_file(source).is_none();
+                let is_whole = self.completeness(source) == SourceCompleteness::Complete;
                 let read = state.head.clone().filter(|_| is_whole);
                 Some(SourceProgress::Follows { repository: repository.clone(), read })
             }
         }
     }
 
-    /// Returns all sources beside one: those of other processes, as they were read last, and those
-    /// of this one.
+    /// Returns whether all is known that a source wants.
+    pub(in crate::engine) fn completeness(&self, source: SourceId) -> SourceCompleteness {
+        let state = &self.sources[source];
+        // An object of a kind that nobody knows yet does not tell whether it is meant.
+        let is_whole = state.lifecycle == SourceLifecycle::Deleting
+            || (state.incomplete.is_none() && self.unscoped_file(source).is_none());
+        if is_whole { SourceCompleteness::Complete } else { SourceCompleteness::Partial }
+    }
+
+    /// Returns all sources beside one that may have an object: those of other processes, as they
+    /// were read last, and those of this one.
     ///
     /// The latter's objects are wanted here, so they claim nothing. Their progress counts as that
     /// of others does: what moves is as safe whichever processes serve its two sources.
-    fn other_sources(&self, source: SourceId) -> impl Iterator<Item = Cow<'_, PeerSource>> {
+    pub(in crate::engine) fn other_sources<'a>(
+        &'a self,
+        source: SourceId,
+        id: &'a ObjectId,
+    ) -> impl Iterator<Item = Cow<'a, PeerSource>> {
         let others = self.handover.peers.iter().flat_map(BTreeMap::values).map(Cow::Borrowed);
-        let here = self.source_ids().filter(move |other| self.handover.consults_peers && *other != source);
+        let may_have = move |other: &SourceId| {
+            self.handover.consults_peers && *other != source && self.disallowed_reason(*other, id).is_none()
+        };
+        let here = self.source_ids().filter(may_have);
         others.chain(here.map(|other| Cow::Owned(self.peer_view_of(other))))
     }
 
     fn peer_view_of(&self, source: SourceId) -> PeerSource {
-        let progress = self.progress(source).unwrap_or(SourceProgress::Unordered);
         let says = SourceStatement {
-            progress,
-            claims: ContentClaims::These(BTreeSet::new()),
-            released: BTreeSet::new(),
+            progress: self.progress(source).unwrap_or_default(),
+            completeness: self.completeness(source),
+            service: SourceService::Daemon,
+            ..SourceStatement::default()
         };
         let SourceState { name, applyset, .. } = &self.sources[source];
         PeerSource { name: name.clone(), applyset: applyset.clone(), says: Ok(says) }
@@ -228,33 +254,45 @@ impl Engine {
         source: SourceId,
         id: &ObjectId,
     ) -> Option<WithheldDeletion> {
-        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let own = self.progress(source).unwrap_or_default();
         let mark = mark(id);
-        let why = self.other_sources(source).find_map(|peer| match peer.deletion_consent(mark, &own) {
-            DeletionConsent::Withheld(why) => Some(why),
-            DeletionConsent::Given | DeletionConsent::AfterDelay => None,
-        })?;
-        let since = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
-        let read = self.handover.read;
-        let waited = since.zip(read).map(|(since, read)| read.saturating_duration_since(*since));
-        Some(WithheldDeletion {
-            why,
-            is_long: waited.is_some_and(|waited| waited >= PEER_CONFIRMATION_DELAY),
-        })
+        let withheld =
+            self.other_sources(source, id).find_map(|peer| match peer.deletion_consent(mark, &own) {
+                DeletionConsent::Withheld(why) => Some(why),
+                DeletionConsent::Given | DeletionConsent::AfterDelay => None,
+            });
+        let is_long = |since: Instant| {
+            let waited = self.handover.read.map(|read| read.saturating_duration_since(since));
+            waited.is_some_and(|waited| waited >= PEER_CONFIRMATION_DELAY)
+        };
+        if let Some(why) = withheld {
+            let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
+            return Some(WithheldDeletion { why, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
+        }
+        // Until then the deletion is on its way, and waits for the answer.
+        let (name, _) = self.unanswered_look(source, id).filter(|(_, since)| is_long(*since))?;
+        let why = format!("source {name} may want it: it was asked for a look, and has not answered");
+        Some(WithheldDeletion { why: why.into(), is_long: true })
+    }
+
+    /// Returns the time since which others could have claimed an object that is unwanted now.
+    fn released_since(&self, id: &ObjectId, now: Instant) -> Instant {
+        let source = self.informer_object(id).and_then(|live| self.source_of(live));
+        let prior = source.and_then(|source| self.handover.prior_release.get(&source));
+        prior.filter(|(released, _)| released.contains(&mark(id))).map_or(now, |(_, since)| *since)
     }
 
     /// Returns how much longer others may claim an object that is to be deleted.
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
-        let own = self.progress(source).unwrap_or(SourceProgress::Unordered);
+        let own = self.progress(source).unwrap_or_default();
         let mark = mark(id);
         let waits = self
-            .other_sources(source)
+            .other_sources(source, id)
             .any(|peer| peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay);
         let since = self
             .informer_object(id)
             .and_then(|live| self.handover.since.get(&live.uid))
-            .copied()
-            .unwrap_or(now);
+            .map_or(now, |wait| wait.since);
         let until = since + self.sources[source].prune_delay;
         Some(until.saturating_duration_since(now)).filter(|left| waits && !left.is_zero())
     }
@@ -279,10 +317,11 @@ impl Engine {
             }
             // Somebody may have read the others for another object, before this one was given up.
             if let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) {
-                self.handover.since.entry(uid).or_insert(now);
+                let since = self.released_since(id, now);
+                self.handover.since.entry(uid).or_insert(ClaimWait::begin(since));
             }
             return match self.delay_left(source, id, now) {
-                None => decision,
+                None => self.await_looks(source, id, decision, now),
                 Some(left) => {
                     let delay = self.sources[source].prune_delay.as_secs();
                     let why = format!("pruned when the other sources have had {delay} s to claim it");
@@ -296,7 +335,13 @@ impl Engine {
 
     /// Has the others asked again, at once where that was never done, and in time where something
     /// waits for them.
-    fn ask_again(&mut self, id: &ObjectId, decision: Decision, waits: bool, now: Instant) -> Decision {
+    pub(in crate::engine) fn ask_again(
+        &mut self,
+        id: &ObjectId,
+        decision: Decision,
+        waits: bool,
+        now: Instant,
+    ) -> Decision {
         let rest = self.handover.rest;
         if self.handover.age(now).is_none_or(|age| age >= rest.max(MIN_PEERS_INTERVAL)) {
             self.handover.asking.insert(id.clone());
@@ -435,143 +480,6 @@ impl Engine {
             self.track_handover(&id);
         }
     }
-
-    /// Takes over what a source said before this process served it.
-    ///
-    /// An object that was given up then, or claimed again, may still be taken over by that old
-    /// statement. So it is claimed for a time where it is wanted.
-    pub(crate) fn recall(&mut self, source: SourceId, told: &SourceStatement) {
-        let mut said = told.released.clone();
-        if let ContentClaims::These(claims) = &told.claims {
-            said.extend(claims);
-        }
-        if said.is_empty() {
-            return;
-        }
-        self.handover.prior_statement.insert(source, said);
-        let wanted =
-            self.entries.iter().filter(|(_, entry)| entry.targets.iter().any(|(one, _)| *one == source));
-        let wanted: Vec<ObjectId> = wanted.map(|(id, _)| id.clone()).collect();
-        for id in wanted {
-            self.track_handover(&id);
-        }
-    }
-
-    /// Returns the statement of a source for the others, where it can be made. `told` is its
-    /// present one, and stays where it holds. Only a tidy statement takes back claims that are met.
-    pub(crate) fn statement(
-        &self,
-        source: SourceId,
-        told: Option<&SourceStatement>,
-    ) -> Option<SourceStatement> {
-        let progress = self.progress(source)?;
-        let claims = match told.map(|told| &told.claims) {
-            Some(ContentClaims::Anything) => ContentClaims::Anything,
-            told => {
-                let claims = self.content_claims(source);
-                told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
-            }
-        };
-        Some(SourceStatement {
-            progress: merge_progress(progress, told),
-            claims,
-            released: self.given_up_objects(source),
-        })
-    }
-
-    /// As [`Engine::statement`], with nothing left in it that no longer holds.
-    pub(crate) fn tidy_statement(
-        &mut self,
-        source: SourceId,
-        told: Option<&SourceStatement>,
-    ) -> Option<SourceStatement> {
-        // All that is wanted has been read by now, and was compared with it.
-        self.handover.prior_statement.remove(&source);
-        let unwanted = &self.unwanted;
-        if let Some(released) = self.handover.given_up.get_mut(&source) {
-            released.retain(|id| unwanted.contains(id));
-        }
-        if let Some(now) = self.rollouts.starts.now() {
-            self.handover
-                .reclaimed
-                .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
-        }
-        let progress = merge_progress(self.progress(source)?, told);
-        Some(SourceStatement {
-            progress,
-            claims: self.content_claims(source),
-            released: self.given_up_objects(source),
-        })
-    }
-
-    /// Returns whether a statement claims what needs no claim any more: a tidy one takes that back.
-    pub(crate) fn has_excess_claims(&self, source: SourceId, told: &SourceStatement) -> bool {
-        if matches!(&told.claims, ContentClaims::These(told) if told.is_empty()) {
-            return false;
-        }
-        match (&told.claims, self.content_claims(source)) {
-            (ContentClaims::These(told), ContentClaims::These(needed)) => !told.is_subset(&needed),
-            (ContentClaims::Anything, ContentClaims::These(_)) => true,
-            (_, ContentClaims::Anything) => false,
-        }
-    }
-
-    fn content_claims(&self, source: SourceId) -> ContentClaims {
-        let has =
-            |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
-        let wants = |id: &&ObjectId| {
-            let wants = |entry: &ObjectEntry| entry.targets.iter().any(|(one, _)| *one == source);
-            self.entry(id).is_some_and(wants)
-        };
-        let unowned = self.handover.unowned.iter().filter(|id| !has(id));
-        let now = self.rollouts.starts.now();
-        let counts = |since: Instant| {
-            now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)
-        };
-        let retaken = self.handover.reclaimed.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
-        let claimed = unowned.chain(retaken.filter(has)).filter(wants);
-        let claimed: Vec<&ObjectId> = claimed.take(MAX_CLAIMED_OBJECTS + 1).collect();
-        if claimed.len() > MAX_CLAIMED_OBJECTS {
-            ContentClaims::Anything
-        } else {
-            ContentClaims::These(claimed.into_iter().map(mark).collect())
-        }
-    }
-
-    /// Told where there is somebody who may want it, or may come to. Of many those that somebody
-    /// claims, and the first of the others: as they go, more follow.
-    fn given_up_objects(&self, source: SourceId) -> BTreeSet<ContentHash> {
-        let all = self.handover.given_up.get(&source);
-        let is_told = |id: &&ObjectId| self.handover.has_peers() || self.is_kept_longer(source, id);
-        let mut all: Vec<(bool, &ObjectId)> =
-            all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
-        if all.len() > MAX_CLAIMED_OBJECTS {
-            let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
-            let is_claimed = |id: &ObjectId| peers().any(|peer| peer.has_claim(mark(id)));
-            all.sort_by_cached_key(|(is_gone, id)| (!is_claimed(id), *is_gone));
-        } else {
-            all.sort();
-        }
-        all.into_iter().take(MAX_CLAIMED_OBJECTS).map(|(_, id)| mark(id)).collect()
-    }
-
-    /// Returns whether an object that its source no longer wants stays for longer, so that whoever
-    /// comes later may want it.
-    fn is_kept_longer(&self, source: SourceId, id: &ObjectId) -> bool {
-        let judged = self.sources[source].prune_decisions.get(id);
-        matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
-    }
-}
-
-/// Keeps what was read completely before: a newer revision that is not takes nothing back.
-fn merge_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
-    match (progress, told.map(|told| &told.progress)) {
-        (
-            SourceProgress::Follows { repository, read: None },
-            Some(SourceProgress::Follows { repository: known, read }),
-        ) if repository == *known => SourceProgress::Follows { repository, read: read.clone() },
-        (progress, _) => progress,
-    }
 }
 
 /// Returns the inventory whose label an object carries, as far as it can be seen.
@@ -582,16 +490,5 @@ pub(in crate::engine) fn set_of(sight: &Observation<'_>) -> Option<Arc<str>> {
             _ => None,
         },
         _ => None,
-    }
-}
-
-impl Engine {
-    /// Returns whether all is known that a statement depends on: what the cluster shows of each
-    /// kind that it has.
-    pub(crate) fn can_state(&self, source: SourceId) -> bool {
-        let state = &self.sources[source];
-        let mut kinds = state.catalog.object_counts().kinds().chain(self.listed_kinds(source));
-        let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
-        self.handover.consults_peers && self.mode == DecisionMode::Live && !kinds.any(waits)
     }
 }

@@ -4,10 +4,11 @@
 //! Each source makes its statement on its inventory, in rhumb's own namespace. A long list becomes
 //! "anything", and an unreadable one is a doubt: both only ever keep others from deleting.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::deletion::look_requests::LookRequest;
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
@@ -23,6 +24,11 @@ const ANY_OBJECT_WORD: &str = "*";
 /// Stands for a repository that a source does not follow, and for a revision that it has not read.
 const NO_VALUE_WORD: &str = "-";
 
+/// Stands for a source that was read completely, for one that was not, and for one of a daemon.
+const COMPLETE_WORD: &str = "complete";
+const PARTIAL_WORD: &str = "partial";
+const DAEMON_WORD: &str = "daemon";
+
 /// The repository that a source follows, as others may follow it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RepositoryIdentity {
@@ -36,9 +42,10 @@ pub(crate) enum RepositoryIdentity {
 }
 
 /// The repository of a source, and the revision that it has read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SourceProgress {
     /// A folder, or nothing any more: no revision tells how far it is.
+    #[default]
     Unordered,
     /// A repository.
     Follows {
@@ -58,8 +65,34 @@ pub(crate) enum ContentClaims {
     Anything,
 }
 
+impl Default for ContentClaims {
+    fn default() -> Self {
+        Self::These(BTreeSet::new())
+    }
+}
+
+/// Indicates whether the newest state of a source was read completely.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SourceCompleteness {
+    /// All that it wants is known.
+    #[default]
+    Complete,
+    /// A file, a folder or the whole of it was not read: it may want anything.
+    Partial,
+}
+
+/// Indicates whether a daemon serves a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SourceService {
+    /// Nobody looks at it before the next pass.
+    #[default]
+    Passes,
+    /// A daemon looks at it when another source asks for that.
+    Daemon,
+}
+
 /// The statement of one source to the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceStatement {
     /// The revision that it has read.
     pub progress: SourceProgress,
@@ -67,6 +100,16 @@ pub(crate) struct SourceStatement {
     pub claims: ContentClaims,
     /// The objects that it has, and no longer wants.
     pub released: BTreeSet<ContentHash>,
+    /// The time since which it releases all of them, in seconds of the Unix epoch.
+    pub released_since: Option<i64>,
+    /// Indicates whether its newest state was read completely.
+    pub completeness: SourceCompleteness,
+    /// Indicates whether a daemon serves it.
+    pub service: SourceService,
+    /// The look that it waits for: it deletes when the others have looked at their repositories.
+    pub look_request: Option<LookRequest>,
+    /// The looks that it has taken for others, by the ids of their inventories.
+    pub looks_taken: BTreeMap<Arc<str>, LookRequest>,
 }
 
 /// Another source of the cluster.
@@ -109,7 +152,7 @@ impl ContentClaims {
 }
 
 impl SourceStatement {
-    /// Writes it as text: three lines.
+    /// Writes it as text: a line for each fact.
     pub(crate) fn text(&self) -> String {
         let words = |mark: &ContentHash| [" ".to_owned(), mark.to_string()];
         let marks = |marks: &BTreeSet<ContentHash>| marks.iter().flat_map(words).collect::<String>();
@@ -124,7 +167,23 @@ impl SourceStatement {
             ContentClaims::Anything => format!(" {ANY_OBJECT_WORD}"),
             ContentClaims::These(these) => marks(these),
         };
-        format!("read {progress}\nclaims{claims}\nreleased{}\n", marks(&self.released))
+        let completeness = match self.completeness {
+            SourceCompleteness::Complete => COMPLETE_WORD,
+            SourceCompleteness::Partial => PARTIAL_WORD,
+        };
+        let service = match self.service {
+            SourceService::Passes => NO_VALUE_WORD,
+            SourceService::Daemon => DAEMON_WORD,
+        };
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE_WORD.to_owned());
+        let since = or_none(self.released_since.map(|since| since.to_string()));
+        let request = or_none(self.look_request.as_ref().map(ToString::to_string));
+        let looks = self.looks_taken.iter().map(|(set, look)| format!(" {set}={look}")).collect::<String>();
+        format!(
+            "read {progress}\nclaims{claims}\nreleased{}\nsince {since}\n\
+             state {completeness} {service}\nasks {request}\nlooked{looks}\n",
+            marks(&self.released)
+        )
     }
 
     /// Reads it from text.
@@ -162,10 +221,46 @@ impl SourceStatement {
             text => ContentClaims::These(marks(text)?),
         };
         let released = marks(line("released")?)?;
-        if lines.next().is_some() {
-            return Err(garbled());
+        let said = Self { progress, claims, released, ..Self::default() };
+        let rest: Vec<&str> = lines.collect();
+        match rest[..] {
+            // A daemon of an earlier release says no more.
+            [] => Ok(said),
+            [since, state, request, looks] => {
+                said.with_looks(since, state, request, looks).ok_or_else(garbled)
+            }
+            _ => Err(garbled()),
         }
-        Ok(Self { progress, claims, released })
+    }
+
+    /// Adds what the last four lines say.
+    fn with_looks(self, since: &str, state: &str, request: &str, looks: &str) -> Option<Self> {
+        let released_since = match since.strip_prefix("since ")? {
+            NO_VALUE_WORD => None,
+            seconds => Some(seconds.parse().ok()?),
+        };
+        let (completeness, service) = state.strip_prefix("state ")?.split_once(' ')?;
+        let completeness = match completeness {
+            COMPLETE_WORD => SourceCompleteness::Complete,
+            PARTIAL_WORD => SourceCompleteness::Partial,
+            _ => return None,
+        };
+        let service = match service {
+            NO_VALUE_WORD => SourceService::Passes,
+            DAEMON_WORD => SourceService::Daemon,
+            _ => return None,
+        };
+        let look_request = match request.strip_prefix("asks ")? {
+            NO_VALUE_WORD => None,
+            text => Some(LookRequest::parse(text)?),
+        };
+        let each = looks.strip_prefix("looked")?.split(' ').filter(|word| !word.is_empty());
+        let looks_taken = each.map(|word| {
+            let (set, look) = word.split_once('=')?;
+            Some((Arc::from(set), LookRequest::parse(look)?))
+        });
+        let looks_taken = looks_taken.collect::<Option<_>>()?;
+        Some(Self { released_since, completeness, service, look_request, looks_taken, ..self })
     }
 }
 
@@ -179,7 +274,7 @@ impl PeerSource {
     ///
     /// Sources of one repository are ordered by its revisions: once all have read the same one,
     /// each object that they want is theirs or is claimed. Sources of different ones get time to
-    /// claim.
+    /// claim. One that was not read completely may want anything.
     pub(in crate::engine) fn deletion_consent(
         &self,
         mark: ContentHash,
@@ -206,27 +301,30 @@ impl PeerSource {
             }
             ContentClaims::These(_) => {}
         }
-        let (
-            SourceProgress::Follows { repository, read },
-            SourceProgress::Follows { repository: ours, read: newest },
-        ) = (&says.progress, own)
-        else {
-            return DeletionConsent::AfterDelay;
+        let unread = |of_same: &str| {
+            DeletionConsent::Withheld(
+                format!("source {name}{of_same} may want it: it has not been read completely").into(),
+            )
         };
-        match read {
-            _ if repository != ours => DeletionConsent::AfterDelay,
-            Some(read) if Some(read) == newest.as_ref() => DeletionConsent::Given,
-            Some(read) => {
+        let same = match (&says.progress, own) {
+            (
+                SourceProgress::Follows { repository, read },
+                SourceProgress::Follows { repository: ours, read: newest },
+            ) if repository == ours => Some((read, newest)),
+            _ => None,
+        };
+        match (same, says.completeness) {
+            (None, SourceCompleteness::Complete) => DeletionConsent::AfterDelay,
+            (None, SourceCompleteness::Partial) => unread(""),
+            (Some((Some(read), newest)), _) if Some(read) != newest.as_ref() => {
                 let has = read.short_name();
                 DeletionConsent::Withheld(
                     format!("source {name} of the same repository may want it: it has read revision {has}")
                         .into(),
                 )
             }
-            None => DeletionConsent::Withheld(
-                format!("source {name} of the same repository may want it: it has not been read completely")
-                    .into(),
-            ),
+            (Some((Some(_), _)), SourceCompleteness::Complete) => DeletionConsent::Given,
+            (Some(_), _) => unread(" of the same repository"),
         }
     }
 }

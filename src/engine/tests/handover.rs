@@ -2,6 +2,7 @@
 //! release.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
@@ -21,7 +22,8 @@ fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
 }
 
 fn says(progress: SourceProgress, claims: &[&ObjectId], released: &[&ObjectId]) -> SourceStatement {
-    SourceStatement { progress, claims: ContentClaims::These(these(claims)), released: these(released) }
+    let claims = ContentClaims::These(these(claims));
+    SourceStatement { progress, claims, released: these(released), ..SourceStatement::default() }
 }
 
 fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
@@ -37,6 +39,24 @@ fn a_statement_is_read_as_it_was_written() {
     check(says(follows(REPOSITORY, Some("c1")), &[&a, &b], &[&b]));
     check(says(follows("host/a folder HEAD", None), &[], &[&a]));
     check(SourceStatement { claims: ContentClaims::Anything, ..says(SourceProgress::Unordered, &[], &[]) });
+    check(SourceStatement {
+        released_since: Some(1_700_000_000),
+        completeness: SourceCompleteness::Partial,
+        service: SourceService::Daemon,
+        look_request: Some(LookRequest::new("host-1", 7)),
+        looks_taken: [
+            (Arc::from(SET), LookRequest::new("host-2", 3)),
+            (OTHER.into(), LookRequest::new("", 0)),
+        ]
+        .into(),
+        ..says(SourceProgress::Unordered, &[], &[&a])
+    });
+}
+
+#[test]
+fn a_statement_of_an_earlier_release_says_nothing_of_looks() {
+    let text = "read c1 host/shop HEAD\nclaims\nreleased\n";
+    assert_eq!(SourceStatement::parse(text), Ok(says(follows(REPOSITORY, Some("c1")), &[], &[])));
 }
 
 #[test]
@@ -51,6 +71,19 @@ fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
     check("read -\nclaims *  \nreleased\n");
     check("read -\nclaimsx\nreleased\n");
     check("read -\nclaims\nreleased\nmore");
+    let looks = |since: &str, state: &str, asks: &str, looked: &str| {
+        check(&format!(
+            "read -\nclaims\nreleased\nsince {since}\nstate {state}\nasks {asks}\nlooked{looked}\n"
+        ));
+    };
+    let request = LookRequest::new("host", 1);
+    looks("soon", "complete -", "-", "");
+    looks("-", "complete", "-", "");
+    looks("-", "half -", "-", "");
+    looks("-", "complete somebody", "-", "");
+    looks("-", "complete -", "host-1", "");
+    looks("-", "complete -", "-", &format!(" {request}"));
+    looks("-", "complete -", "-", " set=1");
     check(&format!("read -\nclaims\nreleased{}\n", " ".repeat(300 << 10)));
 }
 
@@ -82,6 +115,18 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
     check(here(), Ok(says(elsewhere(), &[&id], &[])), "source other wants it");
     check(here(), Ok(says(SourceProgress::Unordered, &[], &[])), "after a time");
     check(SourceProgress::Unordered, Ok(says(here(), &[], &[])), "after a time");
+    let partial = |progress: SourceProgress| {
+        let completeness = SourceCompleteness::Partial;
+        Ok(SourceStatement { completeness, ..says(progress, &[], &[]) })
+    };
+    let may_want_it = "source other may want it: it has not been read completely";
+    check(here(), partial(elsewhere()), may_want_it);
+    check(SourceProgress::Unordered, partial(SourceProgress::Unordered), may_want_it);
+    check(
+        here(),
+        partial(here()),
+        "source other of the same repository may want it: it has not been read completely",
+    );
     let anything = SourceStatement { claims: ContentClaims::Anything, ..says(here(), &[], &[]) };
     check(here(), Ok(anything), "source other may want it, as it brings many objects");
     let why = "source other may want it: what its ConfigMap tells cannot be read: it is garbled";

@@ -19,6 +19,7 @@ mod last_good;
 mod lease_shares;
 mod ledger_recovery;
 mod linear;
+mod look_requests;
 mod lost;
 mod model;
 mod moves;

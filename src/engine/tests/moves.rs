@@ -73,6 +73,8 @@ fn other_repositories_of_the_same_process_have_a_time_to_claim_what_one_drops() 
         let waits = "pruned when the other sources have had 30 s to claim it";
         assert_eq!(fate(&mut engine, &id, now), waits);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
+        let looks = "pruned when source two, which may want it, was looked at again";
+        assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), looks);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(31)), "deleted");
     };
     check(at("host/other HEAD"));
@@ -102,7 +104,7 @@ fn beside(claims: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
 
 fn elsewhere(claims: &[&ObjectId]) -> PeerSource {
     let claims = ContentClaims::These(claims.iter().map(|id| mark(id)).collect());
-    let says = SourceStatement { progress: SourceProgress::Unordered, claims, released: [].into() };
+    let says = SourceStatement { claims, ..SourceStatement::default() };
     PeerSource { name: "other".into(), applyset: "applyset-elsewhere-v1".into(), says: Ok(says) }
 }
 
@@ -127,8 +129,7 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
     let (mut engine, known, now) = beside(&[]);
     let read_later = config("later");
     let released = [mark(&known), mark(&read_later)].into();
-    let claims = ContentClaims::These([].into());
-    engine.recall(FIRST, &SourceStatement { progress: SourceProgress::Unordered, claims, released });
+    engine.recall(FIRST, &SourceStatement { released, ..SourceStatement::default() });
     let content = desired(&read_later, 1, "later");
     engine.read(FIRST, reading("c2", &[("later", Some(content.clone()))]));
     engine

@@ -1,0 +1,215 @@
+//! The statement of each source of this process to the others: what it has read, what it claims, and
+//! what it releases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::deletion::handover::OLD_STATEMENT_VALIDITY;
+use crate::engine::deletion::look_requests::LookRequest;
+use crate::engine::deletion::peer_sources::{
+    ContentClaims, MAX_CLAIMED_OBJECTS, SourceProgress, SourceService, SourceStatement, mark,
+};
+use crate::engine::facts::entry::{ObjectEntry, SourceId};
+use crate::engine::state::{DecisionMode, Engine};
+use crate::engine::{PruneDecision, PrunePolicy};
+use crate::object::{ContentHash, ObjectId};
+
+impl Engine {
+    /// Takes over what a source said before this process served it.
+    ///
+    /// An object that was given up then, or claimed again, may still be taken over by that old
+    /// statement. So it is claimed for a time where it is wanted.
+    pub(crate) fn recall(&mut self, source: SourceId, told: &SourceStatement) {
+        self.recall_looks(source, told);
+        let mut said = told.released.clone();
+        if let ContentClaims::These(claims) = &told.claims {
+            said.extend(claims);
+        }
+        if said.is_empty() {
+            return;
+        }
+        self.handover.prior_statement.insert(source, said);
+        let wanted =
+            self.entries.iter().filter(|(_, entry)| entry.targets.iter().any(|(one, _)| *one == source));
+        let wanted: Vec<ObjectId> = wanted.map(|(id, _)| id.clone()).collect();
+        for id in wanted {
+            self.track_handover(&id);
+        }
+    }
+
+    /// Returns the statement of a source for the others, where it can be made. `told` is its
+    /// present one, and stays where it holds. Only a tidy statement takes back claims that are met.
+    pub(crate) fn statement(
+        &self,
+        source: SourceId,
+        told: Option<&SourceStatement>,
+    ) -> Option<SourceStatement> {
+        let claims = match told.map(|told| &told.claims) {
+            Some(ContentClaims::Anything) => ContentClaims::Anything,
+            told => {
+                let claims = self.content_claims(source);
+                told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
+            }
+        };
+        let needed = self.statement_with(source, claims, told)?;
+        let request = told.and_then(|told| told.look_request.clone());
+        Some(SourceStatement { look_request: needed.look_request.clone().or(request), ..needed })
+    }
+
+    fn statement_with(
+        &self,
+        source: SourceId,
+        claims: ContentClaims,
+        told: Option<&SourceStatement>,
+    ) -> Option<SourceStatement> {
+        let released = self.given_up_objects(source);
+        let before = told.filter(|told| released.is_subset(&told.released));
+        let began = || self.rollouts.starts.clock().map(|(_, wall)| wall.as_second());
+        let released_since = before.and_then(|told| told.released_since).or_else(began);
+        // A pass of some of the files knows no more of the others than was known before.
+        let completeness = match self.sources[source].prune {
+            PrunePolicy::Partial => told.map(|told| told.completeness).unwrap_or_default(),
+            _ => self.completeness(source),
+        };
+        let service = match self.handover.looks.service {
+            SourceService::Daemon => SourceService::Daemon,
+            SourceService::Passes => told.map(|told| told.service).unwrap_or_default(),
+        };
+        Some(SourceStatement {
+            progress: merge_progress(self.progress(source)?, told),
+            claims,
+            released_since: released_since.filter(|_| !released.is_empty()),
+            released,
+            completeness,
+            service,
+            look_request: self.look_request(source),
+            looks_taken: self.handover.looks.taken.get(&source).cloned().unwrap_or_default(),
+        })
+    }
+
+    /// As [`Engine::statement`], with nothing left in it that no longer holds.
+    pub(crate) fn tidy_statement(
+        &mut self,
+        source: SourceId,
+        told: Option<&SourceStatement>,
+    ) -> Option<SourceStatement> {
+        // All that is wanted has been read by now, and was compared with it.
+        self.handover.prior_statement.remove(&source);
+        let unwanted = &self.unwanted;
+        if let Some(released) = self.handover.given_up.get_mut(&source) {
+            released.retain(|id| unwanted.contains(id));
+        }
+        if let Some(now) = self.rollouts.starts.now() {
+            self.handover
+                .reclaimed
+                .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
+        }
+        self.forget_old_looks(source);
+        self.statement_with(source, self.content_claims(source), told)
+    }
+
+    /// Takes over when a source began to release, and the looks that it has taken for others.
+    fn recall_looks(&mut self, source: SourceId, told: &SourceStatement) {
+        self.handover.looks.taken.insert(source, told.looks_taken.clone());
+        let age = told.released_since.zip(self.rollouts.starts.clock()).and_then(|(since, (now, wall))| {
+            now.checked_sub(Duration::from_secs(u64::try_from(wall.as_second() - since).ok()?))
+        });
+        if let Some(since) = age {
+            self.handover.prior_release.insert(source, (told.released.clone(), since));
+        }
+    }
+
+    /// Drops the answers to requests that nobody makes any more.
+    fn forget_old_looks(&mut self, source: SourceId) {
+        let Some(peers) = &self.handover.peers else { return };
+        let asks = |set: &Arc<str>, look: &LookRequest| {
+            let says = peers.get(set).and_then(|peer| peer.says.as_ref().ok());
+            says.is_none_or(|says| says.look_request.as_ref() == Some(look)) && peers.contains_key(set)
+        };
+        if let Some(taken) = self.handover.looks.taken.get_mut(&source) {
+            taken.retain(|set, look| asks(set, look));
+        }
+    }
+
+    /// Returns whether a statement claims, or asks for, what it needs no more: a tidy one takes that back.
+    pub(crate) fn has_excess_claims(&self, source: SourceId, told: &SourceStatement) -> bool {
+        if told.look_request.is_some() && self.look_request(source).is_none() {
+            return true;
+        }
+        if matches!(&told.claims, ContentClaims::These(told) if told.is_empty()) {
+            return false;
+        }
+        match (&told.claims, self.content_claims(source)) {
+            (ContentClaims::These(told), ContentClaims::These(needed)) => !told.is_subset(&needed),
+            (ContentClaims::Anything, ContentClaims::These(_)) => true,
+            (_, ContentClaims::Anything) => false,
+        }
+    }
+
+    fn content_claims(&self, source: SourceId) -> ContentClaims {
+        let has =
+            |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
+        let wants = |id: &&ObjectId| {
+            let wants = |entry: &ObjectEntry| entry.targets.iter().any(|(one, _)| *one == source);
+            self.entry(id).is_some_and(wants)
+        };
+        let unowned = self.handover.unowned.iter().filter(|id| !has(id));
+        let now = self.rollouts.starts.now();
+        let counts = |since: Instant| {
+            now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)
+        };
+        let retaken = self.handover.reclaimed.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
+        let claimed = unowned.chain(retaken.filter(has)).filter(wants);
+        let claimed: Vec<&ObjectId> = claimed.take(MAX_CLAIMED_OBJECTS + 1).collect();
+        if claimed.len() > MAX_CLAIMED_OBJECTS {
+            ContentClaims::Anything
+        } else {
+            ContentClaims::These(claimed.into_iter().map(mark).collect())
+        }
+    }
+
+    /// Told where there is somebody who may want it, or may come to. Of many those that somebody
+    /// claims, and the first of the others: as they go, more follow.
+    fn given_up_objects(&self, source: SourceId) -> BTreeSet<ContentHash> {
+        let all = self.handover.given_up.get(&source);
+        let is_told = |id: &&ObjectId| self.handover.has_peers() || self.is_kept_longer(source, id);
+        let mut all: Vec<(bool, &ObjectId)> =
+            all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
+        if all.len() > MAX_CLAIMED_OBJECTS {
+            let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
+            let is_claimed = |id: &ObjectId| peers().any(|peer| peer.has_claim(mark(id)));
+            all.sort_by_cached_key(|(is_gone, id)| (!is_claimed(id), *is_gone));
+        } else {
+            all.sort();
+        }
+        all.into_iter().take(MAX_CLAIMED_OBJECTS).map(|(_, id)| mark(id)).collect()
+    }
+
+    /// Returns whether an object that its source no longer wants stays for longer, so that whoever
+    /// comes later may want it.
+    fn is_kept_longer(&self, source: SourceId, id: &ObjectId) -> bool {
+        let judged = self.sources[source].prune_decisions.get(id);
+        matches!(judged, Some(PruneDecision::Keep(_) | PruneDecision::Confirm(_)))
+    }
+
+    /// Returns whether all is known that a statement depends on: what the cluster shows of each
+    /// kind that it has.
+    pub(crate) fn can_state(&self, source: SourceId) -> bool {
+        let state = &self.sources[source];
+        let mut kinds = state.catalog.object_counts().kinds().chain(self.listed_kinds(source));
+        let waits = |kind| self.is_syncing(source, kind) && !self.is_unserved(kind);
+        self.handover.consults_peers && self.mode == DecisionMode::Live && !kinds.any(waits)
+    }
+}
+
+/// Keeps what was read completely before: a newer revision that is not takes nothing back.
+fn merge_progress(progress: SourceProgress, told: Option<&SourceStatement>) -> SourceProgress {
+    match (progress, told.map(|told| &told.progress)) {
+        (
+            SourceProgress::Follows { repository, read: None },
+            Some(SourceProgress::Follows { repository: known, read }),
+        ) if repository == *known => SourceProgress::Follows { repository, read: read.clone() },
+        (progress, _) => progress,
+    }
+}

@@ -1,0 +1,203 @@
+//! Before an object that a source has dropped is deleted, each other source is looked at.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
+use crate::engine::*;
+use crate::object::ObjectId;
+
+const OTHER: &str = "applyset-other-v1";
+const SECOND_SET: &str = "applyset-second-v1";
+const DELAY: Duration = Duration::from_secs(30);
+
+fn at(repository: &str) -> RepositoryIdentity {
+    RepositoryIdentity::At(repository.into())
+}
+
+/// Returns an engine whose first source has dropped the object `a`, beside sources that follow other
+/// repositories.
+fn dropped(others: &[(&str, &str, RepositoryIdentity)]) -> (Engine, ObjectId, Instant) {
+    let (id, now) = (config("a"), Instant::now());
+    let own = [("own", SET, at("host/shop HEAD"))];
+    let all: Vec<_> = own.into_iter().chain(others.iter().cloned()).collect();
+    let mut engine = following(&all, AdoptPolicy::IfUnowned);
+    engine.set_clock(now, jiff::Timestamp::from_second(1_000).unwrap());
+    engine.set_holder("process-1");
+    engine.require_peer_consent();
+    engine.answer_look_requests();
+    engine.read(FIRST, reading("c1", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
+    if !others.is_empty() {
+        engine.read(SECOND, reading("d1", &[]));
+    }
+    engine.read(FIRST, reading("c2", &[("a", None)]));
+    let last = engine.last_drop_reading();
+    engine.source_ids().for_each(|source| engine.record_check(source, last));
+    (engine, id, now)
+}
+
+/// Returns another source of another repository, which a daemon serves.
+fn peer(says: SourceStatement) -> PeerSource {
+    let service = SourceService::Daemon;
+    PeerSource { name: "other".into(), applyset: OTHER.into(), says: Ok(SourceStatement { service, ..says }) }
+}
+
+fn answered(request: LookRequest) -> SourceStatement {
+    SourceStatement { looks_taken: [(Arc::from(SET), request)].into(), ..SourceStatement::default() }
+}
+
+/// Says what becomes of the object, where the others were read a moment ago.
+fn fate(engine: &mut Engine, id: &ObjectId, peers: &[PeerSource], now: Instant) -> String {
+    engine.set_peers(peers.to_vec(), now);
+    engine.settle();
+    let decision = engine.decide(id, now);
+    match (decision.action, decision.reason) {
+        (Action::Delete(..), _) => "deleted".to_owned(),
+        (_, Some(reason)) => reason.to_string(),
+        (action, None) => format!("{action:?}"),
+    }
+}
+
+const WAITS: &str = "pruned when source other, which may want it, was looked at again";
+
+#[test]
+fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_looked_after_its_time_to_claim() {
+    let (mut engine, id, now) = dropped(&[]);
+    let silent = || peer(SourceStatement::default());
+    let claims = "pruned when the other sources have had 30 s to claim it";
+    assert_eq!(fate(&mut engine, &id, &[silent()], now), claims);
+    assert_eq!(engine.statement(FIRST, None).unwrap().look_request, None, "nobody is asked before");
+    assert_eq!(fate(&mut engine, &id, &[silent()], now + DELAY), WAITS);
+    let request = engine.statement(FIRST, None).unwrap().look_request.unwrap();
+    // An answer to another process, or to an earlier request, is none.
+    for old in [LookRequest::new("process-0", 99), LookRequest::new("process-1", 0)] {
+        assert_eq!(fate(&mut engine, &id, &[peer(answered(old))], now + DELAY), WAITS);
+    }
+    assert_eq!(fate(&mut engine, &id, &[peer(answered(request))], now + DELAY), "deleted");
+}
+
+#[test]
+fn a_source_that_only_passes_serve_is_not_asked() {
+    let (mut engine, id, now) = dropped(&[]);
+    let passes = PeerSource { says: Ok(SourceStatement::default()), ..peer(SourceStatement::default()) };
+    assert_eq!(
+        fate(&mut engine, &id, &[passes.clone()], now),
+        "pruned when the other sources have had 30 s to claim it"
+    );
+    assert_eq!(fate(&mut engine, &id, &[passes], now + DELAY), "deleted");
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms() {
+    let (mut engine, id, now) = dropped(&[]);
+    let silent = || [peer(SourceStatement::default())];
+    let claims = "pruned when the other sources have had 30 s to claim it";
+    assert_eq!(fate(&mut engine, &id, &silent(), now), claims);
+    assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY), WAITS);
+    assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY + Duration::from_secs(59)), WAITS);
+    let late = now + DELAY + Duration::from_mins(1);
+    let why =
+        "source other may want it: it was asked for a look, and has not answered; see `rhumb prune list`";
+    assert_eq!(fate(&mut engine, &id, &silent(), late), why);
+    let confirmed = [Uid("1".into())].into();
+    let inventory = Inventory { kinds: [id.group_kind()].into(), confirmed, ..Inventory::default() };
+    engine.set_inventory(FIRST, inventory);
+    assert_eq!(fate(&mut engine, &id, &silent(), late), "deleted");
+}
+
+#[test]
+fn sources_of_one_process_are_looked_at_after_the_time_to_claim_too() {
+    let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
+    engine.take_due_looks();
+    assert_eq!(fate(&mut engine, &id, &[], now), "pruned when the other sources have had 30 s to claim it");
+    assert_eq!(engine.take_due_looks(), []);
+    assert_eq!(fate(&mut engine, &id, &[], now + DELAY), WAITS);
+    let due = engine.take_due_looks();
+    let [(SECOND, number)] = due[..] else { panic!("{due:?}") };
+    engine.record_check(SECOND, number - 1);
+    assert_eq!(fate(&mut engine, &id, &[], now + DELAY), WAITS);
+    engine.record_check(SECOND, number);
+    assert_eq!(fate(&mut engine, &id, &[], now + DELAY), "deleted");
+}
+
+#[test]
+fn a_source_that_was_not_read_completely_withholds_what_a_source_of_another_repository_drops() {
+    let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
+    engine.read(SECOND, SourceReading { incomplete: Some("b.yaml: broken".into()), ..reading("d2", &[]) });
+    let why = "source other may want it: it has not been read completely";
+    assert_eq!(fate(&mut engine, &id, &[], now), format!("not pruned now: {why}"));
+    let late = fate(&mut engine, &id, &[], now + Duration::from_mins(1));
+    assert_eq!(late, format!("{why}; see `rhumb prune list`"));
+    // One that may not have the object is not minded.
+    engine.sources[1].allow =
+        Arc::new(AllowList { namespaces: Some(["elsewhere".into()].into()), ..AllowList::default() });
+    engine.mark_prunes_stale();
+    assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(2)), "deleted");
+}
+
+#[test]
+fn a_daemon_answers_a_request_when_its_source_was_looked_at_after_it() {
+    let (mut engine, _, now) = dropped(&[]);
+    let request = LookRequest::new("process-2", 5);
+    let asks = || SourceStatement {
+        look_request: Some(LookRequest::new("process-2", 5)),
+        ..SourceStatement::default()
+    };
+    let taken = |engine: &Engine| engine.statement(FIRST, None).unwrap().looks_taken;
+    assert!(!engine.needs_peers());
+    engine.expect_look_request();
+    assert!(engine.needs_peers());
+    engine.set_peers(vec![peer(asks())], now);
+    assert!(!engine.needs_peers());
+    let due = engine.take_due_looks();
+    let [(FIRST, number)] = due[..] else { panic!("{due:?}") };
+    engine.record_check(FIRST, number - 1);
+    assert_eq!(taken(&engine), [].into());
+    engine.record_check(FIRST, number);
+    assert_eq!(taken(&engine), [(Arc::from(OTHER), request)].into());
+    // Once is enough.
+    engine.set_peers(vec![peer(asks())], now);
+    assert_eq!(engine.take_due_looks(), []);
+    // Sources of the same repository are ordered by its revisions.
+    let progress = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
+    let look_request = Some(LookRequest::new("process-2", 6));
+    engine
+        .set_peers(vec![peer(SourceStatement { progress, look_request, ..SourceStatement::default() })], now);
+    assert_eq!(engine.take_due_looks(), []);
+    // Nobody waits any more.
+    engine.set_peers(vec![peer(SourceStatement::default())], now);
+    assert_eq!(engine.tidy_statement(FIRST, None).unwrap().looks_taken, [].into());
+}
+
+#[test]
+fn a_request_is_taken_back_when_nothing_waits_for_it() {
+    let (mut engine, id, now) = dropped(&[]);
+    let silent = || [peer(SourceStatement::default())];
+    fate(&mut engine, &id, &silent(), now);
+    fate(&mut engine, &id, &silent(), now + DELAY);
+    let told = engine.statement(FIRST, None).unwrap();
+    assert!(told.look_request.is_some() && !engine.has_excess_claims(FIRST, &told));
+    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    assert!(engine.has_excess_claims(FIRST, &told));
+    assert_eq!(engine.tidy_statement(FIRST, Some(&told)).unwrap().look_request, None);
+}
+
+/// One pass after another is a process of its own.
+#[test]
+fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
+    let (engine, _, _) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
+    let told = engine.statement(FIRST, None).unwrap();
+    assert_eq!(told.released_since, None, "nobody else of the cluster is there");
+    let (mut engine, id, now) = dropped(&[]);
+    engine.set_peers(vec![peer(SourceStatement::default())], now);
+    let told = engine.statement(FIRST, None).unwrap();
+    assert_eq!(told.released_since, Some(1_000));
+    let (mut next, _, now) = dropped(&[]);
+    next.set_clock(now, jiff::Timestamp::from_second(1_061).unwrap());
+    next.recall(FIRST, &told);
+    let behind = SourceProgress::Follows { repository: "host/shop HEAD".into(), read: None };
+    let behind = peer(SourceStatement { progress: behind, ..SourceStatement::default() });
+    let why = "source other of the same repository may want it: it has not been read completely";
+    assert_eq!(fate(&mut next, &id, &[behind], now), format!("{why}; see `rhumb prune list`"));
+}
