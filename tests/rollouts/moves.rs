@@ -284,7 +284,11 @@ fn a_source_that_nobody_serves_keeps_what_it_may_want_and_is_named() {
 }
 
 /// Two repositories, and whether the second source takes over what the first one drops.
-fn two_repositories(name: &str, spec: &str) -> (Repo, Repo, TestNamespace<'static>, Daemon, Daemon) {
+fn two_repositories(
+    name: &str,
+    delay: &str,
+    spec: &str,
+) -> (Repo, Repo, TestNamespace<'static>, Daemon, Daemon) {
     let folder = |folder: &str| {
         (format!("{folder}/own.yaml"), yaml::config_map(&format!("own-{folder}"), "key", "one"))
     };
@@ -293,7 +297,8 @@ fn two_repositories(name: &str, spec: &str) -> (Repo, Repo, TestNamespace<'stati
     let taker = Repo::new(&[folder("b")]);
     let site = TestNamespace::new(name);
     let other = site.with_empty_state();
-    let first = site.configured(&with(BUDGET, &[of_folder(&site, &giver, "a", "  pruneDelay: 20s")]));
+    let first =
+        site.configured(&with(BUDGET, &[of_folder(&site, &giver, "a", &format!("  pruneDelay: {delay}"))]));
     let second = other.configured(&with(BUDGET, &[of_folder(&site, &taker, "b", spec)]));
     for name in ["own-a", "own-b", "env"] {
         site.await_data(name, "key", "one");
@@ -305,7 +310,7 @@ fn two_repositories(name: &str, spec: &str) -> (Repo, Repo, TestNamespace<'stati
 
 #[test]
 fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
-    let (giver, taker, site, _first, _second) = two_repositories("moves-repositories", "");
+    let (giver, taker, site, _first, _second) = two_repositories("moves-repositories", "20s", "");
     let uid = site.value("ConfigMap", "env", "/metadata/uid");
     let window = site.window();
     giver.remove("a/env.yaml");
@@ -326,7 +331,7 @@ fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
 
 #[test]
 fn what_another_source_wants_and_does_not_take_over_is_kept() {
-    let (giver, taker, site, _first, second) = two_repositories("moves-refused", "  adopt: never");
+    let (giver, taker, site, _first, second) = two_repositories("moves-refused", "20s", "  adopt: never");
     let window = site.window();
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
     second.says(&["env", "refused", "it belongs to source moves-refused-a"]);
@@ -336,5 +341,44 @@ fn what_another_source_wants_and_does_not_take_over_is_kept() {
     second.says(&["env", "refused", "adopt is `never`"]);
     await_word(&site, "a", &revision);
     assert_eq!(site.data("env", "key"), "one");
+    window.assert_no_deletes();
+}
+
+#[test]
+fn what_moves_to_another_repository_is_not_deleted_before_the_daemon_of_that_one_has_looked() {
+    let (giver, taker, site, _first, second) = two_repositories("moves-look", "0s", "");
+    let uid = site.value("ConfigMap", "env", "/metadata/uid");
+    let window = site.window();
+    second.signal("STOP");
+    giver.remove("a/env.yaml");
+    giver.commit("Drop it");
+    await_told(&site, "a", &["env", "source moves-look-b", "was looked at again"]);
+    taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
+    second.signal("CONT");
+    await_owner(&site, &site.at("ConfigMap", "env"), "b");
+    site.await_data("env", "key", "two");
+    assert_eq!(site.value("ConfigMap", "env", "/metadata/uid"), uid);
+    window.assert_no_deletes();
+}
+
+#[test]
+fn what_moves_to_another_repository_stays_while_that_one_cannot_be_read_completely() {
+    let (giver, taker, site, _first, _second) = two_repositories("moves-partial", "0s", "");
+    let uid = site.value("ConfigMap", "env", "/metadata/uid");
+    let window = site.window();
+    taker.change("b/env.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env\n");
+    let inventory = at("ConfigMap", &site.system(), "moves-partial-b");
+    crate::support::eventually("the source says that it is incomplete", SHARED, || {
+        let said = site.api.value(&inventory, "/data/handover").to_string();
+        if said.contains("state partial daemon") { Ok(()) } else { Err(said) }
+    });
+    giver.remove("a/env.yaml");
+    giver.commit("Drop it");
+    let why = "source moves-partial-b may want it: it has not been read completely";
+    await_told(&site, "a", &["env", why]);
+    window.assert_no_deletes();
+    taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
+    await_owner(&site, &site.at("ConfigMap", "env"), "b");
+    assert_eq!(site.value("ConfigMap", "env", "/metadata/uid"), uid);
     window.assert_no_deletes();
 }

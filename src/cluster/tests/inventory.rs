@@ -73,6 +73,24 @@ async fn a_parent_is_read_and_only_its_difference_written() {
     assert_eq!(sent, expected);
 }
 
+/// The daemons of other sources watch this label.
+#[tokio::test]
+async fn the_label_of_a_look_request_comes_with_the_request_and_goes_with_it() {
+    let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
+    let object = stored(&annotations, &json!({ "finished": "x" }));
+    let fake = FakeApiServer::start(move |_, _| ScriptedReply::Whole(200, "", object.to_string())).await;
+    let asks = InventoryObject { requests_look: true, ..inventory() };
+    let mut labels = Vec::new();
+    for (before, after) in [(inventory(), asks.clone()), (asks.clone(), asks.clone()), (asks, inventory())] {
+        let calls = fake.asked().len();
+        fake.cluster.save_inventory("rhumb-system", "web", Some(&before), &after).await.unwrap();
+        let sent = fake.asked().split_off(calls);
+        let bodies = sent.iter().map(|call| serde_json::from_str::<Value>(&call.body).unwrap());
+        labels.extend(bodies.map(|body| body["metadata"]["labels"]["rhumb.dev/look-request"].clone()));
+    }
+    assert_eq!(labels, [json!("true"), Value::Null]);
+}
+
 #[tokio::test]
 async fn a_parent_of_another_tool_is_left_alone() {
     let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
