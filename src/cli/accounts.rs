@@ -15,9 +15,9 @@ pub(super) const ACCOUNT_COMMENT: &str =
 /// The rights of each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccountRights {
-    /// Those of rhumb's own account.
+    /// Rights of rhumb's own account.
     pub(super) own: Rights,
-    /// Those of service accounts in its namespace.
+    /// Rights of service accounts in its namespace.
     pub(super) accounts: BTreeMap<ServiceAccountName, Rights>,
 }
 

@@ -16,7 +16,7 @@ use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 pub(super) enum ReadScope {
     /// All that can be told, also behind a document that does not parse.
     All,
-    /// Those that kubectl would show.
+    /// Findings that kubectl would show.
     Shown,
 }
 

@@ -216,7 +216,7 @@ pub(super) fn folder_config(
 pub(super) struct Invocation<'a> {
     /// The arguments of the command.
     pub(super) args: &'a RunArgs,
-    /// Those of every command.
+    /// The arguments of every command.
     pub(super) global: &'a GlobalArgs,
     /// The terminal that shows faults of the configuration.
     pub(super) terminal: &'a Terminal,

@@ -136,7 +136,7 @@ impl Cluster {
         namespace: &str,
         sink: mpsc::Sender<InformerEvent<ResourceVersion>>,
     ) -> Informer {
-        self.labelled_versions(kind, namespace, super::inventory::LOOK_REQUEST_LABEL.to_owned(), sink)
+        self.labelled_versions(kind, namespace, annotations::LOOK_REQUEST.to_owned(), sink)
     }
 
     /// Tells in which versions the orders objects of these sets are, as

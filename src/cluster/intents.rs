@@ -22,7 +22,7 @@ pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
 pub(crate) enum AnnotationTarget {
     /// The object's own.
     Object,
-    /// Those of a workload's pod template: its pods are replaced.
+    /// The annotations of a workload's pod template: its pods are replaced.
     Template,
 }
 

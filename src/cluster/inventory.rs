@@ -16,11 +16,10 @@ use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::write::{JSON_TYPE, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
+use crate::object::annotations::LOOK_REQUEST;
 use crate::object::{GroupKind, ObjectId};
 
 pub(super) const ID_LABEL: &str = "applyset.kubernetes.io/id";
-/// Stands on the inventory of a source that waits for a look of the others.
-pub(super) const LOOK_REQUEST_LABEL: &str = "rhumb.dev/look-request";
 const TOOLING_ANNOTATION: &str = "applyset.kubernetes.io/tooling";
 const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
 const NAMESPACES_ANNOTATION: &str = "applyset.kubernetes.io/additional-namespaces";
@@ -69,8 +68,7 @@ impl InventoryObject {
             text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
         let version = object.metadata.resource_version.unwrap_or_default();
-        let requests_look =
-            object.metadata.labels.is_some_and(|labels| labels.contains_key(LOOK_REQUEST_LABEL));
+        let requests_look = object.metadata.labels.is_some_and(|labels| labels.contains_key(LOOK_REQUEST));
         Self {
             requests_look,
             known: object.metadata.uid.map(|uid| (Uid(uid.into()), super::wire::version(&version))),
@@ -87,14 +85,14 @@ impl InventoryObject {
 
     /// Returns all labels that we keep on it.
     fn labels(&self, namespace: &str, name: &str) -> BTreeMap<String, String> {
-        let request = self.requests_look.then(|| (LOOK_REQUEST_LABEL.to_owned(), "true".to_owned()));
+        let request = self.requests_look.then(|| (LOOK_REQUEST.to_owned(), "true".to_owned()));
         let id = (ID_LABEL.to_owned(), applyset_id(namespace, name));
         std::iter::once(id).chain(request).collect()
     }
 
     /// Returns the labels that an earlier write may have left and a later one takes away.
     fn written_labels(&self) -> BTreeMap<String, String> {
-        let request = self.requests_look.then(|| (LOOK_REQUEST_LABEL.to_owned(), "true".to_owned()));
+        let request = self.requests_look.then(|| (LOOK_REQUEST.to_owned(), "true".to_owned()));
         request.into_iter().collect()
     }
 

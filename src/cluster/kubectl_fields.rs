@@ -97,7 +97,7 @@ pub(super) fn migrate_entries(entries: &[Value]) -> Option<Vec<Value>> {
 pub(crate) struct FieldOwners {
     /// Our own `Apply` entry.
     pub ours: Option<String>,
-    /// Those of all other managers, of any subresource.
+    /// Entries of all other managers, of any subresource.
     pub others: Vec<String>,
 }
 

@@ -14,7 +14,7 @@ pub enum ListSelector {
     All,
     /// The members of these sets, by label.
     ApplySets(BTreeSet<Arc<str>>),
-    /// Those without the label of any set.
+    /// Objects without the label of any set.
     Unlabelled,
     /// Some objects of one namespace.
     Namespace(Arc<NamespaceSelector>),

@@ -39,7 +39,7 @@ pub(super) fn require_value<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 pub enum ClusterScopedSpec {
     /// All, or none.
     All(bool),
-    /// Those of these kinds.
+    /// Objects of these kinds.
     Kinds(BTreeSet<KindPattern>),
 }
 

@@ -10,10 +10,10 @@ use super::{DnsLabel, SourceLocation, UrlPrefix};
 /// The credentials of the host that a source may show to its git server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CredentialUse {
-    /// Those that are named after it, else those of all.
+    /// Credentials named after the source, else those of all sources.
     #[default]
     Own,
-    /// Those of this name, at this address and below it alone.
+    /// Credentials of this name, at this address and below it alone.
     Bound(DnsLabel, UrlPrefix),
     /// None.
     Nothing,

@@ -31,10 +31,10 @@ pub enum CustomSources {
     /// None: the cluster is not asked.
     #[default]
     None,
-    /// Those with a repository on a server.
+    /// Sources with a repository on a server.
     Remote,
-    /// Those with a directory or a repository of this host too: whoever may write them names files
-    /// that rhumb can read.
+    /// Sources of this host's directories and repositories too. Their writers name files that rhumb
+    /// can read.
     Any,
 }
 

@@ -9,7 +9,7 @@ pub enum LeaseMode {
     /// In a pod, where there may be several replicas.
     #[default]
     Auto,
-    /// Wherever it runs, as on two hosts with one configuration.
+    /// On every host, as with two hosts of one configuration.
     Always,
     /// Nowhere: this process serves all.
     Never,

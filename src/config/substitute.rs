@@ -115,7 +115,7 @@ pub(crate) struct SubstituteFromSpec {
 /// The variables that a source puts into its manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubstitutionConfig {
-    /// Those that its spec holds; they win over all others.
+    /// Variables of the spec itself; they win over all others.
     pub values: BTreeMap<VariableName, String>,
     /// The objects that hold others, in their order: a later one wins over an earlier one.
     pub from: Vec<VariableHolder>,

@@ -63,7 +63,7 @@ impl SourceBytes {
     }
 }
 
-/// Where the contents of one source are.
+/// The place of the contents of one source.
 #[derive(Clone)]
 pub(super) struct ContentOrigin {
     /// The id of its inventory.

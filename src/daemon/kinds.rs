@@ -41,9 +41,9 @@ pub(super) struct KindWatches {
     versions: HashMap<GroupKind, Arc<ServedKind>>,
     /// Kinds of inventories that discovery does not list, and since when it does not.
     missing: BTreeMap<GroupKind, Instant>,
-    /// Those of them that the server certainly does not have.
+    /// Missing kinds that the server certainly does not have.
     absent: BTreeSet<GroupKind>,
-    /// Those of them that a single pass has asked about: each once.
+    /// Missing kinds that a single pass has asked about, each once.
     questioned: BTreeSet<GroupKind>,
     /// Indicates whether an answer to that is on its way.
     asking: bool,

@@ -42,7 +42,7 @@ const FINALIZER_RETRY_DELAY: Duration = Duration::from_secs(15);
 pub(crate) enum DutySubject {
     /// Its own.
     Itself,
-    /// Those of a source of the file that has the same name: nothing of them is deleted for it.
+    /// Duties of a source of the file with the same name: nothing of it is deleted for this one.
     TheFiles,
 }
 

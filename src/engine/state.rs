@@ -234,6 +234,7 @@ impl Engine {
         if first || touched.iter().any(unwanted) {
             self.drop_counter += 1;
             self.sources[source].last_drop = self.drop_counter;
+            self.sources[source].dropped_at = self.rollouts.starts.now();
         }
         self.sources[source].prunes_stale = true;
     }

@@ -1,4 +1,4 @@
-//! Where a rendered object comes from, by the word of its renderer.
+//! The origin of a rendered object, by the word of its renderer.
 //!
 //! kustomize names the origin of each object when the root's kustomization asks for it. It is asked
 //! to in the tree that it gets, and its answer is taken out of its output again.

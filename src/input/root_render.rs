@@ -168,7 +168,7 @@ pub(crate) struct TracedKustomization<'a> {
 #[derive(Default)]
 struct BuiltObjects {
     plain: Vec<ChartObject>,
-    /// Those of charts, by the number of each.
+    /// Objects of charts, by the number of each chart.
     of_charts: BTreeMap<usize, Vec<ChartObject>>,
     faults: Vec<Diagnostic>,
 }

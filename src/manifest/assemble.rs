@@ -17,7 +17,7 @@ pub(crate) struct AssembledSource {
     pub held: Vec<InvalidObject>,
     /// The diagnostics across items.
     pub diagnostics: Vec<Diagnostic>,
-    /// Those of `objects` and `held` whose kind the table does not know: their namespace is as
+    /// Objects of `objects` and `held` whose kind the table does not know. Their namespace is as
     /// written. Once the kind is known they may turn out to be another object.
     pub unknown_scope: HashSet<ObjectId>,
 }

@@ -53,6 +53,8 @@ pub const REVISION: &str = "rhumb.dev/revision";
 
 /// Lets a source that verifies signatures begin anew with one revision.
 pub const ACCEPT: &str = "rhumb.dev/accept";
+/// Asks the daemons of other sources for a look at their repositories.
+pub const LOOK_REQUEST: &str = "rhumb.dev/look-request";
 /// The inventory that a `ConfigMap` of orders belongs to.
 pub const ORDERS_OF: &str = "rhumb.dev/orders-of";
 /// The repository or folder that an inventory was made from.
@@ -97,7 +99,7 @@ const fn key(
 }
 
 /// All keys, in the order in which the reference lists them.
-pub const ANNOTATIONS: [AnnotationKey; 25] = [
+pub const ANNOTATIONS: [AnnotationKey; 26] = [
     key(
         WAVE,
         AnnotationPlace::Manifest,
@@ -283,6 +285,14 @@ pub const ANNOTATIONS: [AnnotationKey; 25] = [
         "a whole commit id",
         "",
         "Lets a source with `verify` begin anew, once, with this revision, which must be signed itself.",
+    ),
+    key(
+        LOOK_REQUEST,
+        AnnotationPlace::Inventory,
+        "`true`",
+        "",
+        "Is a label on the inventory of a source that is about to delete what it has dropped. The \
+         daemons of all other sources look at their repositories, and answer in theirs.",
     ),
     key(
         ORDERS_OF,

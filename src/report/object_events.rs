@@ -222,18 +222,18 @@ type EventSink = (fn(EventReason) -> bool, mpsc::UnboundedSender<Arc<EventRecord
 /// The kept events and those to come, without loss.
 #[derive(Debug)]
 pub(crate) struct LosslessSubscription {
-    /// Those that are still known, the oldest first.
+    /// Events that are still known, the oldest first.
     pub past: Vec<Arc<EventRecord>>,
-    /// Those that come, none of which is in the past.
+    /// Events to come, none of which is in the past.
     pub coming: mpsc::UnboundedReceiver<Arc<EventRecord>>,
 }
 
 /// The kept events and those to come. A listener too far behind loses some.
 #[derive(Debug)]
 pub(crate) struct EventSubscription {
-    /// Those that are still known, the oldest first.
+    /// Events that are still known, the oldest first.
     pub past: Vec<Arc<EventRecord>>,
-    /// Those that come, none of which is in the past.
+    /// Events to come, none of which is in the past.
     pub coming: broadcast::Receiver<Arc<EventRecord>>,
 }
 

@@ -106,7 +106,7 @@ enum WatchDepth {
 /// The names in a target that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NameFilter {
-    /// Those of a repository's own folder that lead to revisions.
+    /// Names in a repository's own folder that lead to revisions.
     Heads,
     /// References, without the locks they are written through.
     References,

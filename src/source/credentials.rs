@@ -37,9 +37,9 @@ pub(crate) struct Credentials {
 /// The owner of the files that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CredentialOwner {
-    /// Those of a source, else those of all.
+    /// Files of a source, else those of all sources.
     Source(String),
-    /// Those of a name, at an address and below it.
+    /// Files of a name, at an address and below it.
     Bound(String, UrlPrefix),
     /// Nobody's.
     Nobody,

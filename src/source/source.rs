@@ -59,7 +59,7 @@ pub(crate) struct Source {
     /// Indicates whether a look of this process gave [`Source::current_revision`].
     observed_once: bool,
     pins: BTreeSet<Revision>,
-    /// Those of the pins that could not be had.
+    /// Pins that could not be had.
     unavailable_pins: BTreeSet<Revision>,
     failures: u32,
     /// Indicates whether what was accepted last was looked for, as the first look found what is

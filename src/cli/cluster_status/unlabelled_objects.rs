@@ -16,7 +16,7 @@ use crate::object::{ObjectId, PART_OF};
 /// The objects without a label that carry a release annotation.
 #[derive(Default)]
 pub(super) struct UnlabelledObjects {
-    /// Those whose seal proves the source, each with its place among the sources.
+    /// Objects whose seal proves the source, each with its place among the sources.
     pub(super) proven: Vec<(usize, ObjectId, LiveObject)>,
     /// The sentence that a reader has to know of the others.
     pub(super) notes: Vec<String>,

@@ -53,11 +53,11 @@ pub(super) struct PaneItem {
 pub(super) struct ColumnSet {
     /// The headings, in a pane that is a table.
     pub(super) heads: &'static [&'static str],
-    /// Those that are left out where there is no room, the first ones first.
+    /// Columns that are left out in little room, the first ones first.
     pub(super) needless: &'static [usize],
     /// The one with the name, which is cut before others are.
     pub(super) name: usize,
-    /// Those with numbers.
+    /// Columns with numbers.
     pub(super) numbers: &'static [usize],
 }
 

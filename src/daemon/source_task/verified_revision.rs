@@ -11,7 +11,7 @@ use crate::source::VerificationAnchor;
 pub(super) enum ConcurrentLookups {
     /// All of them.
     All,
-    /// Those that need no signature to be verified.
+    /// Lookups that need no signature to be verified.
     Accepted,
 }
 

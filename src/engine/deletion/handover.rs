@@ -269,10 +269,28 @@ impl Engine {
             let wait = self.informer_object(id).and_then(|live| self.handover.since.get(&live.uid));
             return Some(WithheldDeletion { why, is_long: wait.is_some_and(|wait| is_long(wait.since)) });
         }
+        if let Some(name) = self.unchecked_source(source) {
+            let why = format!("source {name} may want it: it was not looked at since").into();
+            return Some(WithheldDeletion { why, is_long: self.has_dropped_long_ago(source) });
+        }
         // Until then the deletion is on its way, and waits for the answer.
         let (name, _) = self.unanswered_look(source, id).filter(|(_, since)| is_long(*since))?;
         let why = format!("source {name} may want it: it was asked for a look, and has not answered");
         Some(WithheldDeletion { why: why.into(), is_long: true })
+    }
+
+    /// Returns another source of this process that was not looked at since one has dropped something.
+    pub(in crate::engine) fn unchecked_source(&self, source: SourceId) -> Option<&Arc<str>> {
+        let dropped = self.sources[source].last_drop;
+        let mut others = self.source_ids().filter(|other| *other != source);
+        let found = others.find(|other| self.sources[*other].checked_after < dropped)?;
+        Some(&self.sources[found].name)
+    }
+
+    /// Returns whether a source has dropped something last so long ago that a person may decide.
+    pub(in crate::engine) fn has_dropped_long_ago(&self, source: SourceId) -> bool {
+        let waited = self.sources[source].dropped_at.zip(self.handover.read);
+        waited.is_some_and(|(since, read)| read.saturating_duration_since(since) >= PEER_CONFIRMATION_DELAY)
     }
 
     /// Returns the time since which others could have claimed an object that is unwanted now.

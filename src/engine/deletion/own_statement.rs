@@ -1,5 +1,5 @@
-//! The statement of each source of this process to the others: what it has read, what it claims, and
-//! what it releases.
+//! The statement of each source of this process to the others: what it has read, what it claims,
+//! and what it releases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -132,7 +132,8 @@ impl Engine {
         }
     }
 
-    /// Returns whether a statement claims, or asks for, what it needs no more: a tidy one takes that back.
+    /// Returns whether a statement claims, or asks for, what it needs no more: a tidy one takes
+    /// that back.
     pub(crate) fn has_excess_claims(&self, source: SourceId, told: &SourceStatement) -> bool {
         if told.look_request.is_some() && self.look_request(source).is_none() {
             return true;

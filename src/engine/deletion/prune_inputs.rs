@@ -125,9 +125,8 @@ impl Engine {
                 ));
             }
         }
-        let others = self.source_ids().zip(&self.sources).filter(|(other, _)| *other != source);
-        if let Some((_, other)) = others.clone().find(|(_, other)| other.checked_after < state.last_drop) {
-            let name = &other.name;
+        // For long, each object is withheld by itself, so that a person may confirm it.
+        if let Some(name) = self.unchecked_source(source).filter(|_| !self.has_dropped_long_ago(source)) {
             let why = format!("pruned when source {name}, which may want it, was looked at again");
             return Some(PruneDecision::Later(why.into()));
         }

@@ -31,12 +31,12 @@ pub struct AllowList {
 /// The objects without a namespace that a source may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClusterScoped {
-    /// Those of all kinds that it may have.
+    /// Objects of all kinds that it may have.
     #[default]
     Any,
     /// None.
     None,
-    /// Those of these kinds.
+    /// Objects of these kinds.
     Kinds(BTreeSet<KindPattern>),
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::watchers::{OWN_WATCHER, WatcherId};
@@ -115,6 +115,8 @@ pub(crate) struct SourceState {
     pub(in crate::engine) prunes_stale: bool,
     /// The reading that last left an object unwanted.
     pub(in crate::engine) last_drop: u64,
+    /// The time of that reading.
+    pub(in crate::engine) dropped_at: Option<Instant>,
     /// It was looked at after this reading of any source.
     pub(in crate::engine) checked_after: u64,
 }
@@ -161,6 +163,7 @@ impl SourceState {
             prune_decisions: BTreeMap::new(),
             prunes_stale: true,
             last_drop: 0,
+            dropped_at: None,
             checked_after: 0,
         }
     }

@@ -46,7 +46,7 @@ pub(in crate::engine) struct ConfigDataState {
     followed: HashMap<ObjectId, ReadState<Option<ConfigData>>>,
     /// The workloads that restart when an object changes, by that object.
     users: HashMap<ObjectId, BTreeSet<ObjectId>>,
-    /// Those of them that are not from git.
+    /// Used objects that are not from git.
     foreign: BTreeSet<ObjectId>,
     /// Indicates whether other objects are to be followed than before.
     refollow: bool,
@@ -57,9 +57,9 @@ pub(in crate::engine) struct ConfigDataState {
 /// The contents that are taken to be in force.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConfigBasis {
-    /// Those that are.
+    /// Contents that are in force.
     Now,
-    /// Those that the newest revision of this source releases together with a workload.
+    /// Contents that the newest revision of this source releases together with a workload.
     Released(SourceId),
 }
 

@@ -129,7 +129,7 @@ pub struct ReplicaSetFacts {
     pub revision: Option<Arc<str>>,
     /// Pods that it asks for.
     pub wanted: u32,
-    /// Those of them that are available.
+    /// Wanted pods that are available.
     pub available: u32,
 }
 

@@ -65,7 +65,7 @@ impl RolloutStartText {
 pub(in crate::engine) struct StartHistory {
     /// This moment, by both clocks.
     clock: Option<(Instant, Timestamp)>,
-    /// Those of the last minute, each with the moment from which it counts, the oldest first.
+    /// Starts of the last minute, each with the moment from which it counts, the oldest first.
     counted: Vec<(Instant, RolloutStart)>,
     /// All that the rollout ledger said when it was last read, those that no longer count too.
     told: Vec<RolloutStart>,

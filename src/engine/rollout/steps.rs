@@ -181,7 +181,7 @@ pub struct StepProgress {
     pub shown: OverlayState,
     /// Pods of the new template that are not being deleted.
     pub made: u32,
-    /// Those of them that are Ready.
+    /// Made pods that are Ready.
     pub ready: u32,
     /// The time for which that many have been Ready without a restart: the age of the youngest of
     /// them.

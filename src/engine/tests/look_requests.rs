@@ -15,8 +15,8 @@ fn at(repository: &str) -> RepositoryIdentity {
     RepositoryIdentity::At(repository.into())
 }
 
-/// Returns an engine whose first source has dropped the object `a`, beside sources that follow other
-/// repositories.
+/// Returns an engine whose first source has dropped the object `a`, beside sources that follow
+/// other repositories.
 fn dropped(others: &[(&str, &str, RepositoryIdentity)]) -> (Engine, ObjectId, Instant) {
     let (id, now) = (config("a"), Instant::now());
     let own = [("own", SET, at("host/shop HEAD"))];
@@ -200,4 +200,17 @@ fn the_time_of_a_release_is_kept_from_one_process_to_the_next() {
     let behind = peer(SourceStatement { progress: behind, ..SourceStatement::default() });
     let why = "source other of the same repository may want it: it has not been read completely";
     assert_eq!(fate(&mut next, &id, &[behind], now), format!("{why}; see `rhumb prune list`"));
+}
+
+#[test]
+fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_person_confirms() {
+    let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
+    engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
+    engine.read(FIRST, reading("c4", &[("a", None)]));
+    assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_secs(59)), WAITS);
+    let why = "source other may want it: it was not looked at since; see `rhumb prune list`";
+    assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), why);
+    engine.record_check(SECOND, engine.last_drop_reading());
+    let claims = "pruned when the other sources have had 30 s to claim it";
+    assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), claims);
 }

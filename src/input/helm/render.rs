@@ -57,7 +57,7 @@ fn first_message(findings: &[Diagnostic]) -> String {
     findings.first().map(|found| format!("{}: {}", found.origin, found.message)).unwrap_or_default()
 }
 
-/// Where a chart is rendered, and by what.
+/// The sandbox, the program and the folders of a chart's rendering.
 #[derive(Clone, Copy, Debug)]
 pub struct ChartHost<'a> {
     /// Starts helm.

@@ -24,10 +24,10 @@ pub struct PlacedText {
 /// The way in which values of a kustomization and those of a file become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValuesMerge {
-    /// Those of the kustomization win.
+    /// Values of the kustomization win.
     #[default]
     Override,
-    /// Those of the file win.
+    /// Values of the file win.
     Merge,
     /// The file does not count.
     Replace,

@@ -139,7 +139,7 @@ impl ProgramCatalog {
     }
 }
 
-/// Where a program is looked for.
+/// The place in which a program is looked for.
 #[derive(Clone, Copy, Debug)]
 pub enum ProgramPlace<'a> {
     /// This file, as the configuration names it.

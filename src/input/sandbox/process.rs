@@ -35,7 +35,7 @@ pub(super) struct ProcessEnd {
     pub(super) processor: Duration,
 }
 
-/// Where a process stands, as far as a kill is concerned.
+/// The state of a process, as far as a kill is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProcessState {
     /// Not started yet.

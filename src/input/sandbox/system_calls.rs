@@ -16,7 +16,7 @@ use seccompiler::{
 
 use super::policy::NetworkReach;
 
-/// Those of every architecture, whatever their arguments.
+/// System calls of every architecture, whatever their arguments.
 const ANY: [c_long; 79] = [
     // Memory.
     libc::SYS_brk,

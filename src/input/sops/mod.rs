@@ -66,7 +66,7 @@ impl SopsFormat {
     }
 }
 
-/// Where the lines of an opened file stand.
+/// The layout of an opened file's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaintextLayout {
     /// As `sops decrypt` writes it, but that every comment stays in its place.

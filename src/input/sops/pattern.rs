@@ -16,7 +16,7 @@ pub(super) fn compile(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(&translate(pattern)?).octal(true).size_limit(MAX_PROGRAM).build().ok()
 }
 
-/// Where the translation stands.
+/// The position of the translation in a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PatternPlace {
     Outside,

@@ -23,7 +23,7 @@ const MAX_PATH: usize = 300;
 /// A file with the variables in its documents.
 #[derive(Debug)]
 pub(crate) struct SubstitutedFile {
-    /// Those that could be read, in the order of the file.
+    /// Documents that could be read, in the order of the file.
     pub(crate) documents: Vec<SubstitutedDocument>,
     /// The faults of the file itself.
     pub(crate) unreadable: Vec<Diagnostic>,

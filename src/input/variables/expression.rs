@@ -69,7 +69,7 @@ pub(super) enum TrimOperation {
     LongestSuffix,
 }
 
-/// Where a text is replaced.
+/// The place in a value at which a text is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplacePlace {
     /// `/`

@@ -1,4 +1,4 @@
-//! Where the objects are that hold variables: in the source itself, or in the cluster.
+//! The objects that hold variables: in the source itself, or in the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -100,7 +100,7 @@ pub(crate) enum HolderFault {
     Ambiguous,
 }
 
-/// Where the variables of one object come from.
+/// The origin of the variables of one object.
 #[derive(Debug)]
 pub(crate) enum VariableLookup {
     /// The source itself has the object.
@@ -109,7 +109,7 @@ pub(crate) enum VariableLookup {
     Cluster(VariableHolder),
 }
 
-/// Where the variables come from, in the order of the objects that were named.
+/// The origins of variables, in the order of the objects that were named.
 #[derive(Debug, Default)]
 pub(crate) struct LookupPlan {
     /// One for each object.
