@@ -59,7 +59,7 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
     site.rhumb(&["status"]).ends(0).says(&["told-stop", "1 rolling, 2 waiting"]);
     let why = site.rhumb(&["why", "deploy/d1"]).ends(0);
     why.says(&["phase    Waiting"]);
-    why.says(&["reason   last reported by the daemon: 1 of 1 workloads are rolling out"]);
+    why.says(&["reason   last reported by rhumb: 1 of 1 workloads are rolling out"]);
     let _next = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
     eventually("d1 waits again", DEFAULT_TIMEOUT, || {
         let status = site.rhumb(&["rollout", "status"]).all();
