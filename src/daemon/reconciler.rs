@@ -181,6 +181,7 @@ impl Reconciler {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
         engine.require_peer_consent();
+        engine.set_inventory_namespace(&setup.namespace);
         let mut pending_feeds = Vec::new();
         let mut content_origins = Vec::new();
         let mut locations = Vec::new();
