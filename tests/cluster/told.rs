@@ -168,6 +168,20 @@ fn why_tells_the_file_and_what_it_asks_for() {
 }
 
 #[test]
+fn why_names_who_changed_an_object_with_a_source_and_without() {
+    let site = TestNamespace::new("told-writer");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    site.apply(repo.path(), &[]).ends(0);
+    let why = site.rhumb(&["why", "cm/env"]).ends(0).all();
+    assert!(!why.contains("changed"), "{why}");
+    site.api.merge(&site.at("ConfigMap", "env"), "kubectl-edit", &json!({"data": {"a": "two"}}));
+    let words = "kubectl-edit changed .data.a at 20";
+    site.rhumb(&["why", "cm/env"]).ends(0).says(&["  changed  ", words, "since rhumb last wrote it"]);
+    let path = repo.path().to_str().unwrap();
+    site.rhumb(&["why", "cm/env", path]).ends(0).says(&["  manifest differs in .data.a", words]);
+}
+
+#[test]
 fn apply_tells_which_steps_it_leaves_unfinished() {
     let site = TestNamespace::new("told-steps");
     let stepped = |image: &str| {
