@@ -108,6 +108,11 @@ pub(super) async fn recorded_status(
     Ok(sources.find_map(|source| source.last.absent_object(&source.name, id)))
 }
 
+/// Returns whether what others put on the objects of a source has an effect, as it was told last.
+pub(super) fn is_heeding_opt_outs(inventory: &InventoryObject) -> bool {
+    LastStatus::read(&inventory.data).heeds_opt_outs
+}
+
 impl SourceRecord {
     fn of(session: &ClusterSession, name: String, inventory: InventoryObject) -> Self {
         Self {

@@ -44,8 +44,11 @@ impl ObjectFacts {
         let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
         let ledger = without_ended_claims(ledger, &at_rest.into_iter().collect());
         let inventory = &target.inventory;
-        let own = PauseIntent::parse(target.annotation_value(annotations::PAUSED))
-            .map(|paused| ("it".to_owned(), paused));
+        let heeded = |key| {
+            let text = target.annotation_value(key);
+            if cluster_status::is_heeding_opt_outs(inventory) { text } else { "" }
+        };
+        let own = PauseIntent::parse(heeded(annotations::PAUSED)).map(|paused| ("it".to_owned(), paused));
         let whole = inventory.annotations.get(annotations::PAUSED).and_then(|text| PauseIntent::parse(text));
         let whole = whole.map(|paused| (format!("source {}", target.source), paused));
         let rejections = daemon::rejections(inventory);
@@ -56,7 +59,7 @@ impl ObjectFacts {
             applyset: applyset_id(&session.system, &target.source),
             standing: cluster_status::read_object_standing(session, target, &ledger),
             paused: own.or(whole),
-            hold: HoldIntent::parse(target.annotation_value(annotations::HOLD)).filter(ends),
+            hold: HoldIntent::parse(heeded(annotations::HOLD)).filter(ends),
             rejection: rejections.into_iter().find(|one| one.unit.members.contains_key(&target.id)),
             pending: pending.map(|pending| pending.reason),
             ledger,

@@ -6,6 +6,7 @@ use super::overview::clean_text;
 use super::settings;
 use super::target::{ClusterSession, ManagedObject};
 use super::{CommandError, ExitStatus, ObjectName, Terminal, cluster_status, rollout, session};
+use crate::cluster;
 use crate::config::Config;
 use crate::daemon;
 use crate::engine::{ConfigStamp, Plan, PlannedAction, PlannedObject, changed_words, is_workload};
@@ -112,6 +113,8 @@ async fn cluster_lines(
         }
         None => lines.push(("content", "not from a source".to_owned())),
     }
+    let changed = cluster::later_writers(&target.object);
+    lines.extend(changed.map(|words| ("changed", format!("{words}; since rhumb last wrote it"))));
     let health = health::of_kind(&target.id.group_kind(), &target.object);
     let told = if health.message.is_empty() { String::new() } else { format!(": {}", health.message) };
     lines.push(("health", format!("{}{told}", health.status)));

@@ -9,13 +9,20 @@ use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError};
 use super::inventory::{ID_LABEL, InventoryObject, MERGE_PATCH};
 use super::kinds::ServedKind;
-use super::path;
 use super::write::json_body;
+use super::{FIELD_MANAGER, path};
+use crate::fields;
 use crate::object::{GroupKind, ObjectId};
 
 /// The field manager of what people ask for. Never the one of what a source says: the entry of that
 /// one tells drift.
 pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
+
+/// Tells who else has written to an object since rhumb last applied it, and which fields; none
+/// where nobody did. What people order by rhumb's own commands does not count.
+pub(crate) fn later_writers(object: &Value) -> Option<String> {
+    fields::later_writers(object, [FIELD_MANAGER, CLI_FIELD_MANAGER])
+}
 
 /// The target of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,7 +62,7 @@ pub(crate) use fence::{LeaseTerms, TermStart, WriteFence};
 pub(crate) use impersonation::ServiceAccount;
 pub(crate) use informer::WATCH_OVER;
 pub use informer::{Informer, InformerChange, InformerEvent};
-pub(crate) use intents::AnnotationTarget;
+pub(crate) use intents::{AnnotationTarget, later_writers};
 pub use inventory::{InventoryObject, applyset_id};
 pub(crate) use kinds::ServedScope;
 pub use kinds::{KindLookup, KindTable, ServedKind};

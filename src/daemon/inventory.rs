@@ -11,6 +11,7 @@ use crate::engine::{
     rejections_text, unreadable_rejections,
 };
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::report::StatusSummary;
 use crate::source::VerificationAnchor;
 
 /// The text in place of a location that an inventory does not tell.
@@ -485,6 +486,8 @@ pub(super) struct InventoryStore {
     pub(super) sealing: SealStatus,
     /// The reason for which the recorded rejections are not all known.
     pub(super) unreadable: Option<String>,
+    /// The status that it told when it was first read.
+    pub(super) first_status: Option<StatusSummary>,
     /// The newest version that its watch has shown.
     pub(super) seen: ResourceVersion,
     /// The reason for which nothing is pruned, as last logged.
@@ -562,6 +565,7 @@ impl Default for InventoryStore {
             need,
             sealing: SealStatus::Fine,
             unreadable: None,
+            first_status: None,
             seen: ResourceVersion(0),
             told: None,
             unwatched: None,

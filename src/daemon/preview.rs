@@ -148,6 +148,7 @@ impl PreviewRun {
     fn new(cluster: Cluster, namespace: &str, kinds: KindTable) -> Self {
         let mut engine = Engine::new(Budget::default()).assume_prerequisites();
         engine.require_peer_consent();
+        engine.set_inventory_namespace(namespace);
         engine.set_clock(std::time::Instant::now(), jiff::Timestamp::now());
         engine.set_scopes(kind_scopes(Some(&kinds)));
         let (namespace, contents) = (namespace.to_owned(), ContentStore::new([]));

@@ -186,6 +186,7 @@ impl Reconciler {
         if until == StopCondition::Stopped {
             engine.answer_look_requests();
         }
+        engine.set_inventory_namespace(&setup.namespace);
         let mut pending_feeds = Vec::new();
         let mut content_origins = Vec::new();
         let mut locations = Vec::new();
@@ -294,7 +295,7 @@ impl Reconciler {
             if let Some(ending) = self.find_pass_ending(&stop) {
                 heartbeat.record(STOP_GRACE_PERIOD + MAX_TURN_DURATION);
                 // Without an answer claims count until they have long rested.
-                let _ = tokio::time::timeout(STOP_GRACE_PERIOD, self.leave_records()).await;
+                let _ = tokio::time::timeout(STOP_GRACE_PERIOD, self.leave_records(ending)).await;
                 return Ok(self.sum_up(ending));
             }
             // Once stopped, only the answers of what was begun are waited for.

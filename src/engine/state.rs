@@ -84,6 +84,8 @@ pub(crate) struct Engine {
     pub(super) proofs: ReleaseProofs,
     pub(super) handover: Handover,
     pub(super) scopes: KindScopes,
+    /// The namespace of the inventories, for commands that people type.
+    pub(super) inventory_namespace: Arc<str>,
 }
 
 /// Indicates whether the server has a kind.

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::children::ChildIndex;
+use super::cover::uncovered_paths;
 use super::entry::{EntryNode, ManagedEntry};
+use super::sole::owned_alone;
 use super::{FieldPath, PathElement};
 use crate::object::{canonical_json, text_at};
 
@@ -132,6 +134,40 @@ pub(crate) fn drift_words(
     (!words.is_empty()).then(|| words.join("; "))
 }
 
+/// The managers of Kubernetes itself: what they fill in is no change of anybody's.
+const CONTROL_PLANE_MANAGERS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kubelet"];
+
+/// Tells who else has written to an object since our last apply, and which fields, by the object
+/// alone; none where nobody did.
+///
+/// What is reported in the status does not count. A field that somebody removed leaves no trace.
+pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<String> {
+    let [our_manager, our_commands] = our_managers;
+    let managed = object.pointer("/metadata/managedFields")?;
+    let text = |entry: &Value| entry.get("fieldsV1").map(canonical_json).unwrap_or_default();
+    let own = entries(managed).iter().find(|entry| is_ours(entry, our_manager))?;
+    let since = text_at(own, &["time"]);
+    let is_later = |entry: &&Value| {
+        let manager = text_at(entry, &["manager"]);
+        !is_ours(entry, our_manager)
+            && manager != our_commands
+            && !CONTROL_PLANE_MANAGERS.contains(&manager)
+            && text_at(entry, &["subresource"]) != "status"
+            && text_at(entry, &["time"]) >= since
+    };
+    let ours = text(own);
+    let others: Vec<String> = entries(managed).iter().filter(is_later).map(text).collect();
+    let mut known = vec![ours.as_str()];
+    let mut taken = Vec::new();
+    for entry in &others {
+        // What several have written counts once.
+        let part = owned_alone(object, entry, &known);
+        taken.extend(uncovered_paths(&part, Some(&ours)));
+        known.push(entry);
+    }
+    drift_words(managed, &taken, &[], our_manager)
+}
+
 fn entries(managed_fields: &Value) -> &[Value] {
     managed_fields.as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -240,5 +276,38 @@ mod tests {
         check(&["a"], &["own"], &format!("kubectl-edit changed .data.a at 2026-01-03T00:00:00Z; {forged}"));
         let long = "ü".repeat(5_000);
         check(&[&long], &[], &format!("somebody removed {}...", &format!(".data[\"{long}")[..159]));
+    }
+
+    #[test]
+    fn who_wrote_later_is_told_by_the_object_alone() {
+        #[track_caller]
+        fn check(manager: &str, subresource: &str, time: &str, fields: Value, expected: Option<&str>) {
+            let object = json!({"data": {"a": "1", "b": "2", "c": "3"}, "status": {"a": "1"}, "metadata": {"managedFields": [
+                {"manager": "rhumb", "operation": "Apply", "time": "2026-01-02T00:00:00Z",
+                    "fieldsV1": {"f:data": {"f:a": {}}}},
+                {"manager": "edit", "operation": "Update", "time": "2026-01-03T00:00:00Z",
+                    "fieldsV1": {"f:data": {"f:c": {}}}},
+                {"manager": manager, "operation": "Update", "subresource": subresource, "time": time, "fieldsV1": fields},
+            ]}});
+            let edit = "edit changed .data.c at 2026-01-03T00:00:00Z";
+            let expected = expected.map_or_else(|| edit.to_owned(), |words| format!("{edit}; {words}"));
+            assert_eq!(
+                later_writers(&object, ["rhumb", "rhumb-cli"]),
+                Some(expected),
+                "{manager} {subresource} {time}"
+            );
+        }
+        let [before, now, later] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-04T00:00:00Z"];
+        let b = || json!({"f:data": {"f:b": {}}});
+        check("scale", "scale", later, b(), Some("scale (scale) changed .data.b at 2026-01-04T00:00:00Z"));
+        check("same", "", now, b(), Some("same changed .data.b at 2026-01-02T00:00:00Z"));
+        check("old", "", before, b(), None);
+        check("status", "status", later, b(), None);
+        check("kube-controller-manager", "", later, b(), None);
+        check("rhumb-cli", "", later, b(), None);
+        // It agrees with what is ours.
+        check("agreed", "", later, json!({"f:data": {"f:a": {}}}), None);
+        let nobody = json!({"data": {"a": "1"}, "metadata": {"managedFields": []}});
+        assert_eq!(later_writers(&nobody, ["rhumb", "rhumb-cli"]), None);
     }
 }

@@ -28,8 +28,8 @@ mod values;
 pub(crate) use blur::{blur, strip_credentials};
 pub(crate) use cover::owns;
 pub use cover::{Coverage, field_coverage, uncovered_paths};
-pub(crate) use culprit::drift_words;
 pub use culprit::lost_field_writers;
+pub(crate) use culprit::{drift_words, later_writers};
 pub(crate) use empty::is_as_empty;
 #[cfg(test)]
 pub(crate) use mask::{CHANGED_MASK, LAST_APPLIED, MASK};

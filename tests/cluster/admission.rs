@@ -6,7 +6,7 @@ use std::path::Path;
 
 use controlplane::Error;
 
-use crate::support::{DEFAULT_TIMEOUT, DedicatedCluster, eventually, yaml};
+use crate::support::{DEFAULT_TIMEOUT, DedicatedCluster, Repo, TestNamespace, eventually, yaml};
 
 const RHUMB: &str = "--as=system:serviceaccount:rhumb-system:rhumb";
 const EVE: [&str; 2] = ["--as=eve", "--as-group=developers"];
@@ -31,12 +31,19 @@ fn allows(cluster: &DedicatedCluster, who: &[&str], what: &[&str], input: &str) 
     call(cluster, who, what, input).unwrap_or_else(|error| panic!("{who:?} {what:?}: {error}"));
 }
 
+fn policy() -> String {
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/admission-policy.yaml");
+    fs::read_to_string(policy).unwrap()
+}
+
+fn put_in_force(cluster: &DedicatedCluster, policy: &str) {
+    cluster.kubectl_in(&["apply", "--server-side", "--validate=strict", "-f", "-"], policy).unwrap();
+}
+
 /// A cluster with the policy in force, in which everybody of this test may edit everything.
 fn guarded() -> DedicatedCluster {
     let cluster = DedicatedCluster::whole();
-    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/admission-policy.yaml");
-    let policy = fs::read_to_string(policy).unwrap();
-    cluster.kubectl_in(&["apply", "--server-side", "--validate=strict", "-f", "-"], &policy).unwrap();
+    put_in_force(&cluster, &policy());
     let subjects =
         ["--group=developers", "--group=rhumb:operators", "--user=system:serviceaccount:rhumb-system:rhumb"];
     for (number, subject) in subjects.iter().enumerate() {
@@ -105,4 +112,28 @@ fn the_words_are_for_rhumb_and_the_named_groups_and_all_else_goes_on() {
         }
     });
     allows(&cluster, &EVE, &["delete", "deployment/web"], "");
+}
+
+/// The objects of such a source are written by its account, which is not rhumb's own.
+#[test]
+fn the_account_of_a_source_writes_the_words_once_the_policy_names_it() {
+    let cluster = guarded();
+    let site = TestNamespace::on(&cluster, "admission-account");
+    let account = format!("system:serviceaccount:{}:worker", site.system());
+    let binding = ["create", "clusterrolebinding", "worker", "--clusterrole=edit"];
+    let subject = format!("--serviceaccount={}:worker", site.system());
+    cluster.kubectl(&[&binding[..], &[&subject]].concat()).unwrap();
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let text = site.configuration(repo.path(), "resync: 2s");
+    let text = text.replacen("spec:\n", "spec:\n  serviceAccountName: worker\n", 1);
+    let daemon = site.configured(&text);
+    daemon.says(&["ConfigMap admission-account/env", REFUSED]);
+    assert!(!site.has("ConfigMap", "env"));
+    let own = "'system:serviceaccount:rhumb-system:rhumb',";
+    let named = policy().replacen(own, &format!("{own}\n          '{account}',"), 1);
+    assert!(named.contains(&account), "{named}");
+    put_in_force(&cluster, &named);
+    site.await_data_within(DEFAULT_TIMEOUT * 2, "env", "a", "1");
+    repo.change("env.yaml", &yaml::config_map("env", "a", "2"));
+    site.await_data("env", "a", "2");
 }

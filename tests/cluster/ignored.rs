@@ -266,6 +266,13 @@ fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
             .iter()
             .any(|event| event.contains("OptedOut") && event.contains("`optOut: denied`"))
     });
+    annotate(&site, "map", "rhumb.dev/paused", &json!("1-b mine too"));
+    eventually("it is told to be as wanted", DEFAULT_TIMEOUT, || {
+        let why = site.rhumb(&["why", "cm/map"]).ends(0).all();
+        if why.contains("phase    Settled") { Ok(()) } else { Err(why) }
+    });
+    let why = site.rhumb(&["why", "cm/map"]).ends(0).all();
+    assert!(!why.contains("paused") && !why.contains("on hold"), "{why}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use controlplane::{Fault, Requests, Rule};
+use controlplane::{Answer, Fault, Requests, Rule};
 use serde_json::json;
 
 use crate::support::{
@@ -363,6 +363,54 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
     assert!(down.has("ConfigMap", "a"), "{}", blind.log());
     assert!(!blind.log().contains("does not have this kind"), "{}", blind.log());
     site.api.delete(&format!("/apis/apiregistration.k8s.io/v1/apiservices/v1.{group}"));
+}
+
+#[test]
+fn a_kind_that_never_was_there_does_not_keep_a_pass_from_pruning() {
+    let site = TestNamespace::new("kinds-never");
+    let folder =
+        Folder::new(&["a", "b"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))));
+    folder.write("odd.yaml", &custom(&site, "widget", "one", "1"));
+    site.apply(folder.path(), &["--prune"]).ends(1).says(&["widget", "the server has no kind"]);
+    let kinds = "/metadata/annotations/applyset.kubernetes.io~1contains-group-kinds";
+    let named = || site.inventory().unwrap().pointer(kinds).cloned();
+    assert_eq!(named(), Some(json!(format!("ConfigMap,Widget.{}", group(&site)))));
+    folder.remove("odd.yaml");
+    folder.remove("a.yaml");
+    site.apply(folder.path(), &["--prune"]).ends(0).says(&["configmap/a", "pruned"]);
+    assert!(!site.has("ConfigMap", "a") && site.has("ConfigMap", "b"));
+    assert_eq!(named(), Some(json!("ConfigMap")));
+}
+
+/// The command is typed as it is told.
+#[test]
+fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_told() {
+    let mut site = TestNamespace::new("kinds-let-go");
+    let repo = Repo::new(&["a", "b"].map(|name| (format!("{name}.yaml"), yaml::config_map(name, "a", "1"))));
+    site.apply(repo.path(), &["--ref", "HEAD"]).ends(0);
+    let kinds = "applyset.kubernetes.io/contains-group-kinds";
+    let named = json!({"metadata": {"annotations": {kinds: "ConfigMap,Gone.example.org,Service"}}});
+    site.api.merge(&at("ConfigMap", &site.system(), &site.name), "somebody", &named);
+    // Without the list of definitions rhumb itself can never be sure.
+    let proxy = site.cluster.fault_proxy(0).unwrap();
+    site.through(&proxy);
+    let definitions = Requests::any().path_contains("/customresourcedefinitions");
+    proxy.add(Rule::new(definitions, Fault::Replace(Answer::error(403, "Forbidden"))));
+    repo.remove("a.yaml");
+    repo.commit("Remove one");
+    let daemon = site.daemon(repo.path());
+    let words = "nothing is pruned while Gone.example.org cannot be listed";
+    let told = daemon.says(&["WARN", words]);
+    let command = told.split('`').find(|part| part.starts_with("kubectl ") && part.contains(kinds));
+    let command = command.unwrap_or_else(|| panic!("no command: {told}"));
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    site.cluster.kubectl(&arguments).unwrap();
+    site.await_absence("ConfigMap", "a");
+    assert!(site.has("ConfigMap", "b"));
+    until("the inventory names the kind no longer", || {
+        site.inventory()
+            .is_some_and(|inventory| inventory["metadata"]["annotations"][kinds] == json!("ConfigMap"))
+    });
 }
 
 #[test]

@@ -76,6 +76,7 @@ mod systemd;
 mod thread;
 mod told;
 mod twice;
+mod undos;
 mod uninstall;
 mod variables;
 mod waits;

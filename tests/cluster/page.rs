@@ -78,6 +78,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
     fits(&mut browser, &address, pictures);
     an_object_is_shown(&mut browser, &address, &site);
     nothing_misleads(&mut browser);
+    what_went_back_is_told_in_red(&mut browser);
     keys_are_enough(&mut browser, &address);
     news_come_by_themselves(&mut browser, &address, &site, &repo);
     the_end_is_shown(&mut browser, daemon);
@@ -149,6 +150,47 @@ fn nothing_misleads(browser: &mut Browser) {
         browser.value(shown),
         json!("<p title=\"a\u{fffd}b\">a\u{fffd}b<b>\u{fffd}\u{fffd}\u{fffd}\u{fffd}\tc\n</b></p>")
     );
+}
+
+/// Nothing is held and nothing fails any more, and yet the newest content does not run.
+#[track_caller]
+fn what_went_back_is_told_in_red(browser: &mut Browser) {
+    let shown = |objects: &str, browser: &mut Browser| {
+        // In one go, before the next answer of the daemon comes.
+        let script = format!(
+            "(() => {{
+                const kept = state.status;
+                const source = {{...kept.sources[0], complete: true, objects: {objects}}};
+                const process = {{...kept.process, serverSilentSince: undefined}};
+                state.status = {{...kept, process, sources: [source], rollout: {{...kept.rollout, unreadable: undefined}}}};
+                draw();
+                const top = document.getElementById('verdict');
+                const told = [top.textContent, getComputedStyle(top, '::before').backgroundColor];
+                state.status = kept;
+                draw();
+                return told;
+            }})()"
+        );
+        browser.value(&script)
+    };
+    let color = |name: &str, browser: &mut Browser| {
+        let probe = format!(
+            "(() => {{
+                const probe = document.body.appendChild(document.createElement('i'));
+                probe.className = 'verdict {name}';
+                const color = getComputedStyle(probe, '::before').backgroundColor;
+                probe.remove();
+                return color;
+            }})()"
+        );
+        browser.value(&probe)
+    };
+    let (bad, good) = (color("bad", browser), color("good", browser));
+    assert_ne!(bad, good);
+    assert_eq!(shown("{Settled: 3}", browser), json!(["Everything is healthy", good]));
+    assert_eq!(shown("{Settled: 3, RolledBack: 1}", browser), json!(["1 rolled back", bad]));
+    let both = shown("{Refused: 2, RolledBack: 1}", browser);
+    assert_eq!(both, json!(["2 need attention, 1 rolled back", bad]));
 }
 
 /// From the top to an object and back, without a pointer.

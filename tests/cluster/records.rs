@@ -2,13 +2,18 @@
 
 use serde_json::json;
 
-use crate::support::{DEFAULT_TIMEOUT, Repo, TestNamespace, at, eventually, yaml};
+use crate::serving::ask;
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
 fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {
     let site = TestNamespace::new("unread-budget");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "example.org/web:1"))]);
-    let daemon = site.daemon(repo.path());
+    let runtime = tempfile::tempdir().unwrap();
+    let source = repo.path().to_str().unwrap();
+    let mut command = site.command(&["run", source]);
+    command.env("RUNTIME_DIRECTORY", runtime.path());
+    let daemon = Daemon::start(command);
     site.await_rollout("web");
     let name = "rollout-budget.rhumb.dev";
     let budget = at("ConfigMap", &site.system(), name);
@@ -22,6 +27,12 @@ fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_
     for command in [&["status"][..], &["rollout", "status"], &["why", "deploy/web"]] {
         site.rhumb(command).says(&told);
     }
+    site.rhumb(&["check", source]).ends(1).says(&[&["missing"], &told[..]].concat());
+    // No restart would mend it, so it counts as ready.
+    let ready = ask(&runtime.path().join("rhumb.sock"), "GET", "/readyz");
+    assert_eq!(ready.code, 200, "{}", ready.body);
+    assert!(ready.body.starts_with("ready, but "), "{}", ready.body);
+    assert!(told.iter().all(|text| ready.body.contains(text)), "{}", ready.body);
     eventually("`why` tells that it waits, as the daemon told it last", DEFAULT_TIMEOUT, || {
         let told = site.rhumb(&["why", "deploy/web"]).all();
         if told.contains("phase    Waiting") { Ok(()) } else { Err(told) }

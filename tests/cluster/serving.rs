@@ -40,13 +40,13 @@ impl ServingFixture {
     }
 }
 
-struct Answer {
-    code: u16,
+pub(crate) struct Answer {
+    pub(crate) code: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
-fn ask(socket: &Path, method: &str, path: &str) -> Answer {
+pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Answer {
     try_to_ask(socket, method, path).unwrap()
 }
 

@@ -21,13 +21,13 @@ fn encrypters() -> &'static Encrypters {
 }
 
 /// An identity in a folder of credentials, and its recipient.
-struct Identity {
+pub(crate) struct Identity {
     folder: TempDir,
     recipient: String,
 }
 
 impl Identity {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let output = Command::new(&encrypters().age_keygen).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
@@ -37,7 +37,7 @@ impl Identity {
     }
 
     /// The manifest of a Secret, its values encrypted by the real program.
-    fn encrypt(&self, manifest: &str) -> String {
+    pub(crate) fn encrypt(&self, manifest: &str) -> String {
         let dir = TempDir::new().unwrap();
         let file = dir.path().join("secret.yaml");
         std::fs::write(&file, manifest).unwrap();
@@ -55,7 +55,7 @@ fn secret(name: &str, value: &str) -> String {
     yaml::secret(name, "password", value)
 }
 
-fn start(site: &TestNamespace<'_>, repo: &Repo, identity: &Identity) -> Daemon {
+pub(crate) fn start(site: &TestNamespace<'_>, repo: &Repo, identity: &Identity) -> Daemon {
     let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
     let mut command = site.command_with_config(&["run"], &site.configuration(repo.path(), &programs));
     command.env("CREDENTIALS_DIRECTORY", identity.folder.path());

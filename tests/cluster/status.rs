@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::{
-    DEFAULT_TIMEOUT, Daemon, ProgramOutput, Repo, TestNamespace, eventually, run, until, yaml,
+    DEFAULT_TIMEOUT, Daemon, Folder, ProgramOutput, Repo, TestNamespace, eventually, run, until, yaml,
 };
 
 const BUDGET: &str =
@@ -176,7 +176,7 @@ fn of_many_that_are_refused_none_counts_as_healthy() {
     }
     let named = site.rhumb(&["why", "cm/c00"]).ends(0);
     named.says(&["phase    Refused"]);
-    named.says(&["reason   last reported by the daemon: its manifest has an error"]);
+    named.says(&["reason   last reported by rhumb: its manifest has an error"]);
     let unnamed = site.rhumb(&["why", "cm/c24"]).ends(0);
     unnamed.says(&["phase    Unknown"]);
     unnamed.says(&["reason   it may be one of 5 that are not as wanted"]);
@@ -225,6 +225,66 @@ fn without_a_daemon_it_says_so_and_reads_the_cluster() {
     // A killed daemon's socket, and a path that is no socket at all.
     drop(UnixListener::bind(&socket).unwrap());
     run(bare(&[])).ends(0).says(&["connection refused; read from the cluster"]);
+}
+
+/// Nobody else says later what a single pass was refused.
+#[test]
+fn a_single_pass_leaves_where_each_object_stands() {
+    let site = TestNamespace::new("pass-status");
+    let broken =
+        yaml::config_map("bad", "a", "one").replace("metadata:\n", "metadata:\n  labels: {a: \"-\"}\n");
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "one")), ("bad.yaml", broken)]);
+    site.apply(folder.path(), &[]).ends(1).says(&["configmap/bad", "refused"]);
+    let status = |code: i32| {
+        run({
+            let mut command = site.bare_command();
+            command.args(["status", "--exit-code"]);
+            command
+        })
+        .ends(code)
+    };
+    let told = status(1);
+    told.says(&["pass-status", "1 refused"]);
+    told.says(&["pass-status/configmap/bad", "Refused", "last reported by rhumb: its manifest has an error"]);
+    assert!(!told.stdout.contains("healthy"), "{told:#?}");
+    // A part of a source says nothing of the whole.
+    let record = || site.inventory().unwrap()["data"].clone();
+    let before = record();
+    let part = folder.path().join("env.yaml");
+    site.rhumb(&["apply", "-f", part.to_str().unwrap()]).ends(0);
+    assert_eq!(record(), before);
+    folder.write("bad.yaml", &yaml::config_map("bad", "a", "one"));
+    site.apply(folder.path(), &[]).ends(0);
+    status(0).says(&["pass-status", "2", "healthy"]);
+    // What is as it was told is not written again.
+    let window = site.window();
+    site.apply(folder.path(), &[]).ends(0);
+    window.assert_silent();
+}
+
+/// The daemon, which goes on, has the last word.
+#[test]
+fn what_a_single_pass_leaves_gives_way_to_what_a_daemon_says() {
+    let site = TestNamespace::new("pass-beside");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    let daemon = site.configured(&site.configuration(repo.path(), ""));
+    let its_own = format!("{} (Ann: Begin): 1 objects, as wanted and healthy", &repo.head()[..12]);
+    let record = || site.inventory().unwrap_or_default()["data"]["status"].clone();
+    let await_record = || {
+        eventually("the daemon tells where it stands", DEFAULT_TIMEOUT, || match record() {
+            told if told == its_own.as_str() => Ok(()),
+            told => Err(told.to_string()),
+        });
+    };
+    await_record();
+    daemon.signal("STOP");
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "two"))]);
+    site.apply(folder.path(), &[]).ends(0);
+    let left = record().as_str().unwrap_or_default().to_owned();
+    assert!(left.ends_with(": 1 objects, as wanted and healthy") && left != its_own, "{left}");
+    daemon.signal("CONT");
+    site.await_data("env", "a", "one");
+    await_record();
 }
 
 /// A command that prints into a file.

@@ -59,7 +59,7 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
     site.rhumb(&["status"]).ends(0).says(&["told-stop", "1 rolling, 2 waiting"]);
     let why = site.rhumb(&["why", "deploy/d1"]).ends(0);
     why.says(&["phase    Waiting"]);
-    why.says(&["reason   last reported by the daemon: 1 of 1 workloads are rolling out"]);
+    why.says(&["reason   last reported by rhumb: 1 of 1 workloads are rolling out"]);
     let _next = site.configured(&site.configuration(repo.path(), ONE_AT_A_TIME));
     eventually("d1 waits again", DEFAULT_TIMEOUT, || {
         let status = site.rhumb(&["rollout", "status"]).all();
@@ -165,6 +165,20 @@ fn why_tells_the_file_and_what_it_asks_for() {
     site.rhumb(&["why", "deploy/web", "--path", "deploy"])
         .ends(2)
         .says(&["--ref and --path are of a SOURCE"]);
+}
+
+#[test]
+fn why_names_who_changed_an_object_with_a_source_and_without() {
+    let site = TestNamespace::new("told-writer");
+    let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
+    site.apply(repo.path(), &[]).ends(0);
+    let why = site.rhumb(&["why", "cm/env"]).ends(0).all();
+    assert!(!why.contains("changed"), "{why}");
+    site.api.merge(&site.at("ConfigMap", "env"), "kubectl-edit", &json!({"data": {"a": "two"}}));
+    let words = "kubectl-edit changed .data.a at 20";
+    site.rhumb(&["why", "cm/env"]).ends(0).says(&["  changed  ", words, "since rhumb last wrote it"]);
+    let path = repo.path().to_str().unwrap();
+    site.rhumb(&["why", "cm/env", path]).ends(0).says(&["  manifest differs in .data.a", words]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 #![allow(clippy::print_stderr, reason = "what a failing test shows")]
 
+mod accounts;
 mod adopted;
 mod failures;
 mod ledger;

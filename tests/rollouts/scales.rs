@@ -37,7 +37,7 @@ fn pods(site: &TestNamespace<'_>) -> Option<BTreeMap<String, usize>> {
 }
 
 #[track_caller]
-fn await_pods(site: &TestNamespace<'_>, expected: &[(&str, usize)]) {
+pub(crate) fn await_pods(site: &TestNamespace<'_>, expected: &[(&str, usize)]) {
     let expected = expected.iter().map(|(image, count)| ((*image).to_owned(), *count)).collect();
     eventually("the pods have their images", DEFAULT_TIMEOUT, || match pods(site) {
         Some(found) if found == expected => Ok(()),
@@ -76,7 +76,7 @@ fn push(repo: &Repo, web: &Web) {
 }
 
 #[track_caller]
-fn await_scaled(site: &TestNamespace<'_>, count: u64) {
+pub(crate) fn await_scaled(site: &TestNamespace<'_>, count: u64) {
     until("all are there", || {
         let status = |key: &str| site.value("Deployment", "web", &format!("/status/{key}"));
         status("availableReplicas") == json!(count) && status("replicas") == json!(count)

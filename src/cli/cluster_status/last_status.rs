@@ -1,4 +1,4 @@
-//! The status that a daemon wrote last: refusals, waits and unread files are facts that no live
+//! The status that a daemon or a single pass wrote last: refusals, waits and unread files are facts that no live
 //! object shows.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use crate::object::ObjectId;
 use crate::report::{ObjectStatus, Phase, RecordedObject, StatusSummary};
 
 /// Stands before each reason that comes from the record.
-const SOURCE_OF_REASON: &str = "last reported by the daemon";
+const SOURCE_OF_REASON: &str = "last reported by rhumb";
 
 /// Stands before the reason for which a source was not read completely.
 const NOT_READ_WHOLE: &str = "; not read completely: ";

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
+use super::super::pass_result::PassEnding;
 use super::{Reconciler, StopCondition};
 use crate::cluster::{
     ClusterError, ClusterFault, LedgerObject, ListSelector, NamespaceSelector, explain_unread_claims,
@@ -297,8 +298,8 @@ impl Reconciler {
 
     /// Writes what is to stand in the cluster once nobody looks after it: where each source stood
     /// last, then the claims.
-    pub(super) async fn leave_records(&mut self) {
-        if self.is_last() {
+    pub(super) async fn leave_records(&mut self, ending: PassEnding) {
+        if self.is_last() || self.ends_with_record(ending) {
             self.write_last_summaries().await;
         }
         self.leave_claims().await;

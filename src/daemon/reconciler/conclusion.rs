@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::super::pass_result::{PassEnding, PassResult};
 use super::{Reconciler, StopCondition};
-use crate::engine::{PruneDecision, Reason, ReconcilePolicy, SourceLifecycle, SourceState, WantedObject};
+use crate::engine::{PruneDecision, Reason, ReconcilePolicy, SourceState, WantedObject};
 use crate::health::HealthStatus;
 use crate::object::{ErrorClass, Gvk, ManifestOrigin, ObjectId};
 use crate::report::Outcome;
@@ -91,11 +91,8 @@ impl Reconciler {
         };
         let progress =
             || self.engine.is_any_in_progress() || self.engine.informer_objects().any(|(id, _)| works(id));
-        // The order of deletions of an ending source follows from contents that are read again
-        // first.
-        let ends =
-            source.is_some_and(|source| self.engine.source(source).lifecycle == SourceLifecycle::Deleting);
-        let recalls = || ends && !self.engine.unresolved_contents().is_empty();
+        // What is deleted when follows from contents that are read again first.
+        let recalls = || !self.engine.unresolved_contents().is_empty();
         matches!(judged, Some(PruneDecision::Delete))
             || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
     }

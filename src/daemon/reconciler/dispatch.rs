@@ -403,18 +403,19 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::super::super::setup::Setup;
+    use super::super::MAX_DECISIONS_PER_TURN;
     use super::*;
     use crate::cluster::Connection;
     use crate::engine::Budget;
+    use crate::report::ObjectEvent;
 
     fn id(kind: &str, name: &str) -> ObjectId {
         ObjectId::new(&GroupKind::parse(kind), Some("shop"), name)
     }
 
-    #[tokio::test]
-    async fn a_reason_that_stands_for_many_is_told_of_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let kubeconfig = dir.path().join("config");
+    /// Returns a loop without sources, over a cluster that never answers.
+    async fn looped(dir: &std::path::Path) -> (Reconciler, mpsc::UnboundedReceiver<ObjectEvent>) {
+        let kubeconfig = dir.join("config");
         let text = "{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: \"http://127.0.0.1:9\"}}], \
                     users: [{name: a, user: {}}], contexts: [{name: a, context: {cluster: a, user: a}}]}";
         std::fs::write(&kubeconfig, text).unwrap();
@@ -427,8 +428,14 @@ mod tests {
             concurrency: 8,
             sources: Vec::new(),
         };
-        let (listener, mut told) = mpsc::unbounded_channel();
-        let mut reconciler = Reconciler::new(setup, StopCondition::Stopped, listener);
+        let (listener, told) = mpsc::unbounded_channel();
+        (Reconciler::new(setup, StopCondition::Stopped, listener), told)
+    }
+
+    #[tokio::test]
+    async fn a_reason_that_stands_for_many_is_told_of_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut reconciler, mut told) = looped(dir.path()).await;
         let first = id("Deployment.apps", "web");
         let all: Vec<ObjectId> =
             (0..3000).map(|number| id("ConfigMap", &number.to_string())).chain([first.clone()]).collect();
@@ -448,5 +455,21 @@ mod tests {
             reconciler.record_reason(object, Some(Reason::NotAdopted), &Action::Nothing);
         }
         assert_eq!(std::iter::from_fn(|| told.try_recv().ok()).count(), 3);
+    }
+
+    /// A stop, an answer and a question have their turn in between.
+    #[tokio::test]
+    async fn so_many_decisions_are_made_in_one_turn_and_the_others_at_once_in_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut reconciler, _told) = looped(dir.path()).await;
+        for number in 0..MAX_DECISIONS_PER_TURN + 5 {
+            reconciler.queue.add(id("ConfigMap", &number.to_string()));
+        }
+        reconciler.turn();
+        assert_eq!(reconciler.queue.depth().ready, 5);
+        assert!(reconciler.timers.at_once && reconciler.wake() <= Instant::now());
+        reconciler.turn();
+        assert_eq!(reconciler.queue.depth().ready, 0);
+        assert!(!reconciler.timers.at_once && reconciler.wake() > Instant::now());
     }
 }

@@ -62,6 +62,8 @@ impl Reconciler {
                 let is_first = store.inventory == InventoryState::Unread;
                 store.inventory = inventory.map_or(InventoryState::Absent, InventoryState::Present);
                 if is_first {
+                    let data = store.inventory.inventory().map(|inventory| &inventory.data);
+                    store.first_status = data.and_then(StatusSummary::from_data);
                     handover::recall(
                         &mut self.engine,
                         source,

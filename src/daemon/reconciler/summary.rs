@@ -1,5 +1,6 @@
 //! The status, kept current for its readers: one line, and the record in each source's ConfigMap.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,10 @@ use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
+use super::super::pass_result::PassEnding;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
-use crate::engine::{SourceId, SourceWrites};
+use crate::engine::{PrunePolicy, SourceId, SourceLifecycle, SourceWrites};
 use crate::report::{
     self, DaemonStatus, DaemonSummary, MAX_NAMED_OBJECTS, ObjectStatus, Phase, SourceStatus, StatusSummary,
 };
@@ -54,6 +56,12 @@ impl Reconciler {
     pub(crate) fn with_summary(mut self, to: watch::Sender<DaemonSummary>) -> Self {
         self.summary.to = Some(to);
         self
+    }
+
+    /// Returns whether a single pass ends that knows where its source stands.
+    pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
+        let has_looked = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
+        self.until != StopCondition::Stopped && has_looked
     }
 
     /// Tells how things stand after a turn.
@@ -124,12 +132,16 @@ impl Reconciler {
     /// be older.
     ///
     /// A conflict is no error: another process wrote the record meanwhile, and looks after it now.
+    /// A daemon that runs beside a single pass sees what that leaves, and writes its own again.
     pub(super) async fn write_last_summaries(&mut self) {
         let now = Instant::now();
         let status = self.with_context(now, report::status);
         let changed = self.engine.source_ids().zip(self.status_summaries(&status, now)).filter_map(
             |(source, stand)| {
                 let known = self.inventories.get(source.position())?.inventory.inventory()?;
+                if self.is_left_to_others(source, &known.data) {
+                    return None;
+                }
                 let mut wanted = known.clone();
                 stand?.write_to(&mut wanted.data);
                 let source = self.engine.source(source);
@@ -149,6 +161,18 @@ impl Reconciler {
         stream::iter(changed).for_each_concurrent(CONCURRENT_FINAL_WRITES, write).await;
     }
 
+    /// Returns whether a single pass has nothing to say about where a source stands: it reads a
+    /// part, or deletes all.
+    ///
+    /// A record that another process has written meanwhile is looked after by that one.
+    fn is_left_to_others(&self, source: SourceId, data: &BTreeMap<String, String>) -> bool {
+        let state = self.engine.source(source);
+        let is_whole = state.prune != PrunePolicy::Partial && state.lifecycle == SourceLifecycle::Active;
+        let before = self.inventories[source].first_status.as_ref();
+        let is_kept = StatusSummary::from_data(data).as_ref() != before;
+        self.until != StopCondition::Stopped && (is_kept || !is_whole)
+    }
+
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
     /// does not wait: until it stands there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
@@ -161,7 +185,8 @@ impl Reconciler {
 
     /// Returns whether enough of a source is known to write down where it stands.
     fn can_record(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
-        let looked = || !self.is_working() && self.is_seen(source);
+        // A single pass has looked at all that it could when it ends.
+        let looked = || self.until != StopCondition::Stopped || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
             || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (told.revision.is_some() && looked())

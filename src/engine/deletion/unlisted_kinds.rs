@@ -10,7 +10,15 @@ use crate::object::{ErrorClass, GroupKind};
 /// The reason for a kind whose API group is another server's that is down.
 pub(crate) const GROUP_DOWN: &str = "the server of its API group does not answer";
 
+/// The annotation of an inventory with the kinds of its objects.
+const KINDS_ANNOTATION: &str = "applyset.kubernetes.io/contains-group-kinds";
+
 impl Engine {
+    /// Names the namespace of the inventories, for commands that people type.
+    pub(crate) fn set_inventory_namespace(&mut self, namespace: &str) {
+        self.inventory_namespace = namespace.into();
+    }
+
     /// Returns the first kind of a source's inventory or manifests that is not listed.
     pub(in crate::engine) fn unlisted_kind(&self, source: SourceId) -> Option<GroupKind> {
         let state = &self.sources[source];
@@ -69,10 +77,22 @@ impl Engine {
                 .to_owned()
         } else {
             format!(
-                "`kubectl get crds,apiservices` shows what defines kinds: bring its definition back, or, if none of its objects is left, take it out of the annotation \
-                 applyset.kubernetes.io/contains-group-kinds of the source's ConfigMap {}",
-                state.name
+                "`kubectl get crds,apiservices` shows what defines kinds: bring its definition back, or, if none of its \
+                 objects is left, take it out of the inventory: `{}`",
+                self.removal_command(state, kind)
             )
         })
+    }
+
+    /// Returns the command by which a person takes a kind out of the inventory of a source.
+    fn removal_command(&self, state: &SourceState, kind: &GroupKind) -> String {
+        let recorded = state.inventory.iter().flat_map(|inventory| &inventory.kinds);
+        let others: Vec<String> = recorded.filter(|other| *other != kind).map(GroupKind::to_string).collect();
+        format!(
+            "kubectl -n {} annotate --overwrite configmap {} {KINDS_ANNOTATION}={}",
+            self.inventory_namespace,
+            state.name,
+            others.join(",")
+        )
     }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::state::Engine;
+use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AcceptedContent, LastGood, PruneDecision, Release, RollbackContent, SharedDesired, SourceId,
-    SourceLifecycle,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -51,15 +50,16 @@ impl Engine {
         }
     }
 
-    /// Recalls the contents of a source that ends: they tell the order of its deletions, so they
-    /// are read again before.
+    /// Recalls the contents of what a source no longer wants: they tell the order of its deletions,
+    /// and what is to be kept, so they are read again before.
     pub(in crate::engine) fn recall_contents(&self, source: SourceId) -> Option<PruneDecision> {
         let of_source = |id: &&ObjectId| {
             self.informer_object(id).is_some_and(|live| self.source_of(live) == Some(source))
                 && self.entry(id).is_some_and(|entry| entry.targets.is_empty())
         };
-        let ends = self.sources[source].lifecycle == SourceLifecycle::Deleting;
-        let named = self.unresolved_accepted.iter().filter(|_| ends).find(of_source)?;
+        // A plan takes what comes first for done.
+        let waits = self.mode == DecisionMode::Live;
+        let named = self.unresolved_accepted.iter().filter(|_| waits).find(of_source)?;
         Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
     }
 

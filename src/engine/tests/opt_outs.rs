@@ -243,3 +243,26 @@ fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     assert_eq!(harness.world.log, [], "its manifest said so, and nothing on the object does");
     assert!(matches!(told(&mut harness, &a), Some(Reason::Kept(_))));
 }
+
+/// Who takes the word off while nobody looks gets nothing deleted either.
+#[test]
+fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() {
+    let (a, b) = (config("a"), desired(&config("b"), 1, "b"));
+    for (timing, expected) in [(PruneTiming::Never, 0), (PruneTiming::AfterUnit, 1)] {
+        let brought = asking(&a, 1, ReconcilePolicy::Enabled, |wanted| wanted.traits.prune_timing = timing);
+        let mut harness = Harness::new(3);
+        harness.read(reading("r1", &[("a", Some(brought)), ("b", Some(b.clone()))]));
+        harness.settle();
+        harness.world.log.clear();
+        harness.engine = harness.fresh(3);
+        harness.read(reading("r2", &[("b", Some(b.clone()))]));
+        harness.deliver(usize::MAX);
+        harness.engine.settle();
+        let judged: Vec<_> = harness.engine.prune_decisions(FIRST).collect();
+        let waits = "pruned when the content of ConfigMap shop/a was read again";
+        assert_eq!(judged, [(&a, &PruneDecision::Later(waits.into()))], "{timing:?}");
+        harness.settle();
+        let deleted = |entry: &&AuditEntry| matches!(entry, AuditEntry::Deleted(id, _) if *id == a);
+        assert_eq!(harness.world.log.iter().filter(deleted).count(), expected, "{timing:?}");
+    }
+}

@@ -51,6 +51,7 @@ fn at_rest() -> Harness {
 }
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
+    harness.resolve();
     harness.engine.settle();
     let found =
         harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());

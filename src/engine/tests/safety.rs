@@ -42,7 +42,13 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     engine
 }
 
+/// Returns the guard's word on an object, once no older revision has any content to give.
 pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
+    for (revision, wanted) in engine.unresolved_contents() {
+        for (id, hash) in wanted {
+            engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
+        }
+    }
     engine.settle();
     let found =
         engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
