@@ -40,13 +40,11 @@ pub(crate) use decide::repair::{FIGHT_PAUSE, REPAIRS_PER_FIGHT};
 pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 #[cfg(test)]
 pub(crate) use deletion::look_requests::LookRequest;
-pub(crate) use deletion::peer_sources::{
-    ContentClaims, PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceProgress, SourceStatement,
-};
+#[cfg(test)]
+pub(crate) use deletion::peer_sources::{ContentClaims, SourceCompleteness, SourceProgress, SourceService};
 #[cfg(test)]
 pub(crate) use deletion::peer_sources::{MAX_CLAIMED_OBJECTS, mark};
-#[cfg(test)]
-pub(crate) use deletion::peer_sources::{SourceCompleteness, SourceService};
+pub(crate) use deletion::peer_sources::{PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};

@@ -140,7 +140,7 @@ const CONTROL_PLANE_MANAGERS: [&str; 3] = ["kube-controller-manager", "kube-sche
 /// Tells who else has written to an object since our last apply, and which fields, by the object
 /// alone; none where nobody did.
 ///
-/// What is reported in the status does not count. A field that somebody removed leaves no trace.
+/// The status does not count. A field that somebody removed leaves no trace.
 pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<String> {
     let [our_manager, our_commands] = our_managers;
     let managed = object.pointer("/metadata/managedFields")?;
@@ -160,7 +160,7 @@ pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<S
     let mut known = vec![ours.as_str()];
     let mut taken = Vec::new();
     for entry in &others {
-        // What several have written counts once.
+        // A field that several have written counts once.
         let part = owned_alone(object, entry, &known);
         taken.extend(uncovered_paths(&part, Some(&ours)));
         known.push(entry);

@@ -1,5 +1,5 @@
-//! The status that a daemon or a single pass wrote last: refusals, waits and unread files are facts that no live
-//! object shows.
+//! The status that a daemon or a single pass wrote last: refusals, waits and unread files are facts
+//! that no live object shows.
 
 use std::collections::BTreeMap;
 
