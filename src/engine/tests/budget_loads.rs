@@ -161,8 +161,10 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
 fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesired {
     let mut counted = (*one(name, content)).clone();
     counted.replicas = count;
-    counted.hash_without_replicas =
-        count.map(|_| ContentHash::hash_bytes(format!("{name} {content} uncounted").as_bytes()));
+    if let Some(count) = count {
+        counted.hash_without_replicas = Some(counted.hash);
+        counted.hash = ContentHash::hash_bytes(format!("{name} {content} {count}").as_bytes());
+    }
     Arc::new(counted)
 }
 
