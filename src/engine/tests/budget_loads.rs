@@ -172,9 +172,9 @@ fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesired {
 /// manifest gives `a` so many.
 fn harness_of(count: Option<u32>) -> Harness {
     let mut harness = harness();
+    harness.engine.set_autoscaled(HashSet::new());
     harness.read(reading("r1", &[("a", Some(counted("a", 1, count)))]));
     harness.settle();
-    harness.engine.set_autoscaled(HashSet::new());
     harness.world.log.clear();
     harness
 }
