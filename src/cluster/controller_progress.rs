@@ -58,6 +58,7 @@ fn deployment(object: &Value) -> RolloutNumbers {
     let all = status(object, "replicas");
     let numbers = RolloutNumbers {
         replicas,
+        pods: all,
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
@@ -113,6 +114,7 @@ fn stateful_set(object: &Value) -> RolloutNumbers {
     let replicas = count(object, &["spec", "replicas"]).unwrap_or(1);
     let numbers = RolloutNumbers {
         replicas,
+        pods: status(object, "replicas"),
         updated: status(object, "updatedReplicas"),
         ready: status(object, "readyReplicas"),
         available: status(object, "availableReplicas"),
@@ -142,6 +144,7 @@ fn stateful_set(object: &Value) -> RolloutNumbers {
 fn daemon_set(object: &Value) -> RolloutNumbers {
     let numbers = RolloutNumbers {
         replicas: status(object, "desiredNumberScheduled"),
+        pods: status(object, "currentNumberScheduled"),
         updated: status(object, "updatedNumberScheduled"),
         ready: status(object, "numberReady"),
         available: status(object, "numberAvailable"),

@@ -400,11 +400,15 @@ impl Engine {
 
     /// Takes over which objects autoscalers target.
     pub(crate) fn set_autoscaled(&mut self, targets: HashSet<ObjectId>) {
-        match self.autoscaled.replace(targets.clone()) {
-            Some(before) => self.dirty.extend(before.symmetric_difference(&targets).cloned()),
+        let changed: Vec<ObjectId> = match self.autoscaled.replace(targets.clone()) {
+            Some(before) => before.symmetric_difference(&targets).cloned().collect(),
             // Until now those whose count is not ours were taken for targets.
-            None => drop(self.mark_all()),
+            None => self.entries.keys().cloned().collect(),
+        };
+        for id in &changed {
+            self.track_rollout(id);
         }
+        self.dirty.extend(changed);
     }
 
     /// Forgets an object of which nothing is known any more.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::failures::{BUDGET, await_image};
+use crate::failures::{BUDGET, await_image, push as push_all};
 use crate::manifests::{Web, config};
 use crate::observer::Observer;
 use crate::replay::Bounds;
 use crate::sets::await_set;
-use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, until};
+use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, until};
 
 const STEP: &str = "rhumb.dev/steps: \"1\", rhumb.dev/step-promote: manual";
 /// A held workload counts as one whose pods are replaced; no pod that was Ready is missed.
@@ -180,4 +180,65 @@ fn a_set_that_a_commit_scales_makes_its_new_pods_of_the_old_template() {
     assert_eq!(new, [2, 6]);
     site.rhumb(&["rollout", "promote", "sts/db"]).ends(0).says(&["promoted"]);
     await_set(&site, "db", "app:2");
+}
+
+const OTHERS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Somebody may scale two workloads of a namespace, and nothing else. A quota lets no pod come, so
+/// the pods that others may lose neither become more, nor are they all used up by a new process.
+#[test]
+fn a_scale_under_a_quota_neither_widens_the_budget_of_others_nor_uses_it() {
+    let site = TestNamespace::new("scales-claims");
+    let other = "scales-claims-other";
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}});
+    site.api.create("/api/v1/namespaces", "setup", &namespace);
+    let elsewhere = |web: Web| {
+        let (file, text) = web.file();
+        let name = file.trim_end_matches(".yaml");
+        let place = format!("  name: {name}\n  namespace: {other}\n");
+        (file.clone(), text.replacen(&format!("  name: {name}\n"), &place, 1))
+    };
+    let others = |image: &str| OTHERS.map(|name| Web::new(name, image).fault("ready-delay: 400ms").file());
+    let scaled = [elsewhere(Web::new("counted", "app:1")), elsewhere(Web::new("free", "app:1").uncounted())];
+    let repo = Repo::new(&[&others("app:1")[..], &scaled].concat());
+    let budget = "budget: {maxWorkloads: 9, maxUnavailable: 10%, startsPerMinute: 1000, soak: 0s}";
+    let configuration = site.configuration(repo.path(), budget);
+    let mut daemon = site.configured(&configuration);
+    let available = |name: &str| site.api.value(&at("Deployment", other, name), "/status/availableReplicas");
+    until("all are there", || available("counted") == json!(3) && available("free") == json!(1));
+    OTHERS.iter().for_each(|name| site.await_rollout(name));
+    site.await_free_budget();
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "4"}}});
+    site.api.create(&at("ResourceQuota", other, ""), "setup", &quota);
+    let used = || site.api.value(&at("ResourceQuota", other, "full"), "/status/used/pods");
+    until("the quota counts", || used() == json!("4"));
+    // The process tells of the hold, which comes with the scale of the one, and after that of the
+    // other.
+    let mut claim = json!({"spec": {"replicas": 4000}});
+    site.api.merge(&at("Deployment", other, "free"), "somebody", &claim);
+    claim["metadata"] = json!({"annotations": {"rhumb.dev/hold": "1-a until=2999-01-01T00:00:00Z mine"}});
+    site.api.merge(&at("Deployment", other, "counted"), "somebody", &claim);
+    let socket = site.state.path().join("rhumb.sock").display().to_string();
+    let allows_one = || {
+        let told = eventually("it has seen the scales", DEFAULT_TIMEOUT, || {
+            let told = site.rhumb(&["status", "--socket", &socket]).all();
+            if told.contains("on hold until") { Ok(told) } else { Err(told) }
+        });
+        // A tenth of sixteen pods.
+        assert!(told.contains("0 of 1 pods unavailable"), "{told}");
+    };
+    allows_one();
+    let rolls = |image: &str| {
+        let observer = Observer::new(&site);
+        push_all(&repo, &others(image), "Change the others");
+        OTHERS.iter().for_each(|name| await_image(&site, name, image));
+        site.await_free_budget();
+        assert_eq!(observer.judge(Bounds { workloads: OTHERS.len(), pods: 1 }).pods, 1);
+        assert_eq!((available("counted"), available("free")), (json!(3), json!(1)));
+    };
+    rolls("app:2");
+    daemon.kill();
+    let _next = site.configured(&configuration);
+    rolls("app:3");
+    allows_one();
 }

@@ -82,8 +82,10 @@ pub struct FieldManager {
 /// The numbers of a workload's rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RolloutNumbers {
-    /// Pods that the spec asks for.
+    /// Pods that the spec asks for: a claim by whoever may scale it.
     pub replicas: u32,
+    /// Pods that there are, as its controller says.
+    pub pods: u32,
     /// Pods of the newest template.
     pub updated: u32,
     /// Pods that are ready.

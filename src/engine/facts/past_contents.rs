@@ -44,6 +44,7 @@ impl Engine {
                 None => AcceptedContent::Unreadable(release.clone()),
             };
             self.unresolved_accepted.remove(id);
+            self.track_rollout(id);
             self.dirty.push(id.clone());
             self.wake_users(id);
             self.mark_prunes_stale();

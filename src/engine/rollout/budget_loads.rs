@@ -3,67 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::decide::input::ReplicaOwner;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetShortage, TokenState, WorkloadLoad};
-use crate::engine::rollout::rollouts::Rollouts;
+use crate::engine::rollout::counted_pods::{CountOrigin, CountedLoad};
 use crate::engine::state::Engine;
-use crate::engine::{
-    BudgetNarrowing, LiveObject, Overlay, OverlayState, RolloutNumbers, RolloutPhase, is_workload,
-};
+use crate::engine::{BudgetNarrowing, LiveObject, RolloutNumbers, is_workload};
 use crate::object::ObjectId;
-
-impl Rollouts {
-    /// Pods of a workload that are unavailable. Those that never were available do not count; pods
-    /// that a step holds never count as available, so those that are Ready are taken.
-    pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
-        match rolling.phase {
-            RolloutPhase::FirstStart => 0,
-            _ => rolling.replicas.saturating_sub(serving_pods(rolling, shown)),
-        }
-    }
-}
-
-/// The counted load of a workload, as it is taken out of the count again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct CountedLoad {
-    source: SourceId,
-    rolling: RolloutNumbers,
-    shown: OverlayState,
-}
-
-/// Pods that serve. Those that a step holds never count as available.
-fn serving_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
-    match shown {
-        OverlayState::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,
-        _ => rolling.available,
-    }
-}
-
-/// The numbers by which pods on their way are counted.
-#[derive(Clone, Copy)]
-struct ServingPods {
-    /// Pods that there are to be.
-    replicas: u32,
-    /// Pods that serve.
-    serving: u32,
-}
-
-impl ServingPods {
-    fn of(counted: CountedLoad) -> Self {
-        let serving = serving_pods(counted.rolling, counted.shown);
-        Self { replicas: counted.rolling.replicas, serving }
-    }
-}
-
-/// Returns how many of the pods on their way still are, as far as the numbers tell. A pod that
-/// comes back cannot be told from a new one, so the result is rather too small than too large.
-fn pods_still_coming(coming: u32, was: ServingPods, is: ServingPods) -> u32 {
-    let more = coming.saturating_add(is.replicas.saturating_sub(was.replicas));
-    // A scale down removes the unavailable pods first.
-    let fewer = more.saturating_sub(was.replicas.saturating_sub(is.replicas));
-    let came = fewer.saturating_sub(is.serving.saturating_sub(was.serving));
-    came.min(is.replicas.saturating_sub(is.serving))
-}
 
 impl Engine {
     /// Workloads that hold a token: those that roll or were told to, and those that another daemon
@@ -138,20 +84,13 @@ impl Engine {
             Some(counted) => drop(self.rollouts.counted.insert(id.clone(), counted)),
             None => drop(self.rollouts.counted.remove(id)),
         }
-        if let Some(CountedLoad { source, rolling, .. }) = was {
-            self.count_pods(id, source, rolling.replicas, 0);
+        if let Some(counted) = was {
+            self.count_pods(id, counted.source, counted.pods, 0);
         }
-        if let Some(CountedLoad { source, rolling, .. }) = is {
-            self.count_pods(id, source, 0, rolling.replicas);
+        if let Some(counted) = is {
+            self.count_pods(id, counted.source, 0, counted.pods);
         }
-        self.track_coming(id, was.map(ServingPods::of), is.map(ServingPods::of));
-        let coming = self.rollouts.scaling_up.get(id).copied().unwrap_or(0);
-        let away = |counted: CountedLoad| {
-            // A pod that a larger count asks for was never there to be lost, also while others are
-            // replaced.
-            Rollouts::unavailable_pods(counted.rolling, counted.shown).saturating_sub(coming)
-        };
-        match is.map(|counted| (counted.source, away(counted))) {
+        match is.map(|counted| (counted.source, counted.unavailable())) {
             Some((source, away)) if away > 0 => {
                 self.rollouts.unavailable.insert(id.clone(), (source, away));
             }
@@ -166,24 +105,46 @@ impl Engine {
     fn current_count(&self, id: &ObjectId) -> Option<CountedLoad> {
         let live = self.informer_object(id)?;
         let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
-        Some(CountedLoad { source, rolling: live.rolling?, shown: live.overlay })
+        let before = self.rollouts.counted.get(id).copied();
+        Some(CountedLoad::new(source, (live.rolling?, live.overlay), self.count_origin(id), before))
+    }
+
+    /// Returns who gives the count of a workload's pods.
+    fn count_origin(&self, id: &ObjectId) -> CountOrigin {
+        if id.kind() == "DaemonSet" {
+            return CountOrigin::Nodes;
+        }
+        let entry = self.entry(id);
+        if entry.is_some_and(|entry| self.replica_owner(id, entry) == ReplicaOwner::Autoscaler) {
+            let is_known = self.autoscaled.is_some();
+            return if is_known { CountOrigin::Scale } else { CountOrigin::Unknown };
+        }
+        let target = entry.and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
+        match entry.and_then(|entry| entry.accepted.content()).or(target) {
+            // A newer content goes beyond it as soon as it is released.
+            Some(content) => content.replicas.map_or(CountOrigin::Scale, |count| {
+                CountOrigin::Manifest(count.max(target.and_then(|target| target.replicas).unwrap_or(0)))
+            }),
+            None if self.is_source_read(id) => CountOrigin::Scale,
+            None => CountOrigin::Unknown,
+        }
+    }
+
+    fn is_source_read(&self, id: &ObjectId) -> bool {
+        let source = self.informer_object(id).and_then(|live| self.source_of(live));
+        source.is_some_and(|source| self.sources[source].head.is_some())
+    }
+
+    /// Returns how many of a workload's pods a write can take down at most, whatever its strategy
+    /// makes of the count.
+    pub(in crate::engine) fn credible_pods(&self, id: &ObjectId, rolling: RolloutNumbers) -> u32 {
+        self.count_origin(id).credible_pods(rolling)
     }
 
     /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.
     /// A copy with the label would otherwise hold up all rollouts.
     pub(in crate::engine) fn is_budgeted(&self, id: &ObjectId, live: &LiveObject) -> bool {
         self.wanting_source(id).is_some() || self.inventory_source(live).is_some()
-    }
-
-    /// A workload that was shown with these numbers is shown with those.
-    fn track_coming(&mut self, id: &ObjectId, was: Option<ServingPods>, is: Option<ServingPods>) {
-        let coming = self.rollouts.scaling_up.get(id).copied().unwrap_or(0);
-        let coming = was.zip(is).map_or(0, |(was, is)| pods_still_coming(coming, was, is));
-        if coming > 0 {
-            self.rollouts.scaling_up.insert(id.clone(), coming);
-        } else {
-            self.rollouts.scaling_up.remove(id);
-        }
     }
 
     fn count_pods(&mut self, id: &ObjectId, source: SourceId, before: u32, now: u32) {
@@ -219,30 +180,5 @@ impl Engine {
         let changed =
             |(id, now): &(&ObjectId, &Option<BudgetShortage>)| before.get(*id).map(kind) != Some(kind(now));
         self.dirty.extend(self.rollouts.answers.iter().filter(changed).map(|(id, _)| id.clone()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pods_that_a_larger_count_asks_for_are_on_their_way_until_they_are_available() {
-        let check = |states: &[(u32, u32)], expected: &[u32]| {
-            let numbers = |(replicas, serving)| ServingPods { replicas, serving };
-            let mut coming = 0;
-            let found = states.windows(2).map(|pair| {
-                coming = pods_still_coming(coming, numbers(pair[0]), numbers(pair[1]));
-                coming
-            });
-            assert_eq!(found.collect::<Vec<_>>(), expected, "{states:?}");
-        };
-        check(&[(3, 3), (10, 3), (10, 6), (10, 10)], &[7, 4, 0]);
-        // A pod that fails meanwhile is away; one that comes back is taken for one that comes.
-        check(&[(3, 3), (10, 3), (10, 2), (10, 3), (10, 10)], &[7, 7, 6, 0]);
-        check(&[(3, 3), (10, 3), (5, 3), (3, 3)], &[7, 2, 0]);
-        check(&[(3, 2), (3, 1), (3, 3)], &[0, 0]);
-        check(&[(3, 2), (4, 2), (4, 3), (4, 4)], &[1, 0, 0]);
-        check(&[(0, 0), (3, 0), (3, 3)], &[3, 0]);
     }
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, TokenState, WorkloadLoad};
+use crate::engine::rollout::counted_pods::unavailable_pods;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, object_word, parse_object_word};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
@@ -49,7 +50,7 @@ pub(crate) struct BudgetTally {
     pub applyset: Arc<str>,
     /// The name of the source.
     pub name: Arc<str>,
-    /// The number of pods that its workloads ask for.
+    /// The number of pods of its workloads that count.
     pub pods: u32,
     /// The same in namespaces that have bounds of their own.
     pub pods_in: BTreeMap<Arc<str>, u32>,
@@ -347,7 +348,7 @@ impl Engine {
         !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_whole)
     }
 
-    /// Returns how many pods the workloads of all sources of the cluster ask for.
+    /// Returns how many pods of the workloads of all sources of the cluster count.
     pub(in crate::engine) fn pods_of_all(&self) -> u32 {
         let seen = |source: SourceId| self.rollouts.pods.get(&source).copied().unwrap_or(0);
         let own = self.source_ids().map(seen).fold(0, u32::saturating_add);
@@ -395,9 +396,7 @@ impl Engine {
     ) {
         let told = self.foreign_tallies().find_map(|(_, tally)| tally.unavailable.get(id)).copied();
         if let Some(told) = told {
-            let seen = live
-                .and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay)))
-                .unwrap_or(0);
+            let seen = live.and_then(|live| Some(unavailable_pods(live.rolling?, live.overlay))).unwrap_or(0);
             self.rollouts.foreign_unavailable.insert(id.clone(), (now, told.min(seen)));
             self.rollouts.budget_stale = true;
         }

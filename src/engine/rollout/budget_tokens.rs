@@ -123,9 +123,12 @@ impl Engine {
     pub(in crate::engine) fn additional_loss(&self, id: &ObjectId, may_lose: impl Fn(u32) -> u32) -> u32 {
         let rolling = self.live_object(id).and_then(|live| live.rolling);
         // Only metadata was read of an object that is not ours yet.
-        let replicas = rolling.map_or_else(|| self.dry_run_restarts(id), |rolling| rolling.replicas);
+        let lost = match rolling {
+            Some(rolling) => may_lose(rolling.replicas).min(self.credible_pods(id, rolling)),
+            None => may_lose(self.dry_run_restarts(id)),
+        };
         let away = self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);
-        may_lose(replicas).saturating_sub(away)
+        lost.saturating_sub(away)
     }
 
     fn request_token(&mut self, ask: ReleaseRequest, claim: RolloutClaim) {

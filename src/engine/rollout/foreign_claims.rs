@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage};
+use crate::engine::rollout::counted_pods::{serving_pods, unavailable_pods};
 use crate::engine::rollout::ledger::{RolloutClaim, UnreadableClaim};
-use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, RolloutNumbers, RolloutPhase};
 use crate::object::ObjectId;
@@ -118,8 +118,7 @@ impl Engine {
         };
         let is_spent = failed || rests.is_some_and(|since| now.duration_since(since) >= rest);
         let still = Some((rolling, still));
-        let unavailable =
-            live.and_then(|live| Some(Rollouts::unavailable_pods(live.rolling?, live.overlay))).unwrap_or(0);
+        let unavailable = live.map_or(0, |live| abandoned_pods(live, &claim));
         self.rollouts
             .others
             .insert(id.clone(), ForeignWorkload { claim, rests, still, unavailable, hidden: None, is_spent });
@@ -204,4 +203,13 @@ impl Engine {
         let known = self.rollouts.others.get(id).filter(|known| known.claim == *claim);
         known.is_none_or(|known| !known.is_spent)
     }
+}
+
+/// Returns how many pods of the workload of a claim are unavailable. What its manifest gives is not
+/// known here, and its spec is a claim: no more are lost than are there, or than the rollout may
+/// have taken down.
+fn abandoned_pods(live: &LiveObject, claim: &RolloutClaim) -> u32 {
+    let Some(rolling) = live.rolling else { return 0 };
+    let there = rolling.pods.saturating_sub(serving_pods(rolling, live.overlay));
+    unavailable_pods(rolling, live.overlay).min(there.max(claim.pods))
 }

@@ -5,6 +5,7 @@ pub(super) mod budget_loads;
 pub(super) mod budget_tally;
 pub(super) mod budget_tokens;
 pub(super) mod budget_usage;
+pub(super) mod counted_pods;
 pub(super) mod daemon_set_steps;
 pub(super) mod dry_run_impact;
 pub(super) mod foreign_claims;

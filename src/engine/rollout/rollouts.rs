@@ -13,7 +13,7 @@ use crate::engine::decide::action::{ApplyPurpose, ApplyRequest};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::nodes::NodeStore;
 use crate::engine::rollout::budget::{Budget, BudgetShortage, ReleaseRequest, TokenState};
-use crate::engine::rollout::budget_loads::CountedLoad;
+use crate::engine::rollout::counted_pods::CountedLoad;
 use crate::engine::rollout::daemon_set_steps::DaemonSetRollout;
 use crate::engine::rollout::foreign_claims::ForeignWorkload;
 use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger};
@@ -40,10 +40,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) counted: HashMap<ObjectId, CountedLoad>,
     /// Pods that are unavailable on workloads of ours.
     pub(in crate::engine) unavailable: BTreeMap<ObjectId, (SourceId, u32)>,
-    /// Pods that a larger count has asked for, and that were not available yet.
-    pub(in crate::engine) scaling_up: BTreeMap<ObjectId, u32>,
-    /// The number of pods that the managed workloads of each source, and of each namespace, ask
-    /// for.
+    /// The number of pods that count of the managed workloads of each source, and of each
+    /// namespace.
     pub(in crate::engine) pods: HashMap<SourceId, u32>,
     pub(in crate::engine) pods_in: HashMap<SourceId, HashMap<Arc<str>, u32>>,
     pub(in crate::engine) requests: BTreeSet<ReleaseRequest>,
@@ -305,17 +303,16 @@ impl Engine {
             return;
         }
         let Some(rolling) = live.rolling else { return };
+        let loss = rolling.max_unavailable.min(self.credible_pods(id, rolling));
         let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
         let held = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.ended_claims.contains(id);
         let claim = self.own_claim(id).filter(|claim| !over && self.is_showing(id, claim.content)).cloned();
         let rollout = match claim {
-            Some(claim) => {
-                Rollout::new(TokenState::Held, rolling.max_unavailable.max(claim.pods), Some(claim), written)
-            }
+            Some(claim) => Rollout::new(TokenState::Held, loss.max(claim.pods), Some(claim), written),
             None if !takes => return,
             None if held => self.tokenless_rollout(id, written),
-            None if replacing => Rollout::new(TokenState::Held, rolling.max_unavailable, None, written),
+            None if replacing => Rollout::new(TokenState::Held, loss, None, written),
             None if rolling.phase == RolloutPhase::FirstStart && self.is_in_unit(id) => {
                 self.tokenless_rollout(id, written)
             }

@@ -1,11 +1,16 @@
 //! The workloads that count for the rollout budget: those that a source wants, and those that are
 //! provably ours.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::json;
+
 use super::harness::{Harness, release_key};
 use super::shared_budget::{at_rest, budget, files, one};
 use super::world::{FIRST, SET, World, reading, workload};
 use crate::engine::*;
-use crate::object::{GroupKind, ObjectId, Revision};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// Two workloads of three pods each at rest, of which a third part may be unavailable.
 fn harness() -> Harness {
@@ -16,6 +21,7 @@ fn harness() -> Harness {
 fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
     let rolling = RolloutNumbers {
         replicas: 10,
+        pods: 10,
         updated: 10,
         ready: available,
         available,
@@ -149,4 +155,198 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
     harness.engine.set_release_key(ReadState::Value(release_key()));
     assert!(kinds.iter().all(|kind| harness.engine.is_synced(FIRST, kind)));
     check(&mut harness, 2, &[told]);
+}
+
+/// Returns a content that gives a count of pods, or leaves it to whoever scales it.
+fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesired {
+    let mut counted = (*one(name, content)).clone();
+    counted.replicas = count;
+    if let Some(count) = count {
+        counted.hash_without_replicas = Some(counted.hash);
+        counted.hash = ContentHash::hash_bytes(format!("{name} {content} {count}").as_bytes());
+    }
+    Arc::new(counted)
+}
+
+/// Returns two workloads of three pods each at rest, of which a third part may be unavailable. The
+/// manifest gives `a` so many.
+fn harness_of(count: Option<u32>) -> Harness {
+    let mut harness = harness();
+    harness.engine.set_autoscaled(HashSet::new());
+    harness.read(reading("r1", &[("a", Some(counted("a", 1, count)))]));
+    harness.settle();
+    harness.world.log.clear();
+    harness
+}
+
+/// `a` is to have so many pods, of which there are and serve so many.
+fn scaled(harness: &mut Harness, replicas: u32, pods: u32, serving: u32) {
+    let phase = if serving < replicas { RolloutPhase::Recovering } else { RolloutPhase::Settled };
+    shown(
+        harness,
+        RolloutNumbers {
+            replicas,
+            pods,
+            updated: pods,
+            ready: serving,
+            available: serving,
+            phase,
+            ..RolloutNumbers::default()
+        },
+    );
+}
+
+fn shown(harness: &mut Harness, numbers: RolloutNumbers) {
+    let rv = harness.world.tick();
+    let thing = harness.world.things.get_mut(&workload("a")).unwrap();
+    (thing.rv, thing.phase, thing.numbers) = (rv, numbers.phase, Some(numbers));
+    harness.world.announce(&workload("a"));
+    harness.deliver(usize::MAX);
+    harness.engine.settle();
+}
+
+/// A new process reads what the cluster and the source tell.
+fn restart(harness: &mut Harness, count: Option<u32>) {
+    harness.engine = harness.fresh_with(budget("34%", 100));
+    harness.read(reading("r1", &[("a", Some(counted("a", 1, count))), ("b", Some(one("b", 1)))]));
+    harness.engine.set_autoscaled(HashSet::new());
+    harness.deliver(usize::MAX);
+    harness.engine.settle();
+}
+
+/// Checks how many pods are unavailable and may be, with a life of one process and after its end.
+fn check_scale(count: Option<u32>, numbers: (u32, u32, u32), expected: (u32, u32)) {
+    let mut harness = harness_of(count);
+    let (replicas, pods, serving) = numbers;
+    scaled(&mut harness, replicas, pods, serving);
+    assert_eq!(harness.engine.usage().unavailable, expected, "{count:?} {numbers:?}");
+    restart(&mut harness, count);
+    assert_eq!(harness.engine.usage().unavailable, expected, "{count:?} {numbers:?} after a restart");
+}
+
+/// Whoever may scale one workload moves no number of others by it.
+#[test]
+fn a_scale_by_somebody_else_neither_widens_the_budget_nor_uses_it() {
+    // A quota lets no pod come.
+    check_scale(None, (4000, 3, 3), (0, 2));
+    check_scale(Some(3), (4000, 3, 3), (0, 2));
+    // They come, beyond what the manifest gives: some serve, and others do not.
+    check_scale(Some(3), (4000, 4000, 3), (0, 2));
+    check_scale(Some(3), (4000, 4000, 2000), (0, 2));
+    check_scale(Some(3), (4000, 4000, 4000), (0, 2));
+    // The manifest leaves the count to others: what serves is there.
+    check_scale(None, (9, 9, 9), (0, 4));
+    // Fewer pods are fewer.
+    check_scale(Some(3), (0, 0, 0), (0, 1));
+}
+
+#[test]
+fn sick_pods_of_a_workload_count_whoever_has_scaled_it() {
+    for count in [None, Some(3)] {
+        check_scale(count, (3, 3, 1), (2, 2));
+        check_scale(count, (4000, 3, 1), (2, 2));
+    }
+    // Some of those that the manifest gives cannot even be made again.
+    check_scale(Some(3), (3, 1, 1), (2, 2));
+    check_scale(Some(3), (4000, 1, 1), (2, 2));
+    let mut harness = harness_of(None);
+    scaled(&mut harness, 3, 1, 1);
+    assert_eq!(harness.engine.usage().unavailable, (2, 2));
+}
+
+#[test]
+fn pods_that_come_and_go_under_a_scale_that_never_ends_count_once() {
+    let mut harness = harness_of(None);
+    for _ in 0..5 {
+        scaled(&mut harness, 4000, 3, 3);
+        assert_eq!(harness.engine.usage().unavailable, (0, 2));
+        scaled(&mut harness, 4000, 3, 2);
+        assert_eq!(harness.engine.usage().unavailable, (1, 2));
+    }
+    // A smaller count takes away first what is unavailable.
+    scaled(&mut harness, 2, 2, 2);
+    assert_eq!(harness.engine.usage().unavailable.0, 0);
+}
+
+#[test]
+fn pods_that_an_autoscaler_adds_count_as_long_as_there_is_one() {
+    let mut harness = harness_of(Some(3));
+    scaled(&mut harness, 9, 9, 9);
+    assert_eq!(harness.engine.usage().unavailable, (0, 2));
+    harness.engine.set_autoscaled(HashSet::from([workload("a")]));
+    assert_eq!(harness.engine.usage().unavailable, (0, 4));
+    // Nor does it widen anything by asking.
+    scaled(&mut harness, 4000, 9, 9);
+    assert_eq!(harness.engine.usage().unavailable, (0, 4));
+    harness.engine.set_autoscaled(HashSet::new());
+    assert_eq!(harness.engine.usage().unavailable, (0, 2));
+}
+
+#[test]
+fn pods_that_a_commit_adds_count_once_they_serve() {
+    let mut harness = harness_of(Some(3));
+    harness.read(reading("r2", &[("a", Some(counted("a", 1, Some(9))))]));
+    harness.settle();
+    for (pods, expected) in [(3, 2), (6, 3), (9, 4)] {
+        scaled(&mut harness, 9, pods, pods);
+        assert_eq!(harness.engine.usage().unavailable, (0, expected), "{pods}");
+    }
+}
+
+#[test]
+fn pods_of_a_first_start_count_once_they_serve() {
+    let mut harness = harness_of(None);
+    let first = RolloutNumbers {
+        replicas: 9,
+        pods: 9,
+        updated: 9,
+        phase: RolloutPhase::FirstStart,
+        ..RolloutNumbers::default()
+    };
+    shown(&mut harness, first);
+    restart(&mut harness, None);
+    assert_eq!(harness.engine.usage().unavailable, (0, 1));
+    // Those that still come were never there to be lost, in whatever phase.
+    scaled(&mut harness, 9, 9, 4);
+    assert_eq!(harness.engine.usage().unavailable, (0, 2));
+    scaled(&mut harness, 9, 9, 3);
+    assert_eq!(harness.engine.usage().unavailable, (1, 2));
+}
+
+/// A rollout takes down no pod that is not there, whatever its strategy makes of the count.
+#[test]
+fn a_rollout_of_a_scaled_workload_reserves_what_it_has() {
+    for count in [None, Some(3)] {
+        let mut harness = harness_of(count);
+        let rolling = RolloutNumbers {
+            replicas: 4000,
+            pods: 3,
+            updated: 1,
+            ready: 3,
+            available: 3,
+            max_unavailable: 1000,
+            phase: RolloutPhase::Replacing,
+            ..RolloutNumbers::default()
+        };
+        shown(&mut harness, rolling);
+        assert_eq!(taken(&harness), (1, 3, 2), "{count:?}");
+        restart(&mut harness, count);
+        assert_eq!(taken(&harness), (1, 3, 2), "{count:?} after a restart");
+    }
+}
+
+#[test]
+fn a_write_to_a_scaled_workload_costs_what_it_has() {
+    for count in [None, Some(3)] {
+        let mut harness = harness_of(count);
+        scaled(&mut harness, 4000, 3, 3);
+        let mut next = (*counted("a", 2, count)).clone();
+        let strategy = json!({"spec": {"strategy": {"type": "Recreate"}}});
+        next.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
+        harness.read(reading("r2", &[("a", Some(Arc::new(next)))]));
+        let why = harness.decide(&workload("a")).reason.map(|reason| reason.to_string());
+        let told =
+            "it takes down 3 pods at once, and at most 2 may be unavailable (maxUnavailable)".to_owned();
+        assert_eq!(why, Some(told), "{count:?}");
+    }
 }

@@ -230,6 +230,7 @@ fn pods_that_are_unavailable_elsewhere_make_it_wait() {
         let phase = if available < 3 { RolloutPhase::Recovering } else { RolloutPhase::Settled };
         thing.numbers = Some(RolloutNumbers {
             replicas: 3,
+            pods: 3,
             updated: 3,
             ready: available,
             available,

@@ -130,6 +130,7 @@ impl<'a> ExhaustiveModel<'a> {
             if let Some(thing) = model.harness.world.things.get_mut(&workload(name)) {
                 let full = RolloutNumbers {
                     replicas: 3,
+                    pods: 3,
                     updated: 3,
                     ready: 3,
                     available: 3,
@@ -200,6 +201,7 @@ impl<'a> ExhaustiveModel<'a> {
         };
         RolloutNumbers {
             replicas: 3,
+            pods: 3,
             updated,
             ready: available,
             available,

@@ -308,6 +308,7 @@ const HUNDRED: RolloutNumbers =
 const EMPTY: RolloutNumbers = RolloutNumbers {
     phase: RolloutPhase::Replacing,
     replicas: 0,
+    pods: 0,
     updated: 0,
     ready: 0,
     available: 0,

@@ -147,6 +147,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
         (thing.rv, thing.phase) = (rv, RolloutPhase::Recovering);
         thing.numbers = Some(RolloutNumbers {
             replicas: 3,
+            pods: 3,
             updated: 3,
             ready: available,
             available,
@@ -248,6 +249,39 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole
     }
     harness.settle();
     assert!(!harness.world.log.is_empty(), "{}", reason(&mut harness, "web"));
+}
+
+/// Of others' workloads nothing but their status is known.
+#[test]
+fn a_scale_of_what_nobody_serves_counts_no_pod_that_does_not_exist() {
+    // Pods that it is to have, that there are and that serve, and those that count as unavailable:
+    // one may have been taken down by the claim.
+    for (numbers, expected) in
+        [((4000, 3, 3), 1), ((4000, 3, 1), 2), ((4000, 0, 0), 1), ((3, 0, 0), 1), ((3, 3, 0), 3)]
+    {
+        let mut harness = at_rest(&["web"], &budget("2", 100));
+        harness.world.ledger.claims.insert(elsewhere("api"), theirs(1));
+        harness.engine.set_ledger(harness.world.ledger.clone());
+        harness.read(reading("r2", &files(&["web"], 2)));
+        let (replicas, pods, serving) = numbers;
+        let phase = RolloutPhase::Recovering;
+        let stuck = RolloutNumbers {
+            replicas,
+            pods,
+            ready: serving,
+            available: serving,
+            phase,
+            ..RolloutNumbers::default()
+        };
+        let mut live = harness.engine.informer_object(&workload("web")).unwrap().clone();
+        live.rolling = Some(stuck);
+        for time in [Duration::ZERO, Duration::from_hours(1)] {
+            harness.pass_time(time);
+            harness.engine.advance(harness.now);
+            harness.engine.observe_foreign_workload(&elsewhere("api"), Some(&live), harness.now);
+        }
+        assert_eq!(harness.engine.usage().unavailable.0, expected, "{numbers:?}");
+    }
 }
 
 #[test]
@@ -352,6 +386,7 @@ fn pods_of_a_rollout_that_nobody_ends_count_after_its_claim() {
     let stuck = RolloutNumbers {
         phase: RolloutPhase::Replacing,
         replicas: 3,
+        pods: 3,
         updated: 1,
         ready: 1,
         available: 1,

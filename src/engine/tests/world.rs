@@ -228,6 +228,7 @@ impl World {
             rolling: is_workload(id).then(|| {
                 let all = RolloutNumbers {
                     replicas: 3,
+                    pods: 3,
                     updated: 3,
                     ready: 3,
                     available: 3,
