@@ -53,7 +53,7 @@ pub(in crate::engine) struct CountedLoad {
 }
 
 impl CountedLoad {
-    /// Counts a workload that was counted so before; as at first sight where it was not.
+    /// Returns the load of a workload that was counted so before; none at first sight.
     pub(in crate::engine) fn new(
         source: SourceId,
         (rolling, shown): (RolloutNumbers, OverlayState),
