@@ -19,7 +19,7 @@ use crate::object::{GroupKind, ObjectId};
 pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
 
 /// Tells who else has written to an object since rhumb last applied it, and which fields; none
-/// where nobody did. What people order by rhumb's own commands does not count.
+/// where nobody did. The writes of rhumb's own commands do not count.
 pub(crate) fn later_writers(object: &Value) -> Option<String> {
     fields::later_writers(object, [FIELD_MANAGER, CLI_FIELD_MANAGER])
 }

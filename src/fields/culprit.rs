@@ -140,12 +140,12 @@ const CONTROL_PLANE_MANAGERS: [&str; 3] = ["kube-controller-manager", "kube-sche
 /// Tells who else has written to an object since our last apply, and which fields, by the object
 /// alone; none where nobody did.
 ///
-/// What is reported in the status does not count. A field that somebody removed leaves no trace.
+/// The status does not count. A field that somebody removed leaves no trace.
 pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<String> {
     let [our_manager, our_commands] = our_managers;
-    let managed = object.pointer("/metadata/managedFields")?;
+    let all = object.pointer("/metadata/managedFields")?;
     let text = |entry: &Value| entry.get("fieldsV1").map(canonical_json).unwrap_or_default();
-    let own = entries(managed).iter().find(|entry| is_ours(entry, our_manager))?;
+    let own = entries(all).iter().find(|entry| is_ours(entry, our_manager))?;
     let since = text_at(own, &["time"]);
     let is_later = |entry: &&Value| {
         let manager = text_at(entry, &["manager"]);
@@ -156,16 +156,16 @@ pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<S
             && text_at(entry, &["time"]) >= since
     };
     let ours = text(own);
-    let others: Vec<String> = entries(managed).iter().filter(is_later).map(text).collect();
+    let others: Vec<String> = entries(all).iter().filter(is_later).map(text).collect();
     let mut known = vec![ours.as_str()];
     let mut taken = Vec::new();
     for entry in &others {
-        // What several have written counts once.
+        // A field that several have written counts once.
         let part = owned_alone(object, entry, &known);
         taken.extend(uncovered_paths(&part, Some(&ours)));
         known.push(entry);
     }
-    drift_words(managed, &taken, &[], our_manager)
+    drift_words(all, &taken, &[], our_manager)
 }
 
 fn entries(managed_fields: &Value) -> &[Value] {

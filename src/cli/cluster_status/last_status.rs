@@ -1,5 +1,5 @@
-//! The status that a daemon or a single pass wrote last: refusals, waits and unread files are facts that no live
-//! object shows.
+//! The status that a daemon or a single pass wrote last: refusals, waits and unread files are facts
+//! that no live object shows.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl LastStatus {
         }
     }
 
-    /// Returns why the newest state was not read completely, as the daemon told it last.
+    /// Returns why the newest state was not read completely, as it was told last.
     pub(super) fn incomplete_reason(&self) -> Option<String> {
         self.incomplete.clone()
     }

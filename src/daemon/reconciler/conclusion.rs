@@ -91,7 +91,7 @@ impl Reconciler {
         };
         let progress =
             || self.engine.is_any_in_progress() || self.engine.informer_objects().any(|(id, _)| works(id));
-        // What is deleted when follows from contents that are read again first.
+        // The order of deletions follows from contents that are read again first.
         let recalls = || !self.engine.unresolved_contents().is_empty();
         matches!(judged, Some(PruneDecision::Delete))
             || (matches!(judged, Some(PruneDecision::Later(_))) && (progress() || recalls()))
