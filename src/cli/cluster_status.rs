@@ -96,7 +96,7 @@ pub(super) fn read_object_standing(
     ObjectStanding { phase: is_known.then_some(phase), reason: told, unnamed }
 }
 
-/// Returns where an object stood, as a daemon told it last, that the cluster does not show as one
+/// Returns where an object stood, as it was told last, that the cluster does not show as one
 /// of a source.
 pub(super) async fn recorded_status(
     session: &ClusterSession,
@@ -209,7 +209,7 @@ fn count_unnamed(counts: &mut BTreeMap<Phase, usize>, phase: Phase, unnamed: usi
     }
 }
 
-/// Returns the revision that the daemon last told of, whole where any object or commit that is
+/// Returns the revision that was last told of, whole where any object or commit that is
 /// known has it.
 fn recorded_revision(
     source: &SourceRecord,

@@ -268,8 +268,8 @@ rollout budget. While it lasts it counts as a rollout.";
 
 pub(super) const WHY: &str = "\
 Reads only the cluster: the object, its source's ConfigMap and the rollout ledger. It names who has
-written to the object since rhumb did. With a SOURCE it also shows file and line of the manifest, and
-whether that differs from the live object.
+written to the object since rhumb did. With a SOURCE it also shows file and line of the manifest,
+and whether that differs from the live object.
 
 Examples:
   rhumb why deploy/web

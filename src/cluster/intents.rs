@@ -19,7 +19,7 @@ use crate::object::{GroupKind, ObjectId};
 pub(super) const CLI_FIELD_MANAGER: &str = "rhumb-cli";
 
 /// Tells who else has written to an object since rhumb last applied it, and which fields; none
-/// where nobody did. Orders by rhumb's own commands do not count.
+/// where nobody did. The writes of rhumb's own commands do not count.
 pub(crate) fn later_writers(object: &Value) -> Option<String> {
     fields::later_writers(object, [FIELD_MANAGER, CLI_FIELD_MANAGER])
 }
@@ -29,7 +29,7 @@ pub(crate) fn later_writers(object: &Value) -> Option<String> {
 pub(crate) enum AnnotationTarget {
     /// The object's own.
     Object,
-    /// The annotations of a workload's pod template: its pods are replaced.
+    /// Those of a workload's pod template: its pods are replaced.
     Template,
 }
 

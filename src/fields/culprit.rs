@@ -143,9 +143,9 @@ const CONTROL_PLANE_MANAGERS: [&str; 3] = ["kube-controller-manager", "kube-sche
 /// The status does not count. A field that somebody removed leaves no trace.
 pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<String> {
     let [our_manager, our_commands] = our_managers;
-    let managed = object.pointer("/metadata/managedFields")?;
+    let all = object.pointer("/metadata/managedFields")?;
     let text = |entry: &Value| entry.get("fieldsV1").map(canonical_json).unwrap_or_default();
-    let own = entries(managed).iter().find(|entry| is_ours(entry, our_manager))?;
+    let own = entries(all).iter().find(|entry| is_ours(entry, our_manager))?;
     let since = text_at(own, &["time"]);
     let is_later = |entry: &&Value| {
         let manager = text_at(entry, &["manager"]);
@@ -156,7 +156,7 @@ pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<S
             && text_at(entry, &["time"]) >= since
     };
     let ours = text(own);
-    let others: Vec<String> = entries(managed).iter().filter(is_later).map(text).collect();
+    let others: Vec<String> = entries(all).iter().filter(is_later).map(text).collect();
     let mut known = vec![ours.as_str()];
     let mut taken = Vec::new();
     for entry in &others {
@@ -165,7 +165,7 @@ pub(crate) fn later_writers(object: &Value, our_managers: [&str; 2]) -> Option<S
         taken.extend(uncovered_paths(&part, Some(&ours)));
         known.push(entry);
     }
-    drift_words(managed, &taken, &[], our_manager)
+    drift_words(all, &taken, &[], our_manager)
 }
 
 fn entries(managed_fields: &Value) -> &[Value] {

@@ -256,7 +256,7 @@ fn a_single_pass_leaves_where_each_object_stands() {
     folder.write("bad.yaml", &yaml::config_map("bad", "a", "one"));
     site.apply(folder.path(), &[]).ends(0);
     status(0).says(&["pass-status", "2", "healthy"]);
-    // A status that has not changed is not written again.
+    // A record that still holds is not written again.
     let window = site.window();
     site.apply(folder.path(), &[]).ends(0);
     window.assert_silent();

@@ -38,7 +38,7 @@ impl LastStatus {
         }
     }
 
-    /// Returns why the newest state was not read completely, as the daemon told it last.
+    /// Returns why the newest state was not read completely, as it was told last.
     pub(super) fn incomplete_reason(&self) -> Option<String> {
         self.incomplete.clone()
     }

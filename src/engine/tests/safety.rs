@@ -42,13 +42,16 @@ pub(super) fn engine(sets: &[&str], kinds: &[GroupKind]) -> Engine {
     engine
 }
 
-/// Returns the guard's word on an object, once no older revision has any content to give.
-pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
+/// Answers that no older revision has any content to give.
+fn lose_history(engine: &mut Engine) {
     for (revision, wanted) in engine.unresolved_contents() {
         for (id, hash) in wanted {
             engine.record_past_content(&id, &Release { hash, revision: revision.clone() }, None);
         }
     }
+}
+
+pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
     engine.settle();
     let found =
         engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
@@ -104,6 +107,7 @@ fn an_object_that_no_source_takes_goes_once_all_were_looked_at() {
     let mut engine = engine(&[SET, OTHER], &[a.group_kind()]);
     engine.read(FIRST, reading("r1", &[("b", Some(desired(&config("b"), 1, "b")))]));
     engine.observe_object(&a, World::live(&a, &WorldObject::settled(desired(&a, 1, "a").hash, "r1", 1)));
+    lose_history(&mut engine);
     assert!(judged(&mut engine, FIRST, &a).contains("looked at again"), "the other one was never read");
     engine.record_check(SECOND, engine.last_drop_reading());
     assert_eq!(judged(&mut engine, FIRST, &a), "delete");
@@ -146,6 +150,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
             );
         }
         engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
+        lose_history(&mut engine);
         let why = "pruned after Widget shop/w, which uses it";
         assert_eq!(judged(&mut engine, FIRST, kept), why, "a wanted object would go along");
         engine.read(FIRST, reading("r2", &[("w", None)]));
