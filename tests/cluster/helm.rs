@@ -87,8 +87,12 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
     let daemon = site.configured(&configuration(&site, &repo, "  helm: {generated: once}"));
     site.await_object("Secret", "login");
     let password = site.value("Secret", "login", "/data/password");
+    // The chart is rendered anew, and makes up another value.
+    let mark = daemon.mark();
+    repo.write("web/values.yaml", "level: high\n");
     repo.change("own.yaml", &yaml::config_map("own", "key", "two"));
     site.await_data("own", "key", "two");
+    daemon.says_since(mark, &["settled: revision"]);
     assert_eq!(site.value("Secret", "login", "/data/password"), password);
     drop(daemon);
 }
