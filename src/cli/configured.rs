@@ -2,17 +2,17 @@
 //! them.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::args::{GlobalArgs, OneShotArgs};
 use super::one_shot_input::{self, STANDARD_INPUT};
-use super::rendering::SourceRendering;
+use super::rendering::UnrenderedFiles;
 use super::settings::{self, FileRead};
 use super::{CommandError, Terminal, session};
-use crate::config::{Config, DnsLabel, FetchConfig, SourceConfig, SourceLocation, SourceMode};
+use crate::cluster::Cluster;
+use crate::config::{Config, DnsLabel, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::SourceSetup;
 use crate::engine::PrunePolicy;
-use crate::source::{self, DiskSnapshot, LocationKind};
+use crate::source::{self, LocationKind};
 
 /// The sources of a file, and which of them are meant.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct SelectedSources {
 /// The input that replaces the file's own location.
 #[derive(Debug)]
 struct SourceOverride {
-    disk: Arc<DiskSnapshot>,
+    files: UnrenderedFiles,
     /// Indicates whether it is all of the source, or files of it.
     prune: PrunePolicy,
 }
@@ -70,14 +70,10 @@ impl SelectedSources {
         terminal: &Terminal,
     ) -> Result<Self, CommandError> {
         let mut configured = Self::read(global, file, args.named.as_ref(), terminal)?;
-        let rendering = match configured.single_source("") {
-            Ok(source) => SourceRendering::of(source),
-            Err(_) => SourceRendering::automatic(&configured.config.renderers, &FetchConfig::default()),
-        };
         configured.source_override = match &args.source {
             None if args.files.is_empty() => None,
             None => Some(SourceOverride {
-                disk: one_shot_input::read_named_files(&args.files, &rendering)?,
+                files: one_shot_input::read_named_files(&args.files)?,
                 prune: PrunePolicy::Partial,
             }),
             Some(text) => {
@@ -88,7 +84,7 @@ impl SelectedSources {
                     }
                     error
                 };
-                Some(parse_override(text, &rendering).map_err(hinted)?)
+                Some(parse_override(text).map_err(hinted)?)
             }
         };
         if configured.source_override.is_some() {
@@ -124,14 +120,19 @@ impl SelectedSources {
     }
 
     /// Returns a source, ready to be read.
-    pub(super) fn setup(&self, source: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+    pub(super) async fn setup(
+        &self,
+        source: &SourceConfig,
+        state: &Path,
+        cluster: &Cluster,
+    ) -> Result<SourceSetup, CommandError> {
         match &self.source_override {
-            Some(SourceOverride { disk, prune }) if self.is_chosen(&source.name) => {
+            Some(SourceOverride { files, prune }) if self.is_chosen(&source.name) => {
                 let prune = if *prune == PrunePolicy::Partial { PrunePolicy::Partial } else { source.prune };
                 let source = SourceConfig { prune, ..source.clone() };
-                Ok(session::disk_setup(&source, session::place(&source), disk.clone()))
+                session::disk_setup(&source, session::place(&source), files, cluster).await
             }
-            _ => session::one_shot_source(source, state),
+            _ => session::one_shot_source(source, state, cluster).await,
         }
     }
 
@@ -158,20 +159,20 @@ impl SelectedSources {
     }
 }
 
-fn parse_override(text: &str, rendering: &SourceRendering) -> Result<SourceOverride, CommandError> {
+fn parse_override(text: &str) -> Result<SourceOverride, CommandError> {
     if text == STANDARD_INPUT {
         return Ok(SourceOverride {
-            disk: one_shot_input::read_named_files(&[text.into()], rendering)?,
+            files: one_shot_input::read_named_files(&[text.into()])?,
             prune: PrunePolicy::Partial,
         });
     }
     match source::classify(text)? {
         LocationKind::File(path) => Ok(SourceOverride {
-            disk: one_shot_input::read_named_files(&[path], rendering)?,
+            files: one_shot_input::read_named_files(&[path])?,
             prune: PrunePolicy::Partial,
         }),
         LocationKind::Directory(path) | LocationKind::Repository(path) if !source::is_url(text) => {
-            Ok(SourceOverride { disk: rendering.read_disk(&path)?.into(), prune: PrunePolicy::On })
+            Ok(SourceOverride { files: UnrenderedFiles::read(&path)?, prune: PrunePolicy::On })
         }
         _ => Err(CommandError::usage_error(format!(
             "{text} is no directory, and the file says where its sources are"

@@ -87,7 +87,7 @@ async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, Comma
     let state = session::state(config, &cluster).await?;
     let (mut setups, mut failed) = (Vec::new(), Vec::new());
     for source in &config.sources {
-        match configured.setup(source, &state) {
+        match configured.setup(source, &state, &cluster).await {
             Ok(setup) => setups.push(setup),
             Err(error) => failed.push((source.name.clone(), Err(error))),
         }

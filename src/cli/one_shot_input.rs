@@ -3,13 +3,12 @@
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::args::{ApplyArgs, DiffArgs, GlobalArgs, OneShotArgs};
 use super::configured::SelectedSources;
 use super::derived_name::{self, NameOrigin};
 use super::exit::os_message;
-use super::rendering::SourceRendering;
+use super::rendering::UnrenderedFiles;
 use super::{CommandError, Terminal, session, settings};
 use crate::cluster::Cluster;
 use crate::config::{Config, PositiveDuration, SourceConfig, SourceMode};
@@ -17,7 +16,7 @@ use crate::daemon::SourceSetup;
 use crate::engine::PrunePolicy;
 use crate::manifest;
 use crate::object::ErrorClass;
-use crate::source::{self, DiskSnapshot, LocationKind, NamedInput};
+use crate::source::{self, LocationKind, NamedInput};
 
 /// The path that stands for standard input.
 pub(super) const STANDARD_INPUT: &str = "-";
@@ -38,7 +37,7 @@ pub(super) struct OneShotSource {
 /// Files that were named one by one.
 #[derive(Clone, Debug)]
 struct NamedFiles {
-    disk: Arc<DiskSnapshot>,
+    read: UnrenderedFiles,
     /// The printable form of their location.
     location: String,
 }
@@ -118,8 +117,8 @@ impl OneShotSource {
         let place = session::place(&session::only_source(&config)?);
         let is_piped = named.iter().any(|path| is_pipe(path));
         let place = if is_piped { format!("standard input in {place}") } else { place };
-        let disk = read_pieces(named, &SourceRendering::of(&session::only_source(&config)?))?;
-        Ok(Self { config, name_origin: naming, files: Some(NamedFiles { disk, location: place }) })
+        let read = read_pieces(named)?;
+        Ok(Self { config, name_origin: naming, files: Some(NamedFiles { read, location: place }) })
     }
 
     /// Returns the source.
@@ -139,10 +138,11 @@ impl OneShotSource {
     /// Returns the source, ready to be read.
     pub(super) async fn setup(&self, cluster: &Cluster) -> Result<SourceSetup, CommandError> {
         let source = self.source()?;
-        match &self.files {
-            Some(part) => Ok(session::disk_setup(&source, part.location.clone(), part.disk.clone())),
-            None => session::one_shot_source(&source, &session::state(&self.config, cluster).await?),
+        if let Some(part) = &self.files {
+            return session::disk_setup(&source, part.location.clone(), &part.read, cluster).await;
         }
+        let state = session::state(&self.config, cluster).await?;
+        session::one_shot_source(&source, &state, cluster).await
     }
 
     /// Returns the note that only a part of a source was read.
@@ -158,17 +158,14 @@ pub(super) fn partial_note(name: &str) -> String {
 }
 
 /// Reads files that are named one by one.
-pub(super) fn read_named_files(
-    named: &[PathBuf],
-    rendering: &SourceRendering,
-) -> Result<Arc<DiskSnapshot>, CommandError> {
+pub(super) fn read_named_files(named: &[PathBuf]) -> Result<UnrenderedFiles, CommandError> {
     refuse_urls(named)?;
-    read_pieces(named.to_vec(), rendering)
+    read_pieces(named.to_vec())
 }
 
-fn read_pieces(named: Vec<PathBuf>, rendering: &SourceRendering) -> Result<Arc<DiskSnapshot>, CommandError> {
+fn read_pieces(named: Vec<PathBuf>) -> Result<UnrenderedFiles, CommandError> {
     let pieces: Result<_, CommandError> = named.into_iter().map(read_piece).collect();
-    Ok(Arc::new(rendering.read_named(pieces?)?))
+    Ok(UnrenderedFiles::read_named(pieces?)?)
 }
 
 /// Returns a SOURCE that is no source, but a file or standard input.

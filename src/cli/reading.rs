@@ -4,9 +4,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input};
-use super::rendering::{SourceRendering, here_if_empty};
+use super::rendering::{SourceRendering, UnrenderedFiles, here_if_empty};
 use super::{CommandError, ExitStatus};
-use crate::input::{Decrypter, read_manifest};
+use crate::input::{ASSUMED_VERSION, Decrypter, read_manifest};
 use crate::manifest::{self, ManifestFile, ManifestItem};
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, RenderOrigin};
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
@@ -31,11 +31,43 @@ pub(super) struct ManifestSet {
     pub(super) files: usize,
     /// Indicates whether every file was read and every document understood.
     pub(super) understood: bool,
+    /// The versions that charts were told.
+    pub(super) versions: ChartVersions,
+}
+
+/// The versions that charts were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChartVersions {
+    /// There are no charts, or the configuration names them.
+    Named,
+    /// They are assumed.
+    Assumed,
+}
+
+impl ChartVersions {
+    fn told_by(rendering: &SourceRendering) -> Self {
+        if rendering.has_assumed_version() { Self::Assumed } else { Self::Named }
+    }
+
+    /// Returns what is to be told of them.
+    pub(super) fn note(self) -> Option<String> {
+        let note = format!(
+            "charts are told Kubernetes {ASSUMED_VERSION}, as no cluster is asked; `spec.helm.kubeVersion` of a \
+             source and its `apiVersions` say otherwise"
+        );
+        (self == Self::Assumed).then_some(note)
+    }
 }
 
 impl Default for ManifestSet {
     fn default() -> Self {
-        Self { items: Vec::new(), diagnostics: Vec::new(), files: 0, understood: true }
+        Self {
+            items: Vec::new(),
+            diagnostics: Vec::new(),
+            files: 0,
+            understood: true,
+            versions: ChartVersions::Named,
+        }
     }
 }
 
@@ -53,7 +85,9 @@ impl ManifestSet {
             manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), extent);
             return Ok(manifests);
         }
-        let disk = rendering.read_disk(here_if_empty(path)).map_err(without_cluster_advice)?;
+        let files = UnrenderedFiles::read(here_if_empty(path)).map_err(without_cluster_advice)?;
+        let disk = rendering.render(&files).map_err(without_cluster_advice)?;
+        manifests.versions = ChartVersions::told_by(rendering);
         let decrypter = rendering.decrypter();
         let single = path.is_file();
         let shown = |file: &str| -> Arc<str> {
@@ -89,6 +123,9 @@ impl ManifestSet {
             manifests.take(reading, ReadScope::All);
         }
         manifests.add_refused(snapshot, shown);
+        if source.used_facts().versions {
+            manifests.versions = ChartVersions::Assumed;
+        }
         Ok(manifests)
     }
 

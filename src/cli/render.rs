@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::args::{RenderArgs, RenderOutput};
 use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
-use super::{CommandError, ExitStatus, Terminal};
+use super::{CommandError, ExitStatus, Terminal, diff};
 use crate::change::write_yaml;
 use crate::config::{FetchConfig, RendererConfig};
 use crate::fields::mask_value;
@@ -16,6 +16,7 @@ use crate::render;
 pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
     let rendering = SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default());
     let manifests = ManifestSet::read(&args.path, ReadScope::Shown, &rendering)?;
+    diff::print_notes(&manifests.versions.note(), terminal);
     let shown = |item: &ManifestItem| {
         if args.show_secrets { item.body.clone() } else { mask_value(&item.gvk.group_kind(), &item.body) }
     };

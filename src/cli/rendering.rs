@@ -3,18 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::CommandError;
 use super::one_shot_input::STANDARD_INPUT;
 use super::settings::process_environment;
+use crate::cluster::Cluster;
 use crate::config::{
     CredentialUse, FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig,
 };
+use crate::daemon;
 use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
 use crate::input::helm::GeneratedPolicy;
 use crate::input::{
     Decrypter, PinPolicy, ReadFolder, ReleaseSettings, RenderHost, RootLocks, SourceRenderer,
-    SourceVariables, find_locks, render_disk, render_folders,
+    SourceVariables, find_locks, render_folders,
 };
-use crate::source::{self, DiskSnapshot, NamedInput, SnapshotRenderer, SourceError, SourceSettings};
+use crate::source::{
+    self, ClusterFacts, DiskSnapshot, KnownFacts, NamedInput, SnapshotRenderer, SourceError, SourceSettings,
+};
 
 /// The credential with age identities; with a dot and the name of a source behind it, of that one.
 const AGE_CREDENTIAL: &str = "sops-age";
@@ -40,7 +45,7 @@ impl SourceRendering {
             namespace: config.namespace.clone(),
             values,
             kube_version,
-            api_versions,
+            api_versions: api_versions.into(),
             generated: match generated {
                 GeneratedValues::Refuse => GeneratedPolicy::Refuse,
                 GeneratedValues::Once => GeneratedPolicy::Once,
@@ -78,22 +83,59 @@ impl SourceRendering {
         self.decrypter.clone()
     }
 
-    /// Reads a directory, or a single file, as it is on disk.
-    pub(super) fn read_disk(&self, path: &Path) -> Result<DiskSnapshot, SourceError> {
-        let disk = source::read_disk(path)?;
-        let folder = if path.is_file() { path.parent().unwrap_or(Path::new("")) } else { path };
-        render_disk(disk, here_if_empty(folder), &self.renderer)
+    /// Returns whether charts were told a version of Kubernetes that nobody named.
+    pub(super) fn has_assumed_version(&self) -> bool {
+        self.renderer.has_assumed_version()
+    }
+
+    /// Renders files that were read, where no cluster is asked.
+    pub(super) fn render(&self, files: &UnrenderedFiles) -> Result<DiskSnapshot, SourceError> {
+        render_folders(&files.disk, &files.folders, &self.renderer, &ClusterFacts::Unasked)
+    }
+
+    /// Renders files that were read. Asks the cluster for what their roots depend on in it.
+    pub(super) async fn render_for(
+        &self,
+        files: &UnrenderedFiles,
+        cluster: &Cluster,
+    ) -> Result<DiskSnapshot, CommandError> {
+        let mut known = KnownFacts::default();
+        loop {
+            let facts = ClusterFacts::Asked(known.clone());
+            match render_folders(&files.disk, &files.folders, &self.renderer, &facts) {
+                Err(SourceError::FactsWanted(wanted)) => {
+                    daemon::learn_facts(cluster, &wanted, &mut known).await?;
+                }
+                rendered => return Ok(rendered?),
+            }
+        }
     }
 
     /// Finds the locks of the roots below a directory.
     pub(super) fn find_locks(&self, folder: &Path, policy: PinPolicy) -> Result<RootLocks, SourceError> {
         find_locks(here_if_empty(folder), &self.renderer, policy)
     }
+}
+
+/// Files as they are on disk, whose roots are not rendered yet.
+#[derive(Clone, Debug)]
+pub(super) struct UnrenderedFiles {
+    disk: Arc<DiskSnapshot>,
+    folders: Vec<ReadFolder>,
+}
+
+impl UnrenderedFiles {
+    /// Reads a directory, or a single file.
+    pub(super) fn read(path: &Path) -> Result<Self, SourceError> {
+        let disk = source::read_disk(path)?.into();
+        let folder = if path.is_file() { path.parent().unwrap_or(Path::new("")) } else { path };
+        Ok(Self { disk, folders: vec![ReadFolder::whole(here_if_empty(folder))] })
+    }
 
     /// Reads what was named piece by piece.
-    pub(super) fn read_named(&self, named: Vec<NamedInput>) -> Result<DiskSnapshot, SourceError> {
-        let folders = named.iter().filter_map(folder_of).collect::<Vec<_>>();
-        render_folders(source::read_named(named)?, &folders, &self.renderer)
+    pub(super) fn read_named(named: Vec<NamedInput>) -> Result<Self, SourceError> {
+        let folders = named.iter().filter_map(folder_of).collect();
+        Ok(Self { disk: source::read_named(named)?.into(), folders })
     }
 }
 

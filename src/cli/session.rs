@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
 use super::exit::{ExitStatus, os_message};
-use super::rendering::{SourceRendering, source_settings};
+use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, settings};
 use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
@@ -16,7 +15,7 @@ use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup, VariableUse};
 use crate::engine::SourceWrites;
 use crate::heartbeat::Heartbeats;
 use crate::object::ErrorClass;
-use crate::source::{self, DiskSnapshot, Source};
+use crate::source::{self, Source};
 
 /// The maximum number of retries where the server asks to slow down, and the pause where it names
 /// none.
@@ -171,11 +170,14 @@ fn followed_setup_in(
 }
 
 /// Returns a source as it is on disk now, where it is a directory; else at its revision.
-pub(super) fn one_shot_source(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
+pub(super) async fn one_shot_source(
+    config: &SourceConfig,
+    state: &Path,
+    cluster: &Cluster,
+) -> Result<SourceSetup, CommandError> {
     match &config.location {
         SourceLocation::Directory(path) => {
-            let disk = SourceRendering::of(config).read_disk(path)?;
-            Ok(disk_setup(config, place(config), disk.into()))
+            disk_setup(config, place(config), &UnrenderedFiles::read(path)?, cluster).await
         }
         SourceLocation::Git { .. } => followed_setup(config, state),
     }
@@ -186,9 +188,15 @@ pub(super) fn place(config: &SourceConfig) -> String {
     source::ResolvedLocation::from(&config.location).location_id()
 }
 
-/// Returns a source whose files were read already.
-pub(super) fn disk_setup(config: &SourceConfig, place: String, disk: Arc<DiskSnapshot>) -> SourceSetup {
-    setup(config, place, SourceFiles::Once(disk))
+/// Returns a source whose files were read already, and renders them for a cluster.
+pub(super) async fn disk_setup(
+    config: &SourceConfig,
+    place: String,
+    files: &UnrenderedFiles,
+    cluster: &Cluster,
+) -> Result<SourceSetup, CommandError> {
+    let disk = SourceRendering::of(config).render_for(files, cluster).await?;
+    Ok(setup(config, place, SourceFiles::Once(disk.into())))
 }
 
 fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetup {

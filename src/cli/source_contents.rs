@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::rendering::{SourceRendering, source_settings};
+use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, exit};
 use crate::config::{SourceConfig, SourceLocation};
 use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manifests};
@@ -60,7 +60,8 @@ async fn gather(source: &SourceConfig, folder: &TempDir) -> Result<GatheredManif
 fn files(config: &SourceConfig, folder: &Path) -> Result<SourceFiles, CommandError> {
     Ok(match &config.location {
         SourceLocation::Directory(path) => {
-            SourceFiles::Once(SourceRendering::of(config).read_disk(path)?.into())
+            let files = UnrenderedFiles::read(path)?;
+            SourceFiles::Once(SourceRendering::of(config).render(&files)?.into())
         }
         SourceLocation::Git { .. } => SourceFiles::Followed(open_newest(config, folder)?),
     })

@@ -6,7 +6,7 @@ use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
 use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
-use super::{CommandError, ExitStatus, Terminal, session, settings, source_contents};
+use super::{CommandError, ExitStatus, Terminal, diff, session, settings, source_contents};
 use crate::config::{FetchConfig, RendererConfig, SourceConfig, SourceLocation};
 use crate::engine::{AllowList, check_annotations, find_self_waits};
 use crate::manifest::{KindScopes, assemble};
@@ -90,7 +90,8 @@ fn check(
     allow: &AllowList,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let ManifestSet { items, mut diagnostics, files, understood } = manifests;
+    let ManifestSet { items, mut diagnostics, files, understood, versions } = manifests;
+    diff::print_notes(&versions.note(), terminal);
     let (documents, mut scopes) = (items.len(), KindScopes::builtin());
     for item in &items {
         scopes.learn(item);

@@ -138,7 +138,7 @@ async fn plan_of_source(
         found.source().clone_into(&mut source.name);
     }
     let state = session::state(&config, &session.cluster).await?;
-    let setup = session::one_shot_source(&session::only_source(&config)?, &state)?;
+    let setup = session::one_shot_source(&session::only_source(&config)?, &state, &session.cluster).await?;
     Ok(Box::pin(daemon::preview_of(&session.cluster, &session.system, setup, found.id())).await?)
 }
 

@@ -74,6 +74,9 @@ pub struct KindTable {
     served: BTreeMap<GroupKind, Vec<Arc<ServedKind>>>,
     /// Group and version pairs that the aggregated document marks as stale.
     unknown: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// The version of the server, or the reason for which it does not tell; none where it was not
+    /// asked.
+    server: Option<Result<Arc<str>, Arc<str>>>,
 }
 
 impl KindTable {
@@ -121,6 +124,31 @@ impl KindTable {
         self.unknown.iter().map(|(group, _)| &**group).collect()
     }
 
+    /// Lists the versions of the API, as `apps/v1`, and their kinds, as `apps/v1/Deployment`.
+    pub fn api_versions(&self) -> BTreeSet<String> {
+        let mut versions: BTreeSet<String> =
+            self.unknown.iter().map(|(group, version)| api_version(group, version)).collect();
+        for kind in self.served.values().flatten() {
+            let version = api_version(&kind.gvk.group, &kind.gvk.version);
+            versions.insert(format!("{version}/{}", kind.gvk.kind));
+            versions.insert(version);
+        }
+        versions
+    }
+
+    /// Lists the versions of the API whose kinds are unknown, as `metrics.k8s.io/v1beta1`.
+    pub fn unknown_versions(&self) -> impl Iterator<Item = String> {
+        self.unknown.iter().map(|(group, version)| api_version(group, version))
+    }
+
+    /// Returns the version of the server, as `v1.36.4`.
+    ///
+    /// # Errors
+    /// Says why it is not known.
+    pub fn server_version(&self) -> Result<Arc<str>, Arc<str>> {
+        self.server.clone().unwrap_or_else(|| Err("it was not asked for".into()))
+    }
+
     /// Adds what one aggregated document says.
     pub(super) fn add(&mut self, document: APIGroupDiscoveryList) {
         for group in document.items {
@@ -163,9 +191,13 @@ impl KindTable {
     }
 }
 
+fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
 impl Cluster {
-    /// Asks the server which kinds it serves: two calls. A group whose own server does not answer
-    /// makes only that group unknown.
+    /// Asks the server which kinds it serves, and its version: three calls. A group whose own server
+    /// does not answer makes only that group unknown.
     ///
     /// Walks the aggregated document (KEP-3352) itself. A ready-made discovery either fails as a
     /// whole on one broken group, or drops the mark that says so.
@@ -174,8 +206,12 @@ impl Cluster {
     ///
     /// Fails where the server does not answer, or answers in another form.
     pub async fn discover(&self) -> Result<KindTable, ClusterError> {
-        let (core, groups) = tokio::try_join!(self.fetch_discovery("/api"), self.fetch_discovery("/apis"))?;
-        let mut kinds = KindTable::default();
+        // Who may not ask for the version can still be told the kinds.
+        let version = async { Ok(self.server_version().await) };
+        let (core, groups, version) =
+            tokio::try_join!(self.fetch_discovery("/api"), self.fetch_discovery("/apis"), version)?;
+        let server = version.map(Arc::from).map_err(|error| error.to_string().into());
+        let mut kinds = KindTable { server: Some(server), ..KindTable::default() };
         kinds.add(core);
         kinds.add(groups);
         Ok(kinds)

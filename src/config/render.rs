@@ -108,10 +108,11 @@ pub struct HelmSpec {
     /// Files of values, in the chart's folder or else in the source's; later ones win.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
-    /// The version of Kubernetes that charts are told; none for that which helm was built for.
+    /// The version of Kubernetes that charts are told; none for that of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_version: Option<String>,
-    /// The versions and kinds that charts are told beside those that helm knows.
+    /// The versions and kinds that charts are told beside those that helm knows; empty for those of
+    /// the cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_versions: Vec<String>,
     /// The treatment of generated values.

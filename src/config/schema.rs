@@ -146,8 +146,8 @@ fn helm() -> Value {
         "properties": {
             "release": text("The name of the release. Left out: that of each chart's folder."),
             "values": list("Files of values, in the chart's folder or else in the source's; later ones win."),
-            "kubeVersion": text("The version of Kubernetes that charts are told. Left out: that which helm was built for."),
-            "apiVersions": list("The versions and kinds that charts are told beside those that helm knows."),
+            "kubeVersion": text("The version of Kubernetes that charts are told. Left out: that of the cluster."),
+            "apiVersions": list("The versions and kinds that charts are told beside those that helm knows. Left out: those of the cluster."),
             "generated": one_of(
                 &["refuse", "once"],
                 "What becomes of values that a chart makes up anew at each render. Left out: refuse.",

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use super::cluster_facts::served_versions;
 use super::watchers::{AccountWatcher, AccountWatchers};
 use crate::cluster::{
     Cluster, ClusterError, Informer, InformerChange, InformerEvent, KindLookup, KindTable, Scaler, ServedKind,
@@ -15,6 +16,7 @@ use crate::engine::{
 };
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
+use crate::source::ServedVersions;
 
 /// Discovery is asked again after this time while a kind is missing, doubled up to a minute.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -53,6 +55,10 @@ pub(super) struct KindWatches {
     look_requests: Option<Informer>,
     orders: Option<Informer>,
     targets: AutoscalerTargets,
+    /// The versions that the server tells, for renders.
+    served_versions: watch::Sender<Option<Arc<ServedVersions>>>,
+    /// Says if renders depend on them, so that they are asked for again and again.
+    version_use: VersionUse,
     retry: Duration,
     next: Option<Instant>,
     to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
@@ -85,6 +91,8 @@ impl KindWatches {
             look_requests: None,
             orders: None,
             targets: AutoscalerTargets::default(),
+            served_versions: watch::Sender::default(),
+            version_use: VersionUse::Unused,
             retry: FIRST_RETRY,
             next: Some(Instant::now()),
             to_informers,
@@ -106,7 +114,7 @@ impl KindWatches {
 
     /// Something happened after which a missing kind may be there.
     pub(super) fn hint(&mut self) {
-        if self.kinds.is_some() && self.has_missing_kinds() {
+        if self.kinds.is_some() && self.asks_again() {
             self.retry = FIRST_RETRY;
             self.next = Some(Instant::now());
         }
@@ -178,12 +186,38 @@ impl KindWatches {
 
     /// Discovery answered.
     pub(super) fn set_kinds(&mut self, kinds: KindTable, engine: &mut Engine) {
+        self.served_versions.send_if_modified(|told| {
+            let versions = served_versions(&kinds, told.as_deref());
+            let is_news = told.as_deref() != Some(&versions);
+            if is_news {
+                *told = Some(versions.into());
+            }
+            is_news
+        });
         self.kinds = Some(kinds);
         self.failure = None;
         self.update(engine);
-        if self.has_missing_kinds() {
+        if self.asks_again() {
             self.retry_discovery();
         }
+    }
+
+    /// Returns the versions that the server tells, and each later answer.
+    pub(super) fn served_versions(&self) -> watch::Receiver<Option<Arc<ServedVersions>>> {
+        self.served_versions.subscribe()
+    }
+
+    /// Asks for the versions again and again from now on: something that is rendered depends on
+    /// them.
+    pub(super) fn follow_versions(&mut self) {
+        self.version_use = VersionUse::Used;
+        if self.kinds.is_some() && self.next.is_none() {
+            self.retry_discovery();
+        }
+    }
+
+    fn asks_again(&self) -> bool {
+        self.version_use == VersionUse::Used || self.has_missing_kinds()
     }
 
     /// Returns why nothing is known of the server's kinds, where discovery has been asked and has
@@ -441,6 +475,13 @@ impl KindWatches {
     pub(super) fn kind_scopes(&self) -> KindScopes {
         kind_scopes(self.kinds.as_ref())
     }
+}
+
+/// Says if renders depend on the versions that the server tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VersionUse {
+    Unused,
+    Used,
 }
 
 /// The targets of the autoscalers.

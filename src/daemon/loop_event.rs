@@ -27,6 +27,8 @@ pub(super) enum LoopEvent {
     Place(SourceId, String),
     /// The repository that a source follows.
     Repository(SourceId, RepositoryIdentity),
+    /// The renders of a source depend on the versions that the cluster serves.
+    VersionsUsed,
     /// A source was looked at after the reading of this number, and all that is new was told.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.

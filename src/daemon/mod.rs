@@ -9,6 +9,7 @@
 //! | [`Reconciler`] | the loop, for the daemon and for one pass |
 //! | `source_task` | one task per source: observe, read, parse |
 //! | `pins` | the revisions that a source keeps readable |
+//! | `cluster_facts` | what renders are told of the cluster |
 //! | `contents` | bodies of objects, read again when they are needed |
 //! | `executor` | carries an action out and returns its result |
 //! | `drift` | compares an object with its content, and finds who changed it |
@@ -24,6 +25,7 @@
 //! **Invariant:** decides nothing about objects, and knows no HTTP and no terminal.
 
 mod acceptance;
+mod cluster_facts;
 mod contents;
 mod drift;
 mod executor;
@@ -46,6 +48,7 @@ mod source_task;
 mod tasks;
 mod watchers;
 
+pub(crate) use cluster_facts::learn_facts;
 pub(crate) use inventory::{
     PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of,
     untold_prunes,

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::acceptance;
+use super::cluster_facts::facts_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
 use super::executor::run_blocking;
@@ -203,7 +204,8 @@ impl PreviewRun {
                 Ok(run_blocking(move || read_disk(&disk, &read_settings, scopes)).await.0)
             }
             SourceFiles::Followed(source) => {
-                super::source_task::read_newest_once(source, read_settings, scopes).await
+                let facts = facts_of(&self.kinds);
+                super::source_task::read_newest_once(source, read_settings, scopes, facts).await
             }
         }
     }

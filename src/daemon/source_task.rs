@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::last_look::LastLook;
@@ -33,8 +33,8 @@ use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::source::{
-    CommitInfo, RenderStep, RevisionReader, Snapshot, Source, SourceError, SourceObservation,
-    VerificationAnchor,
+    ClusterFacts, CommitInfo, KnownFacts, RenderStep, RevisionReader, ServedVersions, Snapshot, Source,
+    SourceError, SourceObservation, VerificationAnchor,
 };
 
 /// The slack after which a late feed counts as dead: its events wait until the loop takes them.
@@ -87,6 +87,10 @@ pub(super) struct SourceFeed {
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
     last_look: LastLook,
+    /// The versions of the cluster, which renders may depend on.
+    versions: watch::Receiver<Option<Arc<ServedVersions>>>,
+    /// Indicates whether it was told that renders depend on them.
+    told_version_use: bool,
     told_snapshot: Option<ToldSnapshot>,
     identity: String,
     /// As it was told last.
@@ -129,6 +133,8 @@ impl SourceFeed {
             events,
             heartbeat,
             last_look: LastLook::default(),
+            versions: watch::channel(None).1,
+            told_version_use: false,
             told_snapshot: None,
             identity,
             repository: RepositoryIdentity::Unknown,
@@ -145,6 +151,11 @@ impl SourceFeed {
     /// Tells, beside its events, when it last looked.
     pub(super) fn with_last_look(self, last_look: LastLook) -> Self {
         Self { last_look, ..self }
+    }
+
+    /// Renders by these versions of the cluster, and anew where they change.
+    pub(super) fn with_versions(self, versions: watch::Receiver<Option<Arc<ServedVersions>>>) -> Self {
+        Self { versions, ..self }
     }
 
     /// Runs until nobody listens any more.
@@ -179,6 +190,7 @@ impl SourceFeed {
                         continue;
                     },
                     () = hints.next_hint() => FeedTask::Look,
+                    Ok(()) = self.versions.changed(), if self.told_version_use => FeedTask::Look,
                     () = sleep_until(next) => FeedTask::Poll,
                     () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::SavePins,
                 }
@@ -289,6 +301,10 @@ impl SourceFeed {
             self.repository.clone_from(&repository);
             events.push(LoopEvent::Repository(number, repository));
         }
+        if !self.told_version_use && self.source.used_facts().versions {
+            self.told_version_use = true;
+            events.push(LoopEvent::VersionsUsed);
+        }
         match seen {
             Ok(news) => {
                 self.last_error = None;
@@ -335,6 +351,8 @@ impl SourceFeed {
     }
 
     async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
+        let versions = self.versions.borrow_and_update().clone();
+        self.source.set_facts(ClusterFacts::Asked(KnownFacts { versions }));
         let SourceObservation { revision, rendered, .. } = self.source.observe().await?;
         let told = self.told_snapshot.as_ref().map(|told| &told.snapshot);
         let same = told.filter(|told| told.revision == revision && rendered == RenderStep::Kept);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::source_renderer::SourceRenderer;
 use crate::source::{
-    DiskSnapshot, DiskTree, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot, SnapshotFile,
-    SnapshotRenderer as _, SourceError, tree_around,
+    ClusterFacts, DiskSnapshot, DiskTree, FactUse, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot,
+    SnapshotFile, SnapshotRenderer as _, SourceError, tree_around,
 };
 
 /// A folder that was read.
@@ -17,39 +17,38 @@ pub(crate) struct ReadFolder {
     pub folder: PathBuf,
 }
 
-/// Renders the roots of a snapshot that was read from a folder. Blocks, and runs programs.
-///
-/// # Errors
-/// Fails where the files cannot be read.
-pub(crate) fn render_disk(
-    disk: DiskSnapshot,
-    folder: &Path,
-    renderer: &SourceRenderer,
-) -> Result<DiskSnapshot, SourceError> {
-    render_folders(disk, &[ReadFolder { prefix: String::new(), folder: folder.to_owned() }], renderer)
+impl ReadFolder {
+    /// Returns a folder from which the files are seen.
+    pub(crate) fn whole(folder: &Path) -> Self {
+        Self { prefix: String::new(), folder: folder.to_owned() }
+    }
 }
 
-/// As [`render_disk`], of a snapshot that was read from several.
+/// Returns a snapshot that was read from folders with its roots rendered. Blocks, and runs
+/// programs.
 ///
 /// # Errors
-/// As [`render_disk`].
+/// Fails where the files cannot be read. Fails with [`SourceError::FactsWanted`], before any
+/// program runs, where the roots depend on facts of the cluster that are missing.
 pub(crate) fn render_folders(
-    disk: DiskSnapshot,
+    disk: &DiskSnapshot,
     folders: &[ReadFolder],
     renderer: &SourceRenderer,
+    facts: &ClusterFacts,
 ) -> Result<DiskSnapshot, SourceError> {
     if !renderer.has_roots(&disk.snapshot) {
-        return Ok(disk);
+        return Ok(disk.clone());
     }
     let mut all = RenderedSnapshot {
         plain: renderer.plain_part(disk.snapshot.clone()),
         roots: Vec::new(),
         contents: Vec::new(),
         is_interrupted: false,
+        used: FactUse::default(),
     };
     let mut trees = Vec::new();
     for folder in folders {
-        let (tree, part) = render_folder(&disk.snapshot, folder, renderer)?;
+        let (tree, part) = render_folder(&disk.snapshot, folder, renderer, facts)?;
         all.roots.extend(part.roots);
         all.contents.extend(part.contents);
         trees.push(tree);
@@ -58,13 +57,14 @@ pub(crate) fn render_folders(
     all.roots.dedup_by(|a, b| a.path == b.path);
     let is_root = |path: &str| all.roots.binary_search_by(|root| (*root.path).cmp(path)).is_ok();
     all.plain.files.retain(|file| !is_root(&file.path));
-    Ok(disk.with_rendered(all, &trees))
+    Ok(disk.clone().with_rendered(all, &trees))
 }
 
 fn render_folder(
     whole: &Snapshot,
     folder: &ReadFolder,
     renderer: &SourceRenderer,
+    facts: &ClusterFacts,
 ) -> Result<(DiskTree, RenderedSnapshot), SourceError> {
     let (tree, start) = tree_around(&folder.folder)?;
     let mut raw = Snapshot { files: Vec::new(), refused: Vec::new(), ..whole.clone() };
@@ -84,7 +84,7 @@ fn render_folder(
             raw.refused.push(found);
         }
     }
-    let mut all = renderer.render_files(raw, &start, &tree)?;
+    let mut all = renderer.render_files(raw, &start, &tree, facts)?;
     for root in &mut all.roots {
         add_prefix(root, &folder.prefix);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
@@ -44,7 +45,7 @@ pub(crate) struct RenderInputs<'a> {
     /// The version of the cluster; none where the render does not depend on it.
     pub kube_version: Option<String>,
     /// The kinds of the cluster, as the render is told them.
-    pub api_versions: Vec<String>,
+    pub api_versions: Arc<[String]>,
     /// The variables that are put in, by name. Of a secret one the value is a hash under the seal.
     pub variables: BTreeMap<String, String>,
 }
@@ -74,7 +75,7 @@ impl<'a> RenderInputs<'a> {
                 .collect(),
             charts: BTreeMap::new(),
             kube_version: None,
-            api_versions: Vec::new(),
+            api_versions: Arc::default(),
             variables: BTreeMap::new(),
         }
     }
@@ -195,7 +196,7 @@ mod tests {
             RenderInputs { charts: BTreeMap::from([("a".into(), [1; 32])]), ..base.clone() },
             RenderInputs { charts: BTreeMap::from([("a".into(), [2; 32])]), ..base.clone() },
             RenderInputs { kube_version: Some("1.34".into()), ..base.clone() },
-            RenderInputs { api_versions: vec!["1.34".into()], ..base.clone() },
+            RenderInputs { api_versions: ["1.34".into()].into(), ..base.clone() },
         ];
         let keys: BTreeSet<RenderKey> = inputs.iter().map(RenderInputs::key).collect();
         assert_eq!(keys.len(), inputs.len());

@@ -34,6 +34,7 @@ mod release_render;
 mod render_host;
 mod render_place;
 mod root_closure;
+mod root_job;
 mod root_lock;
 mod root_render;
 mod roots;
@@ -47,12 +48,12 @@ pub(crate) mod variables;
 
 pub(crate) use chart_supply::PinPolicy;
 pub(crate) use decryption::Decrypter;
-pub(crate) use disk::{ReadFolder, render_disk, render_folders};
+pub(crate) use disk::{ReadFolder, render_folders};
 #[cfg(test)]
 pub(crate) use memory_tree::MemoryTree;
 pub use origin::strip_origin;
 pub(crate) use reading::read_manifest;
-pub(crate) use release_render::ReleaseSettings;
+pub(crate) use release_render::{ASSUMED_VERSION, ReleaseSettings};
 pub use render_host::RenderHost;
 pub(crate) use root_lock::{LockState, RootLock, RootLocks, find_locks};
 pub(crate) use source_renderer::{SourceRenderer, SourceVariables};

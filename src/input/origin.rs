@@ -11,6 +11,9 @@ use serde_json::Value;
 use crate::manifest::{PlacedEntry, PlacedNode, PlacedValue, TextPlace, read_documents, read_first_document};
 use crate::object::{ManifestOrigin, annotation_text};
 
+/// Stands between the renderer of an object and the chart that made it.
+pub(super) const CHART_SEPARATOR: &str = ", ";
+
 /// The annotation in which kustomize says where an object comes from.
 const ORIGIN: &str = "config.kubernetes.io/origin";
 /// The field of a kustomization that asks for it, and its word for that.

@@ -1,5 +1,7 @@
 //! Renders of charts: the release that each is taken for, and helm's run over its files.
 
+use std::sync::Arc;
+
 use super::helm::{
     ChartClosure, ChartError, ChartHost, GeneratedPolicy, HelmOptions, ValuesSource, render_chart,
 };
@@ -9,9 +11,13 @@ use super::render_place::RenderPlace;
 use super::root_render::{RenderError, RenderedObject, log_notices, rendered_objects};
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
+use crate::source::{ClusterFacts, KnownFacts};
 
 /// The longest name of a release: helm takes no longer one.
 const MAX_RELEASE_NAME: usize = 53;
+
+/// The version of Kubernetes that charts are told where no cluster is asked and none is configured.
+pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 
 /// The settings of the charts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,15 +28,69 @@ pub(crate) struct ReleaseSettings {
     pub namespace: String,
     /// Files of values.
     pub values: Vec<String>,
-    /// The version of the cluster; none for that which helm was built for.
+    /// The version of Kubernetes; none for the cluster's.
     pub kube_version: Option<String>,
-    /// The versions and kinds of the cluster.
-    pub api_versions: Vec<String>,
+    /// The versions and kinds of the API; empty for the cluster's.
+    pub api_versions: Arc<[String]>,
     /// The treatment of generated values.
     pub generated: GeneratedPolicy,
 }
 
+/// The settings of charts, with the versions of the cluster where they name none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ResolvedReleases {
+    /// The settings.
+    pub(super) settings: ReleaseSettings,
+    /// The origin of the versions.
+    pub(super) versions: VersionOrigin,
+}
+
+/// The origin of the versions that charts are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum VersionOrigin {
+    /// The configuration names all of them.
+    Configured,
+    /// The cluster told those that it does not name.
+    Cluster,
+    /// No cluster is asked: they are [`ASSUMED_VERSION`], and what helm knows.
+    Assumed,
+    /// The cluster was not asked yet.
+    Wanted,
+    /// The cluster does not tell its version, for this reason.
+    Unknown(Arc<str>),
+}
+
 impl ReleaseSettings {
+    /// Returns the settings as charts are told them where these facts are known.
+    pub(super) fn resolved_by(&self, facts: &ClusterFacts) -> ResolvedReleases {
+        let mut settings = self.clone();
+        if settings.kube_version.is_some() && !settings.api_versions.is_empty() {
+            return ResolvedReleases { settings, versions: VersionOrigin::Configured };
+        }
+        let versions = match facts {
+            ClusterFacts::Unasked if settings.kube_version.is_some() => VersionOrigin::Configured,
+            ClusterFacts::Unasked => {
+                settings.kube_version = Some(ASSUMED_VERSION.to_owned());
+                VersionOrigin::Assumed
+            }
+            ClusterFacts::Asked(KnownFacts { versions: None }) => VersionOrigin::Wanted,
+            ClusterFacts::Asked(KnownFacts { versions: Some(known) }) => {
+                if settings.api_versions.is_empty() {
+                    settings.api_versions = known.apis.clone();
+                }
+                match (&settings.kube_version, &known.server) {
+                    (None, Err(why)) => VersionOrigin::Unknown(why.clone()),
+                    (None, Ok(server)) => {
+                        settings.kube_version = Some(server.to_string());
+                        VersionOrigin::Cluster
+                    }
+                    (Some(_), _) => VersionOrigin::Cluster,
+                }
+            }
+        };
+        ResolvedReleases { settings, versions }
+    }
+
     /// Returns the options of the chart in a folder.
     pub(super) fn options_of(&self, folder: &str) -> HelmOptions {
         HelmOptions {
@@ -106,6 +166,47 @@ pub(super) async fn render_release<T: FileTree>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::ServedVersions;
+
+    fn resolve(kube_version: &str, apis: &[&str], facts: &ClusterFacts) -> (String, String, VersionOrigin) {
+        let settings = ReleaseSettings {
+            kube_version: Some(kube_version.to_owned()).filter(|version| !version.is_empty()),
+            api_versions: apis.iter().map(|api| (*api).to_owned()).collect(),
+            ..ReleaseSettings::default()
+        };
+        let ResolvedReleases { settings, versions } = settings.resolved_by(facts);
+        (settings.kube_version.unwrap_or_default(), settings.api_versions.join(" "), versions)
+    }
+
+    #[test]
+    fn the_cluster_tells_what_the_configuration_does_not() {
+        use VersionOrigin::{Assumed, Cluster, Configured, Unknown, Wanted};
+        let served = |server: Result<&str, &str>| {
+            let server = server.map(Arc::from).map_err(Arc::from);
+            let versions = ServedVersions { server, apis: ["apps/v1".to_owned(), "v1".to_owned()].into() };
+            ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()) })
+        };
+        let known = &served(Ok("v1.35.2+k3s1"));
+        let refused = &served(Err("refused"));
+        let unread = &ClusterFacts::Asked(KnownFacts::default());
+        let offline = &ClusterFacts::Unasked;
+        let own = &["x/v1"][..];
+        for (kube_version, apis, facts, expected) in [
+            ("", &[][..], known, ("v1.35.2+k3s1", "apps/v1 v1", Cluster)),
+            ("1.30.0", &[], known, ("1.30.0", "apps/v1 v1", Cluster)),
+            ("", own, known, ("v1.35.2+k3s1", "x/v1", Cluster)),
+            ("1.30.0", own, known, ("1.30.0", "x/v1", Configured)),
+            ("", &[], refused, ("", "apps/v1 v1", Unknown("refused".into()))),
+            ("1.30.0", &[], refused, ("1.30.0", "apps/v1 v1", Cluster)),
+            ("", own, unread, ("", "x/v1", Wanted)),
+            ("1.30.0", own, unread, ("1.30.0", "x/v1", Configured)),
+            ("", &[], offline, (ASSUMED_VERSION, "", Assumed)),
+            ("1.30.0", &[], offline, ("1.30.0", "", Configured)),
+        ] {
+            let (version, versions, origin) = resolve(kube_version, apis, facts);
+            assert_eq!((&*version, &*versions, origin), expected, "{kube_version} {apis:?} {facts:?}");
+        }
+    }
 
     #[test]
     fn a_release_is_called_like_its_folder() {

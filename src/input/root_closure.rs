@@ -80,9 +80,19 @@ impl RootClosure {
         }
     }
 
+    /// Returns whether helm renders it, or a part of it.
+    pub(super) fn has_charts(&self) -> bool {
+        self.programs().contains(&RenderProgram::Helm)
+    }
+
     /// Returns the reasons for which it cannot be rendered now, and may be later.
     pub(super) fn interruptions(&self) -> &[Diagnostic] {
         &self.charts.interruptions
+    }
+
+    /// Adds a reason for which it cannot be rendered now.
+    pub(super) fn interrupt(&mut self, found: Diagnostic) {
+        self.charts.interruptions.push(found);
     }
 
     /// Returns the programs that render them: first its own.
@@ -156,7 +166,16 @@ mod tests {
 
     fn traced(tree: &MemoryTree, form: RootForm, supply: &MemorySupply) -> RootClosure {
         let releases = ReleaseSettings { namespace: "prod".to_owned(), ..ReleaseSettings::default() };
-        let settings = TraceSettings { releases: &releases, supply, policy: PinPolicy::Strict };
+        traced_with(&releases, tree, form, supply)
+    }
+
+    fn traced_with(
+        releases: &ReleaseSettings,
+        tree: &MemoryTree,
+        form: RootForm,
+        supply: &MemorySupply,
+    ) -> RootClosure {
+        let settings = TraceSettings { releases, supply, policy: PinPolicy::Strict };
         let root = RenderRoot { folder: "web".into(), form };
         let closure = RootClosure::trace(&root, "", tree, &mut ParsedFiles::default(), settings).unwrap();
         assert_eq!(closure.closure().diagnostics, []);
@@ -195,6 +214,30 @@ mod tests {
         );
         let inputs = first.inputs(identities).unwrap();
         assert_eq!(inputs.charts.len(), 1);
+    }
+
+    #[test]
+    fn the_versions_of_the_cluster_are_in_the_key_of_each_root_with_charts() {
+        let tree = MemoryTree::new()
+            .file("web/kustomization.yaml", "helmCharts: [{name: app, releaseName: a}]\n")
+            .file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+            .file("web/charts/app/Chart.yaml", "apiVersion: v2\nname: app\nversion: 1.0.0\n")
+            .file("web/charts/app/values.yaml", "");
+        let told = |version: &str, apis: &[&str]| ReleaseSettings {
+            namespace: "prod".to_owned(),
+            kube_version: Some(version.to_owned()),
+            api_versions: apis.iter().map(|api| (*api).to_owned()).collect(),
+            ..ReleaseSettings::default()
+        };
+        let all = [told("v1.35.0", &["v1"]), told("v1.36.0", &["v1"]), told("v1.36.0", &["v1", "x/v1"])];
+        let supply = MemorySupply::default();
+        for (form, first) in [(RootForm::Kustomize, 0), (RootForm::Helm, 1)] {
+            let keys: BTreeSet<_> = all
+                .iter()
+                .map(|told| key(&traced_with(told, &tree, form, &supply), &identities()[first..]))
+                .collect();
+            assert_eq!(keys.len(), all.len(), "{form:?}");
+        }
     }
 
     #[test]

@@ -2,42 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use super::chart_layer::LayeredTree;
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
-use super::decryption::{Decrypter, NO_KEY};
+use super::decryption::Decrypter;
 use super::encryption;
 use super::inflation::inflate;
-use super::key::ProgramIdentity;
-use super::kustomize::{Closure, ClosureIndex, ParsedFiles};
-use super::origin::ObjectOrigin;
+use super::kustomize::{ClosureIndex, ParsedFiles};
+use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
-use super::release_render::{ReleaseSettings, render_release};
+use super::release_render::{ReleaseSettings, ResolvedReleases, VersionOrigin, render_release};
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
+use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
 use super::root_render::{RenderError, RenderedObject, TracedKustomization, render_kustomization};
-use super::roots::{self, RenderRoot, RootForm, find_roots};
+use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
 use super::substitution::{self, RevisionVariables};
 use super::tree::FileTree;
-use super::variables::VariableTable;
 use crate::config::{RenderMode, SubstitutionConfig};
-use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
+use crate::object::Diagnostic;
 use crate::source::{
-    BlobId, RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RevisionTree, RootKey,
-    RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
+    ClusterFacts, FactUse, RenderRequest, RenderedRoot, RenderedSnapshot, RevisionTree, RootKey, RootOutcome,
+    Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
 };
 
-/// The code of a root that its program does not render.
-const RENDER_FAILED: &str = "render-failed";
-/// The code of a root whose program is missing, or cannot be used.
-const NO_PROGRAM: &str = "no-program";
+/// The code of a root whose charts depend on a version that the cluster does not tell.
+const NO_VERSION: &str = "no-cluster-version";
 
 /// Renders the roots of one source's revisions.
 #[derive(Debug)]
@@ -49,6 +46,8 @@ pub(crate) struct SourceRenderer {
     releases: ReleaseSettings,
     supply: Arc<dyn ChartSupply>,
     state: Mutex<RendererState>,
+    /// Set once charts were told an assumed version.
+    assumption: OnceLock<()>,
 }
 
 /// The variables of a source, and the namespace of objects that name none.
@@ -75,28 +74,10 @@ struct LastRevision {
     roots: HashMap<Arc<str>, RenderedRoot>,
     /// The digest of its variables.
     variables: Option<[u8; 32]>,
-}
-
-/// The programs that the roots at hand need, each found or not.
-type FoundPrograms = BTreeMap<RenderProgram, Result<InstalledProgram, ProgramError>>;
-
-/// A root, and what its outcome follows from.
-struct RootJob {
-    /// The folder that is the source's root.
-    start: Arc<str>,
-    /// The path inside the source of the file that makes its folder a root.
-    path: Arc<str>,
-    closure: RootClosure,
-    /// The programs that it needs: first its own.
-    programs: Vec<InstalledProgram>,
-    key: RootKey,
-    variables: Option<Arc<VariableTable>>,
-}
-
-/// The outcome of one job.
-struct JobOutcome {
-    root: RenderedRoot,
-    contents: Vec<RenderedContent>,
+    /// The settings that its charts were told.
+    releases: ResolvedReleases,
+    /// The folders of the roots with charts.
+    charts: BTreeSet<Arc<str>>,
 }
 
 impl SourceRenderer {
@@ -109,7 +90,8 @@ impl SourceRenderer {
     ) -> Self {
         let supply = Arc::new(ServerCharts::new(charts, host.clone()));
         let releases = ReleaseSettings::default();
-        Self { host, mode, decrypter, substitution: None, releases, supply, state: Mutex::default() }
+        let (state, assumption) = (Mutex::default(), OnceLock::new());
+        Self { host, mode, decrypter, substitution: None, releases, supply, state, assumption }
     }
 
     /// Returns one that takes charts of servers from here.
@@ -126,6 +108,11 @@ impl SourceRenderer {
     /// Returns one that also puts variables into what it renders, and into plain files.
     pub(crate) fn with_variables(self, substitution: Option<SourceVariables>) -> Self {
         Self { substitution, ..self }
+    }
+
+    /// Returns whether charts were told a version that nobody named: no cluster was asked.
+    pub(crate) fn has_assumed_version(&self) -> bool {
+        self.assumption.get().is_some()
     }
 
     /// Returns what is rendered of a source.
@@ -149,6 +136,26 @@ impl SourceRenderer {
         RootClosure::trace(root, start, files, parsed, settings)
     }
 
+    /// As [`SourceRenderer::trace`], to be rendered as these settings say.
+    fn trace_resolved<T: FileTree>(
+        &self,
+        root: &RenderRoot,
+        start: &str,
+        files: &T,
+        parsed: &mut ParsedFiles,
+        told: &ResolvedReleases,
+    ) -> Result<RootClosure, SourceError> {
+        let settings =
+            TraceSettings { releases: &told.settings, supply: &*self.supply, policy: PinPolicy::Strict };
+        let mut closure = RootClosure::trace(root, start, files, parsed, settings)?;
+        if let VersionOrigin::Unknown(why) = &told.versions
+            && closure.has_charts()
+        {
+            closure.interrupt(unknown_version(root, why));
+        }
+        Ok(closure)
+    }
+
     fn read_variables<T: FileTree>(
         &self,
         plain: &Snapshot,
@@ -168,23 +175,34 @@ impl SourceRenderer {
         raw: Snapshot,
         start: &str,
         files: &T,
+        facts: &ClusterFacts,
     ) -> Result<RenderedSnapshot, SourceError> {
+        let told = self.releases.resolved_by(facts);
         let mut parsed = ParsedFiles::default();
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed)?;
         let variables = self.read_variables(&listing.plain, start, files)?;
         let mut closures = Vec::new();
         for root in listing.roots {
-            let closure = self.trace(&root, start, files, &mut parsed, PinPolicy::Strict)?;
+            let closure = self.trace_resolved(&root, start, files, &mut parsed, &told)?;
             closures.push((root, closure));
         }
+        let used = facts_used(&told, closures.iter().any(|(_, closure)| closure.has_charts()))?;
         let known = HashMap::new();
         let plain = substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?;
         let done = self.render_closures(start, closures, files, variables.as_ref(), &known)?;
-        Ok(joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect()))
+        let mut rendered =
+            joined_outcomes(listing.plain, Vec::new(), plain.into_iter().chain(done).collect(), used);
+        narrow_use(&mut rendered, &told.versions);
+        if told.versions == VersionOrigin::Assumed && rendered.used.versions {
+            let _ = self.assumption.set(());
+        }
+        Ok(rendered)
     }
 
     fn render_revision(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
-        let RenderRequest { raw, start, tree, same, before } = request;
+        let RenderRequest { raw, start, tree, same, before, facts } = request;
+        let told = self.releases.resolved_by(&facts);
+        let versions = told.versions.clone();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last } = &mut *state;
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed)?;
@@ -196,20 +214,24 @@ impl SourceRenderer {
             .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)).roots);
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
-        let (mut kept, mut closures) = (Vec::new(), Vec::new());
+        let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
         for root in listing.roots {
+            let has_charts = last.as_ref().is_some_and(|last| last.charts.contains(&root.folder));
             if let Some(before) = last
                 .as_ref()
-                .filter(|last| last.variables == digest)
+                .filter(|last| last.variables == digest && (!has_charts || last.releases == told))
                 .and_then(|last| last.kept_root(&root, touched.as_ref()))
                 .and_then(|(folder, before)| Some((folder, stored_root(before, &known)?)))
             {
                 kept.push(before);
+                charts.extend(has_charts.then(|| root.folder.clone()));
                 continue;
             }
-            let closure = self.trace(&root, start, &tree, parsed, PinPolicy::Strict)?;
+            let closure = self.trace_resolved(&root, start, &tree, parsed, &told)?;
+            charts.extend(closure.has_charts().then(|| root.folder.clone()));
             closures.push((root, closure));
         }
+        let used = facts_used(&told, !charts.is_empty())?;
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         for (_, closure) in &closures {
             index.replace(closure.closure());
@@ -220,10 +242,13 @@ impl SourceRenderer {
         let mut roots: HashMap<Arc<str>, RenderedRoot> =
             folders.into_iter().zip(done.iter().map(|done| done.root.clone())).collect();
         roots.extend(kept.iter().cloned());
-        *last = Some(LastRevision { tree: tree.unread(), index, roots, variables: digest });
+        let tree = tree.unread();
+        *last = Some(LastRevision { tree, index, roots, variables: digest, releases: told, charts });
         let kept = kept.into_iter().map(|(_, root)| root).collect();
-        let mut rendered = joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect());
+        let mut rendered =
+            joined_outcomes(listing.plain, kept, plain.into_iter().chain(done).collect(), used);
         rendered.roots.iter_mut().for_each(|root| keep_what_was_rendered(root, &same));
+        narrow_use(&mut rendered, &versions);
         Ok(rendered)
     }
 
@@ -324,71 +349,6 @@ impl SourceRenderer {
     }
 }
 
-/// Returns what is known of a root without a run of its program, or what has to be run.
-fn judge(
-    root: RenderRoot,
-    start: &str,
-    closure: RootClosure,
-    programs: &FoundPrograms,
-    variables: Option<&RevisionVariables>,
-    known: &HashMap<RootKey, RenderedRoot>,
-) -> Result<RootJob, Box<JobOutcome>> {
-    let path = root_path(&root, closure.closure(), start);
-    let without = |outcome| {
-        let root = RenderedRoot::new(path.clone(), RootKey::default(), outcome);
-        Box::new(JobOutcome { root, contents: Vec::new() })
-    };
-    let seen = |found: Diagnostic| finding_from(start, found);
-    if !closure.closure().is_renderable() {
-        let found = closure.closure().diagnostics.iter().filter(|found| found.is_error()).cloned();
-        return Err(without(RootOutcome::Refused(found.map(seen).collect())));
-    }
-    if !closure.interruptions().is_empty() {
-        let found = closure.interruptions().iter().cloned();
-        return Err(without(RootOutcome::Interrupted(found.map(seen).collect())));
-    }
-    let mut needed = Vec::new();
-    for program in closure.programs() {
-        match programs.get(program) {
-            Some(Ok(program)) => needed.push(program.clone()),
-            None => return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)]))),
-            Some(Err(error)) => {
-                let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
-                return Err(without(RootOutcome::Interrupted(vec![found])));
-            }
-        }
-    }
-    let identity = |program: &InstalledProgram| ProgramIdentity {
-        name: program.program.name().to_owned(),
-        version: program.version.to_string(),
-        digest: program.digest,
-    };
-    let identities: Vec<ProgramIdentity> = needed.iter().map(identity).collect();
-    let table = match variables {
-        Some(Err(found)) => return Err(without(RootOutcome::Refused(found.clone()))),
-        Some(Ok(table)) => Some(table.clone()),
-        None => None,
-    };
-    let Some(mut inputs) = closure.inputs(&identities) else {
-        return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)])));
-    };
-    if let Some(table) = &table {
-        inputs.variables = table.key_values(&substitution::digest);
-        inputs.options.insert("substitute".to_owned(), "1".to_owned());
-    }
-    let key = inputs.key().bytes();
-    match known.get(&key) {
-        Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
-            Err(Box::new(JobOutcome { root: same.clone(), contents: Vec::new() }))
-        }
-        _ => Ok(RootJob { start: start.into(), path, closure, programs: needed, key, variables: table }),
-    }
-}
-
-fn unknown_program(path: &Arc<str>) -> Diagnostic {
-    Diagnostic::file_error(path.clone(), NO_PROGRAM, "its program was not looked for")
-}
-
 fn no_worker(error: &io::Error) -> SourceError {
     SourceError::Worker { place: "renders".to_owned(), detail: error.to_string() }
 }
@@ -479,93 +439,44 @@ fn variables_digest(variables: &RevisionVariables) -> [u8; 32] {
     substitution::digest(text.as_bytes())
 }
 
-/// Returns the path of a root inside the source: of the file that makes its folder one.
-fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
-    let file = match root.form {
-        RootForm::Kustomize => closure.folders.first().map(|folder| &*folder.file),
-        RootForm::Helm => None,
-    };
-    let file = file.and_then(|file| file.rsplit('/').next()).unwrap_or(root.form.file_name());
-    let folder = root.folder.strip_prefix(start).unwrap_or(&root.folder).trim_start_matches('/');
-    paths::inside(folder, file).into()
-}
-
-fn outcome_of(
-    job: RootJob,
-    run: Result<Vec<RenderedObject>, RenderError>,
-) -> Result<JobOutcome, SourceError> {
-    let RootJob { start, path, key, .. } = job;
-    let mut contents = Vec::new();
-    let outcome = match run {
-        Ok(objects) => {
-            let files = objects.into_iter().map(|object| file_of(&start, &path, object, &mut contents));
-            let mut files: Vec<SnapshotFile> = files.collect();
-            files.sort_unstable();
-            RootOutcome::Rendered(files.into())
-        }
-        Err(RenderError::Source(error)) => return Err(error),
-        Err(RenderError::Variables(found) | RenderError::Refused(found)) => {
-            RootOutcome::Refused(found.into_iter().map(|found| finding_from(&start, found)).collect())
-        }
-        Err(RenderError::Encrypted(found)) => {
-            let found = finding_from(&start, *found);
-            // An identity may come.
-            if found.code == NO_KEY {
-                RootOutcome::Interrupted(vec![found])
-            } else {
-                RootOutcome::Refused(vec![found])
-            }
-        }
-        Err(error) => {
-            let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
-            if error.is_passing() {
-                RootOutcome::Interrupted(vec![found])
-            } else {
-                let hint = "run the same program on this folder to see all it says";
-                RootOutcome::Refused(vec![found.hint(hint)])
-            }
-        }
-    };
-    Ok(JobOutcome { root: RenderedRoot::new(path, key, outcome), contents })
-}
-
-fn file_of(
-    start: &str,
-    root: &str,
-    object: RenderedObject,
-    contents: &mut Vec<RenderedContent>,
-) -> SnapshotFile {
-    let bytes: Arc<[u8]> = object.body.to_string().into_bytes().into();
-    let (blob, size) = (BlobId::of(&bytes), bytes.len() as u64);
-    contents.push(RenderedContent { blob, bytes });
-    SnapshotFile {
-        path: RenderedRoot::object_path(root, &object.name),
-        blob,
-        size,
-        origin: Some(render_origin(start, object.origin).into()),
+/// Returns the facts of the cluster that the roots depend on.
+///
+/// # Errors
+/// Fails where they are not known yet.
+fn facts_used(told: &ResolvedReleases, has_charts: bool) -> Result<FactUse, SourceError> {
+    let used = FactUse { versions: has_charts && told.versions != VersionOrigin::Configured };
+    match told.versions {
+        VersionOrigin::Wanted if used.versions => Err(SourceError::FactsWanted(used.into())),
+        _ => Ok(used),
     }
 }
 
-fn render_origin(start: &str, origin: ObjectOrigin) -> RenderOrigin {
-    let ObjectOrigin { root, renderer, places } = origin;
-    RenderOrigin {
-        root: paths::seen_from(start, &root).into(),
-        renderer,
-        places: places.iter().map(|place| seen_from(start, place)).collect(),
+/// Notes that assumed versions are used where a chart was rendered by them: nobody asks for others.
+fn narrow_use(rendered: &mut RenderedSnapshot, versions: &VersionOrigin) {
+    let is_of_chart = |file: &SnapshotFile| {
+        file.origin.as_ref().is_some_and(|origin| origin.renderer.contains(CHART_SEPARATOR))
+    };
+    if *versions == VersionOrigin::Assumed {
+        rendered.used.versions &= rendered.roots.iter().any(|root| match &root.outcome {
+            RootOutcome::Rendered(files) => files.iter().any(is_of_chart),
+            RootOutcome::Refused(_) | RootOutcome::Interrupted(_) => false,
+        });
     }
 }
 
-/// Returns a place of the revision as it is seen from the source's folder.
-fn seen_from(start: &str, place: &ManifestOrigin) -> ManifestOrigin {
-    ManifestOrigin { file: paths::seen_from(start, &place.file).into(), ..place.clone() }
+fn unknown_version(root: &RenderRoot, why: &str) -> Diagnostic {
+    let path = paths::inside(&root.folder, root.form.file_name());
+    let message = format!("the version of the cluster is not known, and charts are told it: {why}");
+    let hint = "it is asked again; `spec.helm.kubeVersion` names one";
+    Diagnostic::file_error(path, NO_VERSION, message).hint(hint)
 }
 
-/// Returns a finding as it is seen from the source's folder.
-fn finding_from(start: &str, found: Diagnostic) -> Diagnostic {
-    Diagnostic { origin: seen_from(start, &found.origin), ..found }
-}
-
-fn joined_outcomes(plain: Snapshot, kept: Vec<RenderedRoot>, done: Vec<JobOutcome>) -> RenderedSnapshot {
+fn joined_outcomes(
+    plain: Snapshot,
+    kept: Vec<RenderedRoot>,
+    done: Vec<JobOutcome>,
+    used: FactUse,
+) -> RenderedSnapshot {
     let (mut roots, mut contents) = (kept, Vec::new());
     for one in done {
         roots.push(one.root);
@@ -573,7 +484,7 @@ fn joined_outcomes(plain: Snapshot, kept: Vec<RenderedRoot>, done: Vec<JobOutcom
     }
     roots.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let is_interrupted = roots.iter().any(|root| matches!(root.outcome, RootOutcome::Interrupted(_)));
-    RenderedSnapshot { plain, roots, contents, is_interrupted }
+    RenderedSnapshot { plain, roots, contents, is_interrupted, used }
 }
 
 #[cfg(test)]

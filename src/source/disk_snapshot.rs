@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use git2::{Oid, Repository, RepositoryOpenFlags};
 
@@ -28,6 +29,7 @@ const MAX_SNAPSHOT_PASSES: usize = 5;
 
 /// A path's files as they were on disk at one moment, with their bytes. Its `Debug` form leaves
 /// them out.
+#[derive(Clone)]
 pub(crate) struct DiskSnapshot {
     /// The files. The revision is HEAD's commit where the path is in a git work tree and shows
     /// HEAD's files. Otherwise it is the id of a snapshot, which depends on the files alone.
@@ -35,7 +37,7 @@ pub(crate) struct DiskSnapshot {
     /// The revision's author, where it is a commit.
     pub commit: Option<CommitInfo>,
     /// Every file of that commit, where the revision is one.
-    head: Option<RevisionTree>,
+    head: Option<Arc<RevisionTree>>,
     bytes: HashMap<BlobId, Vec<u8>>,
 }
 
@@ -95,7 +97,7 @@ pub(crate) fn read_disk(path: &Path) -> Result<DiskSnapshot, SourceError> {
     if let Some((revision, commit, head)) = committed(path, &disk.snapshot) {
         disk.snapshot.revision = revision;
         disk.commit = commit;
-        disk.head = head;
+        disk.head = head.map(Arc::new);
     }
     Ok(disk)
 }

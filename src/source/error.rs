@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::cluster_facts::FactUse;
 use super::program::GitVersion;
 use crate::object::{ErrorClass, Revision};
 
@@ -198,6 +199,9 @@ pub enum SourceError {
         /// The revision.
         revision: Revision,
     },
+    /// Nothing was rendered yet, as facts of the cluster are wanted for it.
+    #[error("what the roots depend on in the cluster is not known yet")]
+    FactsWanted(Box<FactUse>),
     /// Objects are missing or do not match their ids.
     #[error("{place}: damaged repository: {detail}")]
     Damaged {
@@ -414,6 +418,7 @@ impl SourceError {
             | Self::Busy { .. }
             | Self::Full { .. }
             | Self::Moving { .. }
+            | Self::FactsWanted(_)
             | Self::Git { .. } => ErrorClass::Transient,
             Self::Worker { .. } => ErrorClass::Internal,
             Self::Missing { .. }

@@ -13,6 +13,7 @@ mod bounded;
 mod change_hints;
 mod changes;
 mod child;
+mod cluster_facts;
 mod commit_verifier;
 mod configured;
 mod credentials;
@@ -53,6 +54,7 @@ mod tree_builder;
 
 #[cfg(test)]
 pub(crate) use change_hints::ChangeHints;
+pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ServedVersions};
 #[cfg(test)]
 pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
 pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::object::Revision;
 
+use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
 use super::reader::RevisionReader;
 use super::rendering::{LastRender, RenderRequest, RenderRetry, RenderedRoot, RenderedSnapshot};
@@ -28,13 +29,25 @@ impl Source {
         self.reader.renderer().is_some()
     }
 
+    /// Sets the facts of the cluster that the next look renders by.
+    pub(crate) fn set_facts(&mut self, facts: ClusterFacts) {
+        self.facts = facts;
+    }
+
+    /// Returns the facts of the cluster that the last render depends on.
+    pub(crate) fn used_facts(&self) -> FactUse {
+        self.rendered.as_ref().map(|last| last.used.clone()).unwrap_or_default()
+    }
+
     /// Renders a revision, unless that was done: what did not change since the last one is kept.
     pub(super) async fn render_revision(&mut self, revision: &Revision) -> Result<RenderStep, SourceError> {
         if !self.may_render() {
             return Ok(RenderStep::Kept);
         }
         let last = self.rendered.clone();
-        let same = last.as_ref().filter(|last| last.revision == *revision);
+        let facts = self.facts.clone();
+        let is_current = |last: &LastRender| !facts.differ_in(&last.used, &last.facts);
+        let same = last.as_ref().filter(|last| last.revision == *revision && is_current(last));
         let now = (self.store.settings().clock)();
         if let Some(same) = same
             && same.retry.is_none_or(|retry| now < retry.due)
@@ -46,15 +59,18 @@ impl Source {
         if let Some(last) = last.filter(|last| !last.has_roots && last.revision != *revision)
             && self.is_plain_step(&last.revision, revision).await?
         {
-            self.rendered = Some(LastRender { revision: revision.clone(), has_roots: false, retry: None });
+            self.rendered = Some(LastRender { revision: revision.clone(), ..last });
             return Ok(RenderStep::Kept);
         }
-        let (step, is_interrupted, has_roots) = match self.render_and_keep(revision).await? {
-            Some(is_interrupted) => (RenderStep::Rendered, is_interrupted, true),
-            None => (RenderStep::Kept, false, false),
-        };
-        let retry = is_interrupted.then(|| next_retry(now, pause));
-        self.rendered = Some(LastRender { revision: revision.clone(), has_roots, retry });
+        let done = self.render_and_keep(revision).await?;
+        let step = if done.is_some() { RenderStep::Rendered } else { RenderStep::Kept };
+        self.rendered = Some(LastRender {
+            revision: revision.clone(),
+            has_roots: done.is_some(),
+            retry: done.as_ref().filter(|done| done.is_interrupted).map(|_| next_retry(now, pause)),
+            facts,
+            used: done.map(|done| done.used).unwrap_or_default(),
+        });
         Ok(step)
     }
 
@@ -87,18 +103,25 @@ impl Source {
     }
 
     /// Renders a revision and stores what came of it. Returns none where it has no roots, else
-    /// whether some were interrupted.
-    async fn render_and_keep(&self, revision: &Revision) -> Result<Option<bool>, SourceError> {
+    /// what is to be known of that.
+    async fn render_and_keep(&self, revision: &Revision) -> Result<Option<RenderDone>, SourceError> {
         let (reader, wanted, before) = (self.reader.clone(), revision.clone(), self.current.clone());
-        let rendered = self.run_blocking(move || render(&reader, &wanted, before.as_ref())).await?;
+        let facts = self.facts.clone();
+        let rendered = self.run_blocking(move || render(&reader, &wanted, before.as_ref(), facts)).await?;
         let Some(rendered) = rendered else { return Ok(None) };
-        let is_interrupted = rendered.is_interrupted;
+        let done = RenderDone { is_interrupted: rendered.is_interrupted, used: rendered.used.clone() };
         let lock = self.prepare_store().await?;
         let (store, wanted) = (self.store.clone(), revision.clone());
         let stored = self.run_blocking(move || store.keep_rendered(&lock, &wanted, rendered)).await?;
         self.reader.remember_roots(stored);
-        Ok(Some(is_interrupted))
+        Ok(Some(done))
     }
+}
+
+/// The part of a render that is remembered beside its roots.
+struct RenderDone {
+    is_interrupted: bool,
+    used: FactUse,
 }
 
 fn next_retry(now: Instant, last: Option<Duration>) -> RenderRetry {
@@ -111,6 +134,7 @@ fn render(
     reader: &RevisionReader,
     revision: &Revision,
     before: Option<&Revision>,
+    facts: ClusterFacts,
 ) -> Result<Option<RenderedSnapshot>, SourceError> {
     let Some(renderer) = reader.renderer() else { return Ok(None) };
     let raw = reader.raw_snapshot(revision)?;
@@ -123,5 +147,5 @@ fn render(
     let before = before.filter(|before| *before != revision).map(stored).transpose()?;
     let (same, tree) = (stored(revision)?, reader.tree(revision)?);
     let before = before.unwrap_or_default();
-    renderer.render(RenderRequest { raw, start: reader.start(), tree, same, before }).map(Some)
+    renderer.render(RenderRequest { raw, start: reader.start(), tree, same, before, facts }).map(Some)
 }

@@ -11,6 +11,7 @@ use git2::Oid;
 
 use crate::object::{Diagnostic, Revision};
 
+use super::cluster_facts::{ClusterFacts, FactUse};
 use super::error::SourceError;
 use super::revision_tree::RevisionTree;
 use super::snapshot::{BlobId, RENDERED_SEPARATOR, Snapshot, SnapshotFile};
@@ -26,7 +27,9 @@ pub(crate) trait SnapshotRenderer: fmt::Debug + Send + Sync {
     /// Renders all roots of a revision. Blocks, and runs programs.
     ///
     /// # Errors
-    /// Fails where the revision cannot be read. A root that does not render is an outcome.
+    /// Fails where the revision cannot be read. Fails with [`SourceError::FactsWanted`], before any
+    /// program runs, where facts of the cluster are missing. A root that does not render is an
+    /// outcome.
     fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError>;
 }
 
@@ -43,6 +46,8 @@ pub(crate) struct RenderRequest<'a> {
     pub same: Arc<[RenderedRoot]>,
     /// The results of the revision that is in force.
     pub before: Arc<[RenderedRoot]>,
+    /// The facts of the cluster.
+    pub facts: ClusterFacts,
 }
 
 /// The key of a render: equal keys, equal outcomes.
@@ -59,6 +64,8 @@ pub(crate) struct RenderedSnapshot {
     pub contents: Vec<RenderedContent>,
     /// Tells if another try may do better for some root.
     pub is_interrupted: bool,
+    /// The facts of the cluster that it depends on.
+    pub used: FactUse,
 }
 
 /// The bytes of a rendered object. Their `Debug` form leaves them out.
@@ -151,6 +158,9 @@ pub(super) struct LastRender {
     pub(super) has_roots: bool,
     /// Says when it is tried again, where some root may do better then.
     pub(super) retry: Option<RenderRetry>,
+    /// The facts of the cluster that it was rendered by, and which of them it depends on.
+    pub(super) facts: ClusterFacts,
+    pub(super) used: FactUse,
 }
 
 /// The next try of roots that were interrupted.

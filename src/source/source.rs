@@ -11,6 +11,7 @@ use crate::object::{ErrorClass, Revision};
 
 use super::bounded::run_bounded;
 use super::change_hints::{ChangeHints, HintTarget};
+use super::cluster_facts::ClusterFacts;
 use super::commit_verifier::{CommitVerifier, VerificationAnchor, VerificationRange};
 use super::error::SourceError;
 use super::lineage::CommitRange;
@@ -68,6 +69,8 @@ pub(crate) struct Source {
     last_success: Option<Instant>,
     /// The revision that was rendered last.
     pub(super) rendered: Option<LastRender>,
+    /// The facts of the cluster that renders may use.
+    pub(super) facts: ClusterFacts,
 }
 
 impl Source {
@@ -106,6 +109,7 @@ impl Source {
             fell_back: false,
             last_success: None,
             rendered: None,
+            facts: ClusterFacts::default(),
             place,
         })
     }
@@ -189,6 +193,8 @@ impl Source {
             Ok(revision) => {
                 let rendered = match self.render_revision(&revision).await {
                     Ok(rendered) => rendered,
+                    // The caller asks for them, and looks again.
+                    Err(error @ SourceError::FactsWanted(_)) => return Err(error),
                     Err(error) => {
                         self.failures = self.failures.saturating_add(1);
                         return Err(error);

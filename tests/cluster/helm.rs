@@ -1,5 +1,7 @@
 //! Charts in the repository: rendered by the real helm, and followed as plain files are.
 
+use std::time::Duration;
+
 use controlplane::Renderers;
 use serde_json::json;
 
@@ -87,8 +89,12 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
     let daemon = site.configured(&configuration(&site, &repo, "  helm: {generated: once}"));
     site.await_object("Secret", "login");
     let password = site.value("Secret", "login", "/data/password");
+    // The chart is rendered anew, and makes up another value.
+    let mark = daemon.mark();
+    repo.write("web/values.yaml", "level: high\n");
     repo.change("own.yaml", &yaml::config_map("own", "key", "two"));
     site.await_data("own", "key", "two");
+    daemon.says_since(mark, &["settled: revision"]);
     assert_eq!(site.value("Secret", "login", "/data/password"), password);
     drop(daemon);
 }
@@ -119,4 +125,65 @@ fn a_chart_of_a_kustomization_is_followed_commit_by_commit() {
     );
     site.await_data("x-a-settings", "other", "set");
     drop(daemon);
+}
+
+/// A definition of a kind that charts look for.
+fn definition(group: &str) -> serde_json::Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("widgets.{group}")},
+        "spec": {"group": group, "names": {"kind": "Widget", "plural": "widgets"}, "scope": "Namespaced",
+            "versions": [version]}})
+}
+
+#[test]
+fn charts_are_told_the_versions_of_the_cluster_and_those_alone_are_rendered_anew() {
+    let site = TestNamespace::new("helm-versions");
+    let group = format!("{}.example.org", site.name);
+    let template = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: told}}\ndata:\n  \
+         server: {{{{ .Capabilities.KubeVersion.Version | quote }}}}\n  \
+         widgets: {{{{ .Capabilities.APIVersions.Has \"{group}/v1/Widget\" | quote }}}}\n"
+    );
+    let repo = Repo::new(&[
+        ("web/Chart.yaml", CHART.to_owned()),
+        ("web/templates/told.yaml", template),
+        ("top/kustomization.yaml", "resources: [own.yaml]\n".to_owned()),
+        ("top/own.yaml", yaml::config_map("own", "key", "one")),
+    ]);
+    let Renderers { kustomize, helm } = Renderers::find().unwrap();
+    let programs = format!("programs: {{kustomize: {}, helm: {}}}", kustomize.display(), helm.display());
+    let text = site.configuration(repo.path(), &programs);
+    let mut daemon = site.configured(&text);
+    let server = site.api.value("/version", "/gitVersion");
+    site.await_data("told", "server", server.as_str().unwrap());
+    site.await_data("own", "key", "one");
+    assert_eq!(site.data("told", "widgets"), "false");
+
+    // Nobody tells rhumb of the kind but discovery.
+    let mark = daemon.mark();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    site.api.create(definitions, "setup", &definition(&group));
+    let limit = Duration::from_secs(150);
+    site.await_data_within(limit, "told", "widgets", "true");
+    daemon.says_since(mark, &["rendered in", "roots=1"]);
+
+    // Commands are told the same, of a commit and of a folder.
+    site.with_config(&["diff"], &text).ends(0);
+    site.with_config(&["diff", repo.path().to_str().unwrap()], &text).ends(0);
+    // Without a cluster they say what is assumed; what the configuration names counts everywhere.
+    let offline = site.with_config(&["validate"], &text).ends(0);
+    offline.says(&["note: charts are told Kubernetes v1.36.0, as no cluster is asked"]);
+    let named =
+        format!("{}\n  helm: {{kubeVersion: v1.30.1, apiVersions: [example.org/v1]}}\n", text.trim_end());
+    let offline = site.with_config(&["validate"], &named).ends(0);
+    assert!(!offline.all().contains("no cluster is asked"), "{offline:#?}");
+    let told = site.with_config(&["diff"], &named).ends(1);
+    told.says(&["+   server: v1.30.1"]);
+    told.says(&["+   widgets: 'false'"]);
+
+    site.api.delete(&format!("{definitions}/widgets.{group}"));
+    site.await_data_within(limit, "told", "widgets", "false");
+    assert!(daemon.is_running());
 }

@@ -29,7 +29,7 @@ pub(crate) fn options() -> HelmOptions {
         release: "web".into(),
         namespace: "prod".into(),
         kube_version: Some(KUBE_VERSION.into()),
-        api_versions: vec!["example.com/v1/Order".into(), "monitoring.coreos.com/v1".into()],
+        api_versions: ["example.com/v1/Order".into(), "monitoring.coreos.com/v1".into()].into(),
         ..HelmOptions::default()
     }
 }
@@ -109,7 +109,7 @@ impl Chart {
         let mut command = Command::new(helm());
         command.args(["template", &options.release, ".", "--include-crds", "--skip-tests"]);
         command.args(["--namespace", &options.namespace]);
-        for version in &options.api_versions {
+        for version in &*options.api_versions {
             command.args(["--api-versions", version]);
         }
         if let Some(version) = &options.kube_version {

@@ -401,6 +401,8 @@ fn document(groups: &[(&str, &str, &str)]) -> Value {
 async fn discovery_tells_unknown_from_unserved() {
     let fake = FakeApiServer::start(|_, asked| match asked.path.as_str() {
         "/api" => ok(&document(&[("", "v1", "Current")])),
+        "/version" => ok(&json!({ "major": "1", "minor": "36", "gitVersion": "v1.36.4", "gitCommit": "", "gitTreeState": "",
+            "buildDate": "", "goVersion": "", "compiler": "", "platform": "" })),
         _ => ok(&document(&[("x.io", "v2,v1", "Current"), ("metrics.k8s.io", "v1beta1", "Stale")])),
     })
     .await;
@@ -424,7 +426,37 @@ async fn discovery_tells_unknown_from_unserved() {
     assert_eq!(&*thing.gvk.version, "v2");
     assert_eq!(kinds.scopes().count(), 2);
     assert_eq!(kinds.unknown_groups(), BTreeSet::from(["metrics.k8s.io"]));
-    assert!(fake.asked()[0].head.contains("as=APIGroupDiscoveryList"));
+    let asked = fake.asked();
+    let lists = asked.iter().filter(|asked| asked.path.starts_with("/api"));
+    assert!(
+        lists.clone().count() == 2
+            && lists.clone().all(|list| list.head.contains("as=APIGroupDiscoveryList"))
+    );
+    assert_eq!(kinds.server_version().as_deref(), Ok("v1.36.4"));
+    let apis: Vec<String> = kinds.api_versions().into_iter().collect();
+    assert_eq!(
+        apis,
+        ["metrics.k8s.io/v1beta1", "v1", "v1/Thing", "x.io/v1", "x.io/v1/Thing", "x.io/v2", "x.io/v2/Thing"]
+    );
+    assert_eq!(kinds.unknown_versions().collect::<Vec<_>>(), ["metrics.k8s.io/v1beta1"]);
+}
+
+#[tokio::test]
+async fn a_server_that_hides_its_version_tells_its_kinds_all_the_same() {
+    let fake = FakeApiServer::start(|_, asked| match asked.path.as_str() {
+        "/version" => ScriptedReply::Whole(
+            403,
+            "",
+            json!({ "kind": "Status", "code": 403, "reason": "Forbidden", "message": "forbidden: User \"a\" cannot get path \"/version\"" })
+                .to_string(),
+        ),
+        _ => ok(&document(&[("", "v1", "Current")])),
+    })
+    .await;
+    let kinds = fake.cluster.discover().await.unwrap();
+    assert!(matches!(kinds.get(&Gvk::from_api_version("v1", "Thing")), KindLookup::Served(_)));
+    let why = kinds.server_version().unwrap_err();
+    assert!(why.contains("the server's version"), "{why}");
 }
 
 #[tokio::test]

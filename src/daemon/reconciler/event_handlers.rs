@@ -34,6 +34,7 @@ impl Reconciler {
             LoopEvent::Accepted(source, revision) => self.inventories[source].accepted = Some(revision),
             LoopEvent::Place(source, place) => self.set_location(source, place),
             LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
+            LoopEvent::VersionsUsed => self.watched.follow_versions(),
             LoopEvent::Peers(answer) => self.record_peers(answer),
             LoopEvent::SourceChecked(source, reading) => self.engine.record_check(source, reading),
             LoopEvent::Resolved(all) => {

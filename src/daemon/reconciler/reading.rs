@@ -114,6 +114,7 @@ impl Reconciler {
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
                     let feed = SourceFeed::new(followed, read_settings, scopes.clone(), events, heartbeat);
                     let feed = feed.with_last_look(self.history.last_look(source));
+                    let feed = feed.with_versions(self.watched.served_versions());
                     match self.engine.source(source).lifecycle {
                         SourceLifecycle::Active => {
                             self.tasks.keep("the reader of a source", feed.run(from_loop));

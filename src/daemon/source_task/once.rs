@@ -11,7 +11,7 @@ use super::{ReadExtent, authorship, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
 use crate::object::GroupKind;
-use crate::source::{DiskSnapshot, Source, SourceError};
+use crate::source::{ClusterFacts, DiskSnapshot, Source, SourceError};
 
 /// Reads what was on disk, once.
 pub(in crate::daemon) async fn read_once(
@@ -64,7 +64,9 @@ pub(in crate::daemon) async fn read_newest_once(
     mut source: Source,
     settings: ReadSettings,
     scopes: KindScopes,
+    facts: ClusterFacts,
 ) -> Result<SourceReading, SourceError> {
+    source.set_facts(facts);
     let observed = source.observe().await?;
     let reader = source.reader();
     let step = run_blocking(move || {

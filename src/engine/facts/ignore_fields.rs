@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::engine::facts::tool_vocabulary::{MetadataMap, ToolRequests};
 use crate::fields;
-use crate::object::{Diagnostic, Object, annotation_text};
+use crate::object::{Diagnostic, Object, annotation_text, text_at};
 
 /// The treatment of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -117,7 +117,13 @@ impl IgnoredFields {
     /// Reads the annotation of a content; what is wrong in it is left out.
     pub fn of(content: &Value) -> Self {
         let parts = split_paths(annotation_text(content, IGNORE_FIELDS));
-        Self(parts.iter().filter_map(|part| parse_allowed_path(part).ok()).collect())
+        let mut paths: Vec<_> = parts.iter().filter_map(|part| parse_allowed_path(part).ok()).collect();
+        if text_at(content, &["apiVersion"]) == "v1" && text_at(content, &["kind"]) == "Secret" {
+            for steps in &mut paths {
+                follow_string_data(steps);
+            }
+        }
+        Self(paths)
     }
 
     /// Returns whether nothing is left to others.
@@ -155,6 +161,15 @@ impl IgnoredPathStep {
                 keys.iter().all(|(key, value)| item.get(key).is_some_and(|own| is_value(own, value)))
             }
         }
+    }
+}
+
+/// Leads a path to where the API server keeps what a Secret has in `stringData`.
+fn follow_string_data(steps: &mut [IgnoredPathStep]) {
+    if let Some(IgnoredPathStep::Key(key)) = steps.first_mut()
+        && key == "stringData"
+    {
+        "data".clone_into(key);
     }
 }
 

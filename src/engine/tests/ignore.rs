@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::world::config;
 use crate::engine::{
-    IgnoredFields, ReconcilePolicy, VersionBinding, check_annotations, remove_ignored, resolve_ignores,
-    tool_requests,
+    IgnoredFields, ReconcilePolicy, VersionBinding, check_annotations, effective_content, remove_ignored,
+    resolve_ignores, tool_requests,
 };
-use crate::object::{Gvk, ManifestOrigin, Object};
+use crate::object::{GroupKind, Gvk, ManifestOrigin, Object, ObjectId};
 
 /// Returns a Deployment that ignores these fields.
 fn web(ignored: &str) -> Value {
@@ -231,4 +231,30 @@ fn what_is_laid_over_a_rollout_is_not_taken_for_what_others_want() {
     };
     assert_eq!(sent(json!({})), 999);
     assert_eq!(sent(json!({"rhumb.dev/overlay": "surge=1 step=1"})), 5);
+}
+
+#[test]
+fn a_field_of_string_data_is_ignored_where_it_goes_in_the_cluster() {
+    let body = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "login", "annotations": {"rhumb.dev/ignore-fields": "/stringData/password"}},
+        "stringData": {"password": "one", "user": "admin"},
+    });
+    let secret = Object { id: secret_id("login"), gvk: Gvk::new("", "v1", "Secret"), ..object(body) };
+    let content = effective_content(&secret, "set");
+    assert_eq!(remove_ignored(content.clone())["data"], json!({"user": "YWRtaW4="}));
+    let live = json!({"data": {"password": "dHdv", "user": "YWRtaW4="}});
+    assert_eq!(resolve_ignores(content, &live, None, &[]).content["data"], json!({"user": "YWRtaW4="}));
+    // Another kind may have a field of that name.
+    let other = json!({
+        "apiVersion": "example.org/v1", "kind": "Secret",
+        "metadata": {"annotations": {"rhumb.dev/ignore-fields": "/stringData/a"}},
+        "stringData": {"a": "1", "b": "2"}, "data": {"a": "3"},
+    });
+    let left = remove_ignored(other);
+    assert_eq!((&left["stringData"], &left["data"]), (&json!({"b": "2"}), &json!({"a": "3"})));
+}
+
+fn secret_id(name: &str) -> ObjectId {
+    ObjectId::new(&GroupKind::new("", "Secret"), Some("shop"), name)
 }

@@ -122,7 +122,7 @@ mod tests {
             HelmOptions { release: "b".into(), ..base.clone() },
             HelmOptions { namespace: "b".into(), ..base.clone() },
             HelmOptions { kube_version: Some("1.34.0".into()), ..base.clone() },
-            HelmOptions { api_versions: vec!["apps/v1".into()], ..base.clone() },
+            HelmOptions { api_versions: ["apps/v1".into()].into(), ..base.clone() },
             HelmOptions { generated: GeneratedPolicy::Once, ..base.clone() },
         ];
         let charts = [

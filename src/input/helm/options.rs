@@ -1,5 +1,7 @@
 //! The settings of a release, besides its chart.
 
+use std::sync::Arc;
+
 use crate::object::Diagnostic;
 
 /// The longest name of a release: helm takes no longer one.
@@ -83,7 +85,7 @@ pub struct HelmOptions {
     /// The version of the cluster, as `1.34.2`; none for that which helm was built for.
     pub kube_version: Option<String>,
     /// The versions and kinds of the cluster, as `apps/v1` and `apps/v1/Deployment`.
-    pub api_versions: Vec<String>,
+    pub api_versions: Arc<[String]>,
     /// The treatment of generated values.
     pub generated: GeneratedPolicy,
     /// The parts that are printed.
@@ -176,7 +178,7 @@ mod tests {
     fn the_arguments_are_fixed() {
         let options = HelmOptions {
             kube_version: Some("1.34.2".into()),
-            api_versions: vec!["apps/v1".into(), "a,b".into(), "apps/v1/Deployment".into()],
+            api_versions: ["apps/v1".into(), "a,b".into(), "apps/v1/Deployment".into()].into(),
             ..options("web", "prod")
         };
         assert_eq!(
@@ -194,7 +196,7 @@ mod tests {
         );
         assert_eq!(HelmOptions::default().arguments().len(), 6);
         let many = HelmOptions {
-            api_versions: vec!["example.com/v1/Order".into(); 1_200],
+            api_versions: vec!["example.com/v1/Order".into(); 1_200].into(),
             ..HelmOptions::default()
         };
         let arguments = many.arguments();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::input::origin::ObjectOrigin;
+use crate::input::origin::{CHART_SEPARATOR, ObjectOrigin};
 use crate::manifest::read_documents;
 use crate::object::{Diagnostic, ManifestOrigin};
 
@@ -51,7 +51,7 @@ pub(super) fn read(chart: &ChartClosure, output: &[u8]) -> Result<Vec<ChartObjec
             "the chart makes objects that are no UTF-8",
         )]);
     };
-    let renderer: Arc<str> = format!("helm, {}", chart.chart).into();
+    let renderer: Arc<str> = format!("helm{CHART_SEPARATOR}{}", chart.chart).into();
     let (mut objects, mut faults) = (Vec::new(), Vec::new());
     for (template, part) in parts(&chart.chart.name, text) {
         let is_verbatim = template.contains(DEFINITIONS);

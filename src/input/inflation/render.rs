@@ -2,6 +2,7 @@
 
 use crate::input::helm::{HelmOptions, print_chart};
 use crate::input::kustomize::{InflatedChart, InflatedObject};
+use crate::input::origin::CHART_SEPARATOR;
 use crate::input::release_render::{chart_host, write_chart};
 use crate::input::render_host::RenderHost;
 use crate::input::root_render::RenderError;
@@ -43,7 +44,7 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     });
     Ok(InflatedChart {
         file: file.clone(),
-        renderer: format!("kustomize, {}", chart.chart).into(),
+        renderer: format!("kustomize{CHART_SEPARATOR}{}", chart.chart).into(),
         namespace: options.namespace.as_str().into(),
         objects: objects.collect(),
         text: printed.text.into(),

@@ -196,7 +196,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             api_versions: if field.api_versions.is_empty() {
                 settings.api_versions.clone()
             } else {
-                field.api_versions.clone()
+                field.api_versions.clone().into()
             },
             generated: settings.generated,
             printed: PrintedParts {

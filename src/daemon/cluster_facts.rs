@@ -1,0 +1,70 @@
+//! The facts of the cluster that renders depend on, as discovery tells them.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::{Cluster, ClusterError, KindTable};
+use crate::source::{ClusterFacts, FactUse, KnownFacts, ServedVersions};
+
+/// Returns the versions that a server tells.
+///
+/// A group whose own server is down is not gone: it is as it was before.
+pub(super) fn served_versions(kinds: &KindTable, before: Option<&ServedVersions>) -> ServedVersions {
+    let told =
+        ServedVersions { server: kinds.server_version(), apis: kinds.api_versions().into_iter().collect() };
+    match before {
+        Some(before) => with_unknown(told, before, &kinds.unknown_versions().collect()),
+        None => told,
+    }
+}
+
+fn with_unknown(told: ServedVersions, before: &ServedVersions, unknown: &BTreeSet<String>) -> ServedVersions {
+    let is_unknown = |api: &&String| {
+        api.rsplit_once('/').is_some_and(|(version, _)| unknown.contains(version)) || unknown.contains(*api)
+    };
+    let apis: BTreeSet<&String> = told.apis.iter().chain(before.apis.iter().filter(is_unknown)).collect();
+    let server = told.server.or_else(|why| before.server.clone().ok().ok_or(why));
+    ServedVersions { server, apis: apis.into_iter().cloned().collect() }
+}
+
+/// Returns the facts of a cluster whose kinds are known.
+pub(super) fn facts_of(kinds: &KindTable) -> ClusterFacts {
+    ClusterFacts::Asked(KnownFacts { versions: Some(served_versions(kinds, None).into()) })
+}
+
+/// Asks a cluster for wanted facts, and adds them to those that are known.
+///
+/// # Errors
+/// Fails where the API server cannot be asked.
+pub(crate) async fn learn_facts(
+    cluster: &Cluster,
+    wanted: &FactUse,
+    known: &mut KnownFacts,
+) -> Result<(), ClusterError> {
+    if wanted.versions {
+        known.versions = Some(served_versions(&cluster.discover().await?, None).into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn versions(server: Result<&str, &str>, apis: &[&str]) -> ServedVersions {
+        let server = server.map(Into::into).map_err(Into::into);
+        ServedVersions { server, apis: apis.iter().map(|api| (*api).to_owned()).collect() }
+    }
+
+    #[test]
+    fn what_the_server_cannot_tell_now_is_as_it_was() {
+        let before = versions(Ok("v1.35.0"), &["gone/v1", "gone/v1/A", "m/v1", "m/v1/Pod", "m/v1b", "v1"]);
+        let told = versions(Ok("v1.36.0"), &["m/v1", "v1"]);
+        let unknown = BTreeSet::from(["m/v1".to_owned()]);
+        let merged = with_unknown(told, &before, &unknown);
+        assert_eq!(merged, versions(Ok("v1.36.0"), &["m/v1", "m/v1/Pod", "v1"]));
+        let silent = with_unknown(versions(Err("refused"), &["v1"]), &before, &BTreeSet::new());
+        assert_eq!(silent, versions(Ok("v1.35.0"), &["v1"]));
+        let never = versions(Err("refused"), &["v1"]);
+        assert_eq!(with_unknown(never.clone(), &versions(Err("no"), &[]), &BTreeSet::new()), never);
+    }
+}

@@ -1,0 +1,196 @@
+//! One root to be rendered: what its outcome follows from, and what becomes of the run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::decryption::NO_KEY;
+use super::key::ProgramIdentity;
+use super::kustomize::Closure;
+use super::origin::ObjectOrigin;
+use super::paths;
+use super::root_closure::RootClosure;
+use super::root_render::{RenderError, RenderedObject};
+use super::roots::{RenderRoot, RootForm};
+use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
+use super::substitution::{self, RevisionVariables};
+use super::variables::VariableTable;
+use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
+use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SnapshotFile, SourceError};
+
+/// The code of a root that its program does not render.
+const RENDER_FAILED: &str = "render-failed";
+/// The code of a root whose program is missing, or cannot be used.
+const NO_PROGRAM: &str = "no-program";
+
+/// The programs that the roots at hand need, each found or not.
+pub(super) type FoundPrograms = BTreeMap<RenderProgram, Result<InstalledProgram, ProgramError>>;
+
+/// A root, and what its outcome follows from.
+pub(super) struct RootJob {
+    /// The folder that is the source's root.
+    pub(super) start: Arc<str>,
+    /// The path inside the source of the file that makes its folder a root.
+    pub(super) path: Arc<str>,
+    pub(super) closure: RootClosure,
+    /// The programs that it needs: first its own.
+    pub(super) programs: Vec<InstalledProgram>,
+    pub(super) key: RootKey,
+    pub(super) variables: Option<Arc<VariableTable>>,
+}
+
+/// The outcome of one job.
+pub(super) struct JobOutcome {
+    pub(super) root: RenderedRoot,
+    pub(super) contents: Vec<RenderedContent>,
+}
+
+/// Returns what is known of a root without a run of its program, or what has to be run.
+pub(super) fn judge(
+    root: RenderRoot,
+    start: &str,
+    closure: RootClosure,
+    programs: &FoundPrograms,
+    variables: Option<&RevisionVariables>,
+    known: &HashMap<RootKey, RenderedRoot>,
+) -> Result<RootJob, Box<JobOutcome>> {
+    let path = root_path(&root, closure.closure(), start);
+    let without = |outcome| {
+        let root = RenderedRoot::new(path.clone(), RootKey::default(), outcome);
+        Box::new(JobOutcome { root, contents: Vec::new() })
+    };
+    let seen = |found: Diagnostic| finding_from(start, found);
+    if !closure.closure().is_renderable() {
+        let found = closure.closure().diagnostics.iter().filter(|found| found.is_error()).cloned();
+        return Err(without(RootOutcome::Refused(found.map(seen).collect())));
+    }
+    if !closure.interruptions().is_empty() {
+        let found = closure.interruptions().iter().cloned();
+        return Err(without(RootOutcome::Interrupted(found.map(seen).collect())));
+    }
+    let mut needed = Vec::new();
+    for program in closure.programs() {
+        match programs.get(program) {
+            Some(Ok(program)) => needed.push(program.clone()),
+            None => return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)]))),
+            Some(Err(error)) => {
+                let found = Diagnostic::file_error(path.clone(), NO_PROGRAM, error.to_string());
+                return Err(without(RootOutcome::Interrupted(vec![found])));
+            }
+        }
+    }
+    let identity = |program: &InstalledProgram| ProgramIdentity {
+        name: program.program.name().to_owned(),
+        version: program.version.to_string(),
+        digest: program.digest,
+    };
+    let identities: Vec<ProgramIdentity> = needed.iter().map(identity).collect();
+    let table = match variables {
+        Some(Err(found)) => return Err(without(RootOutcome::Refused(found.clone()))),
+        Some(Ok(table)) => Some(table.clone()),
+        None => None,
+    };
+    let Some(mut inputs) = closure.inputs(&identities) else {
+        return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)])));
+    };
+    if let Some(table) = &table {
+        inputs.variables = table.key_values(&substitution::digest);
+        inputs.options.insert("substitute".to_owned(), "1".to_owned());
+    }
+    let key = inputs.key().bytes();
+    match known.get(&key) {
+        Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
+            Err(Box::new(JobOutcome { root: same.clone(), contents: Vec::new() }))
+        }
+        _ => Ok(RootJob { start: start.into(), path, closure, programs: needed, key, variables: table }),
+    }
+}
+
+fn unknown_program(path: &Arc<str>) -> Diagnostic {
+    Diagnostic::file_error(path.clone(), NO_PROGRAM, "its program was not looked for")
+}
+
+/// Returns the path of a root inside the source: of the file that makes its folder one.
+fn root_path(root: &RenderRoot, closure: &Closure, start: &str) -> Arc<str> {
+    let file = match root.form {
+        RootForm::Kustomize => closure.folders.first().map(|folder| &*folder.file),
+        RootForm::Helm => None,
+    };
+    let file = file.and_then(|file| file.rsplit('/').next()).unwrap_or(root.form.file_name());
+    let folder = root.folder.strip_prefix(start).unwrap_or(&root.folder).trim_start_matches('/');
+    paths::inside(folder, file).into()
+}
+
+pub(super) fn outcome_of(
+    job: RootJob,
+    run: Result<Vec<RenderedObject>, RenderError>,
+) -> Result<JobOutcome, SourceError> {
+    let RootJob { start, path, key, .. } = job;
+    let mut contents = Vec::new();
+    let outcome = match run {
+        Ok(objects) => {
+            let files = objects.into_iter().map(|object| file_of(&start, &path, object, &mut contents));
+            let mut files: Vec<SnapshotFile> = files.collect();
+            files.sort_unstable();
+            RootOutcome::Rendered(files.into())
+        }
+        Err(RenderError::Source(error)) => return Err(error),
+        Err(RenderError::Variables(found) | RenderError::Refused(found)) => {
+            RootOutcome::Refused(found.into_iter().map(|found| finding_from(&start, found)).collect())
+        }
+        Err(RenderError::Encrypted(found)) => {
+            let found = finding_from(&start, *found);
+            // An identity may come.
+            if found.code == NO_KEY {
+                RootOutcome::Interrupted(vec![found])
+            } else {
+                RootOutcome::Refused(vec![found])
+            }
+        }
+        Err(error) => {
+            let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
+            if error.is_passing() {
+                RootOutcome::Interrupted(vec![found])
+            } else {
+                let hint = "run the same program on this folder to see all it says";
+                RootOutcome::Refused(vec![found.hint(hint)])
+            }
+        }
+    };
+    Ok(JobOutcome { root: RenderedRoot::new(path, key, outcome), contents })
+}
+
+fn file_of(
+    start: &str,
+    root: &str,
+    object: RenderedObject,
+    contents: &mut Vec<RenderedContent>,
+) -> SnapshotFile {
+    let bytes: Arc<[u8]> = object.body.to_string().into_bytes().into();
+    let (blob, size) = (BlobId::of(&bytes), bytes.len() as u64);
+    contents.push(RenderedContent { blob, bytes });
+    SnapshotFile {
+        path: RenderedRoot::object_path(root, &object.name),
+        blob,
+        size,
+        origin: Some(render_origin(start, object.origin).into()),
+    }
+}
+
+fn render_origin(start: &str, origin: ObjectOrigin) -> RenderOrigin {
+    let ObjectOrigin { root, renderer, places } = origin;
+    RenderOrigin {
+        root: paths::seen_from(start, &root).into(),
+        renderer,
+        places: places.iter().map(|place| seen_from(start, place)).collect(),
+    }
+}
+
+/// Returns a place of the revision as it is seen from the source's folder.
+fn seen_from(start: &str, place: &ManifestOrigin) -> ManifestOrigin {
+    ManifestOrigin { file: paths::seen_from(start, &place.file).into(), ..place.clone() }
+}
+
+/// Returns a finding as it is seen from the source's folder.
+fn finding_from(start: &str, found: Diagnostic) -> Diagnostic {
+    Diagnostic { origin: seen_from(start, &found.origin), ..found }
+}

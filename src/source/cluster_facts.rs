@@ -1,0 +1,73 @@
+//! The facts of a cluster that renders depend on, as values: nobody is asked for them here.
+
+use std::sync::Arc;
+
+/// The facts of the cluster that a render may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ClusterFacts {
+    /// No cluster is asked: what the configuration leaves open is assumed.
+    #[default]
+    Unasked,
+    /// The known ones. A missing one is wanted before anything is rendered by it.
+    Asked(KnownFacts),
+}
+
+/// The facts of a cluster that are known so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownFacts {
+    /// The versions; none where the cluster was not asked yet.
+    pub versions: Option<Arc<ServedVersions>>,
+}
+
+/// The versions that a cluster serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServedVersions {
+    /// The version of Kubernetes, as `v1.36.4`, or the reason for which it is not known.
+    pub server: Result<Arc<str>, Arc<str>>,
+    /// The versions of the API and their kinds, as `apps/v1` and `apps/v1/Deployment`, in order.
+    pub apis: Arc<[String]>,
+}
+
+/// The facts that a render uses or wants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FactUse {
+    /// Says if the versions are among them.
+    pub versions: bool,
+}
+
+impl ClusterFacts {
+    /// Returns whether a render by these facts may be another one than by others.
+    pub(super) fn differ_in(&self, used: &FactUse, others: &Self) -> bool {
+        match (self, others) {
+            (Self::Unasked, Self::Unasked) => false,
+            (Self::Asked(one), Self::Asked(other)) => used.versions && one.versions != other.versions,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn versions(server: &str) -> ClusterFacts {
+        let versions = ServedVersions { server: Ok(server.into()), apis: ["v1".to_owned()].into() };
+        ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()) })
+    }
+
+    #[test]
+    fn facts_that_a_render_does_not_use_make_no_difference() {
+        let unknown = ClusterFacts::Asked(KnownFacts::default());
+        for (one, other, used, expected) in [
+            (versions("v1.35.0"), versions("v1.35.0"), true, false),
+            (versions("v1.35.0"), versions("v1.36.0"), true, true),
+            (versions("v1.35.0"), versions("v1.36.0"), false, false),
+            (unknown.clone(), versions("v1.36.0"), true, true),
+            (ClusterFacts::Unasked, ClusterFacts::Unasked, true, false),
+            (ClusterFacts::Unasked, unknown, false, true),
+        ] {
+            let used = FactUse { versions: used };
+            assert_eq!(one.differ_in(&used, &other), expected, "{one:?} {other:?} {used:?}");
+        }
+    }
+}
