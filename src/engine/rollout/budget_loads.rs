@@ -106,7 +106,7 @@ impl Engine {
         let live = self.informer_object(id)?;
         let source = self.source_of(live).filter(|_| self.is_budgeted(id, live))?;
         let before = self.rollouts.counted.get(id).copied();
-        Some(CountedLoad::new(source, (live.rolling?, live.overlay), self.count_origin(id), before))
+        Some(CountedLoad::new(source, live.rolling?, live.overlay, self.count_origin(id), before))
     }
 
     /// Returns who gives the count of a workload's pods.

@@ -13,8 +13,7 @@ pub(in crate::engine) enum CountOrigin {
     Manifest(u32),
     /// A DaemonSet has as many as there are nodes for it.
     Nodes,
-    /// Whoever may scale the workload gives it: the manifest leaves it out, or an autoscaler sets
-    /// it.
+    /// The scale gives it: the manifest leaves it out, or an autoscaler sets it.
     Scale,
     /// The source or the autoscalers have not been read.
     Unknown,
@@ -56,7 +55,8 @@ impl CountedLoad {
     /// Returns the load of a workload that was counted so before; none at first sight.
     pub(in crate::engine) fn new(
         source: SourceId,
-        (rolling, shown): (RolloutNumbers, OverlayState),
+        rolling: RolloutNumbers,
+        shown: OverlayState,
         origin: CountOrigin,
         before: Option<Self>,
     ) -> Self {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn counted(rolling: RolloutNumbers, origin: CountOrigin, before: Option<CountedLoad>) -> CountedLoad {
-        CountedLoad::new(SourceId::new(0), (rolling, OverlayState::Plain), origin, before)
+        CountedLoad::new(SourceId::new(0), rolling, OverlayState::Plain, origin, before)
     }
 
     /// Checks the pods that count and those that are unavailable, state after state.
@@ -152,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the count is set to, what counts served before, or is what a manifest gives.
+        /// Only pods count that served before, or that a manifest gives, at any count of the spec.
         #[test]
         fn no_count_makes_pods_that_never_served_count(
             steps in prop::collection::vec((0..5000_u32, 0..20_u32), 1..20),

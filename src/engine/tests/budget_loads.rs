@@ -224,7 +224,7 @@ fn check_scale(count: Option<u32>, numbers: (u32, u32, u32), expected: (u32, u32
     assert_eq!(harness.engine.usage().unavailable, expected, "{count:?} {numbers:?} after a restart");
 }
 
-/// Whoever may scale one workload moves no number of others by it.
+/// A scale of one workload moves no number of others.
 #[test]
 fn a_scale_by_somebody_else_neither_widens_the_budget_nor_uses_it() {
     // A quota lets no pod come.
