@@ -68,6 +68,8 @@ fn bare(folder: &Path) -> Result<Vec<Value>, String> {
     let output = Command::new(kustomize())
         .args(["build", "--enable-helm", "--load-restrictor", "LoadRestrictionsNone", "--helm-command"])
         .arg(helm())
+        // The version that is assumed without a cluster.
+        .args(["--helm-kube-version", "v1.36.0"])
         .arg(".")
         .current_dir(folder)
         .env_clear()
