@@ -182,11 +182,7 @@ impl Reconciler {
     ) -> Self {
         let (sinks, channels) = LoopChannels::open();
         let mut engine = claims::engine(setup.budget);
-        engine.require_peer_consent();
-        if until == StopCondition::Stopped {
-            engine.answer_look_requests();
-        }
-        engine.set_inventory_namespace(&setup.namespace);
+        set_peer_rules(&mut engine, &setup.namespace, until);
         let mut pending_feeds = Vec::new();
         let mut content_origins = Vec::new();
         let mut locations = Vec::new();
@@ -519,5 +515,14 @@ async fn tick(heartbeat: Heartbeat) {
     loop {
         heartbeat.record(HEARTBEAT_INTERVAL + MAX_TURN_DURATION);
         tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+    }
+}
+
+/// Has a process mind the other sources of the cluster. A daemon answers their requests too.
+fn set_peer_rules(engine: &mut Engine, namespace: &str, until: StopCondition) {
+    engine.require_peer_consent();
+    engine.set_inventory_namespace(namespace);
+    if until == StopCondition::Stopped {
+        engine.answer_look_requests();
     }
 }

@@ -206,7 +206,9 @@ fn a_scale_under_a_quota_neither_widens_the_budget_of_others_nor_uses_it() {
     let mut daemon = site.configured(&configuration);
     let available = |name: &str| site.api.value(&at("Deployment", other, name), "/status/availableReplicas");
     until("all are there", || available("counted") == json!(3) && available("free") == json!(1));
-    UNSCALED.iter().for_each(|name| site.await_rollout(name));
+    for name in UNSCALED {
+        site.await_rollout(name);
+    }
     site.await_free_budget();
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "full"}, "spec": {"hard": {"pods": "4"}}});
     site.api.create(&at("ResourceQuota", other, ""), "setup", &quota);
@@ -227,7 +229,9 @@ fn a_scale_under_a_quota_neither_widens_the_budget_of_others_nor_uses_it() {
     let rolls = |image: &str| {
         let observer = Observer::new(&site);
         push_all(&repo, &others(image), "Change the others");
-        UNSCALED.iter().for_each(|name| await_image(&site, name, image));
+        for name in UNSCALED {
+            await_image(&site, name, image);
+        }
         site.await_free_budget();
         assert_eq!(observer.judge(Bounds { workloads: UNSCALED.len(), pods: 1 }).pods, 1);
         assert_eq!((available("counted"), available("free")), (json!(3), json!(1)));

@@ -178,7 +178,9 @@ impl SourceStatement {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| NO_VALUE_WORD.to_owned());
         let since = or_none(self.released_since.map(|since| since.to_string()));
         let request = or_none(self.look_request.as_ref().map(ToString::to_string));
-        let looks = self.looks_taken.iter().map(|(set, look)| format!(" {set}={look}")).collect::<String>();
+        let taken = self.looks_taken.iter();
+        let looks =
+            taken.flat_map(|(set, look)| [" ".to_owned(), format!("{set}={look}")]).collect::<String>();
         format!(
             "read {progress}\nclaims{claims}\nreleased{}\nsince {since}\n\
              state {completeness} {service}\nasks {request}\nlooked{looks}\n",

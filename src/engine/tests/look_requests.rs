@@ -82,7 +82,7 @@ fn a_source_that_only_passes_serve_is_not_asked() {
     let (mut engine, id, now) = dropped(&[]);
     let passes = PeerSource { says: Ok(SourceStatement::default()), ..peer(SourceStatement::default()) };
     assert_eq!(
-        fate(&mut engine, &id, &[passes.clone()], now),
+        fate(&mut engine, &id, std::slice::from_ref(&passes), now),
         "pruned when the other sources have had 30 s to claim it"
     );
     assert_eq!(fate(&mut engine, &id, &[passes], now + DELAY), "deleted");
