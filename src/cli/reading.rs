@@ -101,7 +101,7 @@ impl ManifestSet {
                 manifests.take(read_manifest(&shown_file(file, shown), bytes, &decrypter), extent);
             }
         }
-        manifests.add_refused(disk.snapshot, shown);
+        manifests.add_refused(&disk.snapshot, shown);
         Ok(manifests)
     }
 
@@ -122,16 +122,16 @@ impl ManifestSet {
             let reading = read_manifest(&shown_file(file, shown), &bytes, decrypter);
             manifests.take(reading, ReadScope::All);
         }
-        manifests.add_refused(snapshot, shown);
+        manifests.add_refused(&snapshot, shown);
         if source.used_facts().versions {
             manifests.versions = ChartVersions::Assumed;
         }
         Ok(manifests)
     }
 
-    fn add_refused(&mut self, snapshot: Snapshot, shown: impl Fn(&str) -> Arc<str>) {
+    fn add_refused(&mut self, snapshot: &Snapshot, shown: impl Fn(&str) -> Arc<str>) {
         self.understood &= snapshot.is_complete();
-        self.diagnostics.extend(snapshot.refused.into_iter().map(|mut found| {
+        self.diagnostics.extend(snapshot.refused.iter().cloned().map(|mut found| {
             found.origin.file = shown(&found.origin.file);
             found
         }));

@@ -89,7 +89,7 @@ impl SourceRendering {
     }
 
     /// Renders files that were read, where no cluster is asked.
-    pub(super) fn render(&self, files: &UnrenderedFiles) -> Result<DiskSnapshot, SourceError> {
+    pub(super) fn render(&self, files: &UnrenderedFiles) -> Result<Arc<DiskSnapshot>, SourceError> {
         render_folders(&files.disk, &files.folders, &self.renderer, &ClusterFacts::Unasked)
     }
 
@@ -98,7 +98,7 @@ impl SourceRendering {
         &self,
         files: &UnrenderedFiles,
         cluster: &Cluster,
-    ) -> Result<DiskSnapshot, CommandError> {
+    ) -> Result<Arc<DiskSnapshot>, CommandError> {
         let mut known = KnownFacts::default();
         loop {
             let facts = ClusterFacts::Asked(known.clone());

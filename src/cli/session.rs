@@ -196,7 +196,7 @@ pub(super) async fn disk_setup(
     cluster: &Cluster,
 ) -> Result<SourceSetup, CommandError> {
     let disk = SourceRendering::of(config).render_for(files, cluster).await?;
-    Ok(setup(config, place, SourceFiles::Once(disk.into())))
+    Ok(setup(config, place, SourceFiles::Once(disk)))
 }
 
 fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetup {

@@ -61,7 +61,7 @@ fn files(config: &SourceConfig, folder: &Path) -> Result<SourceFiles, CommandErr
     Ok(match &config.location {
         SourceLocation::Directory(path) => {
             let files = UnrenderedFiles::read(path)?;
-            SourceFiles::Once(SourceRendering::of(config).render(&files)?.into())
+            SourceFiles::Once(SourceRendering::of(config).render(&files)?)
         }
         SourceLocation::Git { .. } => SourceFiles::Followed(open_newest(config, folder)?),
     })

@@ -83,17 +83,16 @@ impl InventoryObject {
         }
     }
 
-    /// Returns all labels that we keep on it.
-    fn labels(&self, namespace: &str, name: &str) -> BTreeMap<String, String> {
-        let request = self.requests_look.then(|| (LOOK_REQUEST.to_owned(), "true".to_owned()));
-        let id = (ID_LABEL.to_owned(), applyset_id(namespace, name));
-        std::iter::once(id).chain(request).collect()
+    /// Returns the labels that come and go: each but the one with the id.
+    fn request_labels(&self) -> BTreeMap<String, String> {
+        self.requests_look.then(|| (LOOK_REQUEST.to_owned(), "true".to_owned())).into_iter().collect()
     }
 
-    /// Returns the labels that an earlier write may have left and a later one takes away.
-    fn written_labels(&self) -> BTreeMap<String, String> {
-        let request = self.requests_look.then(|| (LOOK_REQUEST.to_owned(), "true".to_owned()));
-        request.into_iter().collect()
+    /// Returns all labels that we keep on it.
+    fn labels(&self, namespace: &str, name: &str) -> BTreeMap<String, String> {
+        let mut all = self.request_labels();
+        all.insert(ID_LABEL.to_owned(), applyset_id(namespace, name));
+        all
     }
 
     /// Returns all annotations that we keep on it.
@@ -195,7 +194,7 @@ impl Cluster {
                     "metadata": {
                         "uid": uid.0,
                         "resourceVersion": rv.to_string(),
-                        "labels": merge_patch(&before.written_labels(), &after.labels(namespace, name)),
+                        "labels": merge_patch(&before.request_labels(), &after.labels(namespace, name)),
                         "annotations": merge_patch(&before.written_annotations(), &after.all_annotations()),
                     },
                     "data": merge_patch(&before.data, &after.data),

@@ -78,7 +78,7 @@ pub(crate) struct Engine {
     /// Objects that the user may not write, by kind and namespace.
     pub(super) denied: HashMap<(GroupKind, Option<Arc<str>>), BTreeSet<ObjectId>>,
     pub(super) dirty: Vec<ObjectId>,
-    pub(in crate::engine) drop_counter: u64,
+    pub(super) drop_counter: u64,
     pub(super) mode: DecisionMode,
     pub(super) configs: ConfigDataState,
     pub(super) proofs: ReleaseProofs,
@@ -234,8 +234,7 @@ impl Engine {
         self.find_cycles();
         let unwanted = |id| self.entry(id).is_none_or(|entry: &ObjectEntry| entry.targets.is_empty());
         if first || touched.iter().any(unwanted) {
-            self.drop_counter += 1;
-            self.sources[source].last_drop = self.drop_counter;
+            self.sources[source].last_drop = self.next_look_number();
             self.sources[source].dropped_at = self.rollouts.starts.now();
         }
         self.sources[source].prunes_stale = true;

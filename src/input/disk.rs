@@ -1,6 +1,7 @@
 //! Rendering what stands on disk, for the commands that run once.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::source_renderer::SourceRenderer;
 use crate::source::{
@@ -31,11 +32,11 @@ impl ReadFolder {
 /// Fails where the files cannot be read. Fails with [`SourceError::FactsWanted`], before any
 /// program runs, where the roots depend on facts of the cluster that are missing.
 pub(crate) fn render_folders(
-    disk: &DiskSnapshot,
+    disk: &Arc<DiskSnapshot>,
     folders: &[ReadFolder],
     renderer: &SourceRenderer,
     facts: &ClusterFacts,
-) -> Result<DiskSnapshot, SourceError> {
+) -> Result<Arc<DiskSnapshot>, SourceError> {
     if !renderer.has_roots(&disk.snapshot) {
         return Ok(disk.clone());
     }
@@ -57,7 +58,7 @@ pub(crate) fn render_folders(
     all.roots.dedup_by(|a, b| a.path == b.path);
     let is_root = |path: &str| all.roots.binary_search_by(|root| (*root.path).cmp(path)).is_ok();
     all.plain.files.retain(|file| !is_root(&file.path));
-    Ok(disk.clone().with_rendered(all, &trees))
+    Ok(DiskSnapshot::clone(disk).with_rendered(all, &trees).into())
 }
 
 fn render_folder(

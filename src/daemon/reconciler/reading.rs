@@ -56,10 +56,8 @@ impl Reconciler {
         if dropped > before || (waits && known != self.engine.source(source).head) {
             // An object that it no longer wants may have moved to another source. That one is asked
             // before anything is pruned, and must have read as far.
-            let others = self.engine.source_ids().zip(&self.feeds).filter(|(other, _)| *other != source);
-            for feed in others.filter_map(|(_, feed)| feed.as_ref()) {
-                let _ = feed.try_send(FeedRequest::LookAfter(dropped));
-            }
+            let others = self.engine.source_ids().filter(|other| *other != source);
+            self.due_looks.extend(others.map(|other| (other, dropped)));
         }
         let store = &mut self.inventories[source];
         let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);

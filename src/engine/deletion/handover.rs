@@ -69,10 +69,10 @@ pub(crate) struct WithheldDeletion {
 #[cfg_attr(test, derive(Clone))]
 pub(in crate::engine) struct Handover {
     /// Indicates whether others are minded at all: a plan for one source knows of none.
-    pub(in crate::engine) consults_peers: bool,
+    pub(super) consults_peers: bool,
     /// Names of sources by the ids of their inventories, for whoever minds no others.
     names: BTreeMap<Arc<str>, Arc<str>>,
-    pub(in crate::engine) peers: Option<BTreeMap<Arc<str>, PeerSource>>,
+    pub(super) peers: Option<BTreeMap<Arc<str>, PeerSource>>,
     /// The time at which they were last read.
     read: Option<Instant>,
     /// The rest before they are read again.
@@ -80,24 +80,22 @@ pub(in crate::engine) struct Handover {
     /// The objects that need a fresh statement of others.
     asking: BTreeSet<ObjectId>,
     /// The waits of unwanted objects for the others, by incarnation.
-    pub(in crate::engine) since: HashMap<Uid, ClaimWait>,
+    pub(super) since: HashMap<Uid, ClaimWait>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
-    pub(in crate::engine) unowned: BTreeSet<ObjectId>,
+    pub(super) unowned: BTreeSet<ObjectId>,
     /// Objects that this process has told to be unwanted, by source.
-    pub(in crate::engine) given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
+    pub(super) given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
     /// The statement of a source before this process served it, as far as its objects may be wanted
     /// here: released, or claimed.
-    pub(in crate::engine) prior_statement: BTreeMap<SourceId, BTreeSet<ContentHash>>,
+    pub(super) prior_statement: BTreeMap<SourceId, BTreeSet<ContentHash>>,
     /// The objects that a source released before this process served it, and the time since which
     /// it did.
-    pub(in crate::engine) prior_release: BTreeMap<SourceId, (BTreeSet<ContentHash>, Instant)>,
+    pub(super) prior_release: BTreeMap<SourceId, (BTreeSet<ContentHash>, Instant)>,
     /// The released objects that are wanted again, each with the time. Somebody may take one over
     /// by the old statement, and drop it before its owner has seen that.
-    pub(in crate::engine) reclaimed: BTreeMap<ObjectId, Instant>,
+    pub(super) reclaimed: BTreeMap<ObjectId, Instant>,
     /// The requests for looks at repositories.
-    pub(in crate::engine) looks: LookRequests,
-    /// Indicates whether another source may have asked for a look since they were read.
-    pub(in crate::engine) expects_request: bool,
+    pub(super) looks: LookRequests,
 }
 
 impl Handover {
@@ -147,7 +145,7 @@ impl Engine {
 
     /// Returns whether what the other sources say is to be read now.
     pub(crate) fn needs_peers(&self) -> bool {
-        !self.handover.asking.is_empty() || self.handover.expects_request
+        !self.handover.asking.is_empty() || self.handover.looks.is_expected
     }
 
     /// Takes over what the other sources say, just read. Returns the sources of this process that
@@ -164,7 +162,7 @@ impl Engine {
             (handover.rest * 2).clamp(MIN_PEERS_INTERVAL, MAX_PEERS_INTERVAL)
         };
         (handover.peers, handover.read) = (Some(peers), Some(now));
-        handover.expects_request = false;
+        handover.looks.is_expected = false;
         self.dirty.extend(std::mem::take(&mut self.handover.asking));
         self.dirty.extend(self.unwanted.iter().cloned());
         let since =
@@ -196,13 +194,22 @@ impl Engine {
 
     /// Returns how far a source has read; none while it is not known what it follows.
     pub(in crate::engine) fn progress(&self, source: SourceId) -> Option<SourceProgress> {
+        self.progress_by(source, || self.completeness(source))
+    }
+
+    /// As [`Engine::progress`], where it is known whether it was read completely.
+    pub(in crate::engine) fn progress_by(
+        &self,
+        source: SourceId,
+        completeness: impl FnOnce() -> SourceCompleteness,
+    ) -> Option<SourceProgress> {
         let state = &self.sources[source];
         match &state.repository {
             _ if state.lifecycle == SourceLifecycle::Deleting => Some(SourceProgress::Unordered),
             RepositoryIdentity::Unknown => None,
             RepositoryIdentity::Nowhere => Some(SourceProgress::Unordered),
             RepositoryIdentity::At(repository) => {
-                let is_whole = self.completeness(source) == SourceCompleteness::Complete;
+                let is_whole = completeness() == SourceCompleteness::Complete;
                 let read = state.head.clone().filter(|_| is_whole);
                 Some(SourceProgress::Follows { repository: repository.clone(), read })
             }
@@ -237,9 +244,10 @@ impl Engine {
     }
 
     fn peer_view_of(&self, source: SourceId) -> PeerSource {
+        let completeness = self.completeness(source);
         let says = SourceStatement {
-            progress: self.progress(source).unwrap_or_default(),
-            completeness: self.completeness(source),
+            progress: self.progress_by(source, || completeness).unwrap_or_default(),
+            completeness,
             service: SourceService::Daemon,
             ..SourceStatement::default()
         };

@@ -73,6 +73,8 @@ impl ClaimWait {
 pub(in crate::engine) struct LookRequests {
     /// Indicates whether this process answers.
     pub service: SourceService,
+    /// Indicates whether another source may have asked since the others were read.
+    pub is_expected: bool,
     /// The number of the newest request for each source.
     pub newest: BTreeMap<SourceId, u64>,
     /// Looks that are to be had of the sources of this process, each after a number.
@@ -96,7 +98,8 @@ impl Engine {
 
     /// Has the other sources read again, as one of them may ask for a look.
     pub(crate) fn expect_look_request(&mut self) {
-        self.handover.expects_request = self.handover.looks.service == SourceService::Daemon;
+        let looks = &mut self.handover.looks;
+        looks.is_expected = looks.service == SourceService::Daemon;
     }
 
     /// Has looks taken for the requests of the other sources, as they were read a moment ago.
@@ -197,13 +200,11 @@ impl Engine {
         let own = self.progress(source).unwrap_or_default();
         let mark = mark(id);
         let needed = request.map(|number| LookRequest::new(&self.rollouts.holder, number));
-        let was_looked_at = |set: &Arc<str>, says: Option<&BTreeMap<Arc<str>, LookRequest>>| {
+        let was_looked_at = |set: &Arc<str>, taken: &BTreeMap<Arc<str>, LookRequest>| {
             let Some((number, needed)) = request.zip(needed.as_ref()) else { return false };
             match self.source_of_applyset(set) {
                 Some(here) => self.sources[here].checked_after >= number,
-                None => says
-                    .and_then(|taken| taken.get(&self.applysets[source]))
-                    .is_some_and(|look| look.covers(needed)),
+                None => taken.get(&self.applysets[source]).is_some_and(|look| look.covers(needed)),
             }
         };
         let mut others = self.other_sources(source, id);
@@ -211,7 +212,7 @@ impl Engine {
             let Ok(says) = &peer.says else { return false };
             peer.deletion_consent(mark, &own) == DeletionConsent::AfterDelay
                 && says.service == SourceService::Daemon
-                && !was_looked_at(&peer.applyset, Some(&says.looks_taken))
+                && !was_looked_at(&peer.applyset, &says.looks_taken)
         })?;
         Some(found.name.clone())
     }
@@ -241,7 +242,7 @@ impl Engine {
     }
 
     /// Returns a number that no reading and no request had before.
-    fn next_look_number(&mut self) -> u64 {
+    pub(in crate::engine) fn next_look_number(&mut self) -> u64 {
         self.drop_counter += 1;
         self.drop_counter
     }

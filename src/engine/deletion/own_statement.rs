@@ -67,17 +67,18 @@ impl Engine {
         let before = told.filter(|told| released.is_subset(&told.released));
         let began = || self.rollouts.starts.clock().map(|(_, wall)| wall.as_second());
         let released_since = before.and_then(|told| told.released_since).or_else(began);
+        let read = self.completeness(source);
         // A pass of some of the files knows no more of the others than was known before.
         let completeness = match self.sources[source].prune {
             PrunePolicy::Partial => told.map(|told| told.completeness).unwrap_or_default(),
-            _ => self.completeness(source),
+            _ => read,
         };
         let service = match self.handover.looks.service {
             SourceService::Daemon => SourceService::Daemon,
             SourceService::Passes => told.map(|told| told.service).unwrap_or_default(),
         };
         Some(SourceStatement {
-            progress: merge_progress(self.progress(source)?, told),
+            progress: merge_progress(self.progress_by(source, || read)?, told),
             claims,
             released_since: released_since.filter(|_| !released.is_empty()),
             released,
@@ -120,8 +121,12 @@ impl Engine {
         }
     }
 
-    /// Drops the answers to requests that nobody makes any more.
+    /// Drops the answers to requests that nobody makes any more, and its own request where nothing
+    /// waits for it.
     fn forget_old_looks(&mut self, source: SourceId) {
+        if self.look_request(source).is_none() {
+            self.handover.looks.newest.remove(&source);
+        }
         let Some(peers) = &self.handover.peers else { return };
         let asks = |set: &Arc<str>, look: &LookRequest| {
             let says = peers.get(set).and_then(|peer| peer.says.as_ref().ok());

@@ -135,10 +135,10 @@ impl Engine {
         source.is_some_and(|source| self.sources[source].head.is_some())
     }
 
-    /// Returns how many of a workload's pods a write can take down at most, whatever its strategy
-    /// makes of the count.
-    pub(in crate::engine) fn credible_pods(&self, id: &ObjectId, rolling: RolloutNumbers) -> u32 {
-        self.count_origin(id).credible_pods(rolling)
+    /// Returns how many of the pods that may be lost a workload has: its strategy is of the count in
+    /// its spec.
+    pub(in crate::engine) fn credible_loss(&self, id: &ObjectId, rolling: RolloutNumbers, loss: u32) -> u32 {
+        loss.min(self.count_origin(id).credible_pods(rolling))
     }
 
     /// Returns whether a workload counts for the budget: a source wants it, or it is provably ours.

@@ -124,7 +124,7 @@ impl Engine {
         let rolling = self.live_object(id).and_then(|live| live.rolling);
         // Only metadata was read of an object that is not ours yet.
         let lost = match rolling {
-            Some(rolling) => may_lose(rolling.replicas).min(self.credible_pods(id, rolling)),
+            Some(rolling) => self.credible_loss(id, rolling, may_lose(rolling.replicas)),
             None => may_lose(self.dry_run_restarts(id)),
         };
         let away = self.rollouts.unavailable.get(id).map_or(0, |(_, away)| *away);

@@ -303,7 +303,7 @@ impl Engine {
             return;
         }
         let Some(rolling) = live.rolling else { return };
-        let loss = rolling.max_unavailable.min(self.credible_pods(id, rolling));
+        let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
         let (written, replacing) = (Some(live.rv), rolling.phase == RolloutPhase::Replacing);
         let held = live_overlay(live).is_some_and(|overlay| overlay.step().is_some());
         let over = self.rollouts.ended_claims.contains(id);

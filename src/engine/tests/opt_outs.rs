@@ -244,7 +244,7 @@ fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     assert!(matches!(told(&mut harness, &a), Some(Reason::Kept(_))));
 }
 
-/// Who takes the word off while nobody looks gets nothing deleted either.
+/// A word that is taken off while nobody looks gets nothing deleted either.
 #[test]
 fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() {
     let (a, b) = (config("a"), desired(&config("b"), 1, "b"));

@@ -180,7 +180,7 @@ impl Engine {
         let (told, written) = (says.or(failed), Some(live.rv));
         self.rollouts.in_flight.remove(id);
         self.show_rollout(id);
-        let loss = rolling.max_unavailable.min(self.credible_pods(id, rolling));
+        let loss = self.credible_loss(id, rolling, rolling.max_unavailable);
         let pods = self.rollouts.in_flight.get(id).map_or(loss, |rollout| rollout.reserved);
         // A newer content asks for a claim of its own.
         let claim = self.make_claim(source, shown, pods);
