@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::source_renderer::SourceRenderer;
 use crate::source::{
-    ClusterFacts, DiskSnapshot, DiskTree, FactUse, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot,
+    ClusterFacts, DiskSnapshot, DiskTree, RenderedRoot, RenderedSnapshot, RootOutcome, Snapshot,
     SnapshotFile, SnapshotRenderer as _, SourceError, tree_around,
 };
 
@@ -40,13 +40,7 @@ pub(crate) fn render_folders(
     if !renderer.has_roots(&disk.snapshot) {
         return Ok(disk.clone());
     }
-    let mut all = RenderedSnapshot {
-        plain: renderer.plain_part(disk.snapshot.clone()),
-        roots: Vec::new(),
-        contents: Vec::new(),
-        is_interrupted: false,
-        used: FactUse::default(),
-    };
+    let mut all = RenderedSnapshot::of_known_roots(renderer.plain_part(disk.snapshot.clone()), Vec::new());
     let mut trees = Vec::new();
     for folder in folders {
         let (tree, part) = render_folder(&disk.snapshot, folder, renderer, facts)?;

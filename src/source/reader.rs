@@ -13,7 +13,6 @@ use crate::object::Revision;
 use crate::render::sanitize;
 
 use super::changes;
-use super::cluster_facts::FactUse;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
@@ -169,10 +168,7 @@ impl RevisionReader {
         };
         let mut plain = renderer.plain_part(raw);
         plain.files.retain(|file| roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err());
-        let roots = roots.to_vec();
-        let (contents, used) = (Vec::new(), FactUse::default());
-        let snapshot =
-            RenderedSnapshot { plain, roots, contents, is_interrupted: false, used }.into_snapshot();
+        let snapshot = RenderedSnapshot::of_known_roots(plain, roots.to_vec()).into_snapshot();
         if snapshot.files.is_empty() && snapshot.is_complete() {
             return Err(self.empty_error(revision));
         }

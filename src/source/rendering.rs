@@ -131,6 +131,11 @@ impl RenderedRoot {
 }
 
 impl RenderedSnapshot {
+    /// Returns a revision whose roots, ordered by path, were rendered before.
+    pub(crate) fn of_known_roots(plain: Snapshot, roots: Vec<RenderedRoot>) -> Self {
+        Self { plain, roots, contents: Vec::new(), is_interrupted: false, used: FactUse::default() }
+    }
+
     /// Returns the snapshot to be read in the place of the raw one.
     pub(crate) fn into_snapshot(self) -> Snapshot {
         let mut snapshot = self.plain;

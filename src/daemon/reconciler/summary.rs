@@ -161,13 +161,15 @@ impl Reconciler {
         stream::iter(changed).for_each_concurrent(CONCURRENT_FINAL_WRITES, write).await;
     }
 
-    /// Returns whether a single pass has nothing to say about where a source stands: it reads a
-    /// part, or deletes all.
+    /// Returns whether a single pass has nothing to say about where a source stands: it reads
+    /// nothing, or a part, or deletes all.
     ///
     /// A record that another process has written meanwhile is looked after by that one.
     fn is_left_to_others(&self, source: SourceId, data: &BTreeMap<String, String>) -> bool {
         let state = self.engine.source(source);
-        let is_whole = state.prune != PrunePolicy::Partial && state.lifecycle == SourceLifecycle::Active;
+        let is_whole = state.head.is_some()
+            && state.prune != PrunePolicy::Partial
+            && state.lifecycle == SourceLifecycle::Active;
         let before = self.inventories[source].first_status.as_ref();
         let is_kept = StatusSummary::from_data(data).as_ref() != before;
         self.until != StopCondition::Stopped && (is_kept || !is_whole)
