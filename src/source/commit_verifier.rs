@@ -19,6 +19,7 @@ use tokio::process::Command;
 use super::bounded::run_bounded;
 use super::child::{self, ChildError, ChildPeer};
 use super::error::SourceError;
+use super::foreign::{self, ForeignError};
 use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
 use super::lock::StateLock;
@@ -136,21 +137,18 @@ impl CommitVerifier {
         older: &Revision,
         newer: &Revision,
     ) -> Result<CommitRange, SourceError> {
-        let (own, foreign) = (store.clone(), foreign.map(Path::to_owned));
+        let (own, followed) = (store.clone(), foreign.map(Path::to_owned));
         let (older, newer) = (older.clone(), newer.clone());
-        let walk = move || -> Result<CommitRange, git2::Error> {
-            let repository = match &foreign {
-                Some(path) => objects::open_foreign(path)?,
+        let walk = move || -> Result<CommitRange, ForeignError> {
+            let repository = match &followed {
+                Some(path) => foreign::open(path)?,
                 None => objects::open(own.path())?,
             };
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
-            lineage::commits_between(&[repository.odb()?], older, newer)
+            Ok(lineage::commits_between(&[repository.odb()?], older, newer)?)
         };
         let walked = run_bounded(&self.place, store.settings().fetch, walk).await?;
-        walked.map_err(|error| SourceError::Damaged {
-            place: self.place.clone(),
-            detail: error.message().to_owned(),
-        })
+        walked.map_err(|error| error.into_source_error(&self.place))
     }
 
     /// Says that a revision does not come after the one that was accepted last.

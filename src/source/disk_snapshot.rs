@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{Oid, Repository, RepositoryOpenFlags};
+use git2::{Oid, Repository};
 
 use crate::object::Revision;
 
@@ -16,6 +17,7 @@ use super::disk_tree::DiskTree;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
+use super::foreign::{self, ForeignError, RepositoryFolders};
 use super::location::{self, LocationKind};
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::refusal::{RefusalReason, RefusedFile};
@@ -262,12 +264,13 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
     if !path.is_dir() {
         return None;
     }
-    let (repository, inside) = work_tree(&path)?;
-    let head = repository.head().ok()?.peel_to_commit().ok()?.id();
+    let found = work_tree(&path).ok()??;
+    foreign::judge_reference(&found.repository, "HEAD").ok()?;
+    let head = found.repository.head().ok()?.peel_to_commit().ok()?.id();
     let revision = Revision::new(&head.to_string());
-    let stores = vec![repository.path().to_owned()];
-    let place = path.display().to_string();
-    let reader = RevisionReader::new(stores, RevisionForm::Commits, place, inside, ReadLimits::default());
+    let (stores, place) = (vec![found.top], path.display().to_string());
+    let reader =
+        RevisionReader::new(stores, RevisionForm::Commits, place, found.inside, ReadLimits::default());
     let there = reader.snapshot(&revision).ok()?;
     let names = |snapshot: &Snapshot| -> Vec<_> {
         snapshot.refused.iter().map(|found| (found.origin.file.clone(), found.code)).collect()
@@ -284,23 +287,51 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
 /// outside any work tree stands for itself.
 ///
 /// # Errors
-/// Fails where the folder is not there, or cannot be read.
+/// Fails where the folder is not there or cannot be read, or where `.git` above it leads elsewhere.
 pub(crate) fn tree_around(folder: &Path) -> Result<(DiskTree, String), SourceError> {
     let resolved = folder::resolve(folder)?;
-    if let Some((repository, inside)) = work_tree(&resolved)
-        && let Some(work) = repository.workdir()
-    {
-        return Ok((DiskTree::open(work)?, inside.unwrap_or_default()));
-    }
-    Ok((DiskTree::open(&resolved)?, String::new()))
+    Ok(match work_tree(&resolved)? {
+        Some(found) => (DiskTree::open(&found.top)?, found.inside.unwrap_or_default()),
+        None => (DiskTree::open(&resolved)?, String::new()),
+    })
 }
 
-/// Returns the repository of a work tree that holds a folder, and the folder's path inside it.
-fn work_tree(path: &Path) -> Option<(Repository, Option<String>)> {
-    let none = std::iter::empty::<&str>();
-    let repository = Repository::open_ext(path, RepositoryOpenFlags::empty(), none).ok()?;
-    let work: PathBuf = fs::canonicalize(repository.workdir()?).ok()?;
-    let inside = path.strip_prefix(&work).ok()?.to_str()?;
-    let inside = location::inner_path(Some(inside)).ok()?;
-    Some((repository, inside))
+/// A work tree around a folder.
+struct WorkTree {
+    repository: Repository,
+    /// The folder that holds `.git`, whatever the repository itself says of its work tree.
+    top: PathBuf,
+    /// The path to the folder from there; none where they are the same.
+    inside: Option<String>,
+}
+
+/// Finds the work tree that holds a folder, on the same file system. None where none does, or where
+/// it is another user's.
+///
+/// Fails where `.git` leads elsewhere.
+fn work_tree(path: &Path) -> Result<Option<WorkTree>, SourceError> {
+    let device = |folder: &Path| fs::metadata(folder).map(|found| found.dev()).ok();
+    let own = device(path);
+    let mut folders = path.ancestors().take_while(|folder| device(folder) == own);
+    let Some(top) = folders.find(|folder| holds_repository(folder)) else { return Ok(None) };
+    let repository = match RepositoryFolders::find(top).and_then(|folders| folders.open_trusted()) {
+        Ok(repository) => repository,
+        Err(error @ ForeignError::LedAway { .. }) => {
+            return Err(error.into_source_error(&top.display().to_string()));
+        }
+        Err(_) => return Ok(None),
+    };
+    let Some(inside) = path.strip_prefix(top).ok().and_then(Path::to_str) else { return Ok(None) };
+    let inside = location::inner_path(Some(inside))?;
+    Ok(Some(WorkTree { repository, top: top.to_owned(), inside }))
+}
+
+/// Returns whether a folder has a repository of its own, or a pointer to one.
+fn holds_repository(folder: &Path) -> bool {
+    let inner = folder.join(".git");
+    match fs::symlink_metadata(&inner) {
+        Ok(found) if found.is_dir() => location::is_bare(&inner) || inner.join("commondir").exists(),
+        Ok(_) => true,
+        Err(_) => false,
+    }
 }

@@ -183,6 +183,20 @@ pub enum SourceError {
         /// The remedy.
         instead: &'static str,
     },
+    /// A file or link of a repository leads to another one.
+    #[error(
+        "{place}: {pointer}: {fault}; it is not followed, as it could lead to what only rhumb may read: {instead}"
+    )]
+    LedAway {
+        /// The repository.
+        place: String,
+        /// The file, and where it leads.
+        pointer: String,
+        /// The reason for which it is not followed.
+        fault: &'static str,
+        /// The remedy.
+        instead: &'static str,
+    },
     /// The revision is in no store any more.
     #[error("{place}: revision {revision} is not here any more and cannot be fetched again")]
     Unknown {
@@ -405,6 +419,7 @@ impl SourceError {
             | Self::HostKey { .. }
             | Self::Certificate { .. }
             | Self::Unsupported { .. }
+            | Self::LedAway { .. }
             | Self::NoGit { .. }
             | Self::OldGit { .. }
             | Self::Moved { .. }

@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use super::foreign::RepositoryFolders;
 use super::location::{self, GitLocation, ResolvedLocation};
-use super::objects;
 
 /// The ports that need not be named.
 const DEFAULT_GIT_PORTS: [(&str, &str); 4] =
@@ -116,8 +116,9 @@ fn origin(top: &Path) -> Option<String> {
     if location::is_bare(top) {
         return None;
     }
-    let repository = objects::open_foreign(top).ok()?;
-    let url = repository.config().ok()?.get_string("remote.origin.url").ok()?;
+    let folders = RepositoryFolders::find(top).ok()?;
+    folders.open().ok()?;
+    let url = folders.configuration().ok()?.get_string("remote.origin.url").ok()?;
     match location::local_path(&url) {
         Some(path) => Some(normalize(&real_path(&top.join(path)))),
         None => Some(url_identity(&url)),

@@ -2,29 +2,22 @@
 
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use git2::{ErrorCode, Oid, Repository};
 use tempfile::NamedTempFile;
 
 use crate::object::Revision;
 
+use super::bounded::run_bounded;
 use super::child::{self, ChildPeer};
 use super::error::SourceError;
 use super::file_names;
+use super::foreign::{self, ForeignError, RepositoryFolders};
 use super::git_messages::{self, GitErrorKind};
 use super::lock::StateLock;
-use super::objects;
+use super::objects::{self, ObjectStores};
 use super::store::RevisionStore;
-
-/// The repository's own folders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RepositoryFolders {
-    /// Holds HEAD: `.git`, or `.git/worktrees/NAME` of the main one.
-    pub(super) own: PathBuf,
-    /// Holds refs and objects.
-    pub(super) common: PathBuf,
-}
 
 /// Looks into the repository: what the reference names now.
 pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
@@ -33,6 +26,11 @@ pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Re
     let found = match reference {
         None => head_commit(&repository),
         Some(name) => resolve_name(&repository, name),
+    };
+    let found = match found {
+        Err(ForeignError::Git(error)) => Err(error),
+        Err(error) => return Err(error.into_source_error(&place())),
+        Ok(found) => Ok(found),
     };
     match found {
         Ok(Some(id)) => Ok(Revision::new(&id.to_string())),
@@ -71,18 +69,25 @@ fn unborn_branch_error(repository: &Repository, place: String) -> SourceError {
 
 /// Returns where HEAD, refs and objects are.
 pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
-    let repository = open(path)?;
-    Ok(RepositoryFolders { own: repository.path().to_owned(), common: repository.commondir().to_owned() })
+    Ok(open_with_folders(path)?.1)
 }
 
 /// Opens the repository, or says by name why it is not read.
 pub(super) fn open(path: &Path) -> Result<Repository, SourceError> {
-    let repository = objects::open_foreign(path).map_err(|error| classify_error(path, &error))?;
-    let partial = repository.config().is_ok_and(|config| has_promisor(&config));
-    if partial {
-        return Err(unsupported_error(path, "a partial clone"));
+    Ok(open_with_folders(path)?.0)
+}
+
+fn open_with_folders(path: &Path) -> Result<(Repository, RepositoryFolders), SourceError> {
+    let opened = || {
+        let folders = RepositoryFolders::find(path)?;
+        Ok((folders.open()?, has_promisor(&folders.configuration()?), folders))
+    };
+    match opened() {
+        Ok((repository, false, folders)) => Ok((repository, folders)),
+        Ok((_, true, _)) => Err(unsupported_error(path, "a partial clone")),
+        Err(ForeignError::Git(error)) => Err(classify_error(path, &error)),
+        Err(error) => Err(error.into_source_error(&path.display().to_string())),
     }
-    Ok(repository)
 }
 
 fn has_promisor(config: &git2::Config) -> bool {
@@ -110,16 +115,6 @@ fn classify_error(path: &Path, error: &git2::Error) -> SourceError {
             SourceError::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
         ErrorCode::NotFound => SourceError::Missing { place },
-        ErrorCode::Invalid if text.contains(objects::INCLUDE_FILE) => SourceError::Unsupported {
-            place,
-            what: "a repository whose configuration includes other files".to_owned(),
-            instead: "take `include` and `includeIf` out of its configuration",
-        },
-        _ if text.contains(objects::ALTERNATES_FILE) => SourceError::Unsupported {
-            place,
-            what: format!("a repository that borrows objects from others ({})", objects::ALTERNATES_FILE),
-            instead: "make it whole with `git repack -a -d` and remove that file",
-        },
         _ => match forms.iter().find(|(sign, _)| text.contains(sign)) {
             Some((_, form)) => unsupported_error(path, form),
             None => SourceError::Damaged { place, detail: text.to_owned() },
@@ -135,12 +130,13 @@ fn unsupported_error(path: &Path, what: &str) -> SourceError {
     }
 }
 
-fn head_commit(repository: &Repository) -> Result<Option<Oid>, git2::Error> {
-    repository.head()?.peel_to_commit().map(|commit| Some(commit.id()))
+fn head_commit(repository: &Repository) -> Result<Option<Oid>, ForeignError> {
+    foreign::judge_reference(repository, "HEAD")?;
+    Ok(Some(repository.head()?.peel_to_commit()?.id()))
 }
 
 /// Returns a branch, else a tag, else a remote branch, else a commit by its id or a part of it.
-fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
+fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, ForeignError> {
     if name == "HEAD" {
         return head_commit(repository);
     }
@@ -151,10 +147,11 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, git2
         if !git2::Reference::is_valid_name(&full) {
             continue;
         }
+        foreign::judge_reference(repository, &full)?;
         match repository.find_reference(&full) {
-            Ok(reference) => return reference.peel_to_commit().map(|commit| Some(commit.id())),
+            Ok(reference) => return Ok(Some(reference.peel_to_commit()?.id())),
             Err(error) if error.code() == ErrorCode::NotFound => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     let is_id = (4..=40).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_hexdigit());
@@ -166,8 +163,29 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, git2
     match found.and_then(|id| repository.find_object(id, None)?.peel_to_commit()) {
         Ok(commit) => Ok(Some(commit.id())),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the repository that holds the objects of a revision; none where one is missing.
+///
+/// Each object that our own store lacks is read. So git's child copies nothing that was not here:
+/// it asks by ids, whatever the repository leads it to meanwhile.
+fn holder_of(
+    store: &RevisionStore,
+    path: &Path,
+    revision: &Revision,
+) -> Result<Option<RepositoryFolders>, SourceError> {
+    let (_, folders) = open_with_folders(path)?;
+    let place = path.display().to_string();
+    let limits = store.settings().read_limits();
+    let holds = || {
+        let own = objects::open(store.path())?;
+        let (own, id) = (own.odb()?, Oid::from_str(revision.as_str())?);
+        ObjectStores::open(&[path.to_owned()])?.holds_all(id, |id| own.exists(id), limits)
+    };
+    let holds = holds().map_err(|error: ForeignError| error.into_source_error(&place))?;
+    Ok(holds.then_some(folders))
 }
 
 /// Copies a revision into our own store and pins it there; false where the repository does not have
@@ -179,19 +197,17 @@ pub(super) async fn copy_revision(
     revision: &Revision,
 ) -> Result<bool, SourceError> {
     let place = path.display().to_string();
-    // Borrowed objects are not copied either. git reports below a repository that cannot be opened.
-    if let Err(error @ SourceError::Unsupported { .. }) = open(path) {
-        return Err(error);
-    }
-    let real = std::fs::canonicalize(path)
-        .map_err(|error| SourceError::Unreadable { place: place.clone(), error })?;
+    let deadline = store.settings().fetch;
+    let (own, named, wanted) = (store.clone(), path.to_owned(), revision.clone());
+    let held = run_bounded(&place, deadline, move || holder_of(&own, &named, &wanted)).await?;
+    let Some(folders) = held? else { return Ok(false) };
     let config = safe_directory_config(store)?;
     let room = store.quota_room()?;
     let mut command = child::git_command(store.path(), ChildPeer::Host(config.path()));
     command.args(["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
-    command.args(["--no-auto-maintenance", "--depth=1", "--"]);
-    command.arg(file_url(&real)).arg(format!("+{revision}:{}", RevisionStore::pin_name(revision)));
-    let deadline = store.settings().fetch;
+    // That very folder, and no `.git` in it.
+    command.args(["--no-auto-maintenance", "--depth=1", "--upload-pack=git upload-pack --strict", "--"]);
+    command.arg(file_url(&folders.common)).arg(format!("+{revision}:{}", RevisionStore::pin_name(revision)));
     let output = match child::run(command, lock, store.child_limits(deadline, room)).await {
         Ok(output) if output.status.success() => return Ok(true),
         Ok(output) => output,

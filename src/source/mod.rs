@@ -23,6 +23,7 @@ mod disk_tree;
 mod error;
 mod file_names;
 mod folder;
+mod foreign;
 mod git_messages;
 mod identity;
 mod keys;

@@ -1,110 +1,23 @@
 //! Reading git objects from one repository, or from a user's repository and our copies beside it.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
 
-use super::tree_builder;
-use crate::secret::{is_there, read_regular};
+use super::file_names::EntryKind;
+use super::foreign::{self, ForeignError};
+use super::reader::ReadLimits;
+use super::{tree, tree_builder};
 
 /// A tree of a million entries with long names.
 const MAX_STRUCTURE: usize = 128 << 20;
-
-/// Names the object folders of other repositories, one in a line.
-pub(super) const ALTERNATES_FILE: &str = "objects/info/alternates";
-
-/// Names other files to be read as a repository's configuration.
-pub(super) const INCLUDE_FILE: &str = "include";
-
-/// A repository's configuration of a thousand branches has 100 KiB.
-const MAX_CONFIGURATION: u64 = 1 << 20;
-
-/// The longest path that the system takes.
-const MAX_PATH: u64 = 4096;
 
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
 /// `open_bare` would do neither of the two checks.
 pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
     Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, std::iter::empty::<&str>())
-}
-
-/// As [`open`], whoever owns the repository.
-///
-/// The owner is checked where a repository was found by chance and its configuration may run
-/// programs. Here a person named the repository, so that its owner decides about the cluster
-/// anyway; and nothing that its configuration could name is ever run.
-///
-/// Refuses a store that borrows objects from others: whoever may write that file could name a
-/// repository that only this user may read.
-pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
-    refuse_includes(&repository_folder(path))?;
-    let repository = match open(path) {
-        Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(repository_folder(path)),
-        opened => opened,
-    }?;
-    if !has_alternates(&repository) {
-        return Ok(repository);
-    }
-    let text = format!("{ALTERNATES_FILE} names other repositories");
-    Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Repository, text))
-}
-
-/// Fails where the repository's configuration names other files to be read with it.
-///
-/// Neither git nor libgit2 can be told to leave them out. A writer of that file could
-/// name one that only rhumb may read, even in a repository of this very user. Messages show parts
-/// of it. Called before the library looks, which reads those files even to find out whose the
-/// repository is.
-fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {
-    let common = match read_regular(&folder.join("commondir"), MAX_PATH) {
-        Ok(text) => folder.join(OsStr::from_bytes(text.trim_ascii_end())),
-        Err(_) => folder.to_owned(),
-    };
-    let files = [common.join("config"), folder.join("config.worktree")];
-    if files.iter().any(|file| has_include(file)) {
-        let text = format!("its configuration has an {INCLUDE_FILE}");
-        return Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Config, text));
-    }
-    Ok(())
-}
-
-/// Returns whether a section names other files. A file that cannot be read, or is larger than any,
-/// counts as having one.
-fn has_include(file: &Path) -> bool {
-    if !is_there(file) {
-        return false;
-    }
-    let Ok(text) = read_regular(file, MAX_CONFIGURATION) else { return true };
-    if text.len() as u64 >= MAX_CONFIGURATION {
-        return true;
-    }
-    let text = String::from_utf8_lossy(&text).to_ascii_lowercase();
-    let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with(['#', ';']));
-    lines.flat_map(|line| line.split('[').skip(1)).any(|name| name.trim_start().starts_with("include"))
-}
-
-/// Returns whether there are alternates. A file that cannot be read counts as there.
-fn has_alternates(repository: &Repository) -> bool {
-    match fs::symlink_metadata(repository.commondir().join(ALTERNATES_FILE)) {
-        Ok(metadata) => !metadata.is_file() || metadata.len() > 0,
-        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
-    }
-}
-
-/// Returns the folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file
-/// points.
-fn repository_folder(path: &Path) -> PathBuf {
-    let inner = path.join(".git");
-    let Ok(text) = fs::read(&inner) else {
-        return if inner.is_dir() { inner } else { path.to_owned() };
-    };
-    let target = text.strip_prefix(b"gitdir: ").unwrap_or_default().trim_ascii_end();
-    path.join(OsStr::from_bytes(target))
 }
 
 /// Fresh handles on the repositories that hold a source's revisions, asked in this order.
@@ -116,11 +29,11 @@ pub(super) struct ObjectStores {
 
 impl ObjectStores {
     /// Opens those of the repositories that can be opened; fails if none can.
-    pub(super) fn open(paths: &[PathBuf]) -> Result<Self, git2::Error> {
+    pub(super) fn open(paths: &[PathBuf]) -> Result<Self, ForeignError> {
         let mut stores = Vec::new();
         let mut first = None;
         for path in paths {
-            match open_foreign(path) {
+            match foreign::open(path) {
                 Ok(repository) => stores.push((repository, path.clone())),
                 Err(error) => first = first.or(Some(error)),
             }
@@ -177,6 +90,42 @@ impl ObjectStores {
     /// Returns the content of a blob whose size has been looked at.
     pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
         self.read_from_any(|repository| repository.find_blob(id).map(|blob| blob.content().to_vec()))
+    }
+
+    /// Returns whether every object of a commit's files is here, or known elsewhere together with
+    /// all that it names. Files that are too large to be read are passed over.
+    pub(super) fn holds_all(
+        &self,
+        commit: Oid,
+        is_known: impl Fn(Oid) -> bool,
+        limits: ReadLimits,
+    ) -> Result<bool, ForeignError> {
+        let mut seen = HashSet::new();
+        let mut look = || -> Result<bool, git2::Error> {
+            let mut trees = vec![self.commit(commit)?.tree_id()];
+            while let Some(id) = trees.pop() {
+                for entry in &self.tree(id)? {
+                    let id = entry.id();
+                    let kind = tree::kind(entry.filemode_raw());
+                    if kind == EntryKind::Submodule || !seen.insert(id) || is_known(id) {
+                        continue;
+                    }
+                    match kind {
+                        EntryKind::Folder => trees.push(id),
+                        _ if self.size(id)? > limits.file => {}
+                        _ => drop(self.read(id)?),
+                    }
+                }
+                if seen.len() > limits.entries {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        match look() {
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
+            looked => Ok(looked?),
+        }
     }
 
     /// Returns the object databases, for many reads in a row.

@@ -413,8 +413,8 @@ impl RevisionReader {
         mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError>,
     ) -> Result<T, SourceError> {
         let mut attempt = || {
-            let objects =
-                ObjectStores::open(&self.shared.stores).map_err(|error| self.damaged_error(&error))?;
+            let objects = ObjectStores::open(&self.shared.stores)
+                .map_err(|error| error.into_source_error(&self.shared.place))?;
             run(&objects)
         };
         match attempt() {

@@ -1,0 +1,430 @@
+//! The one way into a repository of this host that others may write into.
+//!
+//! **Invariant:** what is read is the very repository that a person named. A file or a link in it
+//! may lead elsewhere: to a repository that only rhumb's user may read. Such a pointer is followed
+//! in two cases alone. Either its target names the place back, as those of work trees and of
+//! submodules do. Or nobody but the target's owner may write the pointer, who may read the target
+//! anyway.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use git2::{Config, ErrorClass, ErrorCode, Reference, Repository};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::error::SourceError;
+use super::file_names;
+use super::folder::{FileReadResult, OpenFolder};
+use super::objects;
+use crate::secret::is_there;
+
+/// The longest path that the system takes, and the words before it.
+const MAX_POINTER_BYTES: u64 = 4096 + 64;
+
+/// A repository's configuration of a thousand branches has 100 KiB.
+const MAX_CONFIGURATION_BYTES: u64 = 1 << 20;
+
+/// The characters of a path that is shown: its writer may have chosen any.
+const MAX_SHOWN_TARGET: usize = 200;
+
+/// As many references that name another one as libgit2 follows.
+const MAX_REFERENCE_CHAIN: usize = 10;
+
+/// What of a repository's own files is read. Git makes no link in their place.
+const OWN_FILES: [&str; 11] = [
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "gitdir",
+    "info",
+    "info/grafts",
+    "objects",
+    "packed-refs",
+    "refs",
+    "shallow",
+];
+
+/// The folders in which every entry is looked at. The folders of loose objects hold thousands of
+/// files, and their contents must match their names: a link in them shows nothing to somebody who
+/// does not know the id of each object on the way.
+const OBJECT_FOLDERS: [&str; 4] = ["objects", "objects/info", "objects/info/commit-graphs", "objects/pack"];
+
+/// Names the object folders of other repositories, one in a line.
+const ALTERNATES_FILE: &str = "objects/info/alternates";
+
+/// The reason for which a repository is not opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ForeignError {
+    /// It leads to another one.
+    #[error("{} {} {target}", file.display(), form.words())]
+    LedAway {
+        /// The pointer.
+        file: PathBuf,
+        /// Its form.
+        form: PointerForm,
+        /// The place that it names, as it may be shown.
+        target: String,
+    },
+    /// It borrows objects from others.
+    #[error("{ALTERNATES_FILE} names other repositories")]
+    Alternates,
+    /// Neither git nor libgit2 can be told to leave those files out.
+    #[error("its configuration includes other files")]
+    Includes,
+    /// A file of its own cannot be read.
+    #[error("{}: {error}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's message.
+        error: io::Error,
+    },
+    /// It became another one while it was opened.
+    #[error("it changes while it is opened")]
+    Moving,
+    /// libgit2's word.
+    #[error(transparent)]
+    Git(#[from] git2::Error),
+}
+
+/// The form of a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PointerForm {
+    /// A symbolic link.
+    Link,
+    /// A path in a file.
+    Text,
+    /// A symbolic reference.
+    Reference,
+}
+
+impl PointerForm {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Link => "is a link to",
+            Self::Text | Self::Reference => "leads to",
+        }
+    }
+
+    const fn fault(self) -> &'static str {
+        match self {
+            Self::Link => "a repository's own files are no links",
+            Self::Text => {
+                "that does not name the place back, and others than its owner may write the pointer"
+            }
+            Self::Reference => "that is no name of a reference",
+        }
+    }
+
+    const fn hint(self) -> &'static str {
+        match self {
+            Self::Link => "put what it leads to in its place, or follow that repository itself",
+            Self::Text => {
+                "follow that repository itself, or have it name the place: by `git worktree repair` there for a work \
+                 tree, else by `git config core.worktree` with the place's path"
+            }
+            Self::Reference => "set it anew by `git symbolic-ref`",
+        }
+    }
+}
+
+impl ForeignError {
+    /// Returns the error of a source.
+    pub(super) fn into_source_error(self, place: &str) -> SourceError {
+        let place = place.to_owned();
+        match self {
+            Self::LedAway { file, form, target } => {
+                let file = file_names::printable(file.as_os_str().as_bytes());
+                let pointer = format!("{file} {} {target}", form.words());
+                SourceError::LedAway { place, pointer, fault: form.fault(), instead: form.hint() }
+            }
+            Self::Alternates => SourceError::Unsupported {
+                place,
+                what: format!("a repository that borrows objects from others ({ALTERNATES_FILE})"),
+                instead: "make it whole with `git repack -a -d` and remove that file",
+            },
+            Self::Includes => SourceError::Unsupported {
+                place,
+                what: "a repository whose configuration includes other files".to_owned(),
+                instead: "take `include` and `includeIf` out of its configuration",
+            },
+            Self::Unreadable { file, error } => {
+                SourceError::Unreadable { place: format!("{place}: {}", file.display()), error }
+            }
+            Self::Moving => SourceError::Moving { place },
+            Self::Git(error) => SourceError::Damaged { place, detail: error.message().to_owned() },
+        }
+    }
+}
+
+/// The folders of one repository, after every pointer on the way to them was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RepositoryFolders {
+    /// The folder that was named, without `.git`.
+    named: PathBuf,
+    /// Holds HEAD: `.git`, or `.git/worktrees/NAME` of the main one.
+    pub(super) own: PathBuf,
+    /// Holds refs and objects.
+    pub(super) common: PathBuf,
+}
+
+/// Opens a repository that a person named, whoever owns it.
+///
+/// Its owner decides about the cluster anyway, and nothing that its configuration could name is
+/// ever run. Refused is what leads to another repository: pointers, links, borrowed objects and
+/// included configuration.
+pub(super) fn open(path: &Path) -> Result<Repository, ForeignError> {
+    RepositoryFolders::find(path)?.open()
+}
+
+impl RepositoryFolders {
+    /// Finds the folders of the repository at a path: in `.git` below it, or the path itself.
+    ///
+    /// Links to the path are followed, as they are part of what a person named.
+    pub(super) fn find(path: &Path) -> Result<Self, ForeignError> {
+        let whole = std::path::absolute(path).map_err(|error| unreadable(path, error))?;
+        // `.git` may be a pointer, also where it is named itself.
+        let named = if whole.ends_with(".git") { whole.parent().unwrap_or(&whole) } else { &whole };
+        let named = fs::canonicalize(named).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => no_repository(),
+            _ => unreadable(named, error),
+        })?;
+        let own = own_folder(&named)?;
+        refuse_links(&own, &OWN_FILES)?;
+        let common = common_folder(&own)?;
+        if common != own {
+            refuse_links(&common, &OWN_FILES)?;
+        }
+        for folder in OBJECT_FOLDERS {
+            refuse_linked_entries(&common.join(folder))?;
+        }
+        Ok(Self { named, own, common })
+    }
+
+    /// Opens it, whoever owns it.
+    pub(super) fn open(&self) -> Result<Repository, ForeignError> {
+        // Before the library looks, which reads included files even to find out whose it is.
+        self.configuration()?;
+        if has_alternates(&self.common) {
+            return Err(ForeignError::Alternates);
+        }
+        let opened = match objects::open(&self.named) {
+            Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(&self.own),
+            opened => opened,
+        };
+        self.confirm(opened?)
+    }
+
+    /// Opens it where it is this user's, or configured as safe: it was found by chance.
+    pub(super) fn open_trusted(&self) -> Result<Repository, ForeignError> {
+        self.configuration()?;
+        self.confirm(objects::open(&self.named)?)
+    }
+
+    /// Returns the repository, if the library found the one that was judged.
+    fn confirm(&self, repository: Repository) -> Result<Repository, ForeignError> {
+        let is_judged = repository.path() == self.own && repository.commondir() == self.common;
+        if is_judged { Ok(repository) } else { Err(ForeignError::Moving) }
+    }
+
+    /// Reads its own configuration and no other.
+    ///
+    /// Fails where it includes files: whoever may write it could name one that only rhumb may read,
+    /// and messages show parts of it.
+    pub(super) fn configuration(&self) -> Result<Config, ForeignError> {
+        read_configuration(&self.own, &self.common)
+    }
+}
+
+/// Fails where a reference, or one that it names, is read through a link or is no reference.
+pub(super) fn judge_reference(repository: &Repository, name: &str) -> Result<(), ForeignError> {
+    let mut name = name.to_owned();
+    for _ in 0..MAX_REFERENCE_CHAIN {
+        let ends: Vec<&str> =
+            name.match_indices('/').map(|(at, _)| &name[..at]).chain([name.as_str()]).collect();
+        for folder in [repository.path(), repository.commondir()] {
+            refuse_links(folder, &ends)?;
+        }
+        let Ok(found) = repository.find_reference(&name) else { return Ok(()) };
+        let Ok(Some(next)) = found.symbolic_target() else { return Ok(()) };
+        if !Reference::is_valid_name(next) {
+            let (file, target) = (repository.path().join(&name), shown(next.as_bytes()));
+            return Err(ForeignError::LedAway { file, form: PointerForm::Reference, target });
+        }
+        name = next.to_owned();
+    }
+    Ok(())
+}
+
+fn no_repository() -> ForeignError {
+    git2::Error::new(ErrorCode::NotFound, ErrorClass::Repository, "could not find repository").into()
+}
+
+fn unreadable(file: &Path, error: io::Error) -> ForeignError {
+    ForeignError::Unreadable { file: file.to_owned(), error }
+}
+
+fn shown(target: &[u8]) -> String {
+    file_names::printable(target).chars().take(MAX_SHOWN_TARGET).collect()
+}
+
+/// Returns the folder that holds HEAD.
+fn own_folder(named: &Path) -> Result<PathBuf, ForeignError> {
+    let inner = named.join(".git");
+    let found = match fs::symlink_metadata(&inner) {
+        Ok(found) => found,
+        Err(error) if is_absence(&error) => return Ok(named.to_owned()),
+        Err(error) => return Err(unreadable(&inner, error)),
+    };
+    if found.is_symlink() {
+        return Err(link_error(&inner));
+    }
+    if found.is_dir() {
+        // As git has it: a folder of that name alone makes no repository.
+        return Ok(if is_there(&inner.join("HEAD")) { inner } else { named.to_owned() });
+    }
+    let text = read_file(named, ".git", MAX_POINTER_BYTES)?.unwrap_or_default();
+    let Some(target) = text.strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii) else {
+        return Err(no_repository());
+    };
+    // An answer that tells what is not there from what is refused would tell of other folders.
+    match follow(named, target) {
+        Some(own) if names_back(&own, &inner) || is_written_by_its_owner(&inner, &own) => Ok(own),
+        _ => Err(ForeignError::LedAway { file: inner, form: PointerForm::Text, target: shown(target) }),
+    }
+}
+
+/// Returns the folder that holds refs and objects.
+fn common_folder(own: &Path) -> Result<PathBuf, ForeignError> {
+    let Some(text) = read_file(own, "commondir", MAX_POINTER_BYTES)? else { return Ok(own.to_owned()) };
+    let (file, target) = (own.join("commondir"), text.trim_ascii_end());
+    match follow(own, target) {
+        // Whoever made a folder there may write in that repository.
+        Some(common) if own.parent() == Some(&common.join("worktrees")) => Ok(common),
+        Some(common) if is_written_by_its_owner(&file, &common) => Ok(common),
+        _ => Err(ForeignError::LedAway { file, form: PointerForm::Text, target: shown(target) }),
+    }
+}
+
+fn follow(from: &Path, target: &[u8]) -> Option<PathBuf> {
+    fs::canonicalize(from.join(OsStr::from_bytes(target))).ok()
+}
+
+/// Returns whether a repository says of itself that a `.git` file leads to it: the folder of a work
+/// tree by `gitdir`, any other by `core.worktree`.
+fn names_back(own: &Path, file: &Path) -> bool {
+    if is_there(&own.join("commondir")) {
+        let Ok(Some(text)) = read_file(own, "gitdir", MAX_POINTER_BYTES) else { return false };
+        let back = own.join(OsStr::from_bytes(text.trim_ascii_end()));
+        let folder = back.parent().and_then(|folder| fs::canonicalize(folder).ok());
+        return back.ends_with(".git") && folder.as_deref() == file.parent();
+    }
+    let Ok(configuration) = read_configuration(own, own) else { return false };
+    let Ok(work_tree) = configuration.get_string("core.worktree") else { return false };
+    follow(own, work_tree.as_bytes()).as_deref() == file.parent()
+}
+
+/// Returns whether nobody but the owner of its target may write a pointer.
+///
+/// Users are known by their numbers. Where one number stands for several people, as in containers
+/// that share a volume, they count as one.
+fn is_written_by_its_owner(pointer: &Path, target: &Path) -> bool {
+    const OTHERS_MAY_WRITE: u32 = 0o022;
+    let Ok(owner) = fs::symlink_metadata(target).map(|target| target.uid()) else { return false };
+    let is_private = |path: &Path| {
+        fs::symlink_metadata(path)
+            .is_ok_and(|found| found.uid() == owner && found.mode() & OTHERS_MAY_WRITE == 0)
+    };
+    is_private(pointer) && pointer.parent().is_some_and(is_private)
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn link_error(link: &Path) -> ForeignError {
+    let target = fs::read_link(link).map(|target| shown(target.as_os_str().as_bytes()));
+    ForeignError::LedAway {
+        file: link.to_owned(),
+        form: PointerForm::Link,
+        target: target.unwrap_or_else(|_| "another place".to_owned()),
+    }
+}
+
+fn refuse_links(folder: &Path, names: &[&str]) -> Result<(), ForeignError> {
+    for name in names {
+        let path = folder.join(name);
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+            return Err(link_error(&path));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_linked_entries(folder: &Path) -> Result<(), ForeignError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if is_absence(&error) => return Ok(()),
+        Err(error) => return Err(unreadable(folder, error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(folder, error))?;
+        // One that is gone by now leads nowhere.
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            return Err(link_error(&entry.path()));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether there are alternates. A file that cannot be read counts as there.
+fn has_alternates(common: &Path) -> bool {
+    match fs::symlink_metadata(common.join(ALTERNATES_FILE)) {
+        Ok(metadata) => !metadata.is_file() || metadata.len() > 0,
+        Err(error) => !is_absence(&error),
+    }
+}
+
+/// Reads a file through no link; none where none is.
+fn read_file(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, ForeignError> {
+    let failed = |error: io::Error| unreadable(&folder.join(name), error);
+    let opened = OpenFolder::open(folder).map_err(|error| failed(io::Error::other(error.to_string())))?;
+    match opened.read(name, most).map_err(failed)? {
+        FileReadResult::Whole(_, bytes) => Ok(Some(bytes)),
+        FileReadResult::Gone => Ok(None),
+        FileReadResult::Refused(_) => Err(failed(io::Error::other("it is no regular file, or too large"))),
+        FileReadResult::Moving => Err(ForeignError::Moving),
+    }
+}
+
+fn read_configuration(own: &Path, common: &Path) -> Result<Config, ForeignError> {
+    let mut text = read_file(common, "config", MAX_CONFIGURATION_BYTES)?.unwrap_or_default();
+    text.push(b'\n');
+    text.extend(read_file(own, "config.worktree", MAX_CONFIGURATION_BYTES)?.unwrap_or_default());
+    if has_include(&text) {
+        return Err(ForeignError::Includes);
+    }
+    // The library takes no text, only files.
+    let file = memfd_create(c"rhumb-config", MemfdFlags::CLOEXEC).map_err(io::Error::from);
+    let mut file = file.map(fs::File::from).map_err(|error| unreadable(common, error))?;
+    file.write_all(&text).map_err(|error| unreadable(common, error))?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let parsed = Config::open(Path::new(&path)).and_then(|mut parsed| parsed.snapshot());
+    parsed.map_err(|error| {
+        let why = error.message().replace(&path, "it");
+        unreadable(&common.join("config"), io::Error::other(why))
+    })
+}
+
+/// Returns whether a section names other files.
+fn has_include(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_ascii_lowercase();
+    let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with(['#', ';']));
+    lines.flat_map(|line| line.split('[').skip(1)).any(|name| name.trim_start().starts_with("include"))
+}
