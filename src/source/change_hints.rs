@@ -226,7 +226,9 @@ impl HintWatcher {
         stale: Arc<AtomicBool>,
     ) -> notify::Result<RecommendedWatcher> {
         let (sender, filters) = (self.sender.clone(), targets.to_vec());
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        // A link below may lead anywhere, and is not read through.
+        let config = notify::Config::default().with_follow_symlinks(false);
+        let pass_on = move |event: notify::Result<notify::Event>| {
             let gone = event.as_ref().is_ok_and(|event| is_removal(&filters, event));
             if !gone && event.is_ok_and(|event| !is_relevant(&filters, &event)) {
                 return;
@@ -234,7 +236,8 @@ impl HintWatcher {
             stale.fetch_or(gone, Ordering::Relaxed);
             // A full channel holds a message that says the same.
             let _ = sender.try_send(HintMessage::Event);
-        })?;
+        };
+        let mut watcher = RecommendedWatcher::new(pass_on, config)?;
         for target in targets {
             let mode = match target.depth {
                 WatchDepth::Flat => RecursiveMode::NonRecursive,

@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::Oid;
+use git2::{Oid, Repository};
 use tokio::process::Command;
 
 use super::bounded::run_bounded;
@@ -140,12 +140,13 @@ impl CommitVerifier {
         let (own, followed) = (store.clone(), foreign.map(Path::to_owned));
         let (older, newer) = (older.clone(), newer.clone());
         let walk = move || -> Result<CommitRange, ForeignError> {
-            let repository = match &followed {
-                Some(path) => foreign::open(path)?,
-                None => objects::open(own.path())?,
-            };
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
-            Ok(lineage::commits_between(&[repository.odb()?], older, newer)?)
+            let between =
+                |repository: &Repository| lineage::commits_between(&[repository.odb()?], older, newer);
+            Ok(match &followed {
+                Some(path) => foreign::open(path)?.read(between)?,
+                None => between(&objects::open(own.path())?),
+            }?)
         };
         let walked = run_bounded(&self.place, store.settings().fetch, walk).await?;
         walked.map_err(|error| error.into_source_error(&self.place))

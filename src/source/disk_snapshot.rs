@@ -17,8 +17,9 @@ use super::disk_tree::DiskTree;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
-use super::foreign::{self, ForeignError, RepositoryFolders};
+use super::foreign::{self, FollowedRepository, ForeignError, RepositoryFolders};
 use super::location::{self, LocationKind};
+use super::objects::StorePath;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
@@ -265,10 +266,13 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
         return None;
     }
     let found = work_tree(&path).ok()??;
-    foreign::judge_reference(&found.repository, "HEAD").ok()?;
-    let head = found.repository.head().ok()?.peel_to_commit().ok()?.id();
+    let head = |repository: &Repository| {
+        foreign::judge_reference(repository, "HEAD").ok()?;
+        Some(repository.head().ok()?.peel_to_commit().ok()?.id())
+    };
+    let head = found.repository.read(head).ok()??;
     let revision = Revision::new(&head.to_string());
-    let (stores, place) = (vec![found.top], path.display().to_string());
+    let (stores, place) = (vec![StorePath::Followed(found.top)], path.display().to_string());
     let reader =
         RevisionReader::new(stores, RevisionForm::Commits, place, found.inside, ReadLimits::default());
     let there = reader.snapshot(&revision).ok()?;
@@ -298,7 +302,7 @@ pub(crate) fn tree_around(folder: &Path) -> Result<(DiskTree, String), SourceErr
 
 /// A work tree around a folder.
 struct WorkTree {
-    repository: Repository,
+    repository: FollowedRepository,
     /// The folder that holds `.git`, whatever the repository itself says of its work tree.
     top: PathBuf,
     /// The path to the folder from there; none where they are the same.
@@ -314,7 +318,7 @@ fn work_tree(path: &Path) -> Result<Option<WorkTree>, SourceError> {
     let own = device(path);
     let mut folders = path.ancestors().take_while(|folder| device(folder) == own);
     let Some(top) = folders.find(|folder| holds_repository(folder)) else { return Ok(None) };
-    let repository = match RepositoryFolders::find(top).and_then(|folders| folders.open_trusted()) {
+    let repository = match RepositoryFolders::find(top).and_then(RepositoryFolders::open_trusted) {
         Ok(repository) => repository,
         Err(error @ ForeignError::LedAway { .. }) => {
             return Err(error.into_source_error(&top.display().to_string()));

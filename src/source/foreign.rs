@@ -21,6 +21,7 @@ use super::error::SourceError;
 use super::file_names;
 use super::folder::{FileReadResult, OpenFolder};
 use super::objects;
+use super::read_wall;
 use crate::secret::is_there;
 
 /// The longest path that the system takes, and the words before it.
@@ -174,13 +175,34 @@ pub(super) struct RepositoryFolders {
     pub(super) common: PathBuf,
 }
 
+/// A repository that a person named.
+pub(super) struct FollowedRepository {
+    pub(super) repository: Repository,
+    pub(super) folders: RepositoryFolders,
+}
+
+impl FollowedRepository {
+    /// Reads it by a thread that can open nothing else, whatever comes into its place meanwhile.
+    pub(super) fn read<T: Send>(self, work: impl FnOnce(&Repository) -> T + Send) -> Result<T, ForeignError> {
+        let Self { repository, folders } = self;
+        let read = read_wall::run_within(&[&folders.own, &folders.common], move || work(&repository));
+        read.map_err(|error| unreadable(&folders.own, error))
+    }
+}
+
 /// Opens a repository that a person named, whoever owns it.
 ///
 /// Its owner decides about the cluster anyway, and nothing that its configuration could name is
 /// ever run. Refused is what leads to another repository: pointers, links, borrowed objects and
 /// included configuration.
-pub(super) fn open(path: &Path) -> Result<Repository, ForeignError> {
-    RepositoryFolders::find(path)?.open()
+///
+/// A link may come after this look. So what is opened here is read behind a wall alone:
+/// [`FollowedRepository::read`]. One race remains without a wall, as the library reads this user's
+/// own configuration too: it may take another file for the repository's configuration once. That
+/// decides only how the library reads, and no value in it is shown.
+pub(super) fn open(path: &Path) -> Result<FollowedRepository, ForeignError> {
+    let folders = RepositoryFolders::find(path)?;
+    Ok(FollowedRepository { repository: folders.open()?, folders })
 }
 
 impl RepositoryFolders {
@@ -207,8 +229,7 @@ impl RepositoryFolders {
         Ok(Self { named, own, common })
     }
 
-    /// Opens it, whoever owns it.
-    pub(super) fn open(&self) -> Result<Repository, ForeignError> {
+    fn open(&self) -> Result<Repository, ForeignError> {
         // Before the library looks, which reads included files even to find out whose it is.
         self.configuration()?;
         if has_alternates(&self.common) {
@@ -218,17 +239,26 @@ impl RepositoryFolders {
             Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(&self.own),
             opened => opened,
         };
-        self.confirm(opened?)
+        self.confirm(opened)
     }
 
     /// Opens it where it is this user's, or configured as safe: it was found by chance.
-    pub(super) fn open_trusted(&self) -> Result<Repository, ForeignError> {
+    pub(super) fn open_trusted(self) -> Result<FollowedRepository, ForeignError> {
         self.configuration()?;
-        self.confirm(objects::open(&self.named)?)
+        let repository = self.confirm(objects::open(&self.named))?;
+        Ok(FollowedRepository { repository, folders: self })
     }
 
     /// Returns the repository, if the library found the one that was judged.
-    fn confirm(&self, repository: Repository) -> Result<Repository, ForeignError> {
+    fn confirm(&self, opened: Result<Repository, git2::Error>) -> Result<Repository, ForeignError> {
+        let repository = opened.map_err(|error| match error.class() {
+            // The message may show a value of another file, which came in its place.
+            ErrorClass::Config => {
+                let why = io::Error::other("it has a value that git does not take");
+                unreadable(&self.common.join("config"), why)
+            }
+            _ => ForeignError::Git(error),
+        })?;
         let is_judged = repository.path() == self.own && repository.commondir() == self.common;
         if is_judged { Ok(repository) } else { Err(ForeignError::Moving) }
     }
@@ -266,7 +296,7 @@ fn no_repository() -> ForeignError {
     git2::Error::new(ErrorCode::NotFound, ErrorClass::Repository, "could not find repository").into()
 }
 
-fn unreadable(file: &Path, error: io::Error) -> ForeignError {
+pub(super) fn unreadable(file: &Path, error: io::Error) -> ForeignError {
     ForeignError::Unreadable { file: file.to_owned(), error }
 }
 

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::foreign::RepositoryFolders;
+use super::foreign;
 use super::location::{self, GitLocation, ResolvedLocation};
 
 /// The ports that need not be named.
@@ -116,9 +116,8 @@ fn origin(top: &Path) -> Option<String> {
     if location::is_bare(top) {
         return None;
     }
-    let folders = RepositoryFolders::find(top).ok()?;
-    folders.open().ok()?;
-    let url = folders.configuration().ok()?.get_string("remote.origin.url").ok()?;
+    let opened = foreign::open(top).ok()?;
+    let url = opened.folders.configuration().ok()?.get_string("remote.origin.url").ok()?;
     match location::local_path(&url) {
         Some(path) => Some(normalize(&real_path(&top.join(path)))),
         None => Some(url_identity(&url)),

@@ -13,45 +13,47 @@ use super::bounded::run_bounded;
 use super::child::{self, ChildPeer};
 use super::error::SourceError;
 use super::file_names;
-use super::foreign::{self, ForeignError, RepositoryFolders};
+use super::foreign::{self, FollowedRepository, ForeignError, RepositoryFolders};
 use super::git_messages::{self, GitErrorKind};
 use super::lock::StateLock;
-use super::objects::{self, ObjectStores};
+use super::objects::{self, ObjectStores, StorePath};
 use super::store::RevisionStore;
 
 /// Looks into the repository: what the reference names now.
 pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
-    let place = || path.display().to_string();
-    let repository = open(path)?;
+    let place = path.display().to_string();
+    let read = open(path)?.read(|repository| resolve_reference(repository, reference, &place));
+    read.map_err(|error| error.into_source_error(&place))?
+}
+
+fn resolve_reference(
+    repository: &Repository,
+    reference: Option<&str>,
+    place: &str,
+) -> Result<Revision, SourceError> {
+    let place = place.to_owned();
     let found = match reference {
-        None => head_commit(&repository),
-        Some(name) => resolve_name(&repository, name),
-    };
-    let found = match found {
-        Err(ForeignError::Git(error)) => Err(error),
-        Err(error) => return Err(error.into_source_error(&place())),
-        Ok(found) => Ok(found),
+        None => head_commit(repository),
+        Some(name) => resolve_name(repository, name),
     };
     match found {
         Ok(Some(id)) => Ok(Revision::new(&id.to_string())),
-        Ok(None) => Err(SourceError::NoReference {
-            place: place(),
-            reference: reference.unwrap_or("HEAD").to_owned(),
-        }),
-        Err(error) if error.code() == ErrorCode::UnbornBranch => {
-            Err(unborn_branch_error(&repository, place()))
+        Ok(None) => {
+            Err(SourceError::NoReference { place, reference: reference.unwrap_or("HEAD").to_owned() })
         }
-        Err(error) => {
+        Err(ForeignError::Git(error)) if error.code() == ErrorCode::UnbornBranch => {
+            Err(unborn_branch_error(repository, place))
+        }
+        Err(ForeignError::Git(error)) => {
             let name = reference.unwrap_or("HEAD");
             let why = match error.code() {
                 ErrorCode::Ambiguous => "more than one object begins with it",
                 ErrorCode::Peel | ErrorCode::InvalidSpec => "it leads to no commit",
-                _ => {
-                    return Err(SourceError::Damaged { place: place(), detail: error.message().to_owned() });
-                }
+                _ => return Err(SourceError::Damaged { place, detail: error.message().to_owned() }),
             };
-            Err(SourceError::NoReference { place: place(), reference: format!("{name} ({why})") })
+            Err(SourceError::NoReference { place, reference: format!("{name} ({why})") })
         }
+        Err(error) => Err(error.into_source_error(&place)),
     }
 }
 
@@ -69,22 +71,18 @@ fn unborn_branch_error(repository: &Repository, place: String) -> SourceError {
 
 /// Returns where HEAD, refs and objects are.
 pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, SourceError> {
-    Ok(open_with_folders(path)?.1)
+    open(path).map(|opened| opened.folders)
 }
 
 /// Opens the repository, or says by name why it is not read.
-pub(super) fn open(path: &Path) -> Result<Repository, SourceError> {
-    Ok(open_with_folders(path)?.0)
-}
-
-fn open_with_folders(path: &Path) -> Result<(Repository, RepositoryFolders), SourceError> {
-    let opened = || {
-        let folders = RepositoryFolders::find(path)?;
-        Ok((folders.open()?, has_promisor(&folders.configuration()?), folders))
-    };
-    match opened() {
-        Ok((repository, false, folders)) => Ok((repository, folders)),
-        Ok((_, true, _)) => Err(unsupported_error(path, "a partial clone")),
+fn open(path: &Path) -> Result<FollowedRepository, SourceError> {
+    let opened = foreign::open(path).and_then(|opened| {
+        let is_partial = has_promisor(&opened.folders.configuration()?);
+        Ok((opened, is_partial))
+    });
+    match opened {
+        Ok((opened, false)) => Ok(opened),
+        Ok((_, true)) => Err(unsupported_error(path, "a partial clone")),
         Err(ForeignError::Git(error)) => Err(classify_error(path, &error)),
         Err(error) => Err(error.into_source_error(&path.display().to_string())),
     }
@@ -176,13 +174,18 @@ fn holder_of(
     path: &Path,
     revision: &Revision,
 ) -> Result<Option<RepositoryFolders>, SourceError> {
-    let (_, folders) = open_with_folders(path)?;
+    let folders = repository_folders(path)?;
     let place = path.display().to_string();
     let limits = store.settings().read_limits();
     let holds = || {
-        let own = objects::open(store.path())?;
-        let (own, id) = (own.odb()?, Oid::from_str(revision.as_str())?);
-        ObjectStores::open(&[path.to_owned()])?.holds_all(id, |id| own.exists(id), limits)
+        let (own, id) = (objects::open(store.path())?, Oid::from_str(revision.as_str())?);
+        let both = [StorePath::Followed(path.to_owned()), StorePath::Own(store.path().to_owned())];
+        let stores = ObjectStores::open(&both)?;
+        let (_, holds) = stores.read_behind_wall(move |objects| {
+            let own = own.odb()?;
+            objects.holds_all(id, |id| own.exists(id), limits)
+        })?;
+        holds
     };
     let holds = holds().map_err(|error: ForeignError| error.into_source_error(&place))?;
     Ok(holds.then_some(folders))

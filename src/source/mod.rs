@@ -35,6 +35,7 @@ mod login;
 mod objects;
 mod origin;
 mod program;
+mod read_wall;
 mod reader;
 mod refusal;
 mod remote;

@@ -2,11 +2,14 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
 
 use super::file_names::EntryKind;
 use super::foreign::{self, ForeignError};
+use super::read_wall;
 use super::reader::ReadLimits;
 use super::{tree, tree_builder};
 
@@ -20,28 +23,67 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
     Repository::open_ext(path, RepositoryOpenFlags::NO_SEARCH, std::iter::empty::<&str>())
 }
 
+/// The path of a repository that holds revisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum StorePath {
+    /// One of ours.
+    Own(PathBuf),
+    /// One that others may write into.
+    Followed(PathBuf),
+}
+
 /// Fresh handles on the repositories that hold a source's revisions, asked in this order.
 ///
 /// Short-lived on purpose: a handle that is kept holds every deleted pack open.
 pub(super) struct ObjectStores {
-    stores: Vec<(Repository, PathBuf)>,
+    stores: Vec<Repository>,
+    /// The folders that may be read; none where all of them are ours.
+    wall: Option<Vec<PathBuf>>,
 }
 
 impl ObjectStores {
     /// Opens those of the repositories that can be opened; fails if none can.
-    pub(super) fn open(paths: &[PathBuf]) -> Result<Self, ForeignError> {
-        let mut stores = Vec::new();
+    pub(super) fn open(paths: &[StorePath]) -> Result<Self, ForeignError> {
+        let (mut stores, mut is_followed) = (Vec::new(), false);
         let mut first = None;
         for path in paths {
-            match foreign::open(path) {
-                Ok(repository) => stores.push((repository, path.clone())),
+            let opened = match path {
+                StorePath::Own(path) => open(path).map_err(ForeignError::from),
+                StorePath::Followed(path) => {
+                    is_followed = true;
+                    foreign::open(path).map(|opened| opened.repository)
+                }
+            };
+            match opened {
+                Ok(repository) => stores.push(repository),
                 Err(error) => first = first.or(Some(error)),
             }
         }
         match first {
             Some(error) if stores.is_empty() => Err(error),
-            _ => Ok(Self { stores }),
+            _ => {
+                let folders = |store: &Repository| [store.path().to_owned(), store.commondir().to_owned()];
+                let wall = is_followed.then(|| stores.iter().flat_map(folders).collect());
+                Ok(Self { stores, wall })
+            }
         }
+    }
+
+    /// Reads them, where one is followed by a thread that can open nothing else.
+    pub(super) fn read_behind_wall<T: Send>(
+        self,
+        read: impl FnOnce(&Self) -> T + Send,
+    ) -> Result<(Self, T), ForeignError> {
+        let Some(wall) = self.wall.clone() else {
+            let done = read(&self);
+            return Ok((self, done));
+        };
+        let folders: Vec<&Path> = wall.iter().map(PathBuf::as_path).collect();
+        let done = read_wall::run_within(&folders, move || {
+            let done = read(&self);
+            (self, done)
+        });
+        done.map_err(|error| foreign::unreadable(folders.first().copied().unwrap_or(Path::new("")), error))
     }
 
     fn read_from_any<'a, T>(
@@ -49,7 +91,7 @@ impl ObjectStores {
         find: impl Fn(&'a Repository) -> Result<T, git2::Error>,
     ) -> Result<T, git2::Error> {
         let mut last = git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, "no repository");
-        for (repository, _) in &self.stores {
+        for repository in &self.stores {
             match find(repository) {
                 Ok(found) => return Ok(found),
                 Err(error) => last = error,
@@ -130,7 +172,60 @@ impl ObjectStores {
 
     /// Returns the object databases, for many reads in a row.
     pub(super) fn object_databases(&self) -> Result<Vec<Odb<'_>>, git2::Error> {
-        self.stores.iter().map(|(repository, _)| repository.odb()).collect()
+        self.stores.iter().map(Repository::odb).collect()
+    }
+}
+
+/// The time for which handles are used again; a handle that is kept holds every deleted pack open.
+const HANDLE_LIFETIME: Duration = Duration::from_secs(1);
+
+/// The number of handles kept for concurrent reads.
+const MAX_IDLE_HANDLES: usize = 8;
+
+/// Handles, and when they were opened.
+pub(super) struct PooledHandle {
+    pub(super) opened: Instant,
+    pub(super) objects: ObjectStores,
+}
+
+impl PooledHandle {
+    /// Returns handles that were opened now.
+    pub(super) fn new(objects: ObjectStores) -> Self {
+        Self { opened: Instant::now(), objects }
+    }
+}
+
+/// Handles that were opened a moment ago: to open them costs more than to read a file.
+#[derive(Default)]
+pub(super) struct HandlePool(Mutex<Vec<PooledHandle>>);
+
+impl HandlePool {
+    /// Takes one that is young enough.
+    pub(super) fn take(&self) -> Option<PooledHandle> {
+        self.handles().pop().filter(|handle| handle.opened.elapsed() < HANDLE_LIFETIME)
+    }
+
+    /// Keeps one for the next read, if there is room.
+    pub(super) fn put_back(&self, handle: PooledHandle) {
+        let mut handles = self.handles();
+        if handles.len() < MAX_IDLE_HANDLES {
+            handles.push(handle);
+        }
+    }
+
+    /// Closes all.
+    pub(super) fn clear(&self) {
+        self.handles().clear();
+    }
+
+    fn handles(&self) -> MutexGuard<'_, Vec<PooledHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for HandlePool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handles")
     }
 }
 

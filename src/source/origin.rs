@@ -8,6 +8,7 @@ use crate::object::Revision;
 use super::directory::DirectorySource;
 use super::error::SourceError;
 use super::location::{self, GitLocation, LocationKind, ResolvedLocation};
+use super::objects::StorePath;
 use super::reader::{RevisionForm, RevisionReader};
 use super::remote::RemoteReference;
 use super::store::RevisionStore;
@@ -77,10 +78,10 @@ impl OriginParts {
 
 fn git_parts(git: &GitLocation, place: &str, store: &RevisionStore) -> Result<OriginParts, SourceError> {
     let inner = location::inner_path(git.path.as_deref())?;
-    let mut stores = vec![store.path().to_owned()];
+    let mut stores = vec![StorePath::Own(store.path().to_owned())];
     let origin = git_origin(git, place, store)?;
     if let RevisionOrigin::Local { path, .. } = &origin {
-        stores.insert(0, path.clone());
+        stores.insert(0, StorePath::Followed(path.clone()));
     }
     let reader = RevisionReader::new(
         stores,
@@ -98,7 +99,7 @@ fn directory_parts(
     place: &str,
     store: &RevisionStore,
 ) -> Result<OriginParts, SourceError> {
-    let stores = vec![store.path().to_owned()];
+    let stores = vec![StorePath::Own(store.path().to_owned())];
     let reader = RevisionReader::new(
         stores,
         RevisionForm::Snapshots,

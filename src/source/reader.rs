@@ -1,10 +1,8 @@
 //! Revisions, files and bytes out of the object stores of one source.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use git2::{ErrorCode, Odb, Oid};
 use jiff::Timestamp;
@@ -16,7 +14,7 @@ use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
-use super::objects::ObjectStores;
+use super::objects::{HandlePool, ObjectStores, PooledHandle, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendering::{RenderedSnapshot, SnapshotRenderer};
@@ -45,10 +43,8 @@ impl Default for ReadLimits {
     }
 }
 
-/// The time for which handles are used again; a handle that is kept holds every deleted pack open.
-const HANDLE_LIFETIME: Duration = Duration::from_secs(1);
-/// The number of handles kept for concurrent reads.
-const MAX_IDLE_HANDLES: usize = 8;
+/// The bytes of files that are in memory at once while many are read, but for the last of them.
+const MAX_BATCH_BYTES: usize = 8 << 20;
 
 /// Indicates whether revisions are people's commits or our own snapshots of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +64,7 @@ pub(crate) struct RevisionReader {
 #[derive(Debug)]
 struct ReaderState {
     /// The repositories to ask, in this order.
-    stores: Vec<PathBuf>,
+    stores: Vec<StorePath>,
     form: RevisionForm,
     /// The source's name in errors, without credentials.
     place: String,
@@ -82,19 +78,9 @@ struct ReaderState {
     roots: RememberedRoots,
 }
 
-/// Handles that were opened a moment ago: to open them costs more than to read a file.
-#[derive(Default)]
-struct HandlePool(Mutex<Vec<(Instant, ObjectStores)>>);
-
-impl std::fmt::Debug for HandlePool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Handles")
-    }
-}
-
 impl RevisionReader {
     pub(super) fn new(
-        stores: Vec<PathBuf>,
+        stores: Vec<StorePath>,
         form: RevisionForm,
         place: String,
         path: Option<String>,
@@ -321,20 +307,17 @@ impl RevisionReader {
     /// Runs a short look. Unlike a pass, it uses handles again that were opened less than a second
     /// ago. Their answers are right, as the id tells the content, and a missing object is looked
     /// for with fresh ones.
-    pub(super) fn look<T>(
+    pub(super) fn look<T: Send>(
         &self,
-        mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError>,
+        mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
-        let handles = || self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let young = handles().pop().filter(|(opened, _)| opened.elapsed() < HANDLE_LIFETIME);
-        let handle = young.or_else(|| Some((Instant::now(), ObjectStores::open(&self.shared.stores).ok()?)));
-        if let Some(handle) = handle
-            && let Ok(done) = run(&handle.1)
+        let handles = &self.shared.handles;
+        let handle =
+            handles.take().or_else(|| ObjectStores::open(&self.shared.stores).map(PooledHandle::new).ok());
+        if let Some(PooledHandle { opened, objects }) = handle
+            && let Ok((objects, Ok(done))) = objects.read_behind_wall(&mut run)
         {
-            let mut handles = handles();
-            if handles.len() < MAX_IDLE_HANDLES {
-                handles.push(handle);
-            }
+            handles.put_back(PooledHandle { opened, objects });
             return Ok(done);
         }
         self.pass(run)
@@ -359,10 +342,10 @@ impl RevisionReader {
 
     /// Closes what reads may have left open for the next ones.
     pub(crate) fn close(&self) {
-        self.shared.handles.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.handles.clear();
     }
 
-    /// Reads many files through one set of handles, and gives what `each` makes of their bytes.
+    /// Reads many files through few handles, and gives what `each` makes of their bytes.
     ///
     /// Fails with the first error of a read or of `each`.
     pub(crate) fn read_all<T>(
@@ -370,20 +353,36 @@ impl RevisionReader {
         blobs: impl IntoIterator<Item = BlobId>,
         mut each: impl FnMut(BlobId, Vec<u8>) -> Result<T, SourceError>,
     ) -> Result<Vec<T>, SourceError> {
-        let mut blobs = blobs.into_iter().peekable();
-        let mut out = Vec::new();
+        let blobs: Vec<BlobId> = blobs.into_iter().collect();
+        let mut rest = blobs.as_slice();
+        let mut out = Vec::with_capacity(blobs.len());
+        while !rest.is_empty() {
+            // Not where they are read: what is made of them may need other files.
+            for (blob, bytes) in self.read_batch(&mut rest)? {
+                out.push(each(blob, bytes)?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Reads the first of these files.
+    fn read_batch(&self, rest: &mut &[BlobId]) -> Result<Vec<(BlobId, Vec<u8>)>, SourceError> {
+        let (mut batch, mut size) = (Vec::new(), 0);
         self.pass(|objects| {
             let databases = objects.object_databases().map_err(|error| self.damaged_error(&error))?;
             // A blob that could not be read is still the next one when this runs again on fresh
             // handles.
-            while let Some(&blob) = blobs.peek() {
+            while let Some((&blob, later)) = rest.split_first()
+                && size < MAX_BATCH_BYTES
+            {
                 let bytes = self.bytes(&databases, blob)?;
-                blobs.next();
-                out.push(each(blob, bytes)?);
+                *rest = later;
+                size += bytes.len();
+                batch.push((blob, bytes));
             }
             Ok(())
         })?;
-        Ok(out)
+        Ok(batch)
     }
 
     fn bytes(&self, databases: &[Odb<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
@@ -408,14 +407,14 @@ impl RevisionReader {
     }
 
     /// Runs a pass over fresh handles, and once more if the stores disappoint.
-    fn pass<T>(
+    fn pass<T: Send>(
         &self,
-        mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError>,
+        mut run: impl FnMut(&ObjectStores) -> Result<T, SourceError> + Send,
     ) -> Result<T, SourceError> {
         let mut attempt = || {
-            let objects = ObjectStores::open(&self.shared.stores)
-                .map_err(|error| error.into_source_error(&self.shared.place))?;
-            run(&objects)
+            let opened = ObjectStores::open(&self.shared.stores);
+            let read = opened.and_then(|objects| objects.read_behind_wall(&mut run));
+            read.map_err(|error| error.into_source_error(&self.shared.place))?.1
         };
         match attempt() {
             Err(SourceError::Damaged { .. } | SourceError::Unknown { .. }) => {

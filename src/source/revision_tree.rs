@@ -127,7 +127,27 @@ impl RevisionTree {
         let Some((mode, id)) = self.reader.look(|objects| self.find(objects, path))? else {
             return Ok(None);
         };
-        self.reader.look(|objects| self.judge(objects, mode, id)).map(Some)
+        let blob = BlobId::from_oid(id);
+        Ok(Some(match tree::kind(mode) {
+            EntryKind::Folder => TreeEntry::Folder,
+            EntryKind::Submodule => TreeEntry::Defect(FileDefect::Submodule),
+            EntryKind::Other => TreeEntry::Defect(FileDefect::NotAFile),
+            EntryKind::Symlink => self.link(blob)?,
+            EntryKind::File => match self.reader.look(|objects| self.reader.weigh(objects, id))? {
+                Ok(size) => TreeEntry::File(TreeFile { blob, size, is_executable: mode & 0o111 != 0 }),
+                Err(reason) => TreeEntry::Defect(reason.into()),
+            },
+        }))
+    }
+
+    fn link(&self, blob: BlobId) -> Result<TreeEntry, SourceError> {
+        let size = self
+            .reader
+            .look(|objects| objects.size(blob.oid()).map_err(|error| self.reader.damaged_error(&error)))?;
+        let text = if size > MAX_TARGET { None } else { String::from_utf8(self.read(blob)?).ok() };
+        Ok(text.map_or(TreeEntry::Defect(FileDefect::BadLink), |target| {
+            TreeEntry::Link(TreeLink { blob, target })
+        }))
     }
 
     /// Returns the names in a folder; none where no folder is at the path. Names that are no UTF-8
@@ -191,26 +211,6 @@ impl RevisionTree {
         let entries =
             tree.iter().map(|entry| (entry.name_bytes().into(), (entry.filemode_raw(), entry.id())));
         Ok(Arc::new(entries.collect()))
-    }
-
-    fn judge(&self, objects: &ObjectStores, mode: i32, id: Oid) -> Result<TreeEntry, SourceError> {
-        let blob = BlobId::from_oid(id);
-        Ok(match tree::kind(mode) {
-            EntryKind::Folder => TreeEntry::Folder,
-            EntryKind::Submodule => TreeEntry::Defect(FileDefect::Submodule),
-            EntryKind::Other => TreeEntry::Defect(FileDefect::NotAFile),
-            EntryKind::Symlink => {
-                let size = objects.size(id).map_err(|error| self.reader.damaged_error(&error))?;
-                let text = if size > MAX_TARGET { None } else { String::from_utf8(self.read(blob)?).ok() };
-                text.map_or(TreeEntry::Defect(FileDefect::BadLink), |target| {
-                    TreeEntry::Link(TreeLink { blob, target })
-                })
-            }
-            EntryKind::File => match self.reader.weigh(objects, id)? {
-                Ok(size) => TreeEntry::File(TreeFile { blob, size, is_executable: mode & 0o111 != 0 }),
-                Err(reason) => TreeEntry::Defect(reason.into()),
-            },
-        })
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, FolderMemory> {

@@ -208,6 +208,22 @@ async fn swapped_links_wake() {
 }
 
 #[tokio::test]
+async fn no_link_is_watched_through() {
+    let outside = tempfile::tempdir().unwrap();
+    let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
+    symlink(outside.path(), repo.path().join(".git/refs/heads/far")).unwrap();
+    let dir = folder(&[("a.yaml", "1")]);
+    symlink(outside.path(), dir.path().join("far")).unwrap();
+    for location in [repo.location(), ResolvedLocation::Directory(dir.path().to_owned())] {
+        let hints = watch(location).await;
+        quiet(&hints).await;
+        put(outside.path(), &[("b.yaml", "1")]);
+        let none = tokio::time::timeout(Duration::from_millis(400), hints.next_hint()).await;
+        assert!(none.is_err(), "a hint for what lies elsewhere");
+    }
+}
+
+#[tokio::test]
 async fn what_appears_later_is_watched_then() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");

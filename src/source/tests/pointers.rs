@@ -5,8 +5,12 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use git2::{Oid, Repository};
+
 use super::fixture::{TestRepository, git, paths, put};
 use crate::object::Revision;
+use crate::source::foreign;
+use crate::source::objects::{ObjectStores, StorePath};
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, read_disk, tree_around};
 
 fn location(path: &Path) -> ResolvedLocation {
@@ -180,6 +184,47 @@ async fn no_link_in_a_repository_leads_to_another_one() {
     pair.link_to("refs/heads/side", &pair.target().join("refs/heads/main"));
     fs::write(pair.store().join("refs/heads/main"), "ref: refs/heads/side\n").unwrap();
     refuses(&pair, "a chain", &[".git/refs/heads/side is a link to"]).await;
+}
+
+#[test]
+fn a_link_that_comes_after_the_look_shows_nothing() {
+    let check = |way: &str, swap: &dyn Fn(&Neighbours)| {
+        let pair = Neighbours::new();
+        let open = || ObjectStores::open(&[StorePath::Followed(pair.followed.path().to_owned())]).unwrap();
+        let (bare, walled) = (open(), open());
+        swap(&pair);
+        let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
+        let find = |objects: &ObjectStores| objects.commit(hidden).map(|commit| commit.id());
+        assert_eq!(find(&bare).unwrap(), hidden, "{way}: the link leads there");
+        let (_, found) = walled.read_behind_wall(find).unwrap();
+        assert!(found.is_err(), "{way}");
+    };
+    check("objects", &|pair| pair.link("objects"));
+    check("packs", &|pair| {
+        pair.pack_secret();
+        pair.link("objects/pack");
+    });
+    check("loose objects", &|pair| pair.link(&format!("objects/{}", &pair.hidden.as_str()[..2])));
+    // Nobody looks at each of these.
+    check("a loose object", &|pair| {
+        let (folder, file) = pair.hidden.as_str().split_at(2);
+        pair.link(&format!("objects/{folder}/{file}"));
+    });
+
+    let pair = Neighbours::new();
+    let open = || foreign::open(pair.followed.path()).unwrap();
+    let find = |repository: &Repository| repository.find_reference("refs/heads/main").map(|r| r.target());
+    let (bare, walled) = (open(), open());
+    pair.link("refs/heads/main");
+    let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
+    assert_eq!(find(&bare.repository).unwrap(), Some(hidden), "the link leads there");
+    assert!(walled.read(find).unwrap().is_err());
+
+    let pair = Neighbours::new();
+    let opened = foreign::open(pair.followed.path()).unwrap();
+    fs::remove_dir_all(pair.store()).unwrap();
+    symlink(pair.target(), pair.store()).unwrap();
+    assert!(opened.read(|_| ()).is_err(), "no wall is built around the other repository");
 }
 
 #[test]

@@ -5,11 +5,12 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::fixture::{TestRepository, put};
 use crate::object::Revision;
+use crate::source::objects::StorePath;
 use crate::source::reader::{MAX_ENTRIES, ReadLimits, RevisionForm, RevisionReader};
 use crate::source::{BlobId, DiskTree, FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
 
 fn reader(repo: &TestRepository, path: Option<&str>, limits: ReadLimits) -> RevisionReader {
-    let stores = vec![repo.path().join(".git")];
+    let stores = vec![StorePath::Followed(repo.path().join(".git"))];
     RevisionReader::new(stores, RevisionForm::Commits, "repo".to_owned(), path.map(str::to_owned), limits)
 }
 
