@@ -288,13 +288,17 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
 }
 
 /// Returns every file of the work tree around a folder, and the folder's path in it. A folder
-/// outside any work tree stands for itself.
+/// outside any work tree stands for itself, and so does one where `.git` leads elsewhere.
 ///
 /// # Errors
-/// Fails where the folder is not there or cannot be read, or where `.git` above it leads elsewhere.
+/// Fails where the folder is not there, or cannot be read.
 pub(crate) fn tree_around(folder: &Path) -> Result<(DiskTree, String), SourceError> {
     let resolved = folder::resolve(folder)?;
-    Ok(match work_tree(&resolved)? {
+    let found = work_tree(&resolved).unwrap_or_else(|error| {
+        tracing::warn!("{}: {error}; it counts as no work tree", folder.display());
+        None
+    });
+    Ok(match found {
         Some(found) => (DiskTree::open(&found.top)?, found.inside.unwrap_or_default()),
         None => (DiskTree::open(&resolved)?, String::new()),
     })
@@ -309,24 +313,22 @@ struct WorkTree {
     inside: Option<String>,
 }
 
-/// Finds the work tree that holds a folder, on the same file system. None where none does, or where
-/// it is another user's.
+/// Finds the work tree that holds a folder, on the same file system. None where none does, where it
+/// cannot be read, or where it is another user's.
 ///
-/// Fails where `.git` leads elsewhere.
-fn work_tree(path: &Path) -> Result<Option<WorkTree>, SourceError> {
+/// Fails where `.git`, or a file in it, leads elsewhere.
+fn work_tree(path: &Path) -> Result<Option<WorkTree>, ForeignError> {
     let device = |folder: &Path| fs::metadata(folder).map(|found| found.dev()).ok();
     let own = device(path);
     let mut folders = path.ancestors().take_while(|folder| device(folder) == own);
     let Some(top) = folders.find(|folder| holds_repository(folder)) else { return Ok(None) };
     let repository = match RepositoryFolders::find(top).and_then(RepositoryFolders::open_trusted) {
         Ok(repository) => repository,
-        Err(error @ ForeignError::LedAway { .. }) => {
-            return Err(error.into_source_error(&top.display().to_string()));
-        }
+        Err(error @ ForeignError::LedAway { .. }) => return Err(error),
         Err(_) => return Ok(None),
     };
-    let Some(inside) = path.strip_prefix(top).ok().and_then(Path::to_str) else { return Ok(None) };
-    let inside = location::inner_path(Some(inside))?;
+    let inside = path.strip_prefix(top).ok().and_then(Path::to_str);
+    let Some(Ok(inside)) = inside.map(|inside| location::inner_path(Some(inside))) else { return Ok(None) };
     Ok(Some(WorkTree { repository, top: top.to_owned(), inside }))
 }
 

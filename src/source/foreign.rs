@@ -36,7 +36,7 @@ const MAX_SHOWN_TARGET: usize = 200;
 /// As many references that name another one as libgit2 follows.
 const MAX_REFERENCE_CHAIN: usize = 10;
 
-/// What of a repository's own files is read. Git makes no link in their place.
+/// A repository's own files that are read. Git makes no link in their place.
 const OWN_FILES: [&str; 11] = [
     "HEAD",
     "commondir",
@@ -243,8 +243,9 @@ impl RepositoryFolders {
     }
 
     /// Opens it where it is this user's, or configured as safe: it was found by chance.
+    ///
+    /// Its configuration may include files of this user, and no value of it may be shown.
     pub(super) fn open_trusted(self) -> Result<FollowedRepository, ForeignError> {
-        self.configuration()?;
         let repository = self.confirm(objects::open(&self.named))?;
         Ok(FollowedRepository { repository, folders: self })
     }
@@ -284,7 +285,7 @@ pub(super) fn judge_reference(repository: &Repository, name: &str) -> Result<(),
         let Ok(found) = repository.find_reference(&name) else { return Ok(()) };
         let Ok(Some(next)) = found.symbolic_target() else { return Ok(()) };
         if !Reference::is_valid_name(next) {
-            let (file, target) = (repository.path().join(&name), shown(next.as_bytes()));
+            let (file, target) = (repository.path().join(&name), printable_target(next.as_bytes()));
             return Err(ForeignError::LedAway { file, form: PointerForm::Reference, target });
         }
         name = next.to_owned();
@@ -300,7 +301,7 @@ pub(super) fn unreadable(file: &Path, error: io::Error) -> ForeignError {
     ForeignError::Unreadable { file: file.to_owned(), error }
 }
 
-fn shown(target: &[u8]) -> String {
+fn printable_target(target: &[u8]) -> String {
     file_names::printable(target).chars().take(MAX_SHOWN_TARGET).collect()
 }
 
@@ -326,7 +327,11 @@ fn own_folder(named: &Path) -> Result<PathBuf, ForeignError> {
     // An answer that tells what is not there from what is refused would tell of other folders.
     match follow(named, target) {
         Some(own) if names_back(&own, &inner) || is_written_by_its_owner(&inner, &own) => Ok(own),
-        _ => Err(ForeignError::LedAway { file: inner, form: PointerForm::Text, target: shown(target) }),
+        _ => Err(ForeignError::LedAway {
+            file: inner,
+            form: PointerForm::Text,
+            target: printable_target(target),
+        }),
     }
 }
 
@@ -335,10 +340,10 @@ fn common_folder(own: &Path) -> Result<PathBuf, ForeignError> {
     let Some(text) = read_file(own, "commondir", MAX_POINTER_BYTES)? else { return Ok(own.to_owned()) };
     let (file, target) = (own.join("commondir"), text.trim_ascii_end());
     match follow(own, target) {
-        // Whoever made a folder there may write in that repository.
+        // A folder there was made by somebody who may write in that repository.
         Some(common) if own.parent() == Some(&common.join("worktrees")) => Ok(common),
         Some(common) if is_written_by_its_owner(&file, &common) => Ok(common),
-        _ => Err(ForeignError::LedAway { file, form: PointerForm::Text, target: shown(target) }),
+        _ => Err(ForeignError::LedAway { file, form: PointerForm::Text, target: printable_target(target) }),
     }
 }
 
@@ -379,7 +384,7 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 fn link_error(link: &Path) -> ForeignError {
-    let target = fs::read_link(link).map(|target| shown(target.as_os_str().as_bytes()));
+    let target = fs::read_link(link).map(|target| printable_target(target.as_os_str().as_bytes()));
     ForeignError::LedAway {
         file: link.to_owned(),
         form: PointerForm::Link,

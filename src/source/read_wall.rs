@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn nothing_but_the_folders_can_be_opened_and_only_there() {
         let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let real = |dir: &tempfile::TempDir| fs::canonicalize(dir.path()).unwrap();
-        let (inside, outside) = (real(&inside), real(&outside));
+        let resolve = |dir: &tempfile::TempDir| fs::canonicalize(dir.path()).unwrap();
+        let (inside, outside) = (resolve(&inside), resolve(&outside));
         for folder in [&inside, &outside] {
             fs::create_dir(folder.join("deep")).unwrap();
             fs::write(folder.join("deep/file"), "text").unwrap();

@@ -227,6 +227,26 @@ fn a_link_that_comes_after_the_look_shows_nothing() {
     assert!(opened.read(|_| ()).is_err(), "no wall is built around the other repository");
 }
 
+#[tokio::test]
+async fn a_revision_is_copied_only_with_all_its_files() {
+    let pair = Neighbours::new();
+    let blob = pair.secret.git(&["rev-parse", "HEAD:secret.yaml"]);
+    let listing = pair.followed.path().join("listing");
+    fs::write(&listing, format!("100644 blob {blob}\tsecret.yaml\n")).unwrap();
+    let mktree = "git mktree --missing < listing";
+    let tree = pair.followed.git(&["-c", &format!("alias.lay=!{mktree}"), "lay"]);
+    let commit = Revision::new(&pair.followed.git(&["commit-tree", "-m", "it names what it lacks", &tree]));
+    let state = tempfile::tempdir().unwrap();
+    let mut source = Source::open("test", &pair.followed.location(), state.path()).unwrap();
+    source.observe().await.unwrap();
+    let wanted = BTreeSet::from([commit.clone()]);
+    assert_eq!(source.pin(&wanted).await.unwrap(), [commit]);
+    // The same object, made here, is this repository's own.
+    put(pair.followed.path(), &[("secret.yaml", "hunter2")]);
+    pair.followed.git(&["hash-object", "-w", "secret.yaml"]);
+    assert_eq!(source.pin(&wanted).await.unwrap(), []);
+}
+
 #[test]
 fn the_work_tree_around_a_folder_is_the_folder_that_holds_the_repository() {
     let pair = Neighbours::new();
@@ -239,12 +259,18 @@ fn the_work_tree_around_a_folder_is_the_folder_that_holds_the_repository() {
     let outside = outside.to_str().unwrap().trim_start_matches('/');
     assert_eq!(tree.entry(outside).unwrap(), None);
     assert!(tree.entry("a.yaml").unwrap().is_some());
+    // Of one's own repository that is so whatever its configuration includes.
+    pair.followed.git(&["config", "include.path", "/nonexistent"]);
+    assert_eq!(tree_around(&deploy).unwrap().1, "deploy");
 
-    // Led away, it is no folder of that repository.
+    // Led away, the folder stands for itself.
     fs::remove_dir_all(pair.store()).unwrap();
     fs::write(pair.store(), format!("gitdir: {}\n", pair.target().display())).unwrap();
     open_to_all(pair.followed.path());
-    assert!(matches!(tree_around(&deploy), Err(SourceError::LedAway { .. })));
+    let (tree, start) = tree_around(&deploy).unwrap();
+    assert_eq!(start, "");
+    assert!(tree.entry("a.yaml").unwrap().is_some());
+    assert_eq!(tree.entry("deploy").unwrap(), None);
     assert_eq!(read_disk(&deploy).unwrap().commit, None);
 }
 
