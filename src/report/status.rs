@@ -365,7 +365,10 @@ fn source(
     let times = beside.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
-    let findings = source.diagnostics();
+    let contested = engine.contested_findings(number);
+    let is_well = incomplete.is_none() && contested.is_empty();
+    let mut findings = source.diagnostics();
+    findings.extend(contested);
     SourceStatus {
         name: source.name.to_string(),
         place: beside.places.get(number.position()).cloned().unwrap_or_default(),
@@ -384,7 +387,7 @@ fn source(
         complete: incomplete.is_none(),
         observed: source.writes == SourceWrites::Observed,
         opt_out: source.opt_out,
-        healthy: incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
+        healthy: is_well && objects.keys().all(|phase| phase.is_well()),
         incomplete,
         barred: trouble,
         paused: paused.map(|paused| paused.reason.to_string()),

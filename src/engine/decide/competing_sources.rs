@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// Another source has an object now: no wave of the others waits for it.
-    pub(in crate::engine) fn change_waves(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn change_owner(&mut self, id: &ObjectId) {
         let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
         for (source, want) in wants {
             if let WantedObject::Object(desired) = want
@@ -60,6 +60,7 @@ impl Engine {
                 self.wake_topic(&WaitTopic::Waves(source));
             }
         }
+        self.index_target(id);
         self.track_wave(id);
     }
 }

@@ -33,7 +33,8 @@ impl Engine {
             if edges.contains_key(&id) {
                 continue;
             }
-            let next = desired.needs.iter().chain(&desired.depends_on).cloned();
+            let needs = desired.needs.iter().filter(|need| self.is_of_own_account(source, need));
+            let next = needs.chain(&desired.depends_on).cloned();
             left.extend(next.clone());
             edges.insert(id.clone(), next.collect());
             let later = desired.depends_on.iter().find_map(|after| {

@@ -1,0 +1,143 @@
+//! Sources that act as different accounts: a manifest that its author may not apply holds up nobody
+//! else, and takes no name from anybody.
+//!
+//! Otherwise an author of one repository could stop the rollouts of another one, by naming the
+//! objects that those need. Sources of one account may write each other's objects anyway.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::input::ClaimantAccounts;
+use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
+use crate::engine::state::{DecisionMode, Engine};
+use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, WantedObject};
+use crate::object::{Diagnostic, GroupKind, ObjectId};
+
+/// The time after which a claimant is looked for again. An obstacle that goes away wakes no other
+/// claimant's objects.
+pub(super) const CLAIM_RETRY_DELAY: Duration = Duration::from_secs(10);
+
+/// The objects that one right of an account covers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::engine) struct RoleScope {
+    /// The service account; none for rhumb's own.
+    pub account: Option<Arc<str>>,
+    /// The kind.
+    pub kind: GroupKind,
+    /// The namespace; none for objects outside of all.
+    pub namespace: Option<Arc<str>>,
+}
+
+/// A source that may not write an object, by the API server's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct ClaimDenial {
+    /// The source.
+    source: SourceId,
+    /// The time of its next try; none for never.
+    retry: Option<Instant>,
+}
+
+impl Engine {
+    /// Returns whether two sources act as the same account, so that each may write what the other
+    /// may.
+    fn shares_account(&self, one: SourceId, other: SourceId) -> bool {
+        self.sources[one].account == self.sources[other].account
+    }
+
+    /// Returns whether a source of the same account wants an object.
+    pub(super) fn is_of_own_account(&self, source: SourceId, id: &ObjectId) -> bool {
+        let mut claims = self.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
+        claims.any(|(claimant, _)| self.shares_account(source, *claimant))
+    }
+
+    /// Returns whether what is wanted of an object holds up the objects of a source: its own account
+    /// wants it, or one that has it, and may write it.
+    pub(super) fn counts_for(&self, source: SourceId, id: &ObjectId) -> bool {
+        if self.is_of_own_account(source, id) {
+            return true;
+        }
+        let Some(entry) = self.entries.get(id) else { return false };
+        let is_denied = entry.refused.as_ref().is_some_and(|refusal| refusal.rule == RefusalRule::Rights);
+        let has_it = |live: &LiveObject| {
+            let owner = self.source_of(live).filter(|_| !live.is_unproven());
+            owner.is_some_and(|owner| entry.targets.iter().any(|(other, _)| *other == owner))
+        };
+        !is_denied && self.live_object(id).is_some_and(has_it)
+    }
+
+    /// Returns whether all sources that want an object act as one account.
+    pub(super) fn accounts_of_claimants(&self, entry: &ObjectEntry) -> ClaimantAccounts {
+        match &entry.targets[..] {
+            [(first, _), others @ ..] if others.iter().any(|(one, _)| !self.shares_account(*first, *one)) => {
+                ClaimantAccounts::Different
+            }
+            _ => ClaimantAccounts::Same,
+        }
+    }
+
+    /// Lets the first source that may have an object go on with it, where none of several accounts
+    /// has it.
+    ///
+    /// Of one account nobody can say whose it is to be, and none makes it. Of several, waiting would
+    /// let each of them keep the others from any name.
+    pub(super) fn choose_claimant(&mut self, id: &ObjectId, now: Instant) {
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.targets.len() > 1) else { return };
+        let is_chosen = entry.owner.is_some() || self.accounts_of_claimants(entry) == ClaimantAccounts::Same;
+        if is_chosen || self.mode == DecisionMode::Plan {
+            return;
+        }
+        let live = self.live_object(id);
+        if live.is_some_and(|live| live.owner != ObjectOwner::Nobody) {
+            return;
+        }
+        let may_begin = |(source, want): &&(SourceId, WantedObject)| {
+            let WantedObject::Object(desired) = want else { return false };
+            // The object is seen by the account that is to write it.
+            self.is_synced(*source, &id.group_kind())
+                && (live.is_none() || self.sources[*source].adopt != AdoptPolicy::Never)
+                && !self.is_claim_denied(*source, id, now)
+                && self.release_obstacle(*source, desired).is_none()
+        };
+        let Some(chosen) = entry.targets.iter().find(may_begin).map(|(source, _)| *source) else { return };
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        entry.owner = Some(chosen);
+        entry.targets.sort_by_key(|(source, _)| (*source != chosen, *source));
+        self.change_owner(id);
+    }
+
+    fn is_claim_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
+        let denials = self.denials.get(id).into_iter().flatten();
+        denials
+            .filter(|denial| denial.source == source)
+            .any(|denial| denial.retry.is_none_or(|retry| retry > now))
+    }
+
+    /// Gives an object that several sources want to the next one, where this one may not write it.
+    pub(super) fn deny_claim(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
+        if !self.contested.contains(id) {
+            return;
+        }
+        let denials = self.denials.entry(id.clone()).or_default();
+        denials.retain(|denial| denial.source != source);
+        denials.push(ClaimDenial { source, retry });
+        if self.order_wants(id) {
+            self.change_owner(id);
+        }
+    }
+
+    /// Returns the findings about objects that a source wants and that another account has.
+    pub(crate) fn contested_findings(&self, source: SourceId) -> Vec<Diagnostic> {
+        let finding = |id: &ObjectId| {
+            let entry = self.entries.get(id)?;
+            let (_, want) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
+            let (owner, _) = entry.targets.first().filter(|(first, _)| entry.owner == Some(*first))?;
+            if self.accounts_of_claimants(entry) == ClaimantAccounts::Same {
+                return None;
+            }
+            let message = format!("{id} is not applied: source {} has it", self.sources[*owner].name);
+            let found = Diagnostic::error(want.origin().clone(), "other-source", message);
+            Some(found.hint("remove it from one of the two"))
+        };
+        self.contested.iter().filter_map(finding).collect()
+    }
+}
