@@ -76,6 +76,11 @@ fn variables_are_taken_from_the_cluster_too_and_follow_what_stands_there() {
     repo.change("plain.yaml", &yaml::config_map("plain", "a", "2"));
     site.await_data("plain", "a", "2");
     assert_eq!(site.data("a", "zone"), "c");
+    // Another process repairs it all the same, by what was rendered then.
+    assert_eq!(daemon.stop().code(), Some(0));
+    let mut daemon = site.configured(&configuration("cluster-vars"));
+    site.api.merge(&site.at("ConfigMap", "a"), "them", &json!({ "data": { "zone": "theirs" } }));
+    site.await_data("a", "zone", "c");
     create("cluster-vars", "d");
     site.await_data("a", "zone", "d");
     assert!(daemon.is_running());

@@ -15,6 +15,7 @@ mod local;
 mod location;
 mod outage;
 mod remote;
+mod rendered;
 mod revision_tree;
 mod server;
 mod state;
