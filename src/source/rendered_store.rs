@@ -1,9 +1,10 @@
 //! The rendered form of a revision, as a commit in the source's own store.
 //!
-//! The commit of a revision stands at `refs/rhumb/rendered/<revision>`. Where a revision was rendered
-//! by several facts of the cluster, its parents are the last renders, the newest first. Its tree has a folder for
-//! each root: a list of the root's objects with their origins, and a blob for each object. Only the
-//! source's own store is asked: nobody who may write to a followed repository can plant one.
+//! The commit of a revision stands at `refs/rhumb/rendered/<revision>`. Its parents are the last
+//! renders, the newest first, where the revision was rendered by several facts of the cluster. Its
+//! tree has a folder for each root: a list of the root's objects with their origins, and a blob for
+//! each object. Only the source's own store is asked: nobody who may write to a followed repository
+//! can plant one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

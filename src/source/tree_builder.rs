@@ -88,11 +88,10 @@ fn write_render(
     parents: &[Oid],
     of: &Revision,
 ) -> Result<Oid, git2::Error> {
-    let mut text = format!("tree {tree}\n");
-    for parent in parents {
-        text.push_str(&format!("parent {parent}\n"));
-    }
-    text.push_str(&format!("author {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n"));
+    let parents: String = parents.iter().map(|parent| format!("parent {parent}\n")).collect();
+    let text = format!(
+        "tree {tree}\n{parents}author {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n"
+    );
     sink.put(ObjectType::Commit, text.as_bytes())
 }
 
