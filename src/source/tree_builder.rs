@@ -88,9 +88,10 @@ fn write_render(
     parents: &[Oid],
     of: &Revision,
 ) -> Result<Oid, git2::Error> {
-    let parents: String = parents.iter().map(|parent| format!("parent {parent}\n")).collect();
+    let parents: Vec<String> = parents.iter().map(|parent| format!("parent {parent}\n")).collect();
     let text = format!(
-        "tree {tree}\n{parents}author {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n"
+        "tree {tree}\n{}author {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n",
+        parents.concat()
     );
     sink.put(ObjectType::Commit, text.as_bytes())
 }
