@@ -16,6 +16,7 @@ use super::kustomize::{ClosureIndex, ParsedFiles};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
+use super::program_slots::{ProgramSlots, SlotClient};
 use super::release_render::{ReleaseSettings, ResolvedReleases, VersionOrigin, render_release};
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
@@ -45,6 +46,7 @@ pub(crate) struct SourceRenderer {
     substitution: Option<SourceVariables>,
     releases: ReleaseSettings,
     supply: Arc<dyn ChartSupply>,
+    slots: SlotClient,
     state: Mutex<RendererState>,
     /// Set once charts were told an assumed version.
     assumption: OnceLock<()>,
@@ -91,7 +93,8 @@ impl SourceRenderer {
         let supply = Arc::new(ServerCharts::new(charts, host.clone()));
         let releases = ReleaseSettings::default();
         let (state, assumption) = (Mutex::default(), OnceLock::new());
-        Self { host, mode, decrypter, substitution: None, releases, supply, state, assumption }
+        let slots = SlotClient::new();
+        Self { host, mode, decrypter, substitution: None, releases, supply, slots, state, assumption }
     }
 
     /// Returns one that takes charts of servers from here.
@@ -337,7 +340,9 @@ impl SourceRenderer {
             let runtime = own_thread::worker_runtime().map_err(|error| no_worker(&error))?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
+                let slot = ProgramSlots::of_process().acquire(self.slots);
                 let run = runtime.block_on(self.render_root(&job, files));
+                drop(slot);
                 done.push((number, outcome_of(job, run)?));
             }
             Ok(done)
