@@ -41,6 +41,7 @@ mod rendered_revision;
 mod rendered_roots;
 mod rendered_store;
 mod rendering;
+mod repository_pointers;
 mod revision_tree;
 mod settings;
 mod settling;

@@ -14,6 +14,7 @@ mod identity;
 mod local;
 mod location;
 mod outage;
+mod pointers;
 mod remote;
 mod rendered;
 mod revision_tree;
