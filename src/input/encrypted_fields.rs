@@ -64,7 +64,7 @@ fn changed_field(before: &Value, after: &PlacedValue, path: String) -> Option<Ex
                 changed_field(before, after, format!("{path}[{number}]"))
             })
         }
-        before => (*before != after.to_value()).then(|| ExposedField { path, place: after.place }),
+        before => (*before != after.to_value()).then_some(ExposedField { path, place: after.place }),
     }
 }
 

@@ -116,7 +116,7 @@ fn classify_error(path: &Path, error: &git2::Error) -> SourceError {
         ErrorCode::Invalid if text.contains(LEADS_ELSEWHERE) => SourceError::Unsupported {
             place,
             what: format!("a repository of which {text}"),
-            instead: "follow the repository that it leads to. A separate folder of git names its work tree \
+            instead: "follow the repository that it leads to. A separate git directory names its work tree \
                       back by `core.worktree`",
         },
         ErrorCode::Invalid if text.contains(objects::INCLUDE_FILE) => SourceError::Unsupported {

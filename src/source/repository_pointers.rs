@@ -1,8 +1,8 @@
 //! Files and links that lead from a repository of this host to others.
 //!
-//! Whoever may write into a followed repository could name one that only rhumb may read. So the
-//! store that is read is the one that a person named. A pointer counts only where its target names
-//! the repository back, as git's own work trees do.
+//! A writer of a followed repository could name one that only rhumb may read. So the store that is
+//! read is the one that a person named. A pointer counts only where its target names the repository
+//! back, as git's own work trees do.
 //!
 //! A writer who puts a link there between this check and the read of an object is not found: the
 //! library that reads takes no open files.

@@ -125,7 +125,7 @@ async fn what_git_itself_makes_is_read() {
     repo.git(&["clone", "--quiet", &separate, ".", clone.to_str().unwrap()]);
     refuses(&clone, &["does not name it back"]).await;
     git(&clone, &["config", "core.worktree", clone.to_str().unwrap()]);
-    assert_eq!(look(&clone).await.unwrap(), first, "a separate folder that names it back");
+    assert_eq!(look(&clone).await.unwrap(), first, "a separate directory that names it back");
     // A person may name a path through a link.
     let named = places.path().join("named");
     symlink(repo.path(), &named).unwrap();
