@@ -35,8 +35,8 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 /// programs. Here a person named the repository, so that its owner decides about the cluster
 /// anyway; and nothing that its configuration could name is ever run.
 ///
-/// Refuses a store that leads to others: by a pointer, by a link, or as it borrows objects. A writer
-/// of it could name a repository that only this user may read.
+/// Refuses a store that leads to others: by a pointer, by a link, or as it borrows objects. Its
+/// writers could name a repository that only this user may read.
 pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
     let places = repository_pointers::resolve(path).map_err(|fault| pointer_error(&fault))?;
     refuse_includes(&places)?;
