@@ -244,8 +244,9 @@ Examples:
   rhumb rbac --config /etc/rhumb/rhumb.yaml --user rhumb";
 
 pub(super) const HISTORY: &str = "\
-Reads the ReplicaSets and ControllerRevisions that Kubernetes keeps, the newest first. `git show
-COMMIT` has the author and the subject.";
+Reads the ReplicaSets and ControllerRevisions that Kubernetes keeps, the newest first. NUMBER is the
+one that `kubectl rollout history` calls the revision. COMMIT brought the pod template, and
+`git show COMMIT` shows the change.";
 
 pub(super) const UNDO: &str = "\
 The whole unit goes back: the workload with its configuration. It stays so until the content

@@ -14,7 +14,7 @@ pub(crate) enum RolloutCommand {
     /// Show the progress of a rollout, or of all
     #[command(after_help = help::STATUS)]
     Status(RolloutStatusArgs),
-    /// List the revisions of a workload
+    /// Show the rollout history of a workload
     #[command(after_help = help::HISTORY)]
     History(ObjectArgs),
     /// Go back to an older revision, until the content changes in git
