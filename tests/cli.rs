@@ -445,7 +445,7 @@ fn wrong_values_are_explained() {
     assert_snapshot!(fixture.run("apply shop --wait=never"), @r"
     $ rhumb apply shop --wait=never
     --- standard error
-    error: invalid value 'never' for '--wait[=<TIMEOUT>]': not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms
+    error: invalid value 'never' for '--wait[=<TIMEOUT>]': not a duration longer than nothing (for example 90s, 5m, 1h30m or 500ms)
 
     For more information, try '--help'.
     --- exit code 2
@@ -476,7 +476,7 @@ fn wrong_values_are_explained() {
     assert_snapshot!(fixture.run("prune confirm web"), @r"
     $ rhumb prune confirm web
     --- standard error
-    error: invalid value 'web' for '[OBJECT]...': not an object's name, for example shop/deployment.apps/web or namespace/shop
+    error: invalid value 'web' for '[OBJECT]...': not an object's name (for example shop/deployment.apps/web or namespace/shop)
 
     For more information, try '--help'.
     --- exit code 2
