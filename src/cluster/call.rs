@@ -314,7 +314,7 @@ impl Cluster {
         }
     }
 
-    /// Asks for the server's version, as `v1.36.4`.
+    /// Asks for the server's version, for example `v1.36.4`.
     ///
     /// # Errors
     ///

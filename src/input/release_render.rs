@@ -149,7 +149,7 @@ impl From<ChartError> for RenderError {
 /// Renders a chart from the files of its closure.
 ///
 /// # Errors
-/// Fails where helm does, where it meets a wall, and where its output cannot be read.
+/// Fails where helm does, where the sandbox stops it, and where its output cannot be read.
 pub(super) async fn render_release<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,

@@ -10,7 +10,7 @@ use super::sandbox::{
     Confinement, InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram,
     Sandbox, SandboxLimits, SandboxPolicy,
 };
-use crate::config::{ConfinementMode, ProgramSpec, RendererConfig};
+use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
 
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
@@ -39,9 +39,9 @@ impl RenderHost {
         sandbox: Sandbox,
     ) -> Self {
         let (catalog, limits) = (ProgramCatalog::new(sandbox.clone()), SandboxLimits::default());
-        let confinement = match settings.confinement {
-            ConfinementMode::Full => Confinement::Full,
-            ConfinementMode::Seccomp => Confinement::Seccomp,
+        let confinement = match settings.sandbox {
+            SandboxMode::Full => Confinement::Full,
+            SandboxMode::Seccomp => Confinement::Seccomp,
         };
         let programs = settings.programs.clone();
         Self { programs, confinement, search, folder, sandbox, catalog, limits }
@@ -73,7 +73,7 @@ impl RenderHost {
         &self.folder
     }
 
-    /// Returns the walls around a render of the tree in one folder that may write another.
+    /// Returns the sandbox of a render of the tree in one folder that may write another.
     pub(crate) fn policy(&self, tree: PathBuf, private: PathBuf) -> SandboxPolicy {
         SandboxPolicy {
             confinement: self.confinement,
@@ -84,7 +84,7 @@ impl RenderHost {
         }
     }
 
-    /// Returns the walls that must stand.
+    /// Returns the parts of the sandbox that a program must have.
     pub(crate) const fn confinement(&self) -> Confinement {
         self.confinement
     }

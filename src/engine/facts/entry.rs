@@ -59,7 +59,7 @@ pub(crate) enum DirectView {
 /// The coverage of the wanted content by our managedFields entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldCoverage {
-    /// Every leaf is ours: as wanted.
+    /// Every leaf is ours: the object is applied.
     Whole,
     /// Only empty lists lack a path, which the server does not track: a look at the values decides.
     OnlyEmptyMissing,

@@ -178,7 +178,7 @@ impl SopsError {
             Self::Syntax { .. } => ("sops-syntax", EDIT),
             Self::Form { .. } | Self::Unwritable { .. } => ("sops-form", FORM),
             Self::Metadata { fault: MetadataFault::KeyGroups, .. } => {
-                ("not-supported", "encrypt it anew with one group, as `--age age1…,age1…` makes it")
+                ("not-supported", "encrypt it anew with one group, for example by `--age age1…,age1…`")
             }
             Self::Metadata { .. } => ("sops-metadata", EDIT),
             Self::NotSupported { .. } => ("not-supported", AGE),

@@ -126,7 +126,7 @@ impl DataKey {
         AesGcm::new_from_slice(bytes).ok().filter(|_| bytes.len() == KEY).map(|cipher| Self(Box::new(cipher)))
     }
 
-    /// Opens a value that stands at a key path, as `data:password:`.
+    /// Opens a value that stands at a key path, for example `data:password:`.
     pub(super) fn open(&self, sealed: &SealedValue<'_>, path: &str) -> Result<OpenedValue, SealedValueFault> {
         let mut buffer = Zeroizing::new(sealed.data.clone());
         let (iv, tag) = (sealed.iv.into(), sealed.tag.into());
