@@ -155,7 +155,7 @@ fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
     ]);
     let mut daemon = start(&site, &repo, &identity);
     site.await_object("Secret", "plain");
-    daemon.says(&["annotated.yaml:", "metadata.annotations.example.org/token is encrypted"]);
+    daemon.says(&["annotated.yaml:", "example.org/token", "is encrypted"]);
     assert!(!site.has("Secret", "annotated"));
     assert_eq!(daemon.stop().code(), Some(0));
     assert!(!daemon.whole_log().contains(CANARY), "{}", daemon.whole_log());

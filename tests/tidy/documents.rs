@@ -10,9 +10,10 @@ use crate::tree::{Source, files, read, root, sources};
 use crate::{none, order};
 
 /// Flags of other programs, and of the demo.
-const FOREIGN_FLAGS: [&str; 14] = [
+const FOREIGN_FLAGS: [&str; 15] = [
     "--armor",
     "--enable-helm",
+    "--encrypted-regex",
     "--export",
     "--unshallow",
     "--unix-socket",

@@ -206,7 +206,7 @@ pub(super) fn recipient_names<'r>(recipients: impl ExactSizeIterator<Item = &'r 
 }
 
 /// Shows a text from a file: as much of it as a message bears, on one line.
-pub(super) fn text_excerpt(text: &str) -> String {
+pub(crate) fn text_excerpt(text: &str) -> String {
     let plain = |character: char| if character.is_control() { ' ' } else { character };
     let mut shown: String = text.chars().take(MAX_TEXT_EXCERPT).map(plain).collect();
     if text.chars().nth(MAX_TEXT_EXCERPT).is_some() {
