@@ -213,7 +213,7 @@ fn allow() -> Value {
 fn substitute_from() -> Value {
     json!({
         "type": "array",
-        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They stand in the source's own plain manifests; the cluster is not asked.",
+        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They stand in the source's own plain manifests; a ConfigMap that does not is read from the cluster.",
         "maxItems": 64,
         "items": {
             "type": "object",

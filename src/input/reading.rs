@@ -5,12 +5,16 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decryption::{Decrypter, NO_KEY};
-use crate::manifest::{self, ManifestFile, ManifestItem};
-use crate::object::Diagnostic;
+use super::encrypted_fields::find_exposed_field;
+use crate::manifest::{self, ManifestFile, ManifestItem, PlacedValue, read_documents};
+use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::SnapshotFile;
 
 /// The code of an encrypted object of another kind than Secret.
 const ENCRYPTED_KIND: &str = "encrypted-kind";
+
+/// The code of an encrypted field that is no value of a Secret.
+const ENCRYPTED_FIELD: &str = "encrypted-field";
 
 /// Reads the objects of a file, each with its place; a rendered one names what it was made of.
 ///
@@ -21,7 +25,11 @@ pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decry
         Some(_) => read_rendered(file, bytes, decrypter),
         None => match decrypter.open_file(&file.path, bytes) {
             Ok(None) => manifest::read(&file.path, bytes),
-            Ok(Some(plaintext)) => opened(manifest::read(&file.path, &plaintext)),
+            Ok(Some(plaintext)) => {
+                let reading = opened(manifest::read(&file.path, &plaintext));
+                let sealed = read_documents(&file.path, bytes).documents;
+                held_if_exposed(reading, &sealed, &read_documents(&file.path, &plaintext).documents, file)
+            }
             Err(found) => unopened(manifest::read(&file.path, bytes), *found),
         },
     }
@@ -43,7 +51,17 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
     let at = file.origin_of(crate::object::ManifestOrigin::of_file(Arc::clone(&file.path)));
     match decrypter.open_rendered(&mut object, &at) {
         Ok(false) => read(bytes),
-        Ok(true) => opened(read(zeroize::Zeroizing::new(object.to_string()).as_bytes())),
+        Ok(true) => {
+            let plaintext = zeroize::Zeroizing::new(object.to_string());
+            let reading = opened(read(plaintext.as_bytes()));
+            let sealed = read_documents(&file.path, bytes).documents;
+            held_if_exposed(
+                reading,
+                &sealed,
+                &read_documents(&file.path, plaintext.as_bytes()).documents,
+                file,
+            )
+        }
         Err(found) => unopened(read(bytes), *found),
     }
 }
@@ -64,6 +82,34 @@ fn opened(mut reading: ManifestFile) -> ManifestFile {
         let hint = "move the values into a Secret, or commit the object as it is";
         reading.diagnostics.push(Diagnostic::error(item.origin.clone(), ENCRYPTED_KIND, message).hint(hint));
     }
+    reading
+}
+
+/// Holds the objects of an opened file back where a field was encrypted that would be shown.
+fn held_if_exposed(
+    mut reading: ManifestFile,
+    sealed: &[PlacedValue],
+    plain: &[PlacedValue],
+    file: &SnapshotFile,
+) -> ManifestFile {
+    // Secrets of other kinds have a finding of their own.
+    if !reading.items.iter().all(is_secret) {
+        return reading;
+    }
+    let exposed = plain.iter().zip(0_usize..).find_map(|(after, number)| {
+        let before = sealed.get(number).map_or(Value::Null, PlacedValue::to_value);
+        find_exposed_field(&before, after)
+    });
+    let Some(field) = exposed else { return reading };
+    for item in &mut reading.items {
+        item.valid = false;
+    }
+    let place = ManifestOrigin::new(Arc::clone(&file.path), field.place.line, field.place.column);
+    let message = format!("{} is encrypted, and only the values of a Secret are never shown", field.path);
+    let hint =
+        "encrypt `data` and `stringData` alone: `sops encrypt --encrypted-regex '^(data|stringData)$'`";
+    let found = Diagnostic::error(file.origin_of(place), ENCRYPTED_FIELD, message).hint(hint);
+    reading.diagnostics.push(found);
     reading
 }
 

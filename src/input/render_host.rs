@@ -5,14 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
+use super::program_slots::MAX_RENDERS;
 use super::sandbox::{
     Confinement, InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram,
     Sandbox, SandboxLimits, SandboxPolicy,
 };
 use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
-
-/// The most renders at once: each may take 512 MiB, and a pod of the example has 1.5 GiB.
-const MAX_PARALLEL_RENDERS: usize = 2;
 
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
@@ -91,8 +89,9 @@ impl RenderHost {
         self.confinement
     }
 
-    /// Returns how many renders run at once: on all processors, within the memory of the service.
+    /// Returns how many renders of one source run at once: on all processors, as far as there are
+    /// slots.
     pub(crate) fn parallel_renders() -> usize {
-        thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_PARALLEL_RENDERS)
+        thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_RENDERS)
     }
 }

@@ -8,15 +8,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{Oid, Repository, RepositoryOpenFlags};
+use git2::{Oid, Repository};
 
 use crate::object::Revision;
+use crate::secret::is_there;
 
 use super::disk_tree::DiskTree;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::location::{self, LocationKind};
+use super::objects;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
@@ -297,9 +299,13 @@ pub(crate) fn tree_around(folder: &Path) -> Result<(DiskTree, String), SourceErr
 
 /// Returns the repository of a work tree that holds a folder, and the folder's path inside it.
 fn work_tree(path: &Path) -> Option<(Repository, Option<String>)> {
-    let none = std::iter::empty::<&str>();
-    let repository = Repository::open_ext(path, RepositoryOpenFlags::empty(), none).ok()?;
+    let top = path.ancestors().find(|folder| is_there(&folder.join(".git")))?;
+    let repository = objects::open_foreign(top).ok()?;
     let work: PathBuf = fs::canonicalize(repository.workdir()?).ok()?;
+    // Its configuration may name another folder, of which nobody asked for the files.
+    if work != fs::canonicalize(top).ok()? {
+        return None;
+    }
     let inside = path.strip_prefix(&work).ok()?.to_str()?;
     let inside = location::inner_path(Some(inside)).ok()?;
     Some((repository, inside))

@@ -202,6 +202,9 @@ pub enum SourceError {
     /// Nothing was rendered yet, as facts of the cluster are wanted for it.
     #[error("what the roots depend on in the cluster is not known yet")]
     FactsWanted(Box<FactUse>),
+    /// The cluster was asked for a fact that renders depend on, and did not answer.
+    #[error("what the roots depend on in the cluster cannot be read: {0}")]
+    FactsUnread(String),
     /// Objects are missing or do not match their ids.
     #[error("{place}: damaged repository: {detail}")]
     Damaged {
@@ -419,6 +422,7 @@ impl SourceError {
             | Self::Full { .. }
             | Self::Moving { .. }
             | Self::FactsWanted(_)
+            | Self::FactsUnread(_)
             | Self::Git { .. } => ErrorClass::Transient,
             Self::Worker { .. } => ErrorClass::Internal,
             Self::Missing { .. }

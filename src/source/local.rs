@@ -15,6 +15,7 @@ use super::file_names;
 use super::git_messages::{self, GitErrorKind};
 use super::lock::StateLock;
 use super::objects;
+use super::repository_pointers::LEADS_ELSEWHERE;
 use super::store::RevisionStore;
 
 /// The repository's own folders.
@@ -77,7 +78,9 @@ pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, Sourc
 
 /// Opens the repository, or says by name why it is not read.
 pub(super) fn open(path: &Path) -> Result<Repository, SourceError> {
-    let repository = objects::open_foreign(path).map_err(|error| classify_error(path, &error))?;
+    let opened = objects::open_foreign(path)
+        .and_then(|repository| objects::refuse_linked_objects(&repository).map(|()| repository));
+    let repository = opened.map_err(|error| classify_error(path, &error))?;
     let partial = repository.config().is_ok_and(|config| has_promisor(&config));
     if partial {
         return Err(unsupported_error(path, "a partial clone"));
@@ -110,6 +113,12 @@ fn classify_error(path: &Path, error: &git2::Error) -> SourceError {
             SourceError::NotARepository { place, detail: "the folder is no repository".to_owned() }
         }
         ErrorCode::NotFound => SourceError::Missing { place },
+        ErrorCode::Invalid if text.contains(LEADS_ELSEWHERE) => SourceError::Unsupported {
+            place,
+            what: format!("a repository of which {text}"),
+            instead: "follow the repository that it leads to. A separate git directory names its work tree \
+                      back by `core.worktree`",
+        },
         ErrorCode::Invalid if text.contains(objects::INCLUDE_FILE) => SourceError::Unsupported {
             place,
             what: "a repository whose configuration includes other files".to_owned(),

@@ -41,6 +41,7 @@ mod rendered_revision;
 mod rendered_roots;
 mod rendered_store;
 mod rendering;
+mod repository_pointers;
 mod revision_tree;
 mod settings;
 mod settling;
@@ -54,7 +55,7 @@ mod tree_builder;
 
 #[cfg(test)]
 pub(crate) use change_hints::ChangeHints;
-pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ServedVersions};
+pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ObjectFact, ServedVersions};
 #[cfg(test)]
 pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
 pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};

@@ -1,13 +1,12 @@
 //! Reading git objects from one repository, or from a user's repository and our copies beside it.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
 
+use super::repository_pointers::{self, PointerFault, RepositoryPlaces};
 use super::tree_builder;
 use crate::secret::{is_there, read_regular};
 
@@ -23,9 +22,6 @@ pub(super) const INCLUDE_FILE: &str = "include";
 /// A repository's configuration of a thousand branches has 100 KiB.
 const MAX_CONFIGURATION: u64 = 1 << 20;
 
-/// The longest path that the system takes.
-const MAX_PATH: u64 = 4096;
-
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
 /// `open_bare` would do neither of the two checks.
@@ -39,12 +35,13 @@ pub(super) fn open(path: &Path) -> Result<Repository, git2::Error> {
 /// programs. Here a person named the repository, so that its owner decides about the cluster
 /// anyway; and nothing that its configuration could name is ever run.
 ///
-/// Refuses a store that borrows objects from others: whoever may write that file could name a
-/// repository that only this user may read.
+/// Refuses a store that leads to others: by a pointer, by a link, or as it borrows objects. Its
+/// writers could name a repository that only this user may read.
 pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
-    refuse_includes(&repository_folder(path))?;
+    let places = repository_pointers::resolve(path).map_err(|fault| pointer_error(&fault))?;
+    refuse_includes(&places)?;
     let repository = match open(path) {
-        Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(repository_folder(path)),
+        Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(&places.own),
         opened => opened,
     }?;
     if !has_alternates(&repository) {
@@ -54,18 +51,23 @@ pub(super) fn open_foreign(path: &Path) -> Result<Repository, git2::Error> {
     Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Repository, text))
 }
 
+/// Fails where an object or a pack of a followed repository is a link.
+pub(super) fn refuse_linked_objects(repository: &Repository) -> Result<(), git2::Error> {
+    repository_pointers::refuse_linked_objects(repository.commondir()).map_err(|fault| pointer_error(&fault))
+}
+
+fn pointer_error(fault: &PointerFault) -> git2::Error {
+    git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Repository, fault.to_string())
+}
+
 /// Fails where the repository's configuration names other files to be read with it.
 ///
 /// Neither git nor libgit2 can be told to leave them out. A writer of that file could
 /// name one that only rhumb may read, even in a repository of this very user. Messages show parts
 /// of it. Called before the library looks, which reads those files even to find out whose the
 /// repository is.
-fn refuse_includes(folder: &Path) -> Result<(), git2::Error> {
-    let common = match read_regular(&folder.join("commondir"), MAX_PATH) {
-        Ok(text) => folder.join(OsStr::from_bytes(text.trim_ascii_end())),
-        Err(_) => folder.to_owned(),
-    };
-    let files = [common.join("config"), folder.join("config.worktree")];
+fn refuse_includes(places: &RepositoryPlaces) -> Result<(), git2::Error> {
+    let files = [places.common.join("config"), places.own.join("config.worktree")];
     if files.iter().any(|file| has_include(file)) {
         let text = format!("its configuration has an {INCLUDE_FILE}");
         return Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Config, text));
@@ -94,17 +96,6 @@ fn has_alternates(repository: &Repository) -> bool {
         Ok(metadata) => !metadata.is_file() || metadata.len() > 0,
         Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     }
-}
-
-/// Returns the folder that holds HEAD: the path itself, `.git` in it, or where a `.git` file
-/// points.
-fn repository_folder(path: &Path) -> PathBuf {
-    let inner = path.join(".git");
-    let Ok(text) = fs::read(&inner) else {
-        return if inner.is_dir() { inner } else { path.to_owned() };
-    };
-    let target = text.strip_prefix(b"gitdir: ").unwrap_or_default().trim_ascii_end();
-    path.join(OsStr::from_bytes(target))
 }
 
 /// Fresh handles on the repositories that hold a source's revisions, asked in this order.

@@ -206,7 +206,7 @@ fn confirm(site: &TestNamespace<'_>, name: &str, count: usize) {
     run(command).ends(0);
 }
 
-/// A new `Source` takes its name, and with it an inventory that is there already.
+/// A new `Source` takes over an inventory that has its name already.
 #[test]
 fn what_another_place_brought_under_the_same_name_is_deleted_only_when_a_person_confirms_it() {
     let cluster = DedicatedCluster::bare();

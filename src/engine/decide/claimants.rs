@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::engine::decide::action::{Action, Decision};
 use crate::engine::decide::input::ClaimantAccounts;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, WantedObject};
+use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, SourceWrites, WantedObject};
 use crate::object::{Diagnostic, GroupKind, ObjectId};
 
 /// The time after which a claimant is looked for again. An obstacle that goes away wakes no other
@@ -28,7 +29,7 @@ pub(in crate::engine) struct RoleScope {
     pub namespace: Option<Arc<str>>,
 }
 
-/// A source that may not write an object, by the API server's word.
+/// A source whose content of an object the API server refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct ClaimDenial {
     /// The source.
@@ -82,27 +83,48 @@ impl Engine {
     /// let each of them keep the others from any name.
     pub(super) fn choose_claimant(&mut self, id: &ObjectId, now: Instant) {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.targets.len() > 1) else { return };
-        let is_chosen = entry.owner.is_some() || self.accounts_of_claimants(entry) == ClaimantAccounts::Same;
-        if is_chosen || self.mode == DecisionMode::Plan {
+        let is_same = self.accounts_of_claimants(entry) == ClaimantAccounts::Same;
+        if is_same || self.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
             return;
         }
-        let live = self.live_object(id);
-        if live.is_some_and(|live| live.owner != ObjectOwner::Nobody) {
-            return;
+        let mut claimants = entry.targets.clone();
+        claimants.sort_by_key(|(source, _)| *source);
+        let chosen = claimants.iter().find(|(source, want)| self.may_begin(*source, want, id, now));
+        let chosen = chosen.map(|(source, _)| *source);
+        if self.put_first(id, chosen) {
+            self.change_owner(id);
         }
-        let may_begin = |(source, want): &&(SourceId, WantedObject)| {
-            let WantedObject::Object(desired) = want else { return false };
-            // The object is seen by the account that is to write it.
-            self.is_synced(*source, &id.group_kind())
-                && (live.is_none() || self.sources[*source].adopt != AdoptPolicy::Never)
-                && !self.is_claim_denied(*source, id, now)
-                && self.release_obstacle(*source, desired).is_none()
-        };
-        let Some(chosen) = entry.targets.iter().find(may_begin).map(|(source, _)| *source) else { return };
-        let Some(entry) = self.entries.get_mut(id) else { return };
-        entry.owner = Some(chosen);
-        entry.targets.sort_by_key(|(source, _)| (*source != chosen, *source));
-        self.change_owner(id);
+    }
+
+    /// Returns whether nothing but the write itself stands between a source and an object that
+    /// nobody has.
+    fn may_begin(&self, source: SourceId, want: &WantedObject, id: &ObjectId, now: Instant) -> bool {
+        let WantedObject::Object(desired) = want else { return false };
+        let state = &self.sources[source];
+        let may_write = state.writes == SourceWrites::Allowed
+            && state.inventory.as_ref().is_none_or(|inventory| inventory.paused.is_none());
+        let may_take = self
+            .live_object(id)
+            .is_none_or(|live| live.owner == ObjectOwner::Nobody && state.adopt != AdoptPolicy::Never);
+        // The object is seen by the account that is to write it.
+        may_write
+            && may_take
+            && self.is_synced(source, &id.group_kind())
+            && !self.is_claim_denied(source, id, now)
+            && self.release_obstacle(source, desired).is_none()
+    }
+
+    /// Has an object decided on again, where the source that was chosen for it waits for something.
+    pub(super) fn revisit_claim(&self, id: &ObjectId, decision: Decision) -> Decision {
+        let waits = decision.action == Action::Nothing && decision.requeue_after.is_none();
+        let is_open = waits && self.contested.contains(id) && self.known_owner(id).is_none();
+        let entry = self.entries.get(id).filter(|_| is_open);
+        match entry.map(|entry| self.accounts_of_claimants(entry)) {
+            Some(ClaimantAccounts::Different) => {
+                Decision { requeue_after: Some(CLAIM_RETRY_DELAY), ..decision }
+            }
+            _ => decision,
+        }
     }
 
     fn is_claim_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
@@ -112,7 +134,7 @@ impl Engine {
             .any(|denial| denial.retry.is_none_or(|retry| retry > now))
     }
 
-    /// Gives an object that several sources want to the next one, where this one may not write it.
+    /// Gives an object that several sources want to the next one, where this one's is refused.
     pub(super) fn deny_claim(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
         if !self.contested.contains(id) {
             return;

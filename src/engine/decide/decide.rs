@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
-use crate::engine::decide::claimants::CLAIM_RETRY_DELAY;
 use crate::engine::decide::input::{ClaimantAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
@@ -77,6 +76,7 @@ impl Engine {
         let decision = self.advance_daemon_set(id, decision);
         let decision = self.explain_takeback(id, decision);
         let decision = self.seal_decision(id, decision);
+        let decision = self.revisit_claim(id, decision);
         self.remember(id, &decision);
         decision
     }
@@ -172,8 +172,7 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
     }
 }
 
-/// Decides for several sources none of which has the object: none makes it. Of several accounts,
-/// the first that may have it is looked for again.
+/// Decides for several sources none of which has the object, and of which none may begin.
 fn decide_contested(
     input: &DecisionInput<'_>,
     claimants: &[(SourceId, WantedObject)],
@@ -182,13 +181,7 @@ fn decide_contested(
     let refused = input.entry.refused.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
     let refused = refused.map(|refusal| format!("; {}", refusal.text)).unwrap_or_default();
     let why = format!("{}{refused}", two_sources_reason(claimants));
-    let decision = defend(input, Reason::Unusable(why.into()), now);
-    match (input.accounts, decision.requeue_after) {
-        (ClaimantAccounts::Different, None) => {
-            Decision { requeue_after: Some(CLAIM_RETRY_DELAY), ..decision }
-        }
-        _ => decision,
-    }
+    defend(input, Reason::Unusable(why.into()), now)
 }
 
 /// Adds the reason of an object that went back: it is as accepted, and not as the newest revision

@@ -158,12 +158,6 @@ impl Engine {
         }
     }
 
-    /// A source's account may not write an object.
-    fn record_denial(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
-        self.denied.entry(self.role_scope(source, id)).or_default().insert(id.clone());
-        self.deny_claim(source, id, retry);
-    }
-
     /// Returns the objects that the right to write this one covers.
     fn role_scope(&self, source: SourceId, id: &ObjectId) -> RoleScope {
         RoleScope {
@@ -226,8 +220,9 @@ impl Engine {
                     let source = apply.source;
                     entry.refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
                     if rule == RefusalRule::Rights {
-                        self.record_denial(source, id, retry);
+                        self.denied.entry(self.role_scope(source, id)).or_default().insert(id.clone());
                     }
+                    self.deny_claim(source, id, retry);
                     self.quarantine_refused_rollback(id);
                 }
                 _ => entry.last_failure = after.map(|after| temporary(after, text)),

@@ -175,6 +175,39 @@ fn of_several_accounts_the_first_that_may_write_an_object_has_it() {
 }
 
 #[test]
+fn of_several_accounts_one_that_is_refused_or_writes_nothing_does_not_keep_the_others_from_an_object() {
+    let first_choice = |change: &dyn Fn(&mut Engine, &ObjectId)| {
+        let (mut engine, id) = rivals([Some("a"), Some("b")]);
+        change(&mut engine, &id);
+        let decision = engine.decide(&id, Instant::now());
+        let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
+        apply.source
+    };
+    assert_eq!(first_choice(&|_, _| ()), FIRST);
+    assert_eq!(first_choice(&|engine, _| engine.sources[FIRST].writes = SourceWrites::Observed), SECOND);
+    let paused = |engine: &mut Engine, _: &ObjectId| {
+        let inventory = engine.sources[FIRST].inventory.clone().unwrap();
+        let paused = PauseIntent::parse("1-a fair");
+        assert!(paused.is_some());
+        engine.set_inventory(FIRST, Inventory { paused, ..inventory });
+    };
+    assert_eq!(first_choice(&paused), SECOND);
+    let refused = |engine: &mut Engine, id: &ObjectId| {
+        let decision = engine.decide(id, Instant::now());
+        let why = WriteFailure::Refused("invalid".into(), RefusalRule::Other, None);
+        engine.record_result(id, &decision.action, ActionResult::Failed(why), Instant::now());
+    };
+    assert_eq!(first_choice(&refused), SECOND);
+    // It was chosen, and has something else to wait for since.
+    let waits = |engine: &mut Engine, id: &ObjectId| {
+        engine.decide(id, Instant::now());
+        let never = wanted(FIRST, id, |content| content.depends_on = [config("nobody")].into());
+        read(engine, FIRST, &[never]);
+    };
+    assert_eq!(first_choice(&waits), SECOND);
+}
+
+#[test]
 fn a_claimant_that_waits_for_something_else_does_not_keep_the_other_from_the_object() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
     let never = wanted(FIRST, &id, |content| content.depends_on = [config("nobody")].into());
