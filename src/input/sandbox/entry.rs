@@ -129,11 +129,16 @@ fn linkage(program: &Path) -> Result<Linkage, EntryError> {
     executable::read(program).map_err(|error| EntryError::Program { path: program.to_owned(), error })
 }
 
+/// The addresses that a program of Go reserves and does not use. The kernel does not hold memory
+/// that is put into a reservation against the bound of memory, so that one large request passed it.
+const RESERVATIONS: u64 = 1536 << 20;
+
 /// Bounds memory, time, files and descriptors. No bound is above one that this process has already,
 /// which nobody could raise.
 fn limit(start: &ConfinedStart) -> Result<(), EntryError> {
     let bounds = [
         ("memory", Resource::Data, start.memory),
+        ("address space", Resource::As, start.memory.saturating_add(RESERVATIONS)),
         ("processor time", Resource::Cpu, start.processor),
         ("files", Resource::Fsize, start.file),
         ("descriptors", Resource::Nofile, start.descriptors),
