@@ -34,15 +34,16 @@ impl Reconciler {
         let wanted: BTreeMap<ObjectId, Uid> = self.engine.workloads_to_follow().into_iter().collect();
         self.followers.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
         for (id, uid) in wanted {
-            // A loop that has just begun learns of what rolls before discovery has answered.
+            // A loop that has just begun may learn of what rolls before discovery has answered.
             if self.followers.open.contains_key(&id) || self.watched.kind(&id.group_kind()).is_none() {
                 continue;
             }
-            self.followers.open.insert(id.clone(), (uid, None));
             let entry = self.engine.entry(&id);
             let content = entry
                 .and_then(|entry| entry.target_content().map(|(_, want)| want).or(entry.accepted.content()));
+            // Nor may it have read its source: each turn asks again.
             let Some(content) = content.cloned() else { continue };
+            self.followers.open.insert(id.clone(), (uid, None));
             let contents = self.executor.contents.clone();
             self.spawn(async move {
                 // A selector never changes, so that of any content is the one that the cluster has.
