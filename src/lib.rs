@@ -18,7 +18,7 @@
 //! | [`heartbeat`] | heartbeats of every part that must make progress |
 //! | [`secret`] | secrets read from files |
 //! | [`source`] | git and directories → revisions and bytes |
-//! | [`input`] | what is rendered before it is read: roots, their files, keys, origins, walls, variables, encrypted files |
+//! | [`input`] | what is rendered before it is read: roots, their files, keys, origins, the sandbox, variables, encrypted files |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the inventory ConfigMap |
 //! | [`queue`] | the workqueue |
 //! | [`report`] | outgoing reports: log lines, status, metrics, events, the service manager |
@@ -107,7 +107,7 @@ pub mod testing {
         pub mod kustomize {
             pub use crate::input::kustomize::*;
         }
-        /// Walls around programs.
+        /// The sandbox of programs.
         pub mod sandbox {
             pub use crate::input::sandbox::*;
         }

@@ -105,6 +105,25 @@ fn help_is_a_page_for_each_command() {
 }
 
 #[test]
+fn a_command_ends_with_the_code_that_its_help_names() {
+    let kubeconfig = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, \
+                      user: a}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: a}]}";
+    let fixture = Fixture::new(&[SHOP[0], ("unreachable", kubeconfig), ("wrong.yaml", "kind: None\n")]);
+    let check = |line: &str, code: i32| {
+        let output = fixture.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{line}: {output:?}");
+    };
+    check("check shop --kubeconfig unreachable", 1);
+    check("check nowhere", 2);
+    check("check --config wrong.yaml", 78);
+    check("uninstall --source shop", 2);
+    check("uninstall --kubeconfig unreachable", 3);
+    check("rollout status --kubeconfig unreachable", 3);
+    check("rollout undo web", 2);
+    check("prune list --kubeconfig unreachable", 3);
+}
+
+#[test]
 fn the_version_is_one_line() {
     for line in ["version", "--version"] {
         let expected = format!("$ rhumb {line}\nrhumb {}\n--- exit code 0", env!("CARGO_PKG_VERSION"));
@@ -426,7 +445,7 @@ fn wrong_values_are_explained() {
     assert_snapshot!(fixture.run("apply shop --wait=never"), @r"
     $ rhumb apply shop --wait=never
     --- standard error
-    error: invalid value 'never' for '--wait[=<TIMEOUT>]': not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms
+    error: invalid value 'never' for '--wait[=<TIMEOUT>]': not a duration longer than nothing (for example 90s, 5m, 1h30m or 500ms)
 
     For more information, try '--help'.
     --- exit code 2
@@ -457,7 +476,7 @@ fn wrong_values_are_explained() {
     assert_snapshot!(fixture.run("prune confirm web"), @r"
     $ rhumb prune confirm web
     --- standard error
-    error: invalid value 'web' for '[OBJECT]...': not an object's name, as shop/deployment.apps/web or namespace/shop
+    error: invalid value 'web' for '[OBJECT]...': not an object's name (for example shop/deployment.apps/web or namespace/shop)
 
     For more information, try '--help'.
     --- exit code 2

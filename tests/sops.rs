@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use controlplane::Encrypters;
+use controlplane::{Encrypters, Renderers};
 use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, is_encrypted, open};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -62,6 +62,15 @@ impl Workshop {
     fn decrypt(&self, name: &str) -> Option<Vec<u8>> {
         let output = self.sops(&["decrypt", name]);
         output.status.success().then_some(output.stdout)
+    }
+
+    /// Runs rhumb with the identity. Returns whether it succeeds, and what it prints.
+    fn rhumb(&self, arguments: &[&str]) -> (bool, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
+        command.current_dir(self.folder.path()).env("SOPS_AGE_KEY_FILE", self.path("key.txt"));
+        command.env("PATH", Renderers::find().unwrap().kustomize.parent().unwrap());
+        let output = command.args(arguments).output().unwrap();
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     }
 
     /// Opens a file with the identities of another.
@@ -365,5 +374,63 @@ fn what_sops_refuses_is_refused() {
         fs::write(workshop.path("a.yaml"), bad).unwrap();
         assert!(workshop.decrypt("a.yaml").is_none(), "{what}: sops opens it");
         assert!(workshop.open("a.yaml").is_err(), "{what}");
+    }
+}
+
+/// A text that must not be shown where more than the data of a Secret is encrypted.
+const CANARY: &str = "canary-5d20";
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: shop\n  annotations:\n    \
+                      token: canary-5d20\nstringData:\n  password: canary-5d20\n";
+const ANNOTATIONS: &str = "    encrypted_regex: ^(data|stringData|annotations)$\n";
+
+fn list_of(object: &str) -> String {
+    format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", object.trim_end().replace('\n', "\n  "))
+}
+
+#[test]
+fn what_sops_encrypted_beside_the_data_of_a_secret_is_named_and_not_shown() {
+    let workshop = Workshop::new();
+    let hidden_name = SECRET.replace("name: shop", "name: shop-canary-5d20");
+    let clear = SECRET.replace("token: canary-5d20", "token: clear");
+    for (plain, rule, found) in [
+        (&*hidden_name, "", Some(": error: apiVersion is encrypted")),
+        (SECRET, ANNOTATIONS, Some("shop.yaml:6:16: error: metadata.annotations.token is encrypted")),
+        (
+            &*list_of(SECRET),
+            ANNOTATIONS,
+            Some("shop.yaml:9:20: error: metadata.annotations.token is encrypted"),
+        ),
+        (&*list_of(SECRET), "", Some(": error: apiVersion is encrypted")),
+        (&*clear, RULES[1], None),
+        (&*list_of(&clear), RULES[1], None),
+    ] {
+        assert!(workshop.encrypt("shop.yaml", plain.as_bytes(), rule), "{rule}");
+        let (succeeds, said) = workshop.rhumb(&["validate", "shop.yaml"]);
+        assert_eq!(succeeds, found.is_none(), "{said}");
+        assert!(said.contains(found.unwrap_or("no errors")) && !said.contains(CANARY), "{said}");
+        let shown = workshop.rhumb(&["render", "shop.yaml", "--show-secrets"]).1;
+        assert_eq!(shown.contains(CANARY), found.is_none(), "{shown}");
+    }
+}
+
+/// kustomize takes a list apart, and the metadata that opens its values goes away with it.
+#[test]
+fn what_kustomize_makes_of_encrypted_files_is_judged_as_they_are() {
+    let workshop = Workshop::new();
+    fs::create_dir(workshop.path("app")).unwrap();
+    fs::write(workshop.path("app/kustomization.yaml"), "resources: [shop.yaml]\n").unwrap();
+    let clear = SECRET.replace("token: canary-5d20", "token: clear");
+    for (plain, rule, found) in [
+        (SECRET, ANNOTATIONS, Some("app/shop.yaml:1: error: metadata.annotations.token is encrypted")),
+        (&*list_of(&clear), RULES[1], Some("app/shop.yaml:4:7: error: kustomize took this object out of")),
+        (&*clear, RULES[1], None),
+    ] {
+        assert!(workshop.encrypt("app/shop.yaml", plain.as_bytes(), rule), "{rule}");
+        let (succeeds, said) = workshop.rhumb(&["validate", "app"]);
+        assert_eq!(succeeds, found.is_none(), "{said}");
+        assert!(said.contains(found.unwrap_or("no errors")) && !said.contains(CANARY), "{said}");
+        let shown = workshop.rhumb(&["render", "app", "--show-secrets"]).1;
+        assert_eq!(shown.contains(CANARY), found.is_none(), "{shown}");
+        assert!(found.is_some() || !shown.contains("ENC["), "{shown}");
     }
 }

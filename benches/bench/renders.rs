@@ -38,14 +38,14 @@ const GO_ENVIRONMENT: [(&str, &str); 2] = [("GOGC", "off"), ("GOMEMLIMIT", "192M
 /// Measures S9.
 pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let programs = Renderers::find()?;
-    walls(&programs, options, table)?;
+    sandboxed_start(&programs, options, table)?;
     encrypted(table)?;
     changes(&programs, options, table)?;
     closures(&programs, options, table)
 }
 
-/// Measures one start of kustomize with the walls and without.
-fn walls(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
+/// Measures one start of kustomize in the sandbox and without.
+fn sandboxed_start(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<()> {
     let folder = TempDir::new()?;
     let (tree, private) = (folder.path().join("tree"), folder.path().join("private"));
     fs::create_dir(&tree)?;
@@ -58,22 +58,22 @@ fn walls(programs: &Renderers, options: &Options, table: &mut Table) -> Outcome<
         network: NetworkReach::None,
         limits: SandboxLimits::default(),
     };
-    let confined =
+    let sandboxed =
         ProgramCommand::new(&programs.kustomize, &tree).arguments(["version"]).go_runtime(192 << 20, 2);
-    let (mut bare_times, mut confined_times) = (Vec::new(), Vec::new());
+    let (mut bare_times, mut sandboxed_times) = (Vec::new(), Vec::new());
     for _ in 0..options.samples {
         let mut bare = Command::new(&programs.kustomize);
         bare.arg("version").env_clear().envs(GO_ENVIRONMENT).env("HOME", folder.path());
         bare_times.push(run(bare, &[0])?.time);
         let start = Instant::now();
-        block_on(async { Ok(sandbox.run(&policy, &confined).await?) })?;
-        confined_times.push(start.elapsed());
+        block_on(async { Ok(sandbox.run(&policy, &sandboxed).await?) })?;
+        sandboxed_times.push(start.elapsed());
     }
-    let (bare, confined) = (Times::new(bare_times).median(), Times::new(confined_times).median());
-    let added = confined.saturating_sub(bare);
+    let (bare, sandboxed) = (Times::new(bare_times).median(), Times::new(sandboxed_times).median());
+    let added = sandboxed.saturating_sub(bare);
     let measured = format!("{:.1} ms more than {:.1} ms", ms(added), ms(bare));
     table.judge(
-        "S9 walls around a start of kustomize, p50",
+        "S9 sandbox of a start of kustomize, p50",
         measured,
         AimComparison::of("≤ 5 ms", ms(added) <= 5.0),
     );

@@ -288,8 +288,8 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "status" -d 'Show the progress of a rollout, or of all'
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "history" -d 'List the revisions of a workload'
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "undo" -d 'Go back to an older revision, until the content changes in git'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "history" -d 'Show the rollout history of a workload'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "undo" -d 'Go back to older content, until it changes in git'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "retry" -d 'Try again what failed or was undone'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "pause" -d 'Release nothing new of an object or a source; repairs and rollbacks go on'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and not __fish_seen_subcommand_from status history undo retry pause resume promote abort restart help" -f -a "resume" -d 'End a pause'
@@ -328,7 +328,7 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l to-revision -d 'Commit to go back to [default: the parent of the one that brought what is in force]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l to-revision -d 'Commit to go back to, or the first digits of its hash [default: the content before]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -s n -l namespace -d 'Namespace of objects that name none [default: the context\'s]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from undo" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
@@ -437,8 +437,8 @@ never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from restart" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "status" -d 'Show the progress of a rollout, or of all'
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "history" -d 'List the revisions of a workload'
-complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "undo" -d 'Go back to an older revision, until the content changes in git'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "history" -d 'Show the rollout history of a workload'
+complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "undo" -d 'Go back to older content, until it changes in git'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "retry" -d 'Try again what failed or was undone'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "pause" -d 'Release nothing new of an object or a source; repairs and rollbacks go on'
 complete -c rhumb -n "__fish_rhumb_using_subcommand rollout; and __fish_seen_subcommand_from help" -f -a "resume" -d 'End a pause'
@@ -625,8 +625,8 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_su
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "list" -d 'List pending deletions with their reasons'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "confirm" -d 'Confirm deletions by name'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "status" -d 'Show the progress of a rollout, or of all'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "history" -d 'List the revisions of a workload'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "undo" -d 'Go back to an older revision, until the content changes in git'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "history" -d 'Show the rollout history of a workload'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "undo" -d 'Go back to older content, until it changes in git'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "retry" -d 'Try again what failed or was undone'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "pause" -d 'Release nothing new of an object or a source; repairs and rollbacks go on'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "resume" -d 'End a pause'

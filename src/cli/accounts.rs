@@ -40,6 +40,9 @@ impl AccountRights {
         for (source, held) in all {
             let (access, reach) = (SourceAccess::of(source), Reach::of(source));
             self.of(source).add_source(access, &reach, held, plural);
+            if let Some(variables) = &source.substitution {
+                self.of(source).add_variables(variables, held);
+            }
         }
         for (acting, _) in all {
             // A policy may be of another source than its binding. Text that others write is not for

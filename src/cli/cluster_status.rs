@@ -74,7 +74,7 @@ pub(super) struct ObjectStanding {
     pub(super) phase: Option<Phase>,
     /// The reason for the phase, where no other record has it.
     pub(super) reason: Option<String>,
-    /// The number of objects of its source that are not as wanted and have no name in the record.
+    /// The number of objects of its source that are not settled and have no name in the record.
     pub(super) unnamed: usize,
 }
 
@@ -286,7 +286,7 @@ fn phase_facts(
     }
 }
 
-/// Returns what keeps an object from being as asked for. The order of the questions is that in
+/// Returns what keeps an object from being settled. The order of the questions is that in
 /// which the engine decides; what only its record tells stands where the engine would have found
 /// it.
 fn find_obstacle(

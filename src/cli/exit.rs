@@ -11,15 +11,15 @@ use crate::source;
 pub enum ExitStatus {
     /// Done, or no difference.
     Done = 0,
-    /// Something differs, waits, was refused or did not parse.
+    /// Something differs, waits, is missing, was refused or did not parse; or nothing was to be done.
     Differs = 1,
     /// Wrong usage, or nothing could be read.
     Unreadable = 2,
-    /// The API server or the git server is not reachable.
+    /// The API server or the git server is not reachable, or refuses the request.
     Unreachable = 3,
     /// A guard says no.
     Guarded = 4,
-    /// Not all is healthy in time.
+    /// Not all is healthy in time, or an order is not acknowledged in time.
     TimedOut = 5,
     /// The configuration is wrong; systemd is told not to start again (sysexits' `EX_CONFIG`).
     BadConfiguration = 78,
@@ -44,12 +44,16 @@ impl ExitStatus {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "Done, or no difference.",
-            Self::Differs => "Something differs, waits, was refused or did not parse.",
+            Self::Differs => {
+                "Something differs, waits, is missing, was refused or did not parse, or there was nothing to do."
+            }
             Self::Unreadable => "Wrong usage, or nothing could be read.",
-            Self::Unreachable => "The API server or the git server is not reachable, or denies access.",
-            Self::Guarded => "A guard stopped it: deletions need rhumb prune confirm.",
+            Self::Unreachable => "The API server or the git server is not reachable, or refuses the request.",
+            Self::Guarded => "A guard stopped it: the message says what to confirm or to change.",
             Self::TimedOut => "Timed out: not everything is healthy, or an order is not acknowledged yet.",
-            Self::BadConfiguration => "The configuration is wrong; systemd does not start the service again.",
+            Self::BadConfiguration => {
+                "The configuration is wrong, or names another cluster than before. systemd does not start the service again."
+            }
             Self::Aborted => "A second signal stopped it at once, whatever was in progress.",
         }
     }

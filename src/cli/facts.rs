@@ -117,7 +117,7 @@ impl ObjectFacts {
         let unnamed = self.standing.unnamed;
         if self.standing.phase.is_none() && unnamed > 0 {
             lines.push(format!(
-                "it may be one of {unnamed} that are not as wanted and that the ConfigMap of the source does not name; \
+                "it may be one of {unnamed} that are not settled and that the ConfigMap of the source does not name; \
                  `rhumb status` asks a daemon that runs"
             ));
         }

@@ -13,10 +13,10 @@ Examples:
 
 Exit codes:
   0   done, or no difference
-  1   something differs, waits, was refused or did not parse
+  1   something differs, waits, is missing, was refused or did not parse; or nothing was to be done
   2   wrong usage, or nothing could be read
-  3   the API server or the git server is not reachable
-  4   a guard stopped it: the message says what to confirm
+  3   the API server or the git server is not reachable, or refuses the request
+  4   a guard stopped it: the message says what to confirm or to change
   5   timed out: not everything is healthy, or an order is not acknowledged
   78  the configuration is wrong
   130 a second SIGTERM or Ctrl-C ended it at once";
@@ -151,14 +151,15 @@ Examples:
   rhumb rollout pause shop --reason 'release freeze'
 
 Exit codes: 0 done, 1 nothing to do, 2 wrong usage or no such object, 3 not reachable or
-not allowed, 5 not acknowledged within 5 s.";
+not allowed, 5 not acknowledged within 5 s. `rhumb rollout status --help` has its own.";
 
 pub(super) const STATUS: &str = "\
 Reads only the cluster: progress in the words of `kubectl rollout status`, and what the rollout
 budget and the source add to it. A waiting workload is shown with its place in the rollout queue
 and the reason.
 
-Exit codes: 0 no rollouts, 1 something is rolling out, waits or failed, 2 or more: an error.";
+Exit codes: 0 nothing is rolling out, 1 something is rolling out, waits or failed, 2 wrong usage or
+no such workload, 3 not reachable or not allowed. With --watch 1 means that a rollout failed.";
 
 pub(super) const OVERVIEW: &str = "\
 Asks the running daemon over its socket. Where none answers, it reads only the cluster: then it is
@@ -213,8 +214,8 @@ Examples:
   rhumb check --config /etc/rhumb/rhumb.yaml
   rhumb check deploy/ -o json | jq .denied
 
-Exit codes: 0 everything is there, 1 something is missing, 2 the sources or the configuration
-cannot be read.";
+Exit codes: 0 everything is there, 1 something is missing, or a source or the cluster cannot be
+read, 2 wrong usage or no such directory, 78 the configuration is wrong.";
 
 pub(super) const UNINSTALL: &str = "\
 Without --delete-objects all objects stay as they are, with their labels and annotations. What is
@@ -231,8 +232,9 @@ Examples:
   rhumb uninstall shop --delete-objects --count 12
   rhumb uninstall                            leave the cluster, and keep all objects
 
-Exit codes: 0 done, 1 something is left, 2 wrong usage or no such source, 3 not reachable or not
-allowed, 4 not confirmed, a daemon serves it, or an object of kind Source declares it.";
+Exit codes: 0 done, 1 something is left, 2 wrong usage, a wrong --count or no such source, 3 not
+reachable or not allowed, 4 not confirmed, a daemon serves it, or an object of kind Source declares
+it.";
 
 pub(super) const RBAC: &str = "\
 Needs no cluster: the roles follow from the manifests. Reading takes a ClusterRole, as kinds are
@@ -244,16 +246,20 @@ Examples:
   rhumb rbac --config /etc/rhumb/rhumb.yaml --user rhumb";
 
 pub(super) const HISTORY: &str = "\
-Reads the ReplicaSets and ControllerRevisions that Kubernetes keeps, the newest first. `git show
-COMMIT` has the author and the subject.";
+Reads the ReplicaSets and ControllerRevisions that Kubernetes keeps, the newest first. NUMBER is the
+one that `kubectl rollout history` calls the revision. COMMIT brought the pod template, and
+`git show COMMIT` shows the change.";
 
 pub(super) const UNDO: &str = "\
-The whole unit goes back: the workload with its configuration. It stays so until the content
-changes in git, or until `rhumb rollout retry`. The target is a revision that was in force here, or
-an ancestor of the commit that the source is at.
+Without --to-revision, the content that was in force before comes back. What the same revision
+brought together with the object goes back too, for example the ConfigMaps and the Service of a
+workload. Objects that this revision added are deleted; the guards of deletions apply.
+
+A commit must have been in force here, or be an ancestor of the source's current commit. The undo
+lasts until the content changes in git, or until `rhumb rollout retry`.
 
 Examples:
-  rhumb rollout undo deploy/web
+  rhumb rollout undo deploy/web              to what was there before
   rhumb rollout undo sts/shop/db --to-revision 3f2a9c1";
 
 pub(super) const PAUSE: &str = "\
@@ -294,4 +300,8 @@ Examples:
   rhumb prune list --source shop
   rhumb prune confirm shop/deployment.apps/web
   rhumb prune confirm --source shop --count 12
-  rhumb prune list -o name | xargs rhumb prune confirm";
+  rhumb prune list -o name | xargs rhumb prune confirm
+
+Exit codes: 0 done, 1 nothing was there to confirm any more, 2 wrong usage, a wrong --count or no
+such source or deletion, 3 not reachable or not allowed. A confirmation counts as done once it is
+written, also where no daemon runs.";

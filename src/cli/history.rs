@@ -15,21 +15,23 @@ use crate::engine::{Acknowledgement, Authorship, Release, is_workload};
 use crate::fields;
 use crate::object::{GroupKind, Revision, annotation_text, text_at, value_at};
 
-/// One revision of a workload.
+/// One pod template of a workload, as Kubernetes numbers and keeps it.
 #[derive(Default)]
 struct HistoryLine {
+    /// The number that kubectl calls the revision.
     number: i64,
+    /// The commit that brought it.
     revision: Option<Revision>,
     when: String,
     hash: String,
     /// The pod template without the annotations that restart pods.
     pods: Value,
-    author: RevisionAuthor,
+    author: TemplateAuthor,
 }
 
-/// The author of a revision's template.
+/// The author of a pod template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum RevisionAuthor {
+enum TemplateAuthor {
     /// The commit that its annotation names, which controllers copy from the workload.
     #[default]
     Commit,
@@ -37,7 +39,7 @@ enum RevisionAuthor {
     Other,
 }
 
-/// Prints the revisions of a workload, the newest first.
+/// Prints the pod templates that a workload had, the newest first.
 pub(super) async fn print(
     session: &ClusterSession,
     name: &ObjectName,
@@ -45,14 +47,14 @@ pub(super) async fn print(
 ) -> Result<ExitStatus, CommandError> {
     let target = session.find_object(name).await?;
     if !is_workload(&target.id) {
-        let message = format!("{} has no revisions in the cluster", target.id);
+        let message = format!("{} has no rollout history", target.id);
         return Err(CommandError::usage_error(message).hint("name a Deployment, StatefulSet or DaemonSet"));
     }
     let mut lines = lines(session, &target).await?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.number));
     disown(&mut lines, TemplateOwner::of(&target.object));
     let (ledger, _) = facts::read_ledger(session).await?;
-    let heads = ["REVISION", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
+    let heads = ["NUMBER", "COMMIT", "AUTHOR", "SUBJECT", "SINCE", "OUTCOME"].map(str::to_owned);
     let applyset = applyset_id(&session.system, &target.source);
     let newest = lines.first().map(|line| line.number);
     let told = lines.iter().map(|line| {
@@ -121,7 +123,7 @@ async fn lines(session: &ClusterSession, target: &ManagedObject) -> Result<Vec<H
 /// Takes from a commit what it did not bring: controllers copy its annotation to whatever somebody
 /// makes of the workload.
 ///
-/// Of several revisions of one content the newest was put back; where the workload is somebody's
+/// Of several templates of one content the newest was put back; where the workload is somebody's
 /// now, the one before. One with other pods than that was made of somebody's change.
 fn disown(lines: &mut [HistoryLine], template: TemplateOwner) {
     let mut contents: Vec<&str> =
@@ -136,7 +138,7 @@ fn disown(lines: &mut [HistoryLine], template: TemplateOwner) {
         let Some(own) = lines.iter().filter(of_content).nth(put_back) else { continue };
         let own = own.pods.clone();
         for line in lines.iter_mut().filter(|line| line.hash == content && line.pods != own) {
-            (line.revision, line.author) = (None, RevisionAuthor::Other);
+            (line.revision, line.author) = (None, TemplateAuthor::Other);
         }
     }
 }
@@ -166,7 +168,7 @@ fn line(object: &Value) -> HistoryLine {
     HistoryLine {
         number,
         pods: template.and_then(|template| template.get("spec")).cloned().unwrap_or_default(),
-        author: RevisionAuthor::Commit,
+        author: TemplateAuthor::Commit,
         revision: release.as_ref().map(|release| release.revision.clone()),
         when: text_at(object, &["metadata", "creationTimestamp"]).to_owned(),
         hash: release.map(|release| release.hash.to_string()).unwrap_or_default(),
@@ -174,7 +176,7 @@ fn line(object: &Value) -> HistoryLine {
 }
 
 fn outcome(target: &ManagedObject, line: &HistoryLine, is_newest: bool) -> String {
-    if line.author == RevisionAuthor::Other {
+    if line.author == TemplateAuthor::Other {
         return "changed by somebody else".to_owned();
     }
     let rejections = daemon::rejections(&target.inventory);
@@ -212,12 +214,12 @@ mod tests {
             disown(&mut lines, template);
             let others: Vec<i64> = lines
                 .iter()
-                .filter(|line| line.author == RevisionAuthor::Other)
+                .filter(|line| line.author == TemplateAuthor::Other)
                 .map(|line| line.number)
                 .collect();
             assert_eq!(others, expected);
             assert!(
-                lines.iter().all(|line| line.revision.is_none() == (line.author == RevisionAuthor::Other))
+                lines.iter().all(|line| line.revision.is_none() == (line.author == TemplateAuthor::Other))
             );
         }
         // The newest first; a restart changes nothing but an annotation.

@@ -115,7 +115,7 @@ fn kind(word: &str) -> String {
 
 /// A text that names no object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an object's name, as shop/deployment.apps/web or namespace/shop")]
+#[error("not an object's name (for example shop/deployment.apps/web or namespace/shop)")]
 pub(crate) struct ParseObjectNameError;
 
 impl FromStr for ObjectName {

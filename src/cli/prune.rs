@@ -236,7 +236,7 @@ fn select_deletions(
                 return Err(CommandError::usage_error(format!(
                     "{wanted} is in more than one namespace or source"
                 ))
-                .hint("write its namespace before it, as shop/configmap/env, and name --source"));
+                .hint("write its namespace before it (for example shop/configmap/env), and name --source"));
             }
         }
     }

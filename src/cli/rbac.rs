@@ -181,7 +181,7 @@ pub(super) fn narrowing_settings(source: &SourceConfig) -> Option<&'static str> 
 /// Returns who is named by the flags.
 fn named_subject(args: &RbacArgs) -> Result<Option<RoleSubject>, CommandError> {
     let wrong = |text: &str| {
-        CommandError::usage_error(format!("{text} is no service account, as rhumb-system/rhumb"))
+        CommandError::usage_error(format!("{text} is no service account (for example rhumb-system/rhumb)"))
     };
     match (&args.user, &args.service_account) {
         (Some(user), _) if user.is_empty() => Err(CommandError::usage_error("--user names nobody")),

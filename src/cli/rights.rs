@@ -11,7 +11,9 @@ use std::sync::LazyLock;
 pub(super) use self::namespace_scope::Reach;
 
 use crate::cluster::AccessRequest;
-use crate::config::{Config, SourceConfig, SourceMode};
+use crate::config::{
+    Config, SourceConfig, SourceMode, SubstitutionConfig, VariableHolder, VariableHolderKind,
+};
 use crate::engine::{
     KEY_SECRET, PrunePolicy, RecreatePolicy, has_replica_count, has_restart_on_change, is_workload,
     recreate_policy,
@@ -227,6 +229,26 @@ impl Rights {
             for resource in CLAIMABLE_RESOURCES {
                 self.add_own(RightScope::Cluster, objects("apps", resource), &["list"], claimed);
             }
+        }
+    }
+
+    /// Adds the reading of objects that hold variables, where the source does not hold them itself.
+    pub(super) fn add_variables(&mut self, config: &SubstitutionConfig, held: &[Object]) {
+        let is_held = |holder: &VariableHolder| {
+            let is_it = |id: &ObjectId| {
+                id.is("", holder.kind.as_str())
+                    && id.name() == holder.name.as_str()
+                    && id.namespace() == Some(holder.namespace.as_str())
+            };
+            held.iter().any(|object| is_it(&object.id))
+        };
+        let asked = config.from.iter().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
+        for holder in asked.filter(|holder| !is_held(holder)) {
+            let names = Some([holder.name.to_string()].into());
+            let subject =
+                RightSubject::Objects { group: String::new(), resource: "configmaps".into(), names };
+            let place = RightScope::Namespace(holder.namespace.to_string());
+            self.add(place, subject, &["get"], "variables are taken from this object");
         }
     }
 

@@ -21,7 +21,9 @@ use crate::cluster::{
 };
 use crate::config::{API_VERSION, Config, DnsLabel, SOURCE_FINALIZER, SourceConfig, custom_path};
 use crate::daemon::{Reconciler, StopCondition};
-use crate::engine::{AllowList, IS_SERVED, KEY_SECRET, ObjectOwner, PruneTiming, ResourceVersion, Uid};
+use crate::engine::{
+    AllowList, IS_SERVED, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, ReleaseKey, ResourceVersion, Uid,
+};
 use crate::object::{ErrorClass, Gvk, ObjectId, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
 
@@ -60,7 +62,35 @@ pub(super) fn carry_out(
 struct RemovableObject {
     id: ObjectId,
     uid: Uid,
-    keep: PruneTiming,
+    stay: Option<StayReason>,
+}
+
+/// The reason for which an object stays whose source goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StayReason {
+    /// An annotation asks for it.
+    Asked,
+    /// It has the label of the source, and no seal that proves who made it.
+    Unproven,
+}
+
+impl StayReason {
+    fn of(live: &LiveObject, set: &str, id: &ObjectId, key: Option<&ReleaseKey>) -> Option<Self> {
+        let claim = live.unproven_release.as_deref();
+        let is_proven = key.is_none_or(|key| claim.is_some_and(|claim| key.is_proven(set, id, claim)));
+        match (live.prune_timing, is_proven) {
+            (PruneTiming::Never, _) => Some(Self::Asked),
+            (_, false) => Some(Self::Unproven),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Asked => "  (stays, as its annotation asks)",
+            Self::Unproven => "  (stays, as nothing proves that rhumb made it)",
+        }
+    }
 }
 
 /// The namespaces of an inventory, where its objects may not be listed in the whole cluster.
@@ -75,7 +105,7 @@ struct InstalledSource {
 
 impl InstalledSource {
     fn removable_objects(&self) -> impl Iterator<Item = &RemovableObject> {
-        self.members.iter().filter(|member| member.keep != PruneTiming::Never)
+        self.members.iter().filter(|member| member.stay.is_none())
     }
 }
 
@@ -151,6 +181,9 @@ impl Uninstallation<'_> {
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
         let selector = ListSelector::ApplySets([set.clone()].into());
+        // Where the key cannot be read, nothing is proven, and the deletions themselves say so.
+        let key = self.cluster.read_config_key(&self.config.namespace).await.ok().flatten();
+        let key = key.and_then(|key| key.key()).map(|key| ReleaseKey::of(&key));
         let (mut members, mut reach) = (Vec::new(), None);
         for held in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred_kind(held) else { continue };
@@ -163,7 +196,8 @@ impl Uninstallation<'_> {
             };
             for (id, live) in listed? {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
-                    members.push(RemovableObject { id, uid: live.uid, keep: live.prune_timing });
+                    let stay = StayReason::of(&live, &set, &id, key.as_ref());
+                    members.push(RemovableObject { id, uid: live.uid, stay });
                 }
             }
         }
@@ -184,8 +218,7 @@ impl Uninstallation<'_> {
             }
             let _ = writeln!(text, "source {name} is removed, with {}:", count_objects(members.len()));
             for member in members {
-                let kept =
-                    if member.keep == PruneTiming::Never { "  (stays, as its annotation asks)" } else { "" };
+                let kept = member.stay.map_or("", StayReason::text);
                 let _ = writeln!(text, "  {}{kept}", clean_text(&ObjectName::of(&member.id).to_string()));
             }
         }

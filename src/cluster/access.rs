@@ -20,7 +20,7 @@ pub(crate) enum AccessRequest {
         verb: String,
         /// API group; empty for the core group.
         group: String,
-        /// The name in URLs, as `deployments` or `pods/eviction`.
+        /// The name in URLs, for example `deployments` or `pods/eviction`.
         resource: String,
         /// The namespace; none for all, and for cluster-scoped objects.
         namespace: Option<String>,

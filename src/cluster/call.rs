@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::header::RETRY_AFTER;
+use http::{Method, Request};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::client::Body;
-use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, OnceCell, RwLock, watch};
 use tokio::task::JoinHandle;
 
@@ -24,6 +23,8 @@ use super::interner::Interner;
 use super::measures::CallMetrics;
 use super::plugin;
 use super::rate_limit::{CallKind, CallLimiter};
+use super::request::CallPriority;
+pub(super) use super::request::{ApiRequest, ApiResponse, unreadable_error};
 use crate::engine::Uid;
 use crate::heartbeat::Heartbeats;
 
@@ -84,107 +85,6 @@ impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Cluster({})", self.inner.context)
     }
-}
-
-/// One request, without what all requests have in common.
-pub(super) struct ApiRequest {
-    method: Method,
-    path: String,
-    accept: &'static str,
-    content: Option<&'static str>,
-    body: Vec<u8>,
-    subject: CallSubject,
-    priority: CallPriority,
-}
-
-/// The priority of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallPriority {
-    /// Through the rate limiter, with the usual deadline.
-    Normal,
-    /// Past all others, and answered within this time.
-    Urgent(Duration),
-}
-
-impl ApiRequest {
-    /// Returns a GET.
-    pub(super) fn read(path: String, on: CallSubject) -> Self {
-        let (method, accept, priority) = (Method::GET, "application/json", CallPriority::Normal);
-        Self { method, path, accept, content: None, body: Vec::new(), subject: on, priority }
-    }
-
-    /// Returns a write, with a body of this content type.
-    pub(super) fn write(
-        method: Method,
-        path: String,
-        content: &'static str,
-        body: Vec<u8>,
-        on: CallSubject,
-    ) -> Self {
-        let (accept, priority) = ("application/json", CallPriority::Normal);
-        Self { method, path, accept, content: Some(content), body, subject: on, priority }
-    }
-
-    /// Lets it wait for no other call, and no longer than this for its answer.
-    pub(super) fn with_priority(self, within: Duration) -> Self {
-        Self { priority: CallPriority::Urgent(within), ..self }
-    }
-
-    /// Asks for another form of the answer.
-    pub(super) fn accept(self, accept: &'static str) -> Self {
-        Self { accept, ..self }
-    }
-
-    fn build_request<B>(self, body: impl FnOnce(Vec<u8>) -> B) -> Result<Request<B>, ClusterError> {
-        let mut request = Request::builder()
-            .method(self.method)
-            .uri(self.path)
-            .header(ACCEPT, self.accept)
-            .header(USER_AGENT, concat!("rhumb/", env!("CARGO_PKG_VERSION")));
-        if let Some(content) = self.content {
-            request = request.header(CONTENT_TYPE, content);
-        }
-        request.body(body(self.body)).map_err(|error| {
-            ClusterError::new(
-                self.subject,
-                ClusterFault::Garbled { reason: format!("no valid request: {error}") },
-            )
-        })
-    }
-}
-
-/// An answer with a good status.
-pub(super) struct ApiResponse {
-    /// HTTP status.
-    pub(super) status: StatusCode,
-    /// Headers.
-    pub(super) headers: HeaderMap,
-    /// The body, as sent.
-    pub(super) body: Vec<u8>,
-}
-
-impl ApiResponse {
-    /// Reads the body; its text reaches no error.
-    pub(super) fn decode<T: DeserializeOwned>(&self, on: &CallSubject) -> Result<T, ClusterError> {
-        serde_json::from_slice(&self.body).map_err(|error| unreadable_error(on, &error))
-    }
-
-    /// Returns the body as text.
-    pub(super) fn text(&self, on: &CallSubject) -> Result<&str, ClusterError> {
-        std::str::from_utf8(&self.body).map_err(|_| {
-            ClusterError::new(
-                on.clone(),
-                ClusterFault::Garbled { reason: "the answer is not UTF-8".to_owned() },
-            )
-        })
-    }
-}
-
-/// Returns the error for an answer that is no JSON, or not the JSON that it should be. Only the
-/// position is told.
-pub(super) fn unreadable_error(on: &CallSubject, error: &serde_json::Error) -> ClusterError {
-    let reason = format!("the answer cannot be read (line {}, column {})", error.line(), error.column());
-    ClusterError::new(on.clone(), ClusterFault::Garbled { reason })
 }
 
 impl Cluster {
@@ -314,7 +214,7 @@ impl Cluster {
         }
     }
 
-    /// Asks for the server's version, as `v1.36.4`.
+    /// Asks for the server's version, for example `v1.36.4`.
     ///
     /// # Errors
     ///

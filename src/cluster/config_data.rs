@@ -238,6 +238,21 @@ impl WireDecoder for DataDecoder {
 }
 
 impl Cluster {
+    /// Reads a ConfigMap; none where there is no such object.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the server refuses it, or does not answer.
+    pub(crate) async fn read_config_map(&self, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
+        let kind = ServedKind {
+            gvk: Gvk::new("", "v1", "ConfigMap"),
+            plural: "configmaps".into(),
+            scope: ServedScope::Namespaced,
+            verbs: BTreeSet::new(),
+        };
+        Ok(self.get(&kind, id).await?.map(|object| json!({ "data": object["data"] })))
+    }
+
     /// Reads the data of one object as a hash; none where there is no such object.
     ///
     /// # Errors

@@ -53,14 +53,14 @@ pub struct ClusterError {
 pub struct FieldConflict {
     /// Its manager.
     pub manager: String,
-    /// The field, as `.spec.replicas`.
+    /// The field, for example `.spec.replicas`.
     pub field: String,
 }
 
 /// One field that the server refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidField {
-    /// The field, as `spec.replicas`; empty where the server names none.
+    /// The field, for example `spec.replicas`; empty where the server names none.
     pub field: String,
     /// The server's words; empty for Secrets.
     pub message: String,

@@ -43,7 +43,7 @@ pub(crate) struct KubernetesEvent {
     pub gvk: Gvk,
     /// The incarnation, where one is known.
     pub uid: Option<Uid>,
-    /// A word for programs, as `RolloutFailed`.
+    /// A word for programs, for example `RolloutFailed`.
     pub reason: String,
     /// The message for people; at most [`MAX_EVENT_MESSAGE_BYTES`] bytes.
     pub message: String,

@@ -28,7 +28,7 @@ impl ServiceAccount {
     }
 }
 
-/// The name that the server knows it by, as `system:serviceaccount:rhumb-system:shop`.
+/// The name that the server knows it by, for example `system:serviceaccount:rhumb-system:shop`.
 impl fmt::Display for ServiceAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "system:serviceaccount:{}:{}", self.namespace, self.name)

@@ -27,9 +27,9 @@ pub(crate) fn later_writers(object: &Value) -> Option<String> {
 /// The target of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnnotationTarget {
-    /// The object's own.
+    /// The annotations of the object.
     Object,
-    /// Those of a workload's pod template: its pods are replaced.
+    /// The annotations of a workload's pod template: its pods are replaced.
     Template,
 }
 

@@ -31,7 +31,7 @@ pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub struct InventoryObject {
     /// Incarnation and version as read; none for one that is to be made.
     pub known: Option<(Uid, ResourceVersion)>,
-    /// The tool that keeps it, as `rhumb/v1`; empty where nobody says so.
+    /// The tool that keeps it, for example `rhumb/v1`; empty where nobody says so.
     pub tooling: String,
     /// The kinds of its members.
     pub kinds: BTreeSet<GroupKind>,

@@ -37,11 +37,11 @@ impl From<ServedScope> for manifest::KindScope {
 pub struct ServedKind {
     /// Group, version and kind.
     pub gvk: Gvk,
-    /// The name in URLs, as `deployments`.
+    /// The name in URLs, for example `deployments`.
     pub plural: Arc<str>,
     /// The scope of its objects.
     pub scope: ServedScope,
-    /// The verbs, as `list` or `patch`.
+    /// The verbs, for example `list` or `patch`.
     pub verbs: BTreeSet<Arc<str>>,
 }
 
@@ -124,7 +124,8 @@ impl KindTable {
         self.unknown.iter().map(|(group, _)| &**group).collect()
     }
 
-    /// Lists the versions of the API, as `apps/v1`, and their kinds, as `apps/v1/Deployment`.
+    /// Lists the versions of the API and their kinds, for example `apps/v1` and
+    /// `apps/v1/Deployment`.
     pub fn api_versions(&self) -> BTreeSet<String> {
         let mut versions: BTreeSet<String> =
             self.unknown.iter().map(|(group, version)| api_version(group, version)).collect();
@@ -136,12 +137,12 @@ impl KindTable {
         versions
     }
 
-    /// Lists the versions of the API whose kinds are unknown, as `metrics.k8s.io/v1beta1`.
+    /// Lists the versions of the API whose kinds are unknown, for example `metrics.k8s.io/v1beta1`.
     pub fn unknown_versions(&self) -> impl Iterator<Item = String> {
         self.unknown.iter().map(|(group, version)| api_version(group, version))
     }
 
-    /// Returns the version of the server, as `v1.36.4`.
+    /// Returns the version of the server, for example `v1.36.4`.
     ///
     /// # Errors
     /// Says why it is not known.

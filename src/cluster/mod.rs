@@ -40,6 +40,7 @@ mod pods;
 mod proxy;
 mod rate_limit;
 mod read;
+mod request;
 mod rollout_ledger;
 mod rotation;
 mod source_objects;

@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for ClusterScopedSpecVisitor {
     type Value = ClusterScopedSpec;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("true, false, or a list of kinds, as [Namespace]")
+        f.write_str("true, false, or a list of kinds, for example [Namespace]")
     }
 
     fn visit_bool<E: de::Error>(self, all: bool) -> Result<ClusterScopedSpec, E> {

@@ -59,7 +59,7 @@ pub struct CustomSourcePolicy {
     /// The service accounts that they may name, beside that one; none for all as which rhumb may
     /// act.
     pub service_accounts: Option<BTreeSet<ServiceAccountName>>,
-    /// The programs that render each, and the walls around them.
+    /// The programs that render each, and their sandbox.
     pub renderers: RendererConfig,
     /// The charts of servers that each may use.
     pub fetch: FetchConfig,

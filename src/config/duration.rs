@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for DurationOrZero {
         impl Visitor<'_> for DurationOrZeroVisitor {
             type Value = DurationOrZero;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a duration, as 0s, 90s, 5m, 1h30m or 500ms")
+                f.write_str("a duration (for example 0s, 90s, 5m, 1h30m or 500ms)")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<DurationOrZero, E> {
                 text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
@@ -124,7 +124,7 @@ impl<'de> Deserialize<'de> for DurationOrZero {
 
 /// A text that is no length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a duration longer than nothing, as 90s, 5m, 1h30m or 500ms")]
+#[error("not a duration longer than nothing (for example 90s, 5m, 1h30m or 500ms)")]
 pub struct ParseDurationError;
 
 impl FromStr for PositiveDuration {
@@ -159,7 +159,7 @@ impl Visitor<'_> for PositiveDurationVisitor {
     type Value = PositiveDuration;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a duration longer than nothing, as 90s, 5m, 1h30m or 500ms")
+        f.write_str("a duration longer than nothing (for example 90s, 5m, 1h30m or 500ms)")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<PositiveDuration, E> {

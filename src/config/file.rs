@@ -132,7 +132,7 @@ impl ConfigFileReader<'_> {
         let resolve = |path: std::path::PathBuf| self.environment.resolve(&path);
         let renderers = RendererConfig {
             programs: document.programs.resolved(self.environment),
-            confinement: document.confinement,
+            sandbox: document.sandbox,
         };
         let rendered = |source| SourceConfig { renderers: renderers.clone(), ..source };
         Config {

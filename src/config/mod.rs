@@ -53,9 +53,7 @@ pub(crate) use name::{DnsLabel, ObjectName, ServiceAccountName};
 pub(crate) use notify::is_sound;
 pub(crate) use prefix::UrlPrefix;
 pub(crate) use reload::{ConfigChange, differences};
-pub(crate) use render::{
-    ConfinementMode, GeneratedValues, HelmSpec, ProgramSpec, RenderMode, RendererConfig,
-};
+pub(crate) use render::{GeneratedValues, HelmSpec, ProgramSpec, RenderMode, RendererConfig, SandboxMode};
 pub(crate) use serve::SOCKET_FILE;
 pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
 pub(crate) use substitute::{
@@ -87,7 +85,7 @@ pub struct Config {
     pub custom_sources: CustomSourcePolicy,
     /// The HTTP endpoints.
     pub serve: ServeConfig,
-    /// The programs that render, and the walls around them.
+    /// The programs that render, and their sandbox.
     pub renderers: RendererConfig,
     /// The recipients of notifications.
     pub notify: Vec<NotifyConfig>,
@@ -152,7 +150,7 @@ pub struct NotifyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotificationEvent {
-    /// All that a revision asks for is as wanted and healthy.
+    /// All that a revision asks for is applied and healthy.
     Succeeded,
     /// The rollout of a workload failed.
     Failed,
@@ -237,7 +235,7 @@ pub struct SourceConfig {
     pub render: RenderMode,
     /// The settings of its charts.
     pub helm: HelmSpec,
-    /// The programs that render it, and the walls around them.
+    /// The programs that render it, and their sandbox.
     pub renderers: RendererConfig,
     /// The charts of servers that it may use.
     pub fetch: FetchConfig,

@@ -151,7 +151,7 @@ impl Visitor<'_> for ServiceAccountNameVisitor {
     type Value = ServiceAccountName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a service account in rhumb's own namespace, as shop")
+        f.write_str("the name of a service account in rhumb's own namespace (for example shop)")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ServiceAccountName, E> {
@@ -202,7 +202,7 @@ impl Visitor<'_> for ObjectNameVisitor {
     type Value = ObjectName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of an object, as cluster-vars")
+        f.write_str("the name of an object (for example cluster-vars)")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ObjectName, E> {

@@ -81,7 +81,7 @@ impl Visitor<'_> for ForgeRepositoryVisitor {
     type Value = ForgeRepository;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, as acme/shop")
+        f.write_str("a text (for example acme/shop)")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ForgeRepository, E> {
@@ -169,22 +169,27 @@ impl ForgeSpec {
         };
         let Some(url) = self.url.or_else(|| default.map(str::to_owned)) else {
             let message = "the forge has no `url`".to_owned();
-            return Err(("config-notify-url", message, "its address, as https://git.example.org"));
+            return Err(("config-notify-url", message, "its address, for example https://git.example.org"));
         };
         if url.contains(['?', '#']) {
             let message = "the `url` of a forge has a query or a fragment".to_owned();
-            return Err(("config-notify-url", message, "its address alone, as https://git.example.org"));
+            return Err((
+                "config-notify-url",
+                message,
+                "its address alone, for example https://git.example.org",
+            ));
         }
         let ForgeRepository(repository) = self.repository;
         let is_number = !repository.is_empty() && repository.bytes().all(|byte| byte.is_ascii_digit());
         if !(is_repository(&repository) || forge == Forge::GitLab && is_number) {
             let message = format!("`{repository}` is no repository");
-            return Err(("config-notify-repository", message, "its owner and name, as acme/shop"));
+            return Err(("config-notify-repository", message, "its owner and name, for example acme/shop"));
         }
         let context = self.context.unwrap_or_else(|| DEFAULT_CONTEXT.to_owned());
         if !is_context(&context) {
             let message = "the `context` cannot be that of a status".to_owned();
-            let hint = "a short line, as staging/{source}; {source} stands for the name of the source";
+            let hint =
+                "a short line, for example staging/{source}; {source} stands for the name of the source";
             return Err(("config-notify-context", message, hint));
         }
         Ok(Recipient::Forge { forge, url, repository, token: environment.resolve(&self.token), context })

@@ -59,14 +59,14 @@ impl FromStr for RenderMode {
     }
 }
 
-/// The walls that must stand around a program that renders.
+/// The parts of the sandbox that a program that renders must have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ConfinementMode {
+pub enum SandboxMode {
     /// All of them: files, network, processes, memory and time.
     #[default]
     Full,
-    /// All but the one around files, for kernels and containers without Landlock.
+    /// All but the rules for files, for kernels and containers without Landlock.
     Seccomp,
 }
 
@@ -125,13 +125,13 @@ impl HelmSpec {
     }
 }
 
-/// The programs that render the sources, and the walls around them.
+/// The programs that render the sources, and their sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RendererConfig {
     /// The programs.
     pub programs: ProgramSpec,
-    /// The walls.
-    pub confinement: ConfinementMode,
+    /// The sandbox.
+    pub sandbox: SandboxMode,
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ fn spec() -> Value {
                 "type": "string",
                 "pattern": ACCOUNT_PATTERN,
                 "maxLength": 253,
-                "description": "The ServiceAccount, in rhumb's own namespace, as which the objects are read and written. Left out: that of the configuration, else rhumb's own.",
+                "description": "The ServiceAccount, in rhumb's own namespace, that reads and writes the objects. Left out: that of the configuration, else rhumb's own.",
             },
             "substitute": {
                 "type": "object",
@@ -117,7 +117,7 @@ fn spec() -> Value {
             ),
             "optOut": one_of(
                 &["allowed", "denied"],
-                "Whether what somebody puts on a live object, as rhumb.dev/hold, may keep it from being changed and repaired. Left out: allowed.",
+                "Whether an annotation that somebody puts on a live object, for example rhumb.dev/hold, may keep it from being changed and repaired. Left out: allowed.",
             ),
             "blastRadius": {
                 "description": "How much may be pruned without a person's confirmation: a count (10), a share (10%), or {count, percent}.",
@@ -203,7 +203,7 @@ fn allow() -> Value {
             "namespaces": list(LABEL_PATTERN, "The namespaces of its objects. Left out: any."),
             "kinds": list(KIND_PATTERN, "Their kinds: apps/Deployment, ConfigMap for one without a group, apps/* for all of a group. Left out: any."),
             "clusterScoped": {
-                "description": "Which objects it may have that live in no namespace: true, false, or a list of kinds, as [Namespace]. Left out: none where namespaces are named, else any.",
+                "description": "Which objects it may have that live in no namespace: true, false, or a list of kinds, for example [Namespace]. Left out: none where namespaces are named, else any.",
                 "x-kubernetes-preserve-unknown-fields": true,
             },
         },
@@ -213,7 +213,7 @@ fn allow() -> Value {
 fn substitute_from() -> Value {
     json!({
         "type": "array",
-        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They stand in the source's own plain manifests; the cluster is not asked.",
+        "description": "Objects with more variables. A later one wins over an earlier one, and substitute over all. They stand in the source's own plain manifests; a ConfigMap that does not is read from the cluster.",
         "maxItems": 64,
         "items": {
             "type": "object",
@@ -241,7 +241,7 @@ fn interval() -> Value {
         "description": "How often the repository is asked, 1s at the least. Left out: 1m.",
         "x-kubernetes-validations": [{
             "rule": "duration(self) >= duration('1s')",
-            "message": "interval must be at least 1s, as 1m",
+            "message": "interval must be at least 1s (for example 1m)",
         }],
     })
 }

@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for ListenAddress {
         impl Visitor<'_> for ListenAddressVisitor {
             type Value = ListenAddress;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an address with a port, as 127.0.0.1:9090 or [::1]:9090")
+                f.write_str("an address with a port (for example 127.0.0.1:9090 or [::1]:9090)")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ListenAddress, E> {
                 let address = text.parse().ok().map(ListenAddress);
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for HostName {
         impl Visitor<'_> for HostNameVisitor {
             type Value = HostName;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a host, as rhumb.example.org")
+                f.write_str("the name of a host (for example rhumb.example.org)")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<HostName, E> {
                 let label = |label: &str| {

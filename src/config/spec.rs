@@ -14,8 +14,8 @@ use super::duration::parse_interval;
 use super::notify::NotifySpec;
 use super::serve::ServeSpec;
 use super::{
-    AllowSpec, ConfinementMode, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment,
-    FetchSpec, GitUrl, HelmSpec, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig,
+    AllowSpec, CredentialUse, CustomSourcePolicy, DnsLabel, DurationOrZero, Environment, FetchSpec, GitUrl,
+    HelmSpec, LeaseMode, PositiveDuration, ProgramSpec, RenderMode, RendererConfig, SandboxMode,
     ServiceAccountName, SourceConfig, SourceLocation, SourceMode, SubstituteFromSpec, SubstitutionConfig,
     TreePath, VariableName, VerifySpec,
 };
@@ -313,7 +313,7 @@ pub struct NarrowingSpec {
     /// Shorter than [`BudgetSpec::deadline`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<PositiveDuration>,
-    /// `hold` where [`BudgetSpec::on_failure`] goes back.
+    /// `quarantine` where [`BudgetSpec::on_failure`] is `rollback`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
 }
@@ -361,7 +361,7 @@ pub(super) struct ConfigurationDocument {
     #[serde(default)]
     pub(super) programs: ProgramSpec,
     #[serde(default)]
-    pub(super) confinement: ConfinementMode,
+    pub(super) sandbox: SandboxMode,
 }
 
 /// A document of kind `Source`.

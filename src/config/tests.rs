@@ -75,7 +75,7 @@ fn the_example_says_what_it_explains() {
                     kustomize: Some("/usr/bin/kustomize".into()),
                     helm: Some("/usr/bin/helm".into()),
                 },
-                confinement: ConfinementMode::Full,
+                sandbox: SandboxMode::Full,
             },
             fetch: FetchConfig {
                 allow: vec![
@@ -234,12 +234,12 @@ fn wrong_values_are_named_all_at_once() {
         )),
         &[
             "9:12 expected a name of a-z, 0-9 and -, at most 63 long, with a letter or digit at both ends, found the text `Rhumb`",
-            "10:9 expected a duration longer than nothing, as 90s, 5m, 1h30m or 500ms, found the text `5 minutes`",
+            "10:9 expected a duration longer than nothing (for example 90s, 5m, 1h30m or 500ms), found the text `5 minutes`",
             "11:10 expected text, found 12 (write it in quotes: \"12\")",
             "12:12 expected a whole number from 1, found -5",
             "12:23 expected a whole number from 1, found 0",
             "12:39 expected a whole number from 1, found 1.5",
-            "12:53 expected a duration longer than nothing, as 90s, 5m, 1h30m or 500ms, found the text `0s`",
+            "12:53 expected a duration longer than nothing (for example 90s, 5m, 1h30m or 500ms), found the text `0s`",
             "13:24 expected a whole number from 1, found the text `many`",
         ],
     );
@@ -372,7 +372,7 @@ fn variables_are_text_under_names_that_manifests_can_use() {
         &source("  directory: a\n  substituteFrom: [{kind: Configmap, name: A}, {kind: Secret}]"),
         &[
             "6:27 `Configmap` is none of ConfigMap, Secret (did you mean `ConfigMap`?)",
-            "6:44 expected the name of an object, as cluster-vars, found the text `A`",
+            "6:44 expected the name of an object (for example cluster-vars), found the text `A`",
             "6:48 the key `name` is missing",
         ],
     );
@@ -482,10 +482,10 @@ fn what_others_can_reach_takes_encryption_and_a_token() {
     check(
         &configuration("serve: {listen: localhost, tls: {cert: a}, hosts: [a b, ''], probe: 1}"),
         &[
-            "9:17 expected an address with a port, as 127.0.0.1:9090 or [::1]:9090, found the text `localhost`",
+            "9:17 expected an address with a port (for example 127.0.0.1:9090 or [::1]:9090), found the text `localhost`",
             "9:33 the key `key` is missing",
-            "9:52 expected the name of a host, as rhumb.example.org, found the text `a b`",
-            "9:57 expected the name of a host, as rhumb.example.org, found the text ``",
+            "9:52 expected the name of a host (for example rhumb.example.org), found the text `a b`",
+            "9:57 expected the name of a host (for example rhumb.example.org), found the text ``",
             "9:62 unknown key `probe` (did you mean `probes`?)",
         ],
     );

@@ -1,9 +1,11 @@
 //! The facts of the cluster that renders depend on, as discovery tells them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::cluster::{Cluster, ClusterError, KindTable};
-use crate::source::{ClusterFacts, FactUse, KnownFacts, ServedVersions};
+use crate::object::{ErrorClass, ObjectId};
+use crate::source::{FactUse, KnownFacts, ObjectFact, ServedVersions};
 
 /// Returns the versions that a server tells.
 ///
@@ -26,9 +28,9 @@ fn with_unknown(told: ServedVersions, before: &ServedVersions, unknown: &BTreeSe
     ServedVersions { server, apis: apis.into_iter().cloned().collect() }
 }
 
-/// Returns the facts of a cluster whose kinds are known.
-pub(super) fn facts_of(kinds: &KindTable) -> ClusterFacts {
-    ClusterFacts::Asked(KnownFacts { versions: Some(served_versions(kinds, None).into()) })
+/// Returns the versions of a cluster whose kinds are known.
+pub(super) fn versions_of(kinds: &KindTable) -> Arc<ServedVersions> {
+    served_versions(kinds, None).into()
 }
 
 /// Asks a cluster for wanted facts, and adds them to those that are known.
@@ -43,7 +45,27 @@ pub(crate) async fn learn_facts(
     if wanted.versions {
         known.versions = Some(served_versions(&cluster.discover().await?, None).into());
     }
+    for id in &wanted.objects {
+        let fact = read_object(cluster, id).await?;
+        known.objects.insert(id.clone(), fact);
+    }
     Ok(())
+}
+
+/// Reads a ConfigMap by its name, with the rights of whoever the source acts as.
+///
+/// # Errors
+/// Fails where nobody can tell whether it is there, or what it holds. An account that may not read
+/// it is an answer.
+async fn read_object(cluster: &Cluster, id: &ObjectId) -> Result<ObjectFact, ClusterError> {
+    match cluster.read_config_map(id).await {
+        Ok(Some(body)) => Ok(ObjectFact::Found(Arc::new(body))),
+        Ok(None) => Ok(ObjectFact::Absent),
+        Err(error) if error.class() == ErrorClass::Forbidden => {
+            Ok(ObjectFact::Unreadable(error.reason().into()))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

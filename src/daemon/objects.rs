@@ -53,7 +53,7 @@ impl GatheredManifests {
         }
     }
 
-    /// Returns the objects. Those that name no namespace, and live in one, are in this one.
+    /// Returns the objects. This namespace is for those that live in one and name none.
     pub(crate) fn into_objects(
         self,
         namespace: &str,

@@ -29,7 +29,7 @@ pub(crate) struct PassResult {
     pub ending: PassEnding,
     /// The last word on each object.
     pub told: BTreeMap<ObjectId, Outcome>,
-    /// Objects that are as wanted but not healthy, with their health.
+    /// Objects that are applied but not healthy, with their health.
     pub unhealthy: BTreeMap<ObjectId, String>,
     /// Workloads that a step of their rollout holds, and what each step waits for.
     pub held: BTreeMap<ObjectId, String>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::acceptance;
-use super::cluster_facts::facts_of;
+use super::cluster_facts::versions_of;
 use super::contents::{ContentOrigin, ContentStore, SourceBytes};
 use super::drift::{self, ComparisonRequest};
 use super::executor::run_blocking;
@@ -19,7 +19,7 @@ use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
-use super::source_task::{read_disk, repository_of};
+use super::source_task::{FactReader, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
 use crate::engine::{
     Action, ApplyVariant, Budget, Decision, DirectView, Engine, FieldCoverage, KindAvailability, KindState,
@@ -163,6 +163,7 @@ impl PreviewRun {
         let applyset: Arc<str> = applyset_id(&self.namespace, &setup.name).into();
         let mut source = SourceState::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
+        source.account = setup.account.as_ref().map(|name| name.to_string().into());
         source.allow = setup.allow.clone();
         source.repository = repository_of(&setup.files);
         // A plan says who may come to want what it deletes, and waits for nobody.
@@ -174,7 +175,8 @@ impl PreviewRun {
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
         let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
         let decrypter = setup.decrypter.clone();
-        let reading = self.read(SourceId::new(self.engine.sources().len()), &applyset, setup).await?;
+        let number = SourceId::new(self.engine.sources().len());
+        let reading = self.read(number, &applyset, setup, &acting).await?;
         if namespaces.is_some() {
             source.watcher = self.engine.add_watcher(namespaces.clone());
         }
@@ -196,6 +198,7 @@ impl PreviewRun {
         source: SourceId,
         applyset: &Arc<str>,
         setup: SourceSetup,
+        acting: &Cluster,
     ) -> Result<SourceReading, source::SourceError> {
         let read_settings = setup.read_settings(source, applyset);
         let scopes = kind_scopes(Some(&self.kinds));
@@ -204,7 +207,7 @@ impl PreviewRun {
                 Ok(run_blocking(move || read_disk(&disk, &read_settings, scopes)).await.0)
             }
             SourceFiles::Followed(source) => {
-                let facts = facts_of(&self.kinds);
+                let facts = FactReader::new(acting.clone(), Some(versions_of(&self.kinds)));
                 super::source_task::read_newest_once(source, read_settings, scopes, facts).await
             }
         }

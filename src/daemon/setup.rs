@@ -90,6 +90,7 @@ impl SourceSetup {
     pub(super) fn initial_state(&self, applyset: &str) -> engine::SourceState {
         let mut source = engine::SourceState::new(&self.name, applyset, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
+        source.account = self.account.as_ref().map(|name| name.to_string().into());
         source.allow = self.allow.clone();
         source.opt_out = self.opt_out;
         source.budget = self.budget.clone();

@@ -1,6 +1,7 @@
 //! One task per source: looks at it, reads what changed, and looks up older contents.
 
 mod deleted_source;
+mod fact_reader;
 mod last_look;
 mod missing_revisions;
 mod once;
@@ -18,6 +19,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+pub(super) use self::fact_reader::FactReader;
 pub(super) use self::last_look::LastLook;
 use self::missing_revisions::{ContentLookup, MissingContents};
 pub(super) use self::once::{read_disk, read_newest_once, read_once};
@@ -33,8 +35,8 @@ use crate::heartbeat::Heartbeat;
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 use crate::source::{
-    ClusterFacts, CommitInfo, KnownFacts, RenderStep, RevisionReader, ServedVersions, Snapshot, Source,
-    SourceError, SourceObservation, VerificationAnchor,
+    CommitInfo, RenderStep, RevisionReader, ServedVersions, Snapshot, Source, SourceError, SourceObservation,
+    VerificationAnchor,
 };
 
 /// The slack after which a late feed counts as dead: its events wait until the loop takes them.
@@ -87,6 +89,7 @@ pub(super) struct SourceFeed {
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
     last_look: LastLook,
+    facts: FactReader,
     /// The versions of the cluster, which renders may depend on.
     versions: watch::Receiver<Option<Arc<ServedVersions>>>,
     /// Indicates whether it was told that renders depend on them.
@@ -133,6 +136,7 @@ impl SourceFeed {
             events,
             heartbeat,
             last_look: LastLook::default(),
+            facts: FactReader::default(),
             versions: watch::channel(None).1,
             told_version_use: false,
             told_snapshot: None,
@@ -151,6 +155,11 @@ impl SourceFeed {
     /// Tells, beside its events, when it last looked.
     pub(super) fn with_last_look(self, last_look: LastLook) -> Self {
         Self { last_look, ..self }
+    }
+
+    /// Asks by this reader for what renders depend on.
+    pub(super) fn with_facts(self, facts: FactReader) -> Self {
+        Self { facts, ..self }
     }
 
     /// Renders by these versions of the cluster, and anew where they change.
@@ -351,9 +360,8 @@ impl SourceFeed {
     }
 
     async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
-        let versions = self.versions.borrow_and_update().clone();
-        self.source.set_facts(ClusterFacts::Asked(KnownFacts { versions }));
-        let SourceObservation { revision, rendered, .. } = self.source.observe().await?;
+        self.facts.set_versions(self.versions.borrow_and_update().clone());
+        let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
         let told = self.told_snapshot.as_ref().map(|told| &told.snapshot);
         let same = told.filter(|told| told.revision == revision && rendered == RenderStep::Kept);
         if let (Some(told), ReadExtent::Changes) = (same, self.extent) {

@@ -213,7 +213,7 @@ impl LeaseShares {
         let cap = self.share(wanted, replicas.len(), now);
         let stays = |source: &&Arc<str>| wanted.contains(*source) && !self.offered.contains(*source);
         let kept = self.held.keys().filter(stays).count();
-        // Those that begin at the same time begin at different places.
+        // Replicas that begin at the same time begin at different places.
         let rank = replicas.iter().position(|id| **id == self.own).unwrap_or(0);
         let mut open: Vec<&Arc<str>> =
             self.free.keys().filter(|source| !self.held.contains_key(*source)).collect();

@@ -16,7 +16,7 @@ pub(crate) enum PlannedAction {
     Create,
     /// It exists and is changed.
     Configure,
-    /// It is as wanted.
+    /// It is applied.
     Unchanged,
     /// It is no longer wanted and is deleted.
     Delete,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::engine::decide::claimants::{ClaimDenial, RoleScope};
 use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::record_size::RecordSizes;
@@ -75,8 +76,12 @@ pub(crate) struct Engine {
     pub(super) brought: HashMap<Revision, u32>,
     /// The same of those alone whose seal proves it.
     pub(super) proven: HashMap<Revision, u32>,
-    /// Objects that the user may not write, by kind and namespace.
-    pub(super) denied: HashMap<(GroupKind, Option<Arc<str>>), BTreeSet<ObjectId>>,
+    /// Objects that an account may not write, by account, kind and namespace.
+    pub(super) denied: HashMap<RoleScope, BTreeSet<ObjectId>>,
+    /// The sources that may not write an object that several want.
+    pub(super) denials: HashMap<ObjectId, Vec<ClaimDenial>>,
+    /// Objects that several sources want.
+    pub(super) contested: BTreeSet<ObjectId>,
     pub(super) dirty: Vec<ObjectId>,
     pub(super) drop_counter: u64,
     pub(super) mode: DecisionMode,
@@ -283,18 +288,15 @@ impl Engine {
         }
         entry.targets.sort_by_key(|(source, _)| *source);
         self.order_wants(id);
-        let Some(entry) = self.entries.get_mut(id) else { return };
-        if let Some((_, desired)) = entry.target_content()
-            && let Some(defined) = &desired.defines
-        {
-            self.definitions.insert((**defined).clone(), id.clone());
-        }
-        if entry.target_content().is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
-            self.dependents.insert(id.clone());
+        self.index_target(id);
+        let Some(entry) = self.entries.get(id) else { return };
+        if entry.targets.len() > 1 {
+            self.contested.insert(id.clone());
         } else {
-            self.dependents.remove(id);
+            self.contested.remove(id);
         }
         if entry.targets != before {
+            self.denials.remove(id);
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.live.get(id), entry.last_write) {
@@ -310,6 +312,19 @@ impl Engine {
         self.track_move(id);
         if left_wave {
             self.wake_waves(source);
+        }
+    }
+
+    /// Keeps which object defines a kind, and which ones depend on others.
+    pub(super) fn index_target(&mut self, id: &ObjectId) {
+        let content = self.entries.get(id).and_then(|entry| entry.target_content());
+        if let Some(defined) = content.and_then(|(_, desired)| desired.defines.as_deref()) {
+            self.definitions.insert(defined.clone(), id.clone());
+        }
+        if content.is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
+            self.dependents.insert(id.clone());
+        } else {
+            self.dependents.remove(id);
         }
     }
 
@@ -340,7 +355,7 @@ impl Engine {
     /// ours and that no source wants.
     pub(super) fn track(&mut self, id: &ObjectId) {
         if self.order_wants(id) {
-            self.change_waves(id);
+            self.change_owner(id);
         }
         let named = self
             .entries

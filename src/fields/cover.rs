@@ -240,9 +240,9 @@ impl<'e> NodePairs<'e> {
         }
     }
 
-    /// Pairs the nodes of items that leave a key out (it has its default, as `protocol`) or spell
-    /// it differently (`\u003c`). Any node pairs that the item does not contradict and that no
-    /// other item has.
+    /// Pairs the nodes of items that leave a key out or spell it differently (`\u003c`). A key that
+    /// is left out has its default, for example `protocol`. Any node pairs that the item does not
+    /// contradict and that no other item has.
     fn by_meaning(&mut self, items: &[Value], node: EntryNode<'e>) {
         let taken: HashSet<usize> = self.children.iter().flatten().map(|child| child.index()).collect();
         let mut free: Vec<(EntryNode<'e>, Value)> = node

@@ -213,7 +213,7 @@ fn is_same_repository(a: &str, b: &str) -> bool {
 fn locked(item: &PlacedValue) -> Result<LockedChart, String> {
     let needed = |key: &str| match text(item, key) {
         Some(text) if !text.is_empty() && text.len() <= MAX_TEXT => Ok(text.to_owned()),
-        _ => Err(format!("each chart needs {key}, as a text")),
+        _ => Err(format!("each chart needs {key}, which is a text")),
     };
     let known = ["repository", "name", "constraint", "version", "digest"];
     if let Some(entry) = item.entries().iter().find(|entry| !known.contains(&entry.key.as_str())) {
@@ -329,7 +329,7 @@ mod tests {
             "apiVersion: rhumb.dev/v2\ncharts: []\n",
             &["rhumb.lock:1: apiVersion must be rhumb.dev/v1", "rhumb.lock:1: kind must be ChartLock"],
         );
-        check(&format!("{head}- name: a\n"), &["rhumb.lock:4: each chart needs repository, as a text"]);
+        check(&format!("{head}- name: a\n"), &["rhumb.lock:4: each chart needs repository, which is a text"]);
         check(
             &format!("{head}- {{repository: a, name: b, version: 1.0.0, digest: 'sha256:00'}}\n"),
             &["rhumb.lock:4: digest must be `sha256:` and 64 hex digits"],
@@ -337,7 +337,7 @@ mod tests {
         check(&format!("{head}- {{names: a}}\n"), &["rhumb.lock:4: names is no key of a chart"]);
         check(
             &format!("{head}- {{repository: a, name: b, version: 1.0, digest: '{}'}}\n", digest("b")),
-            &["rhumb.lock:4: each chart needs version, as a text"],
+            &["rhumb.lock:4: each chart needs version, which is a text"],
         );
     }
 }

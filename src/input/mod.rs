@@ -3,7 +3,7 @@
 //! Owns which folders of a revision are roots to be rendered, and which files each of them reads
 //! ([`kustomize::Closure`], [`helm::ChartClosure`]). Owns the key of a render, and the place in
 //! the repository that a rendered object comes from. Also owns the reading of encrypted files
-//! ([`sops`]) and the variables in rendered files ([`variables`]). The walls around programs that
+//! ([`sops`]) and the variables in rendered files ([`variables`]). The sandbox of programs that
 //! render are here too ([`sandbox`]), and the charts of servers ([`charts`]).
 //!
 //! **Invariant:** decides from the text of files alone, and pure: but for [`sandbox`] and the run
@@ -18,6 +18,7 @@ pub(crate) mod charts;
 mod decryption;
 mod disk;
 mod encryption;
+mod exposure;
 pub(crate) mod helm;
 mod inflation;
 mod key;
@@ -29,6 +30,7 @@ mod memory_tree;
 mod origin;
 mod own_thread;
 mod paths;
+mod program_slots;
 mod reading;
 mod release_render;
 mod render_host;

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::decryption::{Decrypter, NO_KEY};
-use crate::manifest::{self, ManifestFile, ManifestItem};
+use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
+use crate::manifest::{self, ManifestFile};
 use crate::object::Diagnostic;
 use crate::source::SnapshotFile;
 
-/// The code of an encrypted object of another kind than Secret.
-const ENCRYPTED_KIND: &str = "encrypted-kind";
-
 /// Reads the objects of a file, each with its place; a rendered one names what it was made of.
 ///
-/// Encrypted values are opened, and stand in the items alone. A file that cannot be opened is
-/// wanted, and held back with the reason.
+/// Encrypted values are opened, and stand in the items alone. An object with one that is not below
+/// the data of a Secret is held back. So is what cannot be opened, with the reason.
 pub(crate) fn read_manifest(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> ManifestFile {
     match &file.origin {
         Some(_) => read_rendered(file, bytes, decrypter),
         None => match decrypter.open_file(&file.path, bytes) {
             Ok(None) => manifest::read(&file.path, bytes),
-            Ok(Some(plaintext)) => opened(manifest::read(&file.path, &plaintext)),
+            Ok(Some(plaintext)) => {
+                let (sealed, opened) =
+                    (manifest::read(&file.path, bytes), manifest::read(&file.path, &plaintext));
+                hold_exposed_back(&sealed, opened, &SealedPlaces::of_file(&file.path, bytes))
+            }
             Err(found) => unopened(manifest::read(&file.path, bytes), *found),
         },
     }
@@ -43,32 +45,12 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
     let at = file.origin_of(crate::object::ManifestOrigin::of_file(Arc::clone(&file.path)));
     match decrypter.open_rendered(&mut object, &at) {
         Ok(false) => read(bytes),
-        Ok(true) => opened(read(zeroize::Zeroizing::new(object.to_string()).as_bytes())),
+        Ok(true) => {
+            let opened = read(zeroize::Zeroizing::new(object.to_string()).as_bytes());
+            hold_exposed_back(&read(bytes), opened, &SealedPlaces::unknown(&file.path))
+        }
         Err(found) => unopened(read(bytes), *found),
     }
-}
-
-/// Takes the values of an opened file out of all that is shown of it. Only a Secret's values are
-/// masked wherever an object is shown.
-fn opened(mut reading: ManifestFile) -> ManifestFile {
-    for found in &mut reading.diagnostics {
-        found.excerpt = None;
-    }
-    for item in &mut reading.items {
-        if is_secret(item) {
-            continue;
-        }
-        item.valid = false;
-        let message =
-            format!("this {} is encrypted, and only the values of a Secret are never shown", item.gvk.kind);
-        let hint = "move the values into a Secret, or commit the object as it is";
-        reading.diagnostics.push(Diagnostic::error(item.origin.clone(), ENCRYPTED_KIND, message).hint(hint));
-    }
-    reading
-}
-
-fn is_secret(item: &ManifestItem) -> bool {
-    item.gvk.group.is_empty() && &*item.gvk.kind == "Secret"
 }
 
 /// Holds the objects of a file back that cannot be opened.
@@ -78,6 +60,7 @@ fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
     }
     // A file that was edited after it was encrypted says nothing for certain, not even names.
     reading.understood &= found.code == NO_KEY;
+    drop_unidentified(&mut reading);
     reading.diagnostics.retain(|known| known.code != "sops");
     reading.diagnostics.push(found);
     reading

@@ -73,8 +73,8 @@ impl ReleaseSettings {
                 settings.kube_version = Some(ASSUMED_VERSION.to_owned());
                 VersionOrigin::Assumed
             }
-            ClusterFacts::Asked(KnownFacts { versions: None }) => VersionOrigin::Wanted,
-            ClusterFacts::Asked(KnownFacts { versions: Some(known) }) => {
+            ClusterFacts::Asked(KnownFacts { versions: None, .. }) => VersionOrigin::Wanted,
+            ClusterFacts::Asked(KnownFacts { versions: Some(known), .. }) => {
                 if settings.api_versions.is_empty() {
                     settings.api_versions = known.apis.clone();
                 }
@@ -149,7 +149,7 @@ impl From<ChartError> for RenderError {
 /// Renders a chart from the files of its closure.
 ///
 /// # Errors
-/// Fails where helm does, where it meets a wall, and where its output cannot be read.
+/// Fails where helm does, where the sandbox stops it, and where its output cannot be read.
 pub(super) async fn render_release<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,
@@ -184,7 +184,7 @@ mod tests {
         let served = |server: Result<&str, &str>| {
             let server = server.map(Arc::from).map_err(Arc::from);
             let versions = ServedVersions { server, apis: ["apps/v1".to_owned(), "v1".to_owned()].into() };
-            ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()) })
+            ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
         };
         let known = &served(Ok("v1.35.2+k3s1"));
         let refused = &served(Err("refused"));

@@ -5,14 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
+use super::program_slots::MAX_RENDERS;
 use super::sandbox::{
     Confinement, InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram,
     Sandbox, SandboxLimits, SandboxPolicy,
 };
-use crate::config::{ConfinementMode, ProgramSpec, RendererConfig};
-
-/// The most renders at once: each may take 512 MiB, and a pod of the example has 1.5 GiB.
-const MAX_PARALLEL_RENDERS: usize = 2;
+use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
 
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
@@ -41,9 +39,9 @@ impl RenderHost {
         sandbox: Sandbox,
     ) -> Self {
         let (catalog, limits) = (ProgramCatalog::new(sandbox.clone()), SandboxLimits::default());
-        let confinement = match settings.confinement {
-            ConfinementMode::Full => Confinement::Full,
-            ConfinementMode::Seccomp => Confinement::Seccomp,
+        let confinement = match settings.sandbox {
+            SandboxMode::Full => Confinement::Full,
+            SandboxMode::Seccomp => Confinement::Seccomp,
         };
         let programs = settings.programs.clone();
         Self { programs, confinement, search, folder, sandbox, catalog, limits }
@@ -75,7 +73,7 @@ impl RenderHost {
         &self.folder
     }
 
-    /// Returns the walls around a render of the tree in one folder that may write another.
+    /// Returns the sandbox of a render of the tree in one folder that may write another.
     pub(crate) fn policy(&self, tree: PathBuf, private: PathBuf) -> SandboxPolicy {
         SandboxPolicy {
             confinement: self.confinement,
@@ -86,13 +84,14 @@ impl RenderHost {
         }
     }
 
-    /// Returns the walls that must stand.
+    /// Returns the parts of the sandbox that a program must have.
     pub(crate) const fn confinement(&self) -> Confinement {
         self.confinement
     }
 
-    /// Returns how many renders run at once: on all processors, within the memory of the service.
+    /// Returns how many renders of one source run at once: on all processors, as far as there are
+    /// slots.
     pub(crate) fn parallel_renders() -> usize {
-        thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_PARALLEL_RENDERS)
+        thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_RENDERS)
     }
 }

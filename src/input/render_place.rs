@@ -16,7 +16,7 @@ pub(super) struct RenderPlace {
     folder: TempDir,
     /// The folder with the files.
     pub(super) tree: PathBuf,
-    /// The walls around the program.
+    /// The sandbox of the program.
     pub(super) policy: SandboxPolicy,
 }
 

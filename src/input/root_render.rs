@@ -112,7 +112,7 @@ impl RenderError {
 /// Renders a kustomize root from the files of its closure, with what helm made of its charts.
 ///
 /// # Errors
-/// Fails where the program does, where it meets a wall, and where its output cannot be read.
+/// Fails where the program does, where the sandbox stops it, and where its output cannot be read.
 pub(crate) async fn render_kustomization<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,

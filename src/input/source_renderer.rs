@@ -16,6 +16,7 @@ use super::kustomize::{ClosureIndex, ParsedFiles};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
+use super::program_slots::{ProgramSlots, SlotClient};
 use super::release_render::{ReleaseSettings, ResolvedReleases, VersionOrigin, render_release};
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
@@ -24,10 +25,10 @@ use super::root_render::{RenderError, RenderedObject, TracedKustomization, rende
 use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
-use super::substitution::{self, RevisionVariables};
+use super::substitution::{self, RevisionVariables, VariableReading};
 use super::tree::FileTree;
 use crate::config::{RenderMode, SubstitutionConfig};
-use crate::object::Diagnostic;
+use crate::object::{Diagnostic, ObjectId};
 use crate::source::{
     ClusterFacts, FactUse, RenderRequest, RenderedRoot, RenderedSnapshot, RevisionTree, RootKey, RootOutcome,
     Snapshot, SnapshotFile, SnapshotRenderer, SourceError,
@@ -45,6 +46,7 @@ pub(crate) struct SourceRenderer {
     substitution: Option<SourceVariables>,
     releases: ReleaseSettings,
     supply: Arc<dyn ChartSupply>,
+    slots: SlotClient,
     state: Mutex<RendererState>,
     /// Set once charts were told an assumed version.
     assumption: OnceLock<()>,
@@ -91,7 +93,8 @@ impl SourceRenderer {
         let supply = Arc::new(ServerCharts::new(charts, host.clone()));
         let releases = ReleaseSettings::default();
         let (state, assumption) = (Mutex::default(), OnceLock::new());
-        Self { host, mode, decrypter, substitution: None, releases, supply, state, assumption }
+        let slots = SlotClient::new();
+        Self { host, mode, decrypter, substitution: None, releases, supply, slots, state, assumption }
     }
 
     /// Returns one that takes charts of servers from here.
@@ -161,9 +164,14 @@ impl SourceRenderer {
         plain: &Snapshot,
         start: &str,
         files: &T,
-    ) -> Result<Option<RevisionVariables>, SourceError> {
-        let Some(SourceVariables { config, namespace }) = &self.substitution else { return Ok(None) };
-        substitution::read_variables(config, namespace, plain, start, files).map(Some)
+        facts: &ClusterFacts,
+    ) -> Result<(Option<RevisionVariables>, BTreeSet<ObjectId>), SourceError> {
+        let Some(SourceVariables { config, namespace }) = &self.substitution else {
+            return Ok((None, BTreeSet::new()));
+        };
+        let read = substitution::read_variables(config, namespace, plain, start, files, facts)?;
+        let VariableReading { variables, objects } = read;
+        Ok((Some(variables), objects))
     }
 
     /// Renders all roots below a folder. Blocks, and runs programs.
@@ -180,13 +188,13 @@ impl SourceRenderer {
         let told = self.releases.resolved_by(facts);
         let mut parsed = ParsedFiles::default();
         let mut listing = find_roots(self.mode, start, raw, files, &mut parsed)?;
-        let variables = self.read_variables(&listing.plain, start, files)?;
+        let (variables, objects) = self.read_variables(&listing.plain, start, files, facts)?;
         let mut closures = Vec::new();
         for root in listing.roots {
             let closure = self.trace_resolved(&root, start, files, &mut parsed, &told)?;
             closures.push((root, closure));
         }
-        let used = facts_used(&told, closures.iter().any(|(_, closure)| closure.has_charts()))?;
+        let used = facts_used(&told, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
         let known = HashMap::new();
         let plain = substitute_plain(&mut listing.plain, start, files, variables.as_ref(), &known)?;
         let done = self.render_closures(start, closures, files, variables.as_ref(), &known)?;
@@ -206,7 +214,7 @@ impl SourceRenderer {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last } = &mut *state;
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed)?;
-        let variables = self.read_variables(&listing.plain, start, &tree)?;
+        let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(variables_digest);
         let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
         let touched = changed
@@ -231,7 +239,7 @@ impl SourceRenderer {
             charts.extend(closure.has_charts().then(|| root.folder.clone()));
             closures.push((root, closure));
         }
-        let used = facts_used(&told, !charts.is_empty())?;
+        let used = facts_used(&told, !charts.is_empty(), objects)?;
         let mut index = last.take().map(|last| last.index).unwrap_or_default();
         for (_, closure) in &closures {
             index.replace(closure.closure());
@@ -332,7 +340,9 @@ impl SourceRenderer {
             let runtime = own_thread::worker_runtime().map_err(|error| no_worker(&error))?;
             let mut done = Vec::new();
             while let Some((number, job)) = take_next(&queue) {
+                let slot = ProgramSlots::of_process().acquire(self.slots);
                 let run = runtime.block_on(self.render_root(&job, files));
+                drop(slot);
                 done.push((number, outcome_of(job, run)?));
             }
             Ok(done)
@@ -443,8 +453,12 @@ fn variables_digest(variables: &RevisionVariables) -> [u8; 32] {
 ///
 /// # Errors
 /// Fails where they are not known yet.
-fn facts_used(told: &ResolvedReleases, has_charts: bool) -> Result<FactUse, SourceError> {
-    let used = FactUse { versions: has_charts && told.versions != VersionOrigin::Configured };
+fn facts_used(
+    told: &ResolvedReleases,
+    has_charts: bool,
+    objects: BTreeSet<ObjectId>,
+) -> Result<FactUse, SourceError> {
+    let used = FactUse { versions: has_charts && told.versions != VersionOrigin::Configured, objects };
     match told.versions {
         VersionOrigin::Wanted if used.versions => Err(SourceError::FactsWanted(used.into())),
         _ => Ok(used),

@@ -1,6 +1,6 @@
 //! The variables of one revision, and the plain files that they are put into.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -9,12 +9,15 @@ use sha2::{Digest as _, Sha256};
 use super::root_render::ObjectNames;
 use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
-use super::variables::{DocumentSoundness, HolderAnswer, VariableTable, plan_lookups, substitute};
-use crate::config::{SubstitutionConfig, VariableHolderNeed};
+use super::variables::{
+    DocumentSoundness, HeldVariables, HolderAnswer, LookupPlan, VariableTable, plan_lookups, substitute,
+};
+use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::manifest::{PlacedValue, read_documents};
-use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
+use crate::object::{Diagnostic, GroupKind, ManifestOrigin, ObjectId, RenderOrigin};
 use crate::source::{
-    BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, Snapshot, SnapshotFile, SourceError,
+    BlobId, ClusterFacts, FactUse, KnownFacts, ObjectFact, RenderedContent, RenderedRoot, RootKey,
+    RootOutcome, Snapshot, SnapshotFile, SourceError,
 };
 
 /// The code of variables that cannot be had.
@@ -23,17 +26,27 @@ const NO_VARIABLES: &str = "no-variables";
 /// The variables of a revision, or the reason for which there are none.
 pub(super) type RevisionVariables = Result<Arc<VariableTable>, Vec<Diagnostic>>;
 
+/// The variables of a revision, and the objects of the cluster that hold some.
+pub(super) struct VariableReading {
+    /// The variables.
+    pub variables: RevisionVariables,
+    /// The objects, by name.
+    pub objects: BTreeSet<ObjectId>,
+}
+
 /// Reads the variables of a source at a revision.
 ///
 /// # Errors
-/// Fails where the revision cannot be read. A fault of a variable is in the result.
+/// Fails where the revision cannot be read. Fails with [`SourceError::FactsWanted`] where an object
+/// of the cluster was not asked for yet. A fault of a variable is in the result.
 pub(super) fn read_variables<T: FileTree>(
     config: &SubstitutionConfig,
     namespace: &str,
     plain: &Snapshot,
     start: &str,
     files: &T,
-) -> Result<RevisionVariables, SourceError> {
+    facts: &ClusterFacts,
+) -> Result<VariableReading, SourceError> {
     let mut bodies: Vec<Value> = Vec::new();
     if !config.from.is_empty() {
         for file in &plain.files {
@@ -43,23 +56,82 @@ pub(super) fn read_variables<T: FileTree>(
         }
     }
     let lookups = plan_lookups(&config.from, &bodies, namespace);
-    let is_needed = |need| need == VariableHolderNeed::Required;
-    let unread = lookups.asked().filter(|holder| is_needed(holder.need)).map(|holder| {
-        let message = format!("substituteFrom: no plain manifest of the source has the {holder}");
-        let hint =
-            "commit it beside the other manifests, or mark it `optional: true`: the cluster is not asked";
-        Diagnostic::file_error(".", NO_VARIABLES, message).hint(hint)
-    });
-    let unread: Vec<Diagnostic> = unread.collect();
-    if !unread.is_empty() {
-        return Ok(Err(unread));
+    let objects = match facts {
+        ClusterFacts::Unasked => BTreeSet::new(),
+        ClusterFacts::Asked(known) => wanted_objects(&lookups, known)?,
+    };
+    let faults: Vec<Diagnostic> = lookups.asked().filter_map(|holder| lookup_fault(holder, facts)).collect();
+    if !faults.is_empty() {
+        return Ok(VariableReading { variables: Err(faults), objects });
     }
-    let table = VariableTable::assemble(config, lookups.answers(|_| HolderAnswer::Missing));
-    Ok(table.map(Arc::new).map_err(|faults| {
+    let table = VariableTable::assemble(config, lookups.answers(|holder| cluster_answer(holder, facts)));
+    let variables = table.map(Arc::new).map_err(|faults| {
         let found =
             |fault: &dyn std::fmt::Display| Diagnostic::file_error(".", NO_VARIABLES, fault.to_string());
         faults.iter().map(|fault| found(fault)).collect()
-    }))
+    });
+    Ok(VariableReading { variables, objects })
+}
+
+/// Returns the objects of the cluster that hold variables.
+///
+/// # Errors
+/// Fails where the cluster was not asked for all of them.
+fn wanted_objects(lookups: &LookupPlan, known: &KnownFacts) -> Result<BTreeSet<ObjectId>, SourceError> {
+    let asked = lookups.asked().filter(|holder| holder.kind == VariableHolderKind::ConfigMap);
+    let objects: BTreeSet<ObjectId> = asked.map(object_id).collect();
+    if objects.iter().all(|id| known.objects.contains_key(id)) {
+        return Ok(objects);
+    }
+    Err(SourceError::FactsWanted(FactUse { versions: false, objects }.into()))
+}
+
+fn object_id(holder: &VariableHolder) -> ObjectId {
+    let kind = GroupKind::new("", holder.kind.as_str());
+    ObjectId::new(&kind, Some(holder.namespace.as_str()), holder.name.as_str())
+}
+
+/// Returns why an object that the source does not have gives no variables.
+fn lookup_fault(holder: &VariableHolder, facts: &ClusterFacts) -> Option<Diagnostic> {
+    let is_needed = holder.need == VariableHolderNeed::Required;
+    let fact = match facts {
+        ClusterFacts::Unasked => None,
+        ClusterFacts::Asked(known) => known.objects.get(&object_id(holder)),
+    };
+    let (message, hint) = match (holder.kind, fact) {
+        (_, Some(ObjectFact::Found(_))) => return None,
+        // Nobody knows whether it is there.
+        (_, Some(ObjectFact::Unreadable(why))) => (
+            format!("substituteFrom: {holder} cannot be read: {why}"),
+            "let the account of the source get it: `rhumb rbac` prints the role",
+        ),
+        _ if !is_needed => return None,
+        (VariableHolderKind::Secret, _) => (
+            format!("substituteFrom: no plain manifest of the source has the {holder}"),
+            "commit it, or mark it `optional: true`: the values of Secrets are not taken from the cluster, as \
+             what is rendered is kept on disk",
+        ),
+        (_, Some(ObjectFact::Absent)) => (
+            format!("substituteFrom: neither the source nor the cluster has the {holder}"),
+            "create it, or mark it `optional: true`",
+        ),
+        (_, None) => (
+            format!("substituteFrom: no plain manifest of the source has the {holder}"),
+            "no cluster is asked here: `rhumb diff` asks it",
+        ),
+    };
+    Some(Diagnostic::file_error(".", NO_VARIABLES, message).hint(hint))
+}
+
+fn cluster_answer(holder: &VariableHolder, facts: &ClusterFacts) -> HolderAnswer {
+    let ClusterFacts::Asked(known) = facts else { return HolderAnswer::Missing };
+    match known.objects.get(&object_id(holder)) {
+        Some(ObjectFact::Found(body)) => match HeldVariables::read(holder.kind, body) {
+            Ok(held) => HolderAnswer::Found(held),
+            Err(fault) => HolderAnswer::Unusable(fault),
+        },
+        Some(ObjectFact::Absent | ObjectFact::Unreadable(_)) | None => HolderAnswer::Missing,
+    }
 }
 
 /// Returns the digest of a secret variable for the key of a render, which never leaves this host.

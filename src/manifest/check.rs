@@ -60,7 +60,7 @@ impl FieldType {
         match self {
             Self::Text => "text",
             Self::Whole => "a whole number",
-            Self::Time => "a time, as 2006-01-02T15:04:05Z",
+            Self::Time => "a time (for example 2006-01-02T15:04:05Z)",
             Self::Texts => "a list of texts",
             Self::Mappings => "a list of mappings",
         }

@@ -103,7 +103,7 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
     key(
         WAVE,
         AnnotationPlace::Manifest,
-        "a whole number, as `\"5\"`",
+        "a whole number, for example `\"5\"`",
         "`0`",
         "Orders the release: lower waves first. An object of a later wave is changed once those of \
          earlier waves are healthy.",
@@ -137,8 +137,8 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
     key(
         IGNORE_FIELDS,
         AnnotationPlace::Manifest,
-        "paths as `.spec.replicas`, `.spec.template.spec.containers[name=web].image` or JSON pointers \
-         as `/spec/replicas`, separated by commas",
+        "paths (for example `.spec.replicas` or `.spec.template.spec.containers[name=web].image`) or JSON \
+         pointers (`/spec/replicas`), separated by commas",
         "",
         "Leaves these fields to other writers. A new object is created with the values of its manifest; \
          after that they are neither compared nor repaired. `rhumb diff` names them.",
@@ -155,21 +155,20 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
         AnnotationPlace::Manifest,
         "`\"true\"`, `\"false\"`",
         "`\"false\"`",
-        "Restarts a Deployment, StatefulSet or DaemonSet, within the budget, when the data of a \
-         ConfigMap or Secret that its pods use change, in git or elsewhere.",
+        "Restarts a Deployment, StatefulSet or DaemonSet, within the budget, when data change that its \
+         pods use. These are the data of ConfigMaps and Secrets, from git or elsewhere.",
     ),
     key(
         SUBSTITUTE,
         AnnotationPlace::Manifest,
         "`disabled`, `enabled`",
         "`enabled`",
-        "`disabled` leaves `${NAME}` in the object as it stands: no variable is put in, and nothing is \
-         said of it.",
+        "`disabled` leaves `${NAME}` in the object unchanged: no variable is put in, without a warning.",
     ),
     key(
         STEPS,
         AnnotationPlace::Manifest,
-        "counts, then percentages, each larger than the one before, as `\"1, 25%, 50%\"`",
+        "counts, then percentages, each larger than the one before, for example `\"1, 25%, 50%\"`",
         "",
         "Sets how many pods (of a DaemonSet: on how many nodes) get a new template before the others. \
          Percentages are rounded up. It is an error with the strategy `Recreate` and a warning with \
@@ -178,7 +177,7 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
     key(
         STEP_SOAK,
         AnnotationPlace::Manifest,
-        "a duration, as `2m`",
+        "a duration, for example `2m`",
         "`0s`",
         "Sets how long all new pods of a step must have been ready before the next step.",
     ),
@@ -199,7 +198,7 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
     key(
         STEP_NODES,
         AnnotationPlace::Manifest,
-        "a label selector as for `kubectl -l`, as `canary=true`",
+        "a label selector of `kubectl -l`, for example `canary=true`",
         "",
         "Selects the nodes whose DaemonSet pods go first.",
     ),
@@ -224,7 +223,7 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
         AnnotationPlace::LiveObject,
         "any",
         "",
-        "Is reported by an Event `OrderIgnored` and never obeyed: orders stand in the ConfigMap \
+        "Is reported by an Event `OrderIgnored` and never obeyed: orders are in the ConfigMap \
          `orders.SOURCE.rhumb.dev`.",
     ),
     key(
@@ -240,7 +239,7 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
         AnnotationPlace::Record,
         "a step",
         "",
-        "Records the step that a rollout stands at, while it does.",
+        "Records the step at which a rollout is held, as long as it is.",
     ),
     key(
         CONFIG,
@@ -254,22 +253,22 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
         AnnotationPlace::Record,
         "an HMAC",
         "",
-        "Stands in the pod template of such a workload, so that its own controller replaces the pods.",
+        "Is in the pod template of such a workload, so that its own controller replaces the pods.",
     ),
     key(
         HOOK_RELEASE,
         AnnotationPlace::Record,
         "a hash",
         "",
-        "Stands in the pod template of a Job that is a hook of a chart: the hash of the other objects of \
-         its release, without the data of Secrets, so that the Job runs again when these change.",
+        "Is in the pod template of a Job that is a hook of a chart: a hash of the other objects of its \
+         release, without the data of Secrets. The Job runs again when these change.",
     ),
     key(
         REVISION,
         AnnotationPlace::Record,
         "a commit",
         "",
-        "Stands on Events: the whole revision that an Event is about.",
+        "Is on Events: the whole revision that an Event is about.",
     ),
     key(
         SOURCE,

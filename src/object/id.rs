@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct GroupKind {
     /// API group, empty for the core group.
     pub group: Arc<str>,
-    /// Kind, as `Deployment`.
+    /// Kind, for example `Deployment`.
     pub kind: Arc<str>,
 }
 
@@ -49,9 +49,9 @@ impl fmt::Debug for GroupKind {
 pub struct Gvk {
     /// API group, empty for the core group.
     pub group: Arc<str>,
-    /// Version, as `v1`.
+    /// Version, for example `v1`.
     pub version: Arc<str>,
-    /// Kind, as `Deployment`.
+    /// Kind, for example `Deployment`.
     pub kind: Arc<str>,
 }
 
@@ -129,7 +129,7 @@ impl ObjectId {
         &self.0.group
     }
 
-    /// Kind, as `Deployment`.
+    /// Kind, for example `Deployment`.
     pub fn kind(&self) -> &str {
         &self.0.kind
     }

@@ -13,7 +13,7 @@ pub(crate) enum ApplyOutcome<'a> {
     Configured,
     /// It was changed, and taken from this owner.
     Adopted(&'a str),
-    /// It was as wanted.
+    /// It was applied already.
     Unchanged,
     /// It was deleted and created again.
     Recreated,

@@ -9,7 +9,7 @@ use super::{Palette, TextStyle};
 use crate::engine::{Plan, PlannedAction, PlannedObject};
 use crate::object::Diagnostic;
 
-/// Returns a line for each object that is not as wanted, with the changed fields under it. Notes
+/// Returns a line for each object that is not applied, with the changed fields under it. Notes
 /// that hold for several objects are given once, and the summary comes last.
 pub(crate) fn text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();

@@ -22,7 +22,7 @@ pub(crate) struct ObjectComparison {
     pub note: Option<String>,
 }
 
-/// An object that is not as asked for.
+/// An object whose live content differs from its wanted one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DifferingObject {

@@ -308,7 +308,7 @@ mod tests {
             SourceCondition::Followed(&a),
             done,
             "Settled",
-            "2 objects are as wanted and healthy, 1 left alone",
+            "2 objects are applied and healthy, 1 left alone",
         );
         let a = followed(&[(Phase::Settled, 2), (Phase::OptedOut, 1)], Some("a"), None);
         check(SourceCondition::Followed(&a), stuck, "OptedOut", "1 OptedOut: annotations on them ask for it");

@@ -27,7 +27,7 @@ pub(crate) struct DaemonSummary {
     pub sources: Vec<SourceSummary>,
     /// Objects of the sources.
     pub objects: usize,
-    /// Objects that are as wanted, and not healthy.
+    /// Objects that are applied, and not healthy.
     pub unhealthy: usize,
     /// Objects that wait or are refused.
     pub open: usize,

@@ -185,7 +185,7 @@ impl Metrics {
         self.writes.get_or_create(&WriteLabels { action, class }).inc();
     }
 
-    /// An object of a source had been changed by somebody else, and is as wanted again.
+    /// An object of a source had been changed by somebody else, and was repaired.
     pub(crate) fn record_repair(&self, source: &str) {
         self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).inc();
     }

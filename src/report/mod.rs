@@ -64,7 +64,7 @@ pub(crate) enum Outcome {
     Adopted(Arc<str>),
     /// A foreign change was repaired: who made it, and in which fields.
     Repaired(Arc<str>),
-    /// It is as wanted.
+    /// It is applied.
     Unchanged,
     /// It was deleted, as no source wants it.
     Pruned,
@@ -72,7 +72,7 @@ pub(crate) enum Outcome {
     Recreating,
     /// It was made again.
     Recreated,
-    /// It is as wanted, and not healthy yet.
+    /// It is applied, and not healthy yet.
     Unhealthy(String),
     /// It waits.
     Waiting(Reason),
@@ -81,8 +81,8 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Returns whether it is not as wanted. An object that is kept though nobody wants it is as it
-    /// was asked for.
+    /// Returns whether it is not applied. An object that is kept though nobody wants it counts as
+    /// applied.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Waiting(reason) => !reason.is_as_asked(),

@@ -31,7 +31,7 @@ const MAX_EVENT_MESSAGE_BYTES: usize = 1024;
 pub(crate) enum EventReason {
     /// Another revision of a source is in force.
     RevisionRead,
-    /// All that a revision asks for is as wanted and healthy.
+    /// All that a revision asks for is applied and healthy.
     RevisionSettled,
     /// The newest state of a source could not be read completely.
     SourceIncomplete,

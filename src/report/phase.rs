@@ -22,7 +22,7 @@ pub(crate) enum Phase {
     RollingOut,
     /// Something is to be done, which waits.
     Waiting,
-    /// It cannot be as wanted until a person changes something.
+    /// It cannot be applied until a person changes something.
     Refused,
     /// The wanted content failed, and the object is back at its last good one.
     RolledBack,
@@ -41,13 +41,13 @@ pub(crate) enum Phase {
     OptedOut,
 }
 
-/// Says of objects of which each is well how many are as wanted and healthy, and how many nobody
+/// Says of objects of which each is well how many are applied and healthy, and how many nobody
 /// looks after.
 pub(crate) fn healthy_text(objects: &BTreeMap<Phase, usize>) -> String {
     let all: usize = objects.values().sum();
     match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
-        0 => format!("{all} objects are as wanted and healthy"),
-        left => format!("{} objects are as wanted and healthy, {left} left alone", all - left),
+        0 => format!("{all} objects are applied and healthy"),
+        left => format!("{} objects are applied and healthy, {left} left alone", all - left),
     }
 }
 
@@ -147,7 +147,7 @@ impl Obstacle {
 /// cluster alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PhaseFacts {
-    /// The obstacle to being as wanted.
+    /// The obstacle to being applied.
     pub obstacle: Option<Obstacle>,
     /// Indicates whether its pods are being replaced.
     pub is_in_progress: bool,

@@ -10,9 +10,9 @@ impl Phase {
     /// Returns the description of the phase, as Markdown in full sentences.
     pub(crate) const fn description(self) -> &'static str {
         match self {
-            Self::Settled => "The object is as wanted, and healthy.",
-            Self::Progressing => "The object is as wanted, and its controller is still working on it.",
-            Self::Failed => "The object is as wanted, and its controller gave up.",
+            Self::Settled => "The object is applied and healthy.",
+            Self::Progressing => "The object is applied, and its controller is still working on it.",
+            Self::Failed => "The object is applied, and its controller gave up.",
             Self::RollingOut => "The pods of the workload are being replaced.",
             Self::Waiting => "A change is pending. The reason says what it waits for.",
             Self::Refused => {
@@ -34,7 +34,7 @@ impl EventReason {
     pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::RevisionRead => "Another revision of the source is in force.",
-            Self::RevisionSettled => "Everything that the revision asks for is as wanted and healthy.",
+            Self::RevisionSettled => "Everything that the revision asks for is applied and healthy.",
             Self::SourceIncomplete => {
                 "The newest state of the source could not be read completely. Nothing is pruned until it can."
             }
@@ -101,7 +101,7 @@ const fn reason(condition: &'static str, reason: &'static str, meaning: &'static
 
 /// The conditions of an object of kind `Source`, with their reasons.
 pub(crate) const CONDITION_REASONS: [ConditionReason; 17] = [
-    reason("Ready", "Settled", "Everything is as wanted and healthy."),
+    reason("Ready", "Settled", "Everything is applied and healthy."),
     reason(
         "Ready",
         "PruneWaiting",

@@ -110,7 +110,7 @@ pub(crate) struct SourceStatus {
     /// Says if what others put on its live objects has an effect.
     #[serde(skip)]
     pub opt_out: OptOutPolicy,
-    /// Indicates whether all of it is as wanted and healthy.
+    /// Indicates whether all of it is applied and healthy.
     pub healthy: bool,
     /// The reason of a pause by a person; empty where none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -273,14 +273,13 @@ pub(crate) struct ObjectStatus {
     pub source: String,
     /// Its phase.
     pub phase: Phase,
-    /// The reason for which it is not as wanted; its controller's message, where it is and is not
-    /// healthy.
+    /// The reason for which it is not settled: of an applied object the message of its controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The revision that brought what it shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The place of its manifest, as `deploy/web.yaml:3`; none where no source wants it.
+    /// The place of its manifest, for example `deploy/web.yaml:3`; none where no source wants it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// Its wave.
@@ -300,7 +299,7 @@ pub(crate) struct SourceTimes {
 /// The loop's facts beside the engine's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StatusContext<'a> {
-    /// The reasons of objects that are not as wanted.
+    /// The reasons of objects that are not applied.
     pub open: &'a BTreeMap<ObjectId, Reason>,
     /// The locations of the sources.
     pub places: &'a [String],
@@ -365,7 +364,10 @@ fn source(
     let times = beside.times.get(number.position()).copied().unwrap_or_default();
     let authored = source.head.as_ref().and_then(|head| engine.author(number, head));
     let paused = source.inventory.as_ref().and_then(|inventory| inventory.paused.as_ref());
-    let findings = source.diagnostics();
+    let contested = engine.contested_findings(number);
+    let is_well = incomplete.is_none() && contested.is_empty();
+    let mut findings = source.diagnostics();
+    findings.extend(contested);
     SourceStatus {
         name: source.name.to_string(),
         place: beside.places.get(number.position()).cloned().unwrap_or_default(),
@@ -384,7 +386,7 @@ fn source(
         complete: incomplete.is_none(),
         observed: source.writes == SourceWrites::Observed,
         opt_out: source.opt_out,
-        healthy: incomplete.is_none() && objects.keys().all(|phase| phase.is_well()),
+        healthy: is_well && objects.keys().all(|phase| phase.is_well()),
         incomplete,
         barred: trouble,
         paused: paused.map(|paused| paused.reason.to_string()),
@@ -458,7 +460,7 @@ pub(crate) struct ObjectFilter {
     pub source: Option<String>,
     /// In this phase.
     pub phase: Option<Phase>,
-    /// The kind, as `Deployment` or `Deployment.apps`.
+    /// The kind, for example `Deployment` or `Deployment.apps`.
     pub kind: Option<String>,
 }
 

@@ -37,13 +37,13 @@ const SETTLED_KEY: &str = "settled";
 pub(crate) struct StatusSummary {
     /// One line of it.
     pub line: String,
-    /// A line for each object that is not as wanted and healthy; empty where all are.
+    /// A line for each object that is not applied and healthy; empty where all are.
     pub open: String,
     /// A line for each object that is left alone; empty where none is.
     pub left_alone: String,
     /// Says if what others put on its objects has an effect; empty where it has.
     pub opt_out: String,
-    /// The revision of which it was told that all was as wanted; empty where that was not told, or
+    /// The revision of which it was told that all was settled; empty where that was not told, or
     /// no longer holds.
     pub settled: String,
 }
@@ -86,7 +86,7 @@ impl StatusSummary {
         }
     }
 
-    /// Returns the same, with the revision of which it was told that all was as wanted.
+    /// Returns the same, with the revision of which it was told that all was settled.
     #[must_use]
     pub(crate) fn with_settled(mut self, revision: Option<&Revision>) -> Self {
         self.settled = revision.map(ToString::to_string).unwrap_or_default();
@@ -213,7 +213,7 @@ fn unnamed_counts(list: &str) -> BTreeMap<Phase, usize> {
     each.split(", ").filter_map(count).collect()
 }
 
-/// `20 objects, as wanted and healthy`, or `20 objects: 18 Settled, 2 Refused`.
+/// `20 objects, applied and healthy`, or `20 objects: 18 Settled, 2 Refused`.
 fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     let count: usize = objects.values().sum();
     if count == 0 {
@@ -221,8 +221,8 @@ fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     }
     if objects.keys().all(|phase| phase.is_well()) {
         return match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
-            0 => format!("{count} objects, as wanted and healthy"),
-            left => format!("{count} objects: {} as wanted and healthy, {left} left alone", count - left),
+            0 => format!("{count} objects, applied and healthy"),
+            left => format!("{count} objects: {} applied and healthy, {left} left alone", count - left),
         };
     }
     let each: Vec<String> = objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
@@ -282,7 +282,7 @@ mod tests {
         check(
             &source(&[(Phase::Settled, 19), (Phase::LeftAlone, 1)]),
             &[],
-            "0123456789ab (Ann: Two replicas): 20 objects: 19 as wanted and healthy, 1 left alone",
+            "0123456789ab (Ann: Two replicas): 20 objects: 19 applied and healthy, 1 left alone",
             "",
         );
         check(

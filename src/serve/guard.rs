@@ -116,7 +116,7 @@ impl RequestGuard {
             (Some(token), Some(given)) if token.is(given) => Ok(RequestDecision::Open),
             _ => Err(ErrorResponse::new(
                 StatusCode::UNAUTHORIZED,
-                "it takes the token, as `Authorization: Bearer TOKEN`",
+                "send the token in `Authorization: Bearer TOKEN`",
             )),
         }
     }

@@ -1,6 +1,11 @@
 //! The facts of a cluster that renders depend on, as values: nobody is asked for them here.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::object::ObjectId;
 
 /// The facts of the cluster that a render may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +22,19 @@ pub(crate) enum ClusterFacts {
 pub(crate) struct KnownFacts {
     /// The versions; none where the cluster was not asked yet.
     pub versions: Option<Arc<ServedVersions>>,
+    /// The objects that were asked for by name.
+    pub objects: BTreeMap<ObjectId, ObjectFact>,
+}
+
+/// The answer of a cluster about one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectFact {
+    /// The object has these values.
+    Found(Arc<Value>),
+    /// There is no such object.
+    Absent,
+    /// It may not be read, for this reason.
+    Unreadable(Arc<str>),
 }
 
 /// The versions that a cluster serves.
@@ -33,6 +51,8 @@ pub(crate) struct ServedVersions {
 pub struct FactUse {
     /// Says if the versions are among them.
     pub versions: bool,
+    /// The objects by name.
+    pub objects: BTreeSet<ObjectId>,
 }
 
 impl ClusterFacts {
@@ -40,7 +60,10 @@ impl ClusterFacts {
     pub(super) fn differ_in(&self, used: &FactUse, others: &Self) -> bool {
         match (self, others) {
             (Self::Unasked, Self::Unasked) => false,
-            (Self::Asked(one), Self::Asked(other)) => used.versions && one.versions != other.versions,
+            (Self::Asked(one), Self::Asked(other)) => {
+                (used.versions && one.versions != other.versions)
+                    || used.objects.iter().any(|id| one.objects.get(id) != other.objects.get(id))
+            }
             _ => true,
         }
     }
@@ -48,11 +71,14 @@ impl ClusterFacts {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::object::GroupKind;
 
     fn versions(server: &str) -> ClusterFacts {
         let versions = ServedVersions { server: Ok(server.into()), apis: ["v1".to_owned()].into() };
-        ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()) })
+        ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
     }
 
     #[test]
@@ -66,8 +92,30 @@ mod tests {
             (ClusterFacts::Unasked, ClusterFacts::Unasked, true, false),
             (ClusterFacts::Unasked, unknown, false, true),
         ] {
-            let used = FactUse { versions: used };
+            let used = FactUse { versions: used, ..FactUse::default() };
             assert_eq!(one.differ_in(&used, &other), expected, "{one:?} {other:?} {used:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_objects_that_a_render_uses_make_a_difference() {
+        let id = |name: &str| ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name);
+        let found = |value: &str| ObjectFact::Found(json!({ "data": { "A": value } }).into());
+        let facts = |objects: &[(&str, ObjectFact)]| {
+            let objects = objects.iter().map(|(name, fact)| (id(name), fact.clone())).collect();
+            ClusterFacts::Asked(KnownFacts { versions: None, objects })
+        };
+        let used = FactUse { versions: false, objects: [id("used")].into() };
+        let before = facts(&[("used", found("1")), ("other", found("1"))]);
+        for (now, expected) in [
+            (facts(&[("used", found("1"))]), false),
+            (facts(&[("used", found("1")), ("other", ObjectFact::Absent)]), false),
+            (facts(&[("used", found("2"))]), true),
+            (facts(&[("used", ObjectFact::Absent)]), true),
+            (facts(&[("used", ObjectFact::Unreadable("no".into()))]), true),
+            (facts(&[]), true),
+        ] {
+            assert_eq!(before.differ_in(&used, &now), expected, "{now:?}");
         }
     }
 }

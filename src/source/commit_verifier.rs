@@ -19,7 +19,7 @@ use tokio::process::Command;
 use super::bounded::run_bounded;
 use super::child::{self, ChildError, ChildPeer};
 use super::error::SourceError;
-use super::foreign::{self, ForeignError};
+use super::followed_repository::{self, FollowedRepositoryError};
 use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
 use super::lock::StateLock;
@@ -139,12 +139,12 @@ impl CommitVerifier {
     ) -> Result<CommitRange, SourceError> {
         let (own, followed) = (store.clone(), foreign.map(Path::to_owned));
         let (older, newer) = (older.clone(), newer.clone());
-        let walk = move || -> Result<CommitRange, ForeignError> {
+        let walk = move || -> Result<CommitRange, FollowedRepositoryError> {
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
             let between =
                 |repository: &Repository| lineage::commits_between(&[repository.odb()?], older, newer);
             Ok(match &followed {
-                Some(path) => foreign::open(path)?.read(between)?,
+                Some(path) => followed_repository::open(path)?.read(between)?,
                 None => between(&objects::open(own.path())?),
             }?)
         };

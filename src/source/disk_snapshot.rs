@@ -17,7 +17,7 @@ use super::disk_tree::DiskTree;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
-use super::foreign::{self, FollowedRepository, ForeignError, RepositoryFolders};
+use super::followed_repository::{self, FollowedRepository, FollowedRepositoryError, RepositoryFolders};
 use super::location::{self, LocationKind};
 use super::objects::StorePath;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
@@ -267,7 +267,7 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
     }
     let found = work_tree(&path).ok()??;
     let head = |repository: &Repository| {
-        foreign::judge_reference(repository, "HEAD").ok()?;
+        followed_repository::judge_reference(repository, "HEAD").ok()?;
         Some(repository.head().ok()?.peel_to_commit().ok()?.id())
     };
     let head = found.repository.read(head).ok()??;
@@ -317,14 +317,14 @@ struct WorkTree {
 /// cannot be read, or where it is another user's.
 ///
 /// Fails where `.git`, or a file in it, leads elsewhere.
-fn work_tree(path: &Path) -> Result<Option<WorkTree>, ForeignError> {
+fn work_tree(path: &Path) -> Result<Option<WorkTree>, FollowedRepositoryError> {
     let device = |folder: &Path| fs::metadata(folder).map(|found| found.dev()).ok();
     let own = device(path);
     let mut folders = path.ancestors().take_while(|folder| device(folder) == own);
     let Some(top) = folders.find(|folder| holds_repository(folder)) else { return Ok(None) };
     let repository = match RepositoryFolders::find(top).and_then(RepositoryFolders::open_trusted) {
         Ok(repository) => repository,
-        Err(error @ ForeignError::LedAway { .. }) => return Err(error),
+        Err(error @ FollowedRepositoryError::ForeignPointer { .. }) => return Err(error),
         Err(_) => return Ok(None),
     };
     let inside = path.strip_prefix(top).ok().and_then(Path::to_str);

@@ -185,9 +185,9 @@ pub enum SourceError {
     },
     /// A file or link of a repository leads to another one.
     #[error(
-        "{place}: {pointer}: {fault}; it is not followed, as it could lead to what only rhumb may read: {instead}"
+        "{place}: {pointer}, {fault}; it is not followed, as it could lead to what only rhumb may read: {instead}"
     )]
-    LedAway {
+    ForeignPointer {
         /// The repository.
         place: String,
         /// The file, and where it leads.
@@ -216,6 +216,9 @@ pub enum SourceError {
     /// Nothing was rendered yet, as facts of the cluster are wanted for it.
     #[error("what the roots depend on in the cluster is not known yet")]
     FactsWanted(Box<FactUse>),
+    /// The cluster was asked for a fact that renders depend on, and did not answer.
+    #[error("what the roots depend on in the cluster cannot be read: {0}")]
+    FactsUnread(String),
     /// Objects are missing or do not match their ids.
     #[error("{place}: damaged repository: {detail}")]
     Damaged {
@@ -419,7 +422,7 @@ impl SourceError {
             | Self::HostKey { .. }
             | Self::Certificate { .. }
             | Self::Unsupported { .. }
-            | Self::LedAway { .. }
+            | Self::ForeignPointer { .. }
             | Self::NoGit { .. }
             | Self::OldGit { .. }
             | Self::Moved { .. }
@@ -434,6 +437,7 @@ impl SourceError {
             | Self::Full { .. }
             | Self::Moving { .. }
             | Self::FactsWanted(_)
+            | Self::FactsUnread(_)
             | Self::Git { .. } => ErrorClass::Transient,
             Self::Worker { .. } => ErrorClass::Internal,
             Self::Missing { .. }

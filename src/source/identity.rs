@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::foreign;
+use super::followed_repository;
 use super::location::{self, GitLocation, ResolvedLocation};
 
 /// The ports that need not be named.
@@ -116,7 +116,7 @@ fn origin(top: &Path) -> Option<String> {
     if location::is_bare(top) {
         return None;
     }
-    let opened = foreign::open(top).ok()?;
+    let opened = followed_repository::open(top).ok()?;
     let url = opened.folders.configuration().ok()?.get_string("remote.origin.url").ok()?;
     match location::local_path(&url) {
         Some(path) => Some(normalize(&real_path(&top.join(path)))),

@@ -13,7 +13,7 @@ use super::bounded::run_bounded;
 use super::child::{self, ChildPeer};
 use super::error::SourceError;
 use super::file_names;
-use super::foreign::{self, FollowedRepository, ForeignError, RepositoryFolders};
+use super::followed_repository::{self, FollowedRepository, FollowedRepositoryError, RepositoryFolders};
 use super::git_messages::{self, GitErrorKind};
 use super::lock::StateLock;
 use super::objects::{self, ObjectStores, StorePath};
@@ -41,10 +41,10 @@ fn resolve_reference(
         Ok(None) => {
             Err(SourceError::NoReference { place, reference: reference.unwrap_or("HEAD").to_owned() })
         }
-        Err(ForeignError::Git(error)) if error.code() == ErrorCode::UnbornBranch => {
+        Err(FollowedRepositoryError::Git(error)) if error.code() == ErrorCode::UnbornBranch => {
             Err(unborn_branch_error(repository, place))
         }
-        Err(ForeignError::Git(error)) => {
+        Err(FollowedRepositoryError::Git(error)) => {
             let name = reference.unwrap_or("HEAD");
             let why = match error.code() {
                 ErrorCode::Ambiguous => "more than one object begins with it",
@@ -76,14 +76,14 @@ pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, Sourc
 
 /// Opens the repository, or says by name why it is not read.
 fn open(path: &Path) -> Result<FollowedRepository, SourceError> {
-    let opened = foreign::open(path).and_then(|opened| {
+    let opened = followed_repository::open(path).and_then(|opened| {
         let is_partial = has_promisor(&opened.folders.configuration()?);
         Ok((opened, is_partial))
     });
     match opened {
         Ok((opened, false)) => Ok(opened),
         Ok((_, true)) => Err(unsupported_error(path, "a partial clone")),
-        Err(ForeignError::Git(error)) => Err(classify_error(path, &error)),
+        Err(FollowedRepositoryError::Git(error)) => Err(classify_error(path, &error)),
         Err(error) => Err(error.into_source_error(&path.display().to_string())),
     }
 }
@@ -128,13 +128,13 @@ fn unsupported_error(path: &Path, what: &str) -> SourceError {
     }
 }
 
-fn head_commit(repository: &Repository) -> Result<Option<Oid>, ForeignError> {
-    foreign::judge_reference(repository, "HEAD")?;
+fn head_commit(repository: &Repository) -> Result<Option<Oid>, FollowedRepositoryError> {
+    followed_repository::judge_reference(repository, "HEAD")?;
     Ok(Some(repository.head()?.peel_to_commit()?.id()))
 }
 
 /// Returns a branch, else a tag, else a remote branch, else a commit by its id or a part of it.
-fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, ForeignError> {
+fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, FollowedRepositoryError> {
     if name == "HEAD" {
         return head_commit(repository);
     }
@@ -145,7 +145,7 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, Fore
         if !git2::Reference::is_valid_name(&full) {
             continue;
         }
-        foreign::judge_reference(repository, &full)?;
+        followed_repository::judge_reference(repository, &full)?;
         match repository.find_reference(&full) {
             Ok(reference) => return Ok(Some(reference.peel_to_commit()?.id())),
             Err(error) if error.code() == ErrorCode::NotFound => {}
@@ -181,13 +181,13 @@ fn holder_of(
         let (own, id) = (objects::open(store.path())?, Oid::from_str(revision.as_str())?);
         let both = [StorePath::Followed(path.to_owned()), StorePath::Own(store.path().to_owned())];
         let stores = ObjectStores::open(&both)?;
-        let (_, holds) = stores.read_behind_wall(move |objects| {
+        let (_, holds) = stores.read_in_sandbox(move |objects| {
             let own = own.odb()?;
             objects.holds_all(id, |id| own.exists(id), limits)
         })?;
         holds
     };
-    let holds = holds().map_err(|error: ForeignError| error.into_source_error(&place))?;
+    let holds = holds().map_err(|error: FollowedRepositoryError| error.into_source_error(&place))?;
     Ok(holds.then_some(folders))
 }
 

@@ -222,7 +222,10 @@ pub(super) fn file_url(text: &str) -> Result<Option<PathBuf>, SourceError> {
     let Some(rest) = text.strip_prefix("file://") else { return Ok(None) };
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {
-        return Err(refused_error(text, "a file:// URL needs an absolute path, as file:///srv/repo.git"));
+        return Err(refused_error(
+            text,
+            "a file:// URL needs an absolute path, for example file:///srv/repo.git",
+        ));
     }
     let bytes =
         percent_decoded(path.as_bytes()).ok_or_else(|| refused_error(text, "a `%` needs two hex digits"))?;

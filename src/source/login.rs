@@ -17,7 +17,7 @@ use super::credentials::helper;
 pub(super) struct GitLogin(File);
 
 impl GitLogin {
-    /// Keeps a line as `https://USER:PASSWORD@HOST`.
+    /// Keeps a line of the form `https://USER:PASSWORD@HOST`.
     pub(super) fn keep(line: &str) -> io::Result<Self> {
         // Children do not inherit it: they open it anew, which the system allows to this user
         // alone.

@@ -23,7 +23,7 @@ mod disk_tree;
 mod error;
 mod file_names;
 mod folder;
-mod foreign;
+mod followed_repository;
 mod git_messages;
 mod identity;
 mod keys;
@@ -35,7 +35,7 @@ mod login;
 mod objects;
 mod origin;
 mod program;
-mod read_wall;
+mod read_sandbox;
 mod reader;
 mod refusal;
 mod remote;
@@ -56,7 +56,7 @@ mod tree_builder;
 
 #[cfg(test)]
 pub(crate) use change_hints::ChangeHints;
-pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ServedVersions};
+pub(crate) use cluster_facts::{ClusterFacts, FactUse, KnownFacts, ObjectFact, ServedVersions};
 #[cfg(test)]
 pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
 pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
 
 use super::file_names::EntryKind;
-use super::foreign::{self, ForeignError};
-use super::read_wall;
+use super::followed_repository::{self, FollowedRepositoryError};
+use super::read_sandbox;
 use super::reader::ReadLimits;
 use super::{tree, tree_builder};
 
@@ -38,20 +38,20 @@ pub(super) enum StorePath {
 pub(super) struct ObjectStores {
     stores: Vec<Repository>,
     /// The folders that may be read; none where all of them are ours.
-    wall: Option<Vec<PathBuf>>,
+    sandbox: Option<Vec<PathBuf>>,
 }
 
 impl ObjectStores {
     /// Opens those of the repositories that can be opened; fails if none can.
-    pub(super) fn open(paths: &[StorePath]) -> Result<Self, ForeignError> {
+    pub(super) fn open(paths: &[StorePath]) -> Result<Self, FollowedRepositoryError> {
         let (mut stores, mut is_followed) = (Vec::new(), false);
         let mut first = None;
         for path in paths {
             let opened = match path {
-                StorePath::Own(path) => open(path).map_err(ForeignError::from),
+                StorePath::Own(path) => open(path).map_err(FollowedRepositoryError::from),
                 StorePath::Followed(path) => {
                     is_followed = true;
-                    foreign::open(path).map(|opened| opened.repository)
+                    followed_repository::open(path).map(|opened| opened.repository)
                 }
             };
             match opened {
@@ -63,27 +63,29 @@ impl ObjectStores {
             Some(error) if stores.is_empty() => Err(error),
             _ => {
                 let folders = |store: &Repository| [store.path().to_owned(), store.commondir().to_owned()];
-                let wall = is_followed.then(|| stores.iter().flat_map(folders).collect());
-                Ok(Self { stores, wall })
+                let sandbox = is_followed.then(|| stores.iter().flat_map(folders).collect());
+                Ok(Self { stores, sandbox })
             }
         }
     }
 
     /// Reads them, where one is followed by a thread that can open nothing else.
-    pub(super) fn read_behind_wall<T: Send>(
+    pub(super) fn read_in_sandbox<T: Send>(
         self,
         read: impl FnOnce(&Self) -> T + Send,
-    ) -> Result<(Self, T), ForeignError> {
-        let Some(wall) = self.wall.clone() else {
+    ) -> Result<(Self, T), FollowedRepositoryError> {
+        let Some(sandbox) = self.sandbox.clone() else {
             let done = read(&self);
             return Ok((self, done));
         };
-        let folders: Vec<&Path> = wall.iter().map(PathBuf::as_path).collect();
-        let done = read_wall::run_within(&folders, move || {
+        let folders: Vec<&Path> = sandbox.iter().map(PathBuf::as_path).collect();
+        let done = read_sandbox::run_within(&folders, move || {
             let done = read(&self);
             (self, done)
         });
-        done.map_err(|error| foreign::unreadable(folders.first().copied().unwrap_or(Path::new("")), error))
+        done.map_err(|error| {
+            followed_repository::unreadable(folders.first().copied().unwrap_or(Path::new("")), error)
+        })
     }
 
     fn read_from_any<'a, T>(
@@ -141,7 +143,7 @@ impl ObjectStores {
         commit: Oid,
         is_known: impl Fn(Oid) -> bool,
         limits: ReadLimits,
-    ) -> Result<bool, ForeignError> {
+    ) -> Result<bool, FollowedRepositoryError> {
         let mut seen = HashSet::new();
         let mut look = || -> Result<bool, git2::Error> {
             let mut trees = vec![self.commit(commit)?.tree_id()];

@@ -315,7 +315,7 @@ impl RevisionReader {
         let handle =
             handles.take().or_else(|| ObjectStores::open(&self.shared.stores).map(PooledHandle::new).ok());
         if let Some(PooledHandle { opened, objects }) = handle
-            && let Ok((objects, Ok(done))) = objects.read_behind_wall(&mut run)
+            && let Ok((objects, Ok(done))) = objects.read_in_sandbox(&mut run)
         {
             handles.put_back(PooledHandle { opened, objects });
             return Ok(done);
@@ -413,7 +413,7 @@ impl RevisionReader {
     ) -> Result<T, SourceError> {
         let mut attempt = || {
             let opened = ObjectStores::open(&self.shared.stores);
-            let read = opened.and_then(|objects| objects.read_behind_wall(&mut run));
+            let read = opened.and_then(|objects| objects.read_in_sandbox(&mut run));
             read.map_err(|error| error.into_source_error(&self.shared.place))?.1
         };
         match attempt() {

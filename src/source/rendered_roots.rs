@@ -11,7 +11,8 @@ use super::error::SourceError;
 use super::objects;
 use super::reader::RevisionReader;
 use super::rendered_store::{self, StoredRoots};
-use super::rendering::{RenderedRoot, SnapshotRenderer};
+use super::rendering::{RenderedRoot, RootOutcome, SnapshotRenderer};
+use super::snapshot::SnapshotFile;
 
 /// Rendered revisions whose roots are remembered: the one in force and the next one.
 const REMEMBERED_REVISIONS: usize = 2;
@@ -71,6 +72,29 @@ impl RevisionReader {
     /// Returns the id of what was rendered of a revision; none where nothing was.
     pub(super) fn rendered_tree(&self, revision: &Revision) -> Result<Option<Oid>, SourceError> {
         self.rendered(|store| rendered_store::rendered_tree(store, revision))
+    }
+
+    /// Returns the objects that the renders of a revision before the newest one made, the newest of
+    /// them first. Their contents may still be in force.
+    ///
+    /// # Errors
+    /// Fails where the store cannot be opened.
+    pub(crate) fn earlier_objects(&self, revision: &Revision) -> Result<Vec<SnapshotFile>, SourceError> {
+        let read = self.rendered(|store| {
+            let trees = rendered_store::earlier_trees(store, revision)?;
+            trees
+                .into_iter()
+                .map(|tree| rendered_store::read_roots(store, tree))
+                .collect::<Result<_, _>>()
+                .map(Some)
+        })?;
+        let renders: Vec<StoredRoots> = read.unwrap_or_default();
+        let roots = renders.iter().flat_map(|render| render.roots.iter());
+        let objects = roots.filter_map(|root| match &root.outcome {
+            RootOutcome::Rendered(files) => Some(files.iter().cloned()),
+            RootOutcome::Refused(_) | RootOutcome::Interrupted(_) => None,
+        });
+        Ok(objects.flatten().collect())
     }
 
     fn rendered<T>(

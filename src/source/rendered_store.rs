@@ -1,8 +1,10 @@
 //! The rendered form of a revision, as a commit in the source's own store.
 //!
-//! The commit of a revision stands at `refs/rhumb/rendered/<revision>`. Its tree has a folder for
-//! each root: a list of the root's objects with their origins, and a blob for each object. Only the
-//! source's own store is asked: nobody who may write to a followed repository can plant one.
+//! The commit of a revision stands at `refs/rhumb/rendered/<revision>`. Its parents are the last
+//! renders, the newest first, where the revision was rendered by several facts of the cluster. Its
+//! tree has a folder for each root: a list of the root's objects with their origins, and a blob for
+//! each object. Only the source's own store is asked: nobody who may write to a followed repository
+//! can plant one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +24,9 @@ use super::tree_builder;
 
 /// The rendered form of a revision: `refs/rhumb/rendered/<revision>`.
 const RENDERED_PREFIX: &str = "refs/rhumb/rendered/";
+/// Renders of one revision that are kept: what is in force may come from an older one. Facts of the
+/// cluster change rarely, and a rollout ends within hours.
+const MAX_KEPT_RENDERS: usize = 8;
 /// The list of a root, in its folder.
 const LIST_FILE: &str = "root.json";
 /// The code of what was found wrong with a root, when it is read again.
@@ -65,8 +70,8 @@ struct ListedError {
 }
 
 impl RevisionStore {
-    /// Writes what was rendered of a revision, in the place of what was there, and returns its
-    /// roots as they are stored now.
+    /// Writes what was rendered of a revision, before what was there, and returns its roots as they
+    /// are stored now.
     pub(super) fn keep_rendered(
         &self,
         _: &StateLock,
@@ -122,7 +127,14 @@ fn write(
         folders.push(folder);
     }
     let commit = tree_builder::write_rendered_commit(&mut odb, &folders, revision)?;
-    Ok((commit.id, StoredRoots { tree: commit.tree, roots: roots.into() }))
+    let mut renders = vec![commit.id];
+    renders.extend(kept_renders(repository, revision)?.into_iter().filter(|earlier| *earlier != commit.id));
+    renders.truncate(MAX_KEPT_RENDERS);
+    let id = match &renders[..] {
+        [only] => *only,
+        several => tree_builder::write_kept_renders(&mut odb, commit.tree, several, revision)?,
+    };
+    Ok((id, StoredRoots { tree: commit.tree, roots: roots.into() }))
 }
 
 /// Writes the folder of one root: its list, and a name for each object, which are stored already.
@@ -185,6 +197,23 @@ pub(super) fn rendered_tree(store: &Repository, revision: &Revision) -> Result<O
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the commits of the renders of a revision that a store has, the newest first.
+fn kept_renders(store: &Repository, revision: &Revision) -> Result<Vec<Oid>, git2::Error> {
+    let kept = match store.find_reference(&format!("{RENDERED_PREFIX}{revision}")) {
+        Ok(found) => found.peel_to_commit()?,
+        Err(error) if error.code() == ErrorCode::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let renders: Vec<Oid> = kept.parent_ids().collect();
+    Ok(if renders.is_empty() { vec![kept.id()] } else { renders })
+}
+
+/// Returns the trees of the renders of a revision before the newest one, the newest of them first.
+pub(super) fn earlier_trees(store: &Repository, revision: &Revision) -> Result<Vec<Oid>, git2::Error> {
+    let earlier = kept_renders(store, revision)?.into_iter().skip(1);
+    earlier.map(|render| Ok(store.find_commit(render)?.tree_id())).collect()
 }
 
 /// The roots of a rendered revision, as the store has them.

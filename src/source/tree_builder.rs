@@ -68,9 +68,32 @@ pub(super) fn write_rendered_commit(
         entry(&mut bytes, "40000", &format!("{number:06}"), *folder);
     }
     let tree = sink.put(ObjectType::Tree, &bytes)?;
-    let text =
-        format!("tree {tree}\nauthor {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n");
-    Ok(RenderedCommit { id: sink.put(ObjectType::Commit, text.as_bytes())?, tree })
+    Ok(RenderedCommit { id: write_render(sink, tree, &[], of)?, tree })
+}
+
+/// Makes the commit that keeps several renders of one revision, the newest first. Its tree is that
+/// of the newest.
+pub(super) fn write_kept_renders(
+    sink: &mut impl ObjectSink,
+    newest: Oid,
+    renders: &[Oid],
+    of: &Revision,
+) -> Result<Oid, git2::Error> {
+    write_render(sink, newest, renders, of)
+}
+
+fn write_render(
+    sink: &mut impl ObjectSink,
+    tree: Oid,
+    parents: &[Oid],
+    of: &Revision,
+) -> Result<Oid, git2::Error> {
+    let parents: Vec<String> = parents.iter().map(|parent| format!("parent {parent}\n")).collect();
+    let text = format!(
+        "tree {tree}\n{}author {NOBODY}\ncommitter {NOBODY}\n\nRendered\n\nSource-Commit: {of}\n",
+        parents.concat()
+    );
+    sink.put(ObjectType::Commit, text.as_bytes())
 }
 
 /// Returns whether a commit is that of a rendered revision, which is no revision itself.

@@ -204,3 +204,55 @@ fn an_object_that_moves_between_accounts_stays_the_same_object_whoever_of_them_m
     assert_eq!(shows("/metadata/uid"), uid);
     window.assert_no_deletes();
 }
+
+/// Lets an account do in the namespace of a test what a role of the cluster says.
+fn grant(site: &TestNamespace<'_>, account: &str, role: &str) {
+    let name = format!("{}-{account}", site.name);
+    let subject = format!("--serviceaccount={}:{account}", site.system());
+    site.kubectl(&["create", "rolebinding", &name, &format!("--clusterrole={role}"), &subject]);
+}
+
+#[test]
+fn what_an_account_may_not_write_holds_up_no_other_source_and_takes_no_name_from_it() {
+    let site = TestNamespace::new("accounts-claims");
+    // One only names what the other one has, or needs. It may see everything, and write nothing.
+    let claims = Repo::new(&[
+        ("env.yaml", yaml::config_map("env", "a", "theirs")),
+        ("taken.yaml", yaml::config_map("taken", "a", "theirs")),
+    ]);
+    let image = "image: nginx:1\n        envFrom: [{configMapRef: {name: env, optional: true}}]";
+    let web = yaml::deployment("web", 1, "nginx:1").replace("image: nginx:1", image);
+    let repo =
+        Repo::new(&[("taken.yaml", yaml::config_map("taken", "a", "ours")), ("web.yaml", web.clone())]);
+    let spec =
+        |account: &str| format!("  serviceAccountName: {account}\n  allow: {{namespaces: [{}]}}", site.name);
+    let text = format!(
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\nresync: 2s\nserve: {{socket: {}}}\n---\n{}---\n{}",
+        site.state.path().join("rhumb.sock").display(),
+        source("claims", &site.name, claims.path(), &spec("reader")),
+        source("shop", &site.name, repo.path(), &spec("writer")),
+    );
+    grant(&site, "reader", "view");
+    grant(&site, "writer", "admin");
+    let mut daemon = site.configured(&text);
+    site.await_rollout("web");
+    site.await_data("taken", "a", "ours");
+    repo.change("web.yaml", &web.replace("nginx:1", "nginx:2"));
+    until("the next content is there", || {
+        site.value("Deployment", "web", "/spec/template/spec/containers/0/image") == json!("nginx:2")
+    });
+    let socket = site.state.path().join("rhumb.sock").display().to_string();
+    let status = || site.rhumb(&["status", "--socket", &socket, "-o", "json"]);
+    let source_status = |name: &str| {
+        let status: Value = serde_json::from_str(&status().stdout).unwrap();
+        let all = status["sources"].as_array().unwrap().clone();
+        all.into_iter().find(|one| one["name"] == json!(name)).unwrap()
+    };
+    until("the one source is healthy", || source_status("shop")["healthy"] == json!(true));
+    let told = source_status("claims");
+    assert_eq!(told["healthy"], json!(false), "{told:#}");
+    let finding = format!("ConfigMap {}/taken is not applied: source shop has it", site.name);
+    assert!(told.to_string().contains(&finding), "{told:#}");
+    assert!(!source_status("shop").to_string().contains("2 sources want it"));
+    assert!(!site.has("ConfigMap", "env") && daemon.is_running());
+}

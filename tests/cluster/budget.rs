@@ -279,7 +279,7 @@ fn a_change_beside_a_template_that_somebody_changed_waits_for_a_token() {
     repo.change("plain.yaml", &yaml::deployment("plain", 2, "nginx:1"));
     site.await_data("seen", "a", "b");
     repo.change("stuck.yaml", &stuck("nginx:2"));
-    until("both are as wanted", || image("plain") == json!("nginx:1") && image("stuck") == json!("nginx:2"));
+    until("both are applied", || image("plain") == json!("nginx:1") && image("stuck") == json!("nginx:2"));
     site.await_rollout("plain");
     site.await_rollout("stuck");
     assert_eq!(site.value("Deployment", "plain", "/spec/replicas"), json!(2));

@@ -320,7 +320,7 @@ fn annoy(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts
     estate.remote.set(ServerBehavior::Repeating);
     daemon.says(&["remote error"]);
     estate.remote.set(ServerBehavior::SilentAfterHandshake);
-    // Those that were seen: a second look may come when a git that was answered has ended.
+    // The lines that were seen: a second look may come when a git that was answered has ended.
     let lines = eventually("git waits for its server", crate::support::DEFAULT_TIMEOUT, || {
         let lines = command_lines(daemon.pid());
         if lines.contains("remote-https") { Ok(lines) } else { Err(lines) }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::customs::{HEAD, await_condition, condition, custom, own};
 use crate::support::{
-    DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, at, eventually, run, yaml,
+    DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, at, eventually, run, source, yaml,
 };
 
 const FINALIZER: &str = "rhumb.dev/prune";
@@ -199,6 +199,49 @@ fn a_name_that_the_file_has_takes_nothing_of_the_files_along() {
 
 /// All that rhumb needs here, but not the right to write Sources, and none for the rest of the
 /// kinds.
+/// Confirms the deletion of so many objects of a source.
+fn confirm(site: &TestNamespace<'_>, name: &str, count: usize) {
+    let mut command = site.bare_command();
+    command.args(["prune", "confirm", "--source", name, "--count", &count.to_string()]);
+    run(command).ends(0);
+}
+
+/// A new `Source` takes over an inventory that has its name already.
+#[test]
+fn what_another_place_brought_under_the_same_name_is_deleted_only_when_a_person_confirms_it() {
+    let cluster = DedicatedCluster::bare();
+    let site = own(&cluster);
+    let repo = |name: &str| Repo::new(&[("a.yaml", yaml::config_map(name, "a", "1"))]);
+    let (before, other) = (repo("before"), repo("other"));
+    let text = format!("{HEAD}---\n{}", source("shop", &site.name, before.path(), ""));
+    let mut first = site.configured(&text);
+    site.await_data("before", "a", "1");
+    assert_eq!(first.stop().code(), Some(0));
+    // The file no longer declares it.
+    let mut second = daemon(&site);
+    create(&site, "shop", other.path(), "Delete");
+    site.await_data("other", "a", "1");
+    let window = site.window();
+    site.api.delete(&path(&site, "shop"));
+    await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "2 pending deletions"]);
+    assert!(site.has("ConfigMap", "before"));
+    window.assert_no_deletes();
+    confirm(&site, "shop", 2);
+    await_gone(&site, "shop");
+    site.await_absence("ConfigMap", "before");
+    // A `Source` of which nothing is understood names no place either.
+    let mut third = site.configured(&text);
+    site.await_data("before", "a", "1");
+    assert_eq!((second.stop().code(), third.stop().code()), (Some(0), Some(0)));
+    let mut bad = custom("shop", &json!({"git": {"url": "x:"}, "deletionPolicy": "Delete"}));
+    bad["metadata"]["finalizers"] = json!([FINALIZER]);
+    site.api.create(&path(&site, ""), "people", &bad);
+    site.api.delete(&path(&site, "shop"));
+    let _last = daemon(&site);
+    await_condition(&site, "shop", "Stalled", &["True PruneWaiting", "1 pending deletion"]);
+    assert!(site.has("ConfigMap", "before"));
+}
+
 fn all_but_sources() -> Value {
     json!([
         {"apiGroups": ["", "apps", "autoscaling", "coordination.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]},

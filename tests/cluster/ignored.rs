@@ -206,7 +206,7 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
     let repo = Repo::new(&[("a.yaml", marked("a", "", "1", "1")), ("b.yaml", marked("b", "", "1", "1"))]);
     let _daemon = site.daemon(repo.path());
     site.await_data("b", "a", "1");
-    until("all is well", || status(&site).ends_with("2 objects, as wanted and healthy"));
+    until("all is well", || status(&site).ends_with("2 objects, applied and healthy"));
     annotate(&site, "a", "rhumb.dev/reconcile", &json!("disabled"));
     until("it is counted", || status(&site).ends_with("2 objects: 1 Settled, 1 OptedOut"));
     until("an Event names the annotation", || {
@@ -221,7 +221,7 @@ fn what_somebody_takes_out_of_its_hands_is_counted_and_told_and_not_called_healt
     told.says(&["configmap/a", "OptedOut", "rhumb.dev/reconcile is set on the live object"]);
     annotate(&site, "a", "rhumb.dev/reconcile", &Value::Null);
     until("its end is told", || events(&site, "a").iter().any(|event| event.contains("\"OptOutEnded\"")));
-    until("all is well again", || status(&site).ends_with("2 objects, as wanted and healthy"));
+    until("all is well again", || status(&site).ends_with("2 objects, applied and healthy"));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn where_opting_out_is_denied_it_is_told_and_repaired_all_the_same() {
             .any(|event| event.contains("OptedOut") && event.contains("`optOut: denied`"))
     });
     annotate(&site, "map", "rhumb.dev/paused", &json!("1-b mine too"));
-    eventually("it is told to be as wanted", DEFAULT_TIMEOUT, || {
+    eventually("it is told to be settled", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "cm/map"]).ends(0).all();
         if why.contains("phase    Settled") { Ok(()) } else { Err(why) }
     });

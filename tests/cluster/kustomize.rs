@@ -157,7 +157,7 @@ fn a_check_names_the_configured_program_and_its_walls() {
     let found = site.with_config(&["check"], &site.configuration(repo.path(), &programs()));
     let program = Renderers::find().unwrap().kustomize.canonicalize().unwrap();
     found.says(&["ok", "kustomize 5.", program.to_str().unwrap()]);
-    found.says(&["ok", "programs that render can be confined"]);
+    found.says(&["ok", "the sandbox for programs that render works"]);
     let missing = "programs: {kustomize: /nonexistent/kustomize}";
     let lacking = site.with_config(&["check"], &site.configuration(repo.path(), missing)).ends(1);
     lacking.says(&["missing", "/nonexistent/kustomize"]);

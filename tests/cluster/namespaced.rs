@@ -142,7 +142,7 @@ fn a_namespace_that_is_not_there_yet_keeps_all_from_being_pruned_and_nothing_fro
     site.limited();
     let text = configuration(&site, &repo, &["unready", "unready-later"], "");
     let roles = roles(&site, &text);
-    // Those of the namespace that is missing are refused.
+    // The roles of the namespace that is missing are refused.
     let refused = site.cluster.kubectl_in(&["apply", "-f", "-"], &roles).unwrap_err();
     assert!(refused.to_string().contains("unready-later"), "{refused}");
     let daemon = Daemon::start(site.command_with_config(&["run", "-v"], &text));

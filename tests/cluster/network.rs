@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, eventually, yaml};
 
-/// The time after the end of an outage by which everything must be as wanted.
+/// The time after the end of an outage by which everything must be settled.
 const RETURN: Duration = Duration::from_secs(30);
 
 /// The duration of the outages.
@@ -214,7 +214,7 @@ fn one_kind_that_fails_holds_up_only_its_own_objects() {
     fixture.sent.assert_no_deletes();
 }
 
-/// The time after a role was granted by which everything must be as wanted: with room below the
+/// The time after a role was granted by which everything must be settled: with room below the
 /// promise.
 const GRANT: Duration = Duration::from_secs(20);
 

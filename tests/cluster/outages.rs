@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::support::{DedicatedCluster, Repo, TestNamespace, eventually, yaml};
 
-/// The time after the server's return by which everything must be as wanted.
+/// The time after the server's return by which everything must be settled.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A long outage: all backoffs have grown.

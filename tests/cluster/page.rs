@@ -116,7 +116,7 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &TestNamespace
     let both = lines("web", browser) + &lines("api", browser);
     assert!(both.contains('+') && both.contains("image: shop/"), "{both}");
     browser.open(&at("Secret", "token"), LARGE, "light");
-    browser.shows(&[&format!("Secret {}/token", site.name), "It is as wanted."]);
+    browser.shows(&[&format!("Secret {}/token", site.name), "There is no difference."]);
     browser.value("document.querySelectorAll('[role=tab]')[1].click()");
     browser.shows(&["password: '<masked>'"]);
     let whole = browser.value("document.documentElement.outerHTML");

@@ -1,4 +1,4 @@
-//! An object that is as wanted is left alone: nothing at all is sent.
+//! An object that is applied is left alone: nothing at all is sent.
 
 use controlplane::AuditEvent;
 use serde_json::json;

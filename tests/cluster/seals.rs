@@ -42,7 +42,7 @@ fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
     let window = site.window();
     site.apply(folder.path(), &["--prune"]).ends(0);
     assert_eq!(window.to("configmaps", "a").len(), 0, "neither the object nor its copy is written");
-    assert_eq!(window.to("configmaps", "b").len(), 0, "it is as wanted");
+    assert_eq!(window.to("configmaps", "b").len(), 0, "it is applied");
     // Of what no file holds any more, only that which is sealed goes.
     folder.remove("b.yaml");
     folder.remove("c.yaml");

@@ -38,11 +38,16 @@ impl Identity {
 
     /// The manifest of a Secret, its values encrypted by the real program.
     pub(crate) fn encrypt(&self, manifest: &str) -> String {
+        self.encrypt_fields(manifest, "^(data|stringData)$")
+    }
+
+    /// As [`Identity::encrypt`], where fields are encrypted whose names match.
+    fn encrypt_fields(&self, manifest: &str, names: &str) -> String {
         let dir = TempDir::new().unwrap();
         let file = dir.path().join("secret.yaml");
         std::fs::write(&file, manifest).unwrap();
         let output = Command::new(&encrypters().sops)
-            .args(["encrypt", "--age", &self.recipient, "--encrypted-regex", "^(data|stringData)$"])
+            .args(["encrypt", "--age", &self.recipient, "--encrypted-regex", names])
             .arg(&file)
             .output()
             .unwrap();
@@ -136,4 +141,23 @@ fn variables_open_no_way_around_the_check_of_an_edited_file() {
     site.await_data("other", "key", "one");
     daemon.says(&["WARN", "its `mac` does not fit"]);
     assert!(!site.has("Secret", "moved") && !site.has("Secret", "edited"));
+}
+
+#[test]
+fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
+    let site = TestNamespace::new("sops-fields");
+    let identity = Identity::new();
+    let annotated = secret("annotated", "a")
+        .replace("metadata:\n", &format!("metadata:\n  annotations: {{example.org/token: {CANARY}}}\n"));
+    let repo = Repo::new(&[
+        ("annotated.yaml", identity.encrypt_fields(&annotated, "^(data|stringData|annotations)$")),
+        ("plain.yaml", identity.encrypt(&secret("plain", "a"))),
+    ]);
+    let mut daemon = start(&site, &repo, &identity);
+    site.await_object("Secret", "plain");
+    daemon.says(&["annotated.yaml:", "example.org/token", "is encrypted"]);
+    assert!(!site.has("Secret", "annotated"));
+    assert_eq!(daemon.stop().code(), Some(0));
+    assert!(!daemon.whole_log().contains(CANARY), "{}", daemon.whole_log());
+    assert_absent(site.state.path(), CANARY);
 }

@@ -35,8 +35,17 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
     {
         site.await_object(kind, name);
     }
+    // A copy by somebody who may write a ConfigMap, with all marks of the one that it is made of.
+    let mut copy = site.api.get(&site.at("ConfigMap", "env")).unwrap();
+    for of_the_server in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+        copy["metadata"].as_object_mut().unwrap().remove(of_the_server);
+    }
+    copy["metadata"]["name"] = json!("copy");
+    let apply = ["apply", "--server-side", "--field-manager=rhumb", "-f", "-"];
+    site.cluster.kubectl_in(&apply, &copy.to_string()).unwrap();
     let window = site.window();
     let listed = uninstall(&site, &["uninstall", "--delete-objects", "--dry-run"]).ends(0);
+    listed.says(&["uninstall/configmap/copy", "stays, as nothing proves that rhumb made it"]);
     for object in ["uninstall/configmap/env", "uninstall/statefulset.apps/db", "uninstall/secret/key"] {
         listed.says(&[object]);
     }
@@ -59,7 +68,7 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
     for (kind, name) in [("ConfigMap", "env"), ("StatefulSet", "db"), ("Secret", "key")] {
         site.await_absence(kind, name);
     }
-    assert!(site.has("ConfigMap", "kept") && site.inventory().is_none());
+    assert!(site.has("ConfigMap", "kept") && site.has("ConfigMap", "copy") && site.inventory().is_none());
     let last = window.deletes().last().map(|delete| delete.name.clone());
     assert_eq!(last.as_deref(), Some("uninstall"), "the inventory goes last");
 }

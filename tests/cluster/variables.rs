@@ -3,7 +3,7 @@
 use controlplane::Renderers;
 use serde_json::json;
 
-use crate::support::{Repo, TestNamespace, until, yaml};
+use crate::support::{Repo, TestNamespace, run, until, yaml};
 
 #[test]
 fn variables_are_put_into_plain_files_and_rendered_ones() {
@@ -37,5 +37,51 @@ fn variables_are_put_into_plain_files_and_rendered_ones() {
     site.await_data("default", "zone", "c");
     daemon.says(&["WARN", "UNKNOWN"]);
     assert_eq!(site.data("plain", "cluster"), "prod");
+    assert!(daemon.is_running());
+}
+
+#[test]
+fn variables_are_taken_from_the_cluster_too_and_follow_what_stands_there() {
+    let site = TestNamespace::new("variables-cluster");
+    let vars = |zone: &str| json!({ "data": { "ZONE": zone } });
+    let create = |name: &str, zone: &str| {
+        let mut object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
+        object["data"] = vars(zone)["data"].clone();
+        site.api.create(&site.at("ConfigMap", ""), "people", &object);
+    };
+    create("cluster-vars", "b");
+    let repo = Repo::new(&[
+        ("a.yaml", yaml::config_map("a", "zone", "${ZONE}")),
+        ("plain.yaml", yaml::config_map("plain", "a", "1")),
+    ]);
+    let configuration = |name: &str| {
+        let text = site.configuration(repo.path(), "").replace("git: {", "git: {interval: 1s, ");
+        let from = format!("{{kind: ConfigMap, name: {name}}}");
+        format!("{}\n  substituteFrom: [{from}]\n", text.trim_end())
+    };
+    // A dry run asks the cluster as the daemon does.
+    let file = site.state.path().join("once.yaml");
+    std::fs::write(&file, configuration("cluster-vars")).unwrap();
+    let mut diff = site.bare_command();
+    diff.args(["diff", "--config"]).arg(&file);
+    run(diff).ends(1).says(&["+ ConfigMap variables-cluster/a"]);
+
+    let mut daemon = site.configured(&configuration("cluster-vars"));
+    site.await_data("a", "zone", "b");
+    site.api.merge(&site.at("ConfigMap", "cluster-vars"), "people", &vars("c"));
+    site.await_data("a", "zone", "c");
+    // Gone, it holds up what names its variables. All else goes on, and nothing is pruned.
+    site.api.delete(&site.at("ConfigMap", "cluster-vars"));
+    daemon.says(&["neither the source nor the cluster has the ConfigMap variables-cluster/cluster-vars"]);
+    repo.change("plain.yaml", &yaml::config_map("plain", "a", "2"));
+    site.await_data("plain", "a", "2");
+    assert_eq!(site.data("a", "zone"), "c");
+    // Another process repairs it all the same, by what was rendered then.
+    assert_eq!(daemon.stop().code(), Some(0));
+    let mut daemon = site.configured(&configuration("cluster-vars"));
+    site.api.merge(&site.at("ConfigMap", "a"), "them", &json!({ "data": { "zone": "theirs" } }));
+    site.await_data("a", "zone", "c");
+    create("cluster-vars", "d");
+    site.await_data("a", "zone", "d");
     assert!(daemon.is_running());
 }

@@ -3,8 +3,8 @@
 //! Each page has a control plane, a home directory and a shell of its own, and is walked from its
 //! top to its end:
 //!
-//! - A block of `yaml` whose first line is a comment with a file name, as `# rhumb.yaml`, is
-//!   written to that file.
+//! - A block of `yaml` whose first line is a comment with a file name, for example
+//!   `# rhumb.yaml`, is written to that file.
 //! - A line of a block of `console` that begins with `$ ` is run, and has to end with exit code 0.
 //!   A comment behind it may say another code: `# exits with 1`.
 //! - The lines below a command are what it printed, as far as [`normal_form`] tells them apart. A

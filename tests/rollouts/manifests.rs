@@ -70,12 +70,12 @@ impl Web {
         Self { wave, ..self }
     }
 
-    /// A further annotation, as `rhumb.dev/steps: "1"`.
+    /// A further annotation, for example `rhumb.dev/steps: "1"`.
     pub(crate) fn word(self, word: &str) -> Self {
         Self { words: format!("{}, {word}", self.words), ..self }
     }
 
-    /// An annotation of the pods that asks for a fault, as `never-ready: "true"`.
+    /// An annotation of the pods that asks for a fault, for example `never-ready: "true"`.
     pub(crate) fn fault(self, fault: &str) -> Self {
         Self { annotations: format!("{{controlplane/{fault}}}"), ..self }
     }

@@ -155,5 +155,5 @@ fn a_start_without_walls_is_no_run() {
     // A launcher that ends well, and knows nothing of walls.
     let run = wait_for(Sandbox::launched_by("/bin/true").run(&fixture.policy, &command));
     let error = run.unwrap_err();
-    assert!(error.to_string().contains("ended before its walls stood"), "{error}");
+    assert!(error.to_string().contains("ended before its sandbox was complete"), "{error}");
 }

@@ -31,6 +31,13 @@ fn memory_ends() {
 }
 
 #[test]
+fn memory_over_reserved_addresses_ends() {
+    let fixture = Fixture::new(&[]).limits(|limits| limits.memory = 64 * MIB);
+    let outcome = fixture.run(&fixture.command(probe(Link::Static), &["reserve"]));
+    assert_stopped("reserve", outcome, &[Stop::Denied(SandboxWall::Memory, "Cannot allocate memory")]);
+}
+
+#[test]
 fn threads_end_with_the_memory_for_their_stacks() {
     let fixture = Fixture::new(&[]).limits(|limits| limits.memory = 64 * MIB);
     let output = fixture.run(&fixture.command(probe(Link::Dynamic), &["threads", "10000"])).unwrap();

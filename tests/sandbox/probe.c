@@ -106,6 +106,16 @@ static int eats(void) {
     }
 }
 
+/* As a program of Go takes memory: it reserves addresses, and maps memory over them. */
+static int reserves(void) {
+    size_t size = (size_t)4 << 30;
+    char *place = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED) return outcome(-1);
+    char *memory = mmap(place, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (memory == MAP_FAILED) return outcome(-1);
+    return 0;
+}
+
 static int descriptors(void) {
     for (int number = 0; number < 1024; number++)
         if (fcntl(number, F_GETFD) != -1) printf("%d\n", number);
@@ -254,6 +264,7 @@ int main(int count, char **words) {
     if (!strcmp(act, "thread")) return one_thread();
     if (!strcmp(act, "threads")) return threads(number);
     if (!strcmp(act, "eat")) return eats();
+    if (!strcmp(act, "reserve")) return reserves();
     if (!strcmp(act, "open")) return opens(argument);
     if (!strcmp(act, "descriptors")) return descriptors();
     if (!strcmp(act, "input")) return input();

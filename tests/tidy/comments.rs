@@ -6,8 +6,8 @@ use crate::tree::{FOLDERS, sources};
 /// The most words of a sentence.
 const MOST_WORDS_OF_A_SENTENCE: usize = 25;
 
-/// Openings of a relative clause, which keep the reader waiting for the subject.
-const RELATIVE_OPENINGS: [&str; 5] = ["So many ", "What ", "Whatever ", "Whether ", "Whoever "];
+/// Openings that keep the reader waiting for the subject, or leave it to be guessed.
+const RELATIVE_OPENINGS: [&str; 6] = ["So many ", "Those ", "What ", "Whatever ", "Whether ", "Whoever "];
 
 /// A sentence of a comment, with the line that its paragraph begins in.
 #[derive(Debug, PartialEq, Eq)]

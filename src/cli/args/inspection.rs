@@ -21,7 +21,7 @@ pub(crate) struct SocketArgs {
 /// `rhumb status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// Source, as shop, or object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    /// Source (for example shop) or object (deploy/web, sts/shop/db or shop/deployment.apps/web)
     #[arg(value_name = "SOURCE|NAME", value_parser = parse_object_or_source)]
     pub about: Option<ObjectName>,
     /// Keep running, and show each change

@@ -14,10 +14,10 @@ pub(crate) enum RolloutCommand {
     /// Show the progress of a rollout, or of all
     #[command(after_help = help::STATUS)]
     Status(RolloutStatusArgs),
-    /// List the revisions of a workload
+    /// Show the rollout history of a workload
     #[command(after_help = help::HISTORY)]
     History(ObjectArgs),
-    /// Go back to an older revision, until the content changes in git
+    /// Go back to older content, until it changes in git
     #[command(after_help = help::UNDO)]
     Undo(UndoArgs),
     /// Try again what failed or was undone
@@ -39,7 +39,7 @@ pub(crate) enum RolloutCommand {
 /// An object's name.
 #[derive(Debug, Args)]
 pub(crate) struct ObjectArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
 }
@@ -47,7 +47,7 @@ pub(crate) struct ObjectArgs {
 /// `rhumb why`.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
     /// Directory, git repository on this host, or git URL: shows file and line of the object, and
@@ -62,7 +62,7 @@ pub(crate) struct WhyArgs {
 /// `rhumb rollout status`.
 #[derive(Debug, Args)]
 pub(crate) struct RolloutStatusArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
+    /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web [default: all that roll]
     #[arg(value_name = "NAME")]
     pub object: Option<ObjectName>,
     /// Keep running until the rollout ends
@@ -73,10 +73,10 @@ pub(crate) struct RolloutStatusArgs {
 /// `rhumb rollout undo`.
 #[derive(Debug, Args)]
 pub(crate) struct UndoArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
-    /// Commit to go back to [default: the parent of the one that brought what is in force]
+    /// Commit to go back to, or the first digits of its hash [default: the content before]
     #[arg(long, value_name = "COMMIT", value_parser = NonEmptyStringValueParser::new())]
     pub to_revision: Option<String>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct UndoArgs {
 /// `rhumb rollout promote`.
 #[derive(Debug, Args)]
 pub(crate) struct PromoteArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
     /// Skip all remaining steps
@@ -95,7 +95,7 @@ pub(crate) struct PromoteArgs {
 /// `rhumb rollout pause`.
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {
-    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
+    /// Object (for example deploy/web or shop/deployment.apps/web) or source (shop)
     #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
     /// Why
@@ -106,7 +106,7 @@ pub(crate) struct PauseArgs {
 /// `rhumb rollout resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Object, as deploy/web or shop/deployment.apps/web, or a source, as shop
+    /// Object (for example deploy/web or shop/deployment.apps/web) or source (shop)
     #[arg(value_name = "NAME|SOURCE", value_parser = parse_object_or_source)]
     pub object: ObjectName,
 }
@@ -114,7 +114,7 @@ pub(crate) struct ResumeArgs {
 /// `rhumb hold`.
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
-    /// Object, as deploy/web, sts/shop/db or shop/deployment.apps/web
+    /// Object, for example deploy/web, sts/shop/db or shop/deployment.apps/web
     #[arg(value_name = "NAME")]
     pub object: ObjectName,
     /// How long

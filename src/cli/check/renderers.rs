@@ -1,4 +1,4 @@
-//! Checks the programs that render, the walls around them, and the age identities. A missing one
+//! Checks the programs that render, their sandbox, and the age identities. A missing one
 //! matters only to a source that has something for it.
 
 use std::collections::BTreeSet;
@@ -10,8 +10,8 @@ use crate::config::{Config, RenderMode, RendererConfig, SourceConfig};
 use crate::input::RenderHost;
 use crate::input::sandbox::{RenderProgram, Sandbox, SandboxSupport};
 
-/// Looks for the programs that the configuration names or asks for, and raises the walls around
-/// nothing. Of what a source has for other programs its own reading tells.
+/// Looks for the programs that the configuration names or asks for, and tries the sandbox with a
+/// process that does nothing. Of what a source has for other programs its own reading tells.
 pub(super) async fn check_renderers(config: &Config, report: &mut CheckReport) {
     let mut seen: Vec<(&RendererConfig, RenderProgram)> = Vec::new();
     for source in &config.sources {
@@ -23,7 +23,7 @@ pub(super) async fn check_renderers(config: &Config, report: &mut CheckReport) {
         }
     }
     if let Some((renderers, _)) = seen.first() {
-        check_walls(renderers, report).await;
+        check_sandbox(renderers, report).await;
     }
     check_identities(config, report);
 }
@@ -50,13 +50,16 @@ async fn check_program(renderers: &RendererConfig, program: RenderProgram, repor
     }
 }
 
-async fn check_walls(renderers: &RendererConfig, report: &mut CheckReport) {
+async fn check_sandbox(renderers: &RendererConfig, report: &mut CheckReport) {
     let Ok(private) = tempfile::tempdir_in(private_folder()) else { return };
     match SandboxSupport::probe(&Sandbox::default(), private.path()).await {
         Ok(support) => match support.allows(host_of(renderers).confinement()) {
-            Ok(()) => report.add(CheckLevel::Ok, "programs that render can be confined"),
+            Ok(()) => report.add(CheckLevel::Ok, "the sandbox for programs that render works"),
             Err(why) => {
-                report.add(CheckLevel::Missing, format!("programs that render cannot be confined: {why}"));
+                report.add(
+                    CheckLevel::Missing,
+                    format!("the sandbox for programs that render does not work: {why}"),
+                );
             }
         },
         Err(error) => report.add(CheckLevel::Warning, error.to_string()),

@@ -22,7 +22,7 @@ pub(super) struct UnlabelledObjects {
     pub(super) notes: Vec<String>,
 }
 
-/// Returns the reason for which an object is not as wanted whose label is gone.
+/// Returns the reason for which an object is not settled whose label is gone.
 pub(super) fn reason() -> String {
     format!(
         "somebody took its label {PART_OF} off: a source that wants it puts that back, and none prunes it before"

@@ -50,7 +50,7 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
                 "A folder with ssh-key, known-hosts and git-credentials for git servers.",
             ),
             ("NOTIFY_SOCKET, WATCHDOG_USEC", "How systemd hears of it."),
-            ("RUST_LOG", "What is logged, as --log-level."),
+            ("RUST_LOG", "What is logged, in the form of --log-level."),
             ("NO_COLOR", "Nothing is coloured."),
         ],
     ),
@@ -69,7 +69,7 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
             (
                 "The socket",
                 "It belongs to the group adm, whose members may read the journal too. Whoever may connect learns the \
-                 names of objects and why they are not as wanted, and can change nothing.",
+                 names of objects and why they are not settled, and can change nothing.",
             ),
         ],
     ),

@@ -31,7 +31,40 @@ pub(super) fn pages(command: &clap::Command) -> Vec<(&'static str, String)> {
 }
 
 fn page(title: &str, body: &str) -> String {
-    format!("# {title}\n\n{GENERATED_LINE}\n\n{}\n", body.trim_end())
+    format!("# {title}\n\n{GENERATED_LINE}\n\n{}\n", wrap_prose(body.trim_end()))
+}
+
+/// The maximum number of characters in a line of prose, as in the pages that people write.
+const PROSE_WIDTH: usize = 100;
+
+/// Returns a page with its paragraphs wrapped. Code, headings and rows of tables stay as they are.
+fn wrap_prose(body: &str) -> String {
+    let mut is_code = false;
+    let lines = body.lines().map(|line| {
+        is_code ^= line.starts_with("```");
+        if is_code || line.starts_with("```") || line.starts_with(['#', '|']) {
+            line.to_owned()
+        } else {
+            wrap_paragraph(line)
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn wrap_paragraph(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        if let Some(line) = lines.last_mut()
+            && (line.is_empty() || line.chars().count() + 1 + word.chars().count() <= PROSE_WIDTH)
+        {
+            let space = if line.is_empty() { "" } else { " " };
+            line.push_str(space);
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
 }
 
 /// Returns a table; a `|` in a cell does not end it.
@@ -270,4 +303,24 @@ fn metrics() -> String {
     });
     text.push_str(&markdown_table(&["metric", "type", "labels", "meaning"], rows));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_wrapped_and_nothing_else() {
+        let word = "abcdefghi";
+        let long = [word; 25].join(" ");
+        let ten = [word; 10].join(" ");
+        let wrapped = format!("{ten}\n{ten}\n{}", [word; 5].join(" "));
+        assert_eq!(wrap_prose(&long), wrapped);
+        for kept in
+            [format!("| {long} |"), format!("# {long}"), format!("```text\n{long}\n```"), String::new()]
+        {
+            assert_eq!(wrap_prose(&kept), kept);
+        }
+        assert_eq!(wrap_prose(&format!("a\n\n{long}")), format!("a\n\n{wrapped}"));
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::escalation::parameter_kind;
 use super::*;
+use crate::config::VariableHolderNeed;
 use crate::manifest::{self, KindScopes, assemble};
 
 fn held(text: &str) -> Vec<Object> {
@@ -395,6 +396,26 @@ fn names_in_urls_are_guessed_as_kubernetes_does() {
     ] {
         assert_eq!(guess_plural(kind), expected);
     }
+}
+
+#[test]
+fn objects_with_variables_are_read_by_name_where_the_source_does_not_hold_them() {
+    let holder = |kind, name: &str| VariableHolder {
+        kind,
+        namespace: "shop".parse().unwrap(),
+        name: name.parse().unwrap(),
+        need: VariableHolderNeed::Required,
+    };
+    let from = vec![
+        holder(VariableHolderKind::ConfigMap, "cluster-vars"),
+        holder(VariableHolderKind::ConfigMap, "own"),
+        holder(VariableHolderKind::Secret, "tokens"),
+    ];
+    let config = SubstitutionConfig { values: BTreeMap::new(), from };
+    let own = held("{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: shop}}");
+    let mut rights = Rights::default();
+    rights.add_variables(&config, &own);
+    assert_eq!(told(&rights, &BTreeMap::new()), ["shop configmaps. get cluster-vars"]);
 }
 
 #[test]

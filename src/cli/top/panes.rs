@@ -217,7 +217,8 @@ pub(super) fn clock_text(now: Timestamp, at: Timestamp) -> String {
     at.strftime(if day(at) == day(now) { "%H:%M:%S" } else { "%m-%d %H:%M" }).to_string()
 }
 
-/// Returns a bar as `███░░░░░`. A part above nothing shows, and so does a part below the whole.
+/// Returns a bar, for example `███░░░░░`. A part above nothing shows, and so does a part below the
+/// whole.
 pub(super) fn bar_text(part: u32, whole: u32, cells: u32) -> String {
     let share = u64::from(part) * u64::from(cells) / u64::from(whole.max(1));
     let filled = match share as u32 {

@@ -27,7 +27,7 @@ const COMBINED_EVENT_PREFIX: &str = "(combined from similar events): ";
 pub(super) struct WarningEvent {
     /// The object.
     pub(super) about: Uid,
-    /// The object in words, as `Pod web-1`.
+    /// The object in words, for example `Pod web-1`.
     pub(super) whose: Arc<str>,
     pub(super) reason: Arc<str>,
     pub(super) message: Arc<str>,
@@ -42,9 +42,9 @@ pub(super) struct WarningEvent {
 /// A warning about an object, as it is told to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectWarning {
-    /// The object, as `Pod web-1`.
+    /// The object, for example `Pod web-1`.
     pub whose: Arc<str>,
-    /// One word, as `FailedScheduling`.
+    /// One word, for example `FailedScheduling`.
     pub reason: Arc<str>,
     /// In one line.
     pub message: Arc<str>,

@@ -101,7 +101,7 @@ fn whom_it_cannot_tell_is_a_fault() {
     check("{github: {repository: shop, token: t}}", &["`shop` is no repository", "acme/shop"]);
     check("{github: {repository: a/.., token: t}}", &["`a/..` is no repository"]);
     check("{github: {repository: 42, token: t}}", &["`42` is no repository"]);
-    check("{github: {repository: [a], token: t}}", &["as acme/shop"]);
+    check("{github: {repository: [a], token: t}}", &["for example acme/shop"]);
     for url in ["https://h?a=b", "https://h/#a"] {
         let entry = format!("{{gitea: {{url: '{url}', repository: a/b, token: t}}}}");
         check(&entry, &["has a query or a fragment", "https://git.example.org"]);

@@ -247,7 +247,7 @@ impl Reconciler {
         }
     }
 
-    /// Keeps why an object is not as wanted, and tells what is new.
+    /// Keeps why an object is not applied, and tells what is new.
     fn record_reason(&mut self, id: &ObjectId, reason: Option<Reason>, action: &Action) {
         let wanted = self.engine.entry(id).is_some_and(|entry| !entry.targets.is_empty());
         // Nobody asked for what was not named.

@@ -162,12 +162,6 @@ impl Reconciler {
     /// Tells the engine what the inventory says, as it was last read.
     pub(super) fn show_inventory(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
-        if self.engine.source(source).lifecycle == SourceLifecycle::Deleting
-            && let Some(place) = store.inventory.inventory().and_then(inventory::place)
-        {
-            // Deleting a source means all of its objects, whatever their location.
-            place.clone_into(&mut self.locations[source]);
-        }
         if store.inventory != InventoryState::Unread {
             let seals = self.engine.seals();
             store.sealing = inventory::seal_status(store.inventory.inventory(), seals);

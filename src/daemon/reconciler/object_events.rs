@@ -39,7 +39,7 @@ struct SourceEventState {
     last_look: LastLook,
     /// The time since which its revision is in force.
     since: Option<Timestamp>,
-    /// The revision of which all was as wanted.
+    /// The revision of which all was settled.
     settled: Option<Revision>,
     /// Indicates whether this process has done anything for the revision: what an earlier one has
     /// settled is no news.
@@ -62,7 +62,7 @@ enum PreviousProcess {
     /// There was none.
     #[default]
     Nobody,
-    /// The revision of which all was as wanted, if any.
+    /// The revision of which all was settled, if any.
     Settled(Option<Revision>),
 }
 
@@ -77,7 +77,7 @@ impl PreviousProcess {
 }
 
 impl SourceEventState {
-    /// Records that the source is no longer as wanted: when it is again, that is an event.
+    /// Records that the source is no longer settled: when it is again, that is an event.
     fn unsettle(&mut self) {
         (self.settled, self.previous_process, self.has_news) = (None, PreviousProcess::Settled(None), true);
     }
@@ -101,7 +101,7 @@ impl SourceEventState {
         }
     }
 
-    /// Returns whether it is news that all of a revision is as wanted, which is told then.
+    /// Returns whether it is news that all of a revision is settled, which is told then.
     fn is_news(&mut self, head: &Revision, is_seen: bool) -> bool {
         if self.settled.as_ref() == Some(head) {
             return false;
@@ -322,7 +322,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns the revision in force, where it was told that all of it is as wanted.
+    /// Returns the revision in force, where it was told that all of it is settled.
     pub(super) fn settled_revision(&self, source: SourceId) -> Option<&Revision> {
         let (told, head) = (&self.history.sources[source], self.engine.source(source).head.as_ref()?);
         [told.settled.as_ref(), told.previous_process.settled_revision()]

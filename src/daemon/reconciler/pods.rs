@@ -1,7 +1,7 @@
 //! Watching the pods of workloads, only while these roll.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
@@ -10,6 +10,10 @@ use super::Reconciler;
 use crate::cluster::{PodFollower, PodsChange, PodsEvent, pod_selector};
 use crate::engine::Uid;
 use crate::object::{ErrorClass, ObjectId};
+
+/// The time after which a content that could not be read, and with it the selector of its pods, is
+/// read again.
+const SELECTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The watches of pods that are open.
 pub(super) struct PodFollowers {
@@ -30,20 +34,26 @@ impl Reconciler {
         let wanted: BTreeMap<ObjectId, Uid> = self.engine.workloads_to_follow().into_iter().collect();
         self.followers.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
         for (id, uid) in wanted {
-            if self.followers.open.contains_key(&id) {
+            // A loop that has just begun may learn of what rolls before discovery has answered.
+            if self.followers.open.contains_key(&id) || self.watched.kind(&id.group_kind()).is_none() {
                 continue;
             }
-            self.followers.open.insert(id.clone(), (uid, None));
             let entry = self.engine.entry(&id);
             let content = entry
                 .and_then(|entry| entry.target_content().map(|(_, want)| want).or(entry.accepted.content()));
+            // Nor may it have read its source: each turn asks again.
             let Some(content) = content.cloned() else { continue };
+            self.followers.open.insert(id.clone(), (uid, None));
             let contents = self.executor.contents.clone();
             self.spawn(async move {
                 // A selector never changes, so that of any content is the one that the cluster has.
                 let body =
                     super::super::executor::run_blocking(move || contents.effective_content(&content)).await;
-                LoopEvent::Selector(id, body.ok().as_ref().and_then(pod_selector))
+                let selector = body.ok().as_ref().and_then(pod_selector);
+                if selector.is_none() {
+                    tokio::time::sleep(SELECTOR_RETRY_DELAY).await;
+                }
+                LoopEvent::Selector(id, selector)
             });
         }
     }
@@ -56,6 +66,9 @@ impl Reconciler {
             (self.followers.open.get_mut(id), selector, kind)
         {
             *follower = cluster.follow_pods(&kind, id, uid, selector, told);
+        } else {
+            // Without its pods a rollout would stay in its step for ever.
+            self.followers.open.remove(id);
         }
     }
 

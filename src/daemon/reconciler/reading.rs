@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::super::inventory::InventoryNeed;
 use super::super::loop_event::LoopEvent;
 use super::super::setup::SourceFiles;
-use super::super::source_task::{FeedRequest, SourceFeed};
+use super::super::source_task::{FactReader, FeedRequest, SourceFeed};
 use super::{CHANNEL_CAPACITY, Reconciler, StopCondition};
 use crate::engine::{SourceId, SourceLifecycle, SourceReading, SourceWrites};
 use crate::object::GroupKind;
@@ -111,6 +111,8 @@ impl Reconciler {
                     let heartbeat =
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
                     let feed = SourceFeed::new(followed, read_settings, scopes.clone(), events, heartbeat);
+                    let facts = FactReader::new(self.cluster_for_source(Some(source)).clone(), None);
+                    let feed = feed.with_facts(facts);
                     let feed = feed.with_last_look(self.history.last_look(source));
                     let feed = feed.with_versions(self.watched.served_versions());
                     match self.engine.source(source).lifecycle {

@@ -66,7 +66,7 @@ impl SourceFeed {
         let mut told = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
             self.heartbeat.record(super::MAX_TASK_DURATION);
-            if let Err(error) = self.source.fetch_revision(&wanted.revision).await
+            if let Err(error) = self.facts.fetch_revision(&mut self.source, &wanted.revision).await
                 && error.class() == ErrorClass::Transient
             {
                 tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");

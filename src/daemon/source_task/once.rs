@@ -7,11 +7,11 @@ use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::reading::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
-use super::{ReadExtent, authorship, refusal_text};
+use super::{FactReader, ReadExtent, authorship, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
 use crate::object::GroupKind;
-use crate::source::{ClusterFacts, DiskSnapshot, Source, SourceError};
+use crate::source::{DiskSnapshot, Source, SourceError};
 
 /// Reads what was on disk, once.
 pub(in crate::daemon) async fn read_once(
@@ -64,10 +64,9 @@ pub(in crate::daemon) async fn read_newest_once(
     mut source: Source,
     settings: ReadSettings,
     scopes: KindScopes,
-    facts: ClusterFacts,
+    mut facts: FactReader,
 ) -> Result<SourceReading, SourceError> {
-    source.set_facts(facts);
-    let observed = source.observe().await?;
+    let observed = facts.observe(&mut source).await?;
     let reader = source.reader();
     let step = run_blocking(move || {
         read_newest(&reader, &settings, scopes, None, ReadExtent::Changes, &observed.revision)

@@ -6,7 +6,7 @@ use super::super::reading::{FileReading, ReadSettings};
 use crate::engine::{FileCompleteness, PastRevision, Release, SharedDesired, UndoRequest};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, ObjectId, Revision};
-use crate::source::{Ancestry, MAX_FILE, RevisionReader, SourceError};
+use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceError};
 
 /// The contents of some objects in a revision.
 #[derive(Debug, Default)]
@@ -29,24 +29,41 @@ fn contents(
         unread: snapshot.refused.first().map(|refused| refused.origin.to_string()),
         ..RevisionContents::default()
     };
-    for file in &snapshot.files {
-        let bytes = if file.size <= MAX_FILE { reader.read(file.blob).ok() } else { None };
-        let Some(bytes) = bytes else {
-            contents.unread.get_or_insert_with(|| file.path.to_string());
-            continue;
-        };
-        let FileReading { facts, .. } = settings.read(file, &bytes, &mut scopes);
-        let is_whole = facts.understood == FileCompleteness::Whole
-            && facts.unscoped.is_empty()
-            && facts.unusable.iter().all(|object| !ids.contains(&object.id));
-        if !is_whole {
-            contents.unread.get_or_insert_with(|| file.path.to_string());
-        }
-        for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
-            contents.found.entry(object.id.clone()).or_default().push(object);
+    contents.add(reader, settings, &mut scopes, &snapshot.files, ids);
+    Ok(contents)
+}
+
+impl RevisionContents {
+    fn add(
+        &mut self,
+        reader: &RevisionReader,
+        settings: &ReadSettings,
+        scopes: &mut KindScopes,
+        files: &[SnapshotFile],
+        ids: &BTreeSet<&ObjectId>,
+    ) {
+        for file in files {
+            let bytes = if file.size <= MAX_FILE { reader.read(file.blob).ok() } else { None };
+            let Some(bytes) = bytes else {
+                self.unread.get_or_insert_with(|| file.path.to_string());
+                continue;
+            };
+            let FileReading { facts, .. } = settings.read(file, &bytes, scopes);
+            let is_whole = facts.understood == FileCompleteness::Whole
+                && facts.unscoped.is_empty()
+                && facts.unusable.iter().all(|object| !ids.contains(&object.id));
+            if !is_whole {
+                self.unread.get_or_insert_with(|| file.path.to_string());
+            }
+            for object in facts.objects.into_iter().filter(|object| ids.contains(&object.id)) {
+                self.found.entry(object.id.clone()).or_default().push(object);
+            }
         }
     }
-    Ok(contents)
+
+    fn content(&self, id: &ObjectId, hash: ContentHash) -> Option<&SharedDesired> {
+        self.found.get(id)?.iter().find(|desired| desired.is_release(hash))
+    }
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
@@ -62,10 +79,17 @@ pub(super) fn resolve(
 ) -> Result<ResolvedContents, SourceError> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
     // A content is found by its hash, so a place that cannot be read only means that it is not had.
-    let found = contents(reader, settings, scopes, revision, &ids)?.found;
+    let mut contents = contents(reader, settings, scopes.clone(), revision, &ids)?;
+    let missing = wanted.iter().filter(|(id, hash)| contents.content(id, *hash).is_none());
+    let missing: BTreeSet<&ObjectId> = missing.map(|(id, _)| id).collect();
+    if !missing.is_empty() {
+        // Facts of the cluster have changed since: it is in an older render of the same revision.
+        let files = reader.earlier_objects(revision)?;
+        contents.add(reader, settings, &mut scopes.clone(), &files, &missing);
+    }
     let lookup = |(id, hash): &(ObjectId, ContentHash)| {
-        let content = found.get(id).and_then(|all| all.iter().find(|desired| desired.is_release(*hash)));
-        (id.clone(), Release { hash: *hash, revision: revision.clone() }, content.cloned())
+        let release = Release { hash: *hash, revision: revision.clone() };
+        (id.clone(), release, contents.content(id, *hash).cloned())
     };
     Ok(wanted.iter().map(lookup).collect())
 }

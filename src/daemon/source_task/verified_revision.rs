@@ -50,7 +50,7 @@ impl SourceFeed {
             run_blocking(move || past_contents::undo_target_revision(&reader, &undo)).await
         };
         if let Ok(target) = target
-            && let Err(error) = self.source.render_past_revision(&target).await
+            && let Err(error) = self.facts.render_past_revision(&mut self.source, &target).await
         {
             return LoopEvent::LookedBack(token, Err(error.to_string()));
         }

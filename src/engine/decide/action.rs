@@ -70,7 +70,7 @@ pub(crate) struct ApplyRequest {
 /// An action on one object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Nothing; with a reason when it is not as wanted.
+    /// Nothing; with a reason when it is not in its desired state.
     Nothing,
     /// Nothing is known of it any more.
     Forget,

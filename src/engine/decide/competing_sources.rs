@@ -40,18 +40,27 @@ impl Engine {
     ///
     /// Its label tells; until a write of ours is seen, what was accepted does.
     pub(in crate::engine) fn order_wants(&mut self, id: &ObjectId) -> bool {
+        let owner = self.known_owner(id);
+        self.put_first(id, owner)
+    }
+
+    /// Returns the source that has an object, of several that want it.
+    pub(super) fn known_owner(&self, id: &ObjectId) -> Option<SourceId> {
+        let entry = self.entries.get(id).filter(|entry| entry.targets.len() > 1)?;
         let shown = self.live.get(id).and_then(|live| self.source_of(live));
-        let Some(entry) = self.entries.get_mut(id) else { return false };
         let wants = |source: &SourceId| entry.targets.iter().any(|(wanting, _)| wanting == source);
-        let accepted = || entry.accepted.content().map(|accepted| accepted.body.source);
-        let owner = shown.filter(wants).or_else(|| accepted().filter(wants));
-        let owner = owner.filter(|_| entry.targets.len() > 1);
+        shown.filter(wants).or_else(|| entry.accepted_source().filter(wants))
+    }
+
+    /// Puts a source first of those that want an object, and says whether another one was before.
+    pub(super) fn put_first(&mut self, id: &ObjectId, owner: Option<SourceId>) -> bool {
+        let Some(entry) = self.entries.get_mut(id) else { return false };
         entry.targets.sort_by_key(|(source, _)| (Some(*source) != owner, *source));
         std::mem::replace(&mut entry.owner, owner) != owner
     }
 
     /// Another source has an object now: no wave of the others waits for it.
-    pub(in crate::engine) fn change_waves(&mut self, id: &ObjectId) {
+    pub(in crate::engine) fn change_owner(&mut self, id: &ObjectId) {
         let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
         for (source, want) in wants {
             if let WantedObject::Object(desired) = want
@@ -60,6 +69,7 @@ impl Engine {
                 self.wake_topic(&WaitTopic::Waves(source));
             }
         }
+        self.index_target(id);
         self.track_wave(id);
     }
 }

@@ -13,7 +13,7 @@ use crate::object::{Diagnostic, Object, ObjectId};
 const MAX_NAMED_IN_CYCLE: usize = 8;
 
 impl Engine {
-    /// Finds the objects that wait for themselves. Those of the last time are decided on again.
+    /// Finds the objects that wait for themselves. The objects found before are decided on again.
     pub(in crate::engine) fn find_cycles(&mut self) {
         let found = if self.dependents.is_empty() { BTreeMap::new() } else { self.cycles_of_wants() };
         let before = std::mem::replace(&mut self.cycles, found);
@@ -33,7 +33,8 @@ impl Engine {
             if edges.contains_key(&id) {
                 continue;
             }
-            let next = desired.needs.iter().chain(&desired.depends_on).cloned();
+            let needs = desired.needs.iter().filter(|need| self.is_of_own_account(source, need));
+            let next = needs.chain(&desired.depends_on).cloned();
             left.extend(next.clone());
             edges.insert(id.clone(), next.collect());
             let later = desired.depends_on.iter().find_map(|after| {

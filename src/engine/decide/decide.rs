@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
-use crate::engine::decide::input::{DecisionInput, Observation, ReplicaOwner};
+use crate::engine::decide::input::{ClaimantAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };
@@ -36,6 +36,7 @@ impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.settle();
+        self.choose_claimant(id, now);
         self.note_config(id);
         let release_blocked = self.release_gate(id, now);
         let holder = self.holder_of(id, now);
@@ -62,6 +63,7 @@ impl Engine {
             prune_decision: None,
             incompleteness: self.wanted_doubt(entry),
             finished: self.finished_job_content(id, entry),
+            accounts: self.accounts_of_claimants(entry),
         };
         let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
         let decision = self.wait_for_holder(&holder, decide(&input, now));
@@ -74,6 +76,7 @@ impl Engine {
         let decision = self.advance_daemon_set(id, decision);
         let decision = self.explain_takeback(id, decision);
         let decision = self.seal_decision(id, decision);
+        let decision = self.revisit_claim(id, decision);
         self.remember(id, &decision);
         decision
     }
@@ -165,8 +168,20 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
             )
         }
         [(_, WantedObject::Unusable(held))] => defend(input, Reason::Unusable(held.reason.clone()), now),
-        several => defend(input, Reason::Unusable(two_sources_reason(several)), now),
+        several => decide_contested(input, several, now),
     }
+}
+
+/// Decides for several sources none of which has the object, and of which none may begin.
+fn decide_contested(
+    input: &DecisionInput<'_>,
+    claimants: &[(SourceId, WantedObject)],
+    now: Instant,
+) -> Decision {
+    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
+    let refused = refused.map(|refusal| format!("; {}", refusal.text)).unwrap_or_default();
+    let why = format!("{}{refused}", two_sources_reason(claimants));
+    defend(input, Reason::Unusable(why.into()), now)
 }
 
 /// Adds the reason of an object that went back: it is as accepted, and not as the newest revision
@@ -182,8 +197,12 @@ pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision
 
 /// Decides for several sources: the one that has the object goes on with it, and the others are
 /// told that they do not get it.
+///
+/// A claim by another account says nothing about the object of the one that has it. It stands among
+/// the findings of the claimant alone.
 pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision) -> Decision {
-    if decision.action != Action::Nothing || decision.reason.is_some() {
+    let is_told_elsewhere = input.accounts == ClaimantAccounts::Different;
+    if decision.action != Action::Nothing || decision.reason.is_some() || is_told_elsewhere {
         return decision;
     }
     decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))
@@ -463,7 +482,7 @@ pub(super) fn write_hindrance(
     want: &SharedDesired,
     now: Instant,
 ) -> Option<Reason> {
-    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.content == want.hash);
+    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.is_of(want));
     let refused = refused.and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,
         Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
@@ -479,7 +498,7 @@ pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<
 
 pub(super) fn immutability_refusal(input: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
     let refusal = input.entry.refused.as_ref()?;
-    (refusal.content == want.hash && refusal.rule == RefusalRule::Immutable)
+    (refusal.is_of(want) && refusal.rule == RefusalRule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 

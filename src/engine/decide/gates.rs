@@ -86,16 +86,16 @@ impl Engine {
                 .depends_on
                 .iter()
                 .find(unnamed)
-                .and_then(|before| self.unhealthy_dependency(before));
+                .and_then(|before| self.unhealthy_dependency(source, before));
         }
         let together = |need: &&ObjectId| !self.is_released_with(source, desired, need);
         // Content in force has its references. Data that only restart it are checked by
         // `config_gate`.
         let is_there = self.entry(&desired.id).is_some_and(|entry| entry.unreleased_content().is_none());
         let needs = if is_there { &[][..] } else { &*desired.needs };
-        let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(need));
-        let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(before));
-        let crd = || self.definition_obstacle(desired);
+        let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(source, need));
+        let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(source, before));
+        let crd = || self.definition_obstacle(source, desired);
         let wave = || {
             let earlier = self.sources[source].waves.range(..desired.wave);
             let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
@@ -109,7 +109,7 @@ impl Engine {
             };
             earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
         };
-        let switch = || self.switch_gate(desired);
+        let switch = || self.switch_gate(source, desired);
         needs
             .or_else(|| self.config_gate(source, desired))
             .or_else(after)
@@ -118,9 +118,10 @@ impl Engine {
             .or_else(switch)
     }
 
-    /// A reference holds up only where the desired state itself brings what it names.
-    pub(in crate::engine) fn missing_reference(&self, need: &ObjectId) -> Option<Reason> {
-        let entry = self.entries.get(need)?;
+    /// Returns why a reference of a source's object holds it up: only where the desired state itself
+    /// brings what it names, and by a source that counts for this one.
+    pub(in crate::engine) fn missing_reference(&self, source: SourceId, need: &ObjectId) -> Option<Reason> {
+        let entry = self.entries.get(need).filter(|_| self.counts_for(source, need))?;
         let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.targets[..] {
             [] => None,
@@ -140,8 +141,7 @@ impl Engine {
                         None
                     }
                     Some(_) => {
-                        let refused =
-                            entry.refused.as_ref().filter(|refusal| refusal.content == desired.hash);
+                        let refused = entry.refused.as_ref().filter(|refusal| refusal.is_of(desired));
                         match refused {
                             Some(refusal) => held(&format!("is refused: {}", refusal.text)),
                             // A workload may wait for the budget for hours; what routes to it need
@@ -159,8 +159,12 @@ impl Engine {
         }
     }
 
-    pub(in crate::engine) fn unhealthy_dependency(&self, before: &ObjectId) -> Option<Reason> {
-        if let Some(missing) = self.missing_reference(before) {
+    pub(in crate::engine) fn unhealthy_dependency(
+        &self,
+        source: SourceId,
+        before: &ObjectId,
+    ) -> Option<Reason> {
+        if let Some(missing) = self.missing_reference(source, before) {
             return Some(missing);
         }
         match self.live_object(before) {
@@ -184,12 +188,16 @@ impl Engine {
     }
 
     /// The definition of a custom kind must be established, and changed before its objects.
-    pub(in crate::engine) fn definition_obstacle(&self, desired: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn definition_obstacle(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+    ) -> Option<Reason> {
         if !desired.gvk.group.contains('.') {
             return None;
         }
         let crd = self.definitions.get(&desired.id.group_kind())?;
-        self.unhealthy_dependency(crd)
+        self.counts_for(source, crd).then(|| self.unhealthy_dependency(source, crd)).flatten()
     }
 
     /// Returns why it cannot be told whether the source that brought an object still wants it.

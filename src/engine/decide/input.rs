@@ -29,6 +29,15 @@ pub(crate) enum ReplicaOwner {
     Autoscaler,
 }
 
+/// Says if the sources that want one object act as one account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClaimantAccounts {
+    /// They do, or there is only one.
+    Same,
+    /// One of them may lack rights that another one has.
+    Different,
+}
+
 /// All that a decision depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionInput<'a> {
@@ -66,4 +75,6 @@ pub(crate) struct DecisionInput<'a> {
     pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
+    /// Says if all sources that want it act as one account.
+    pub accounts: ClaimantAccounts,
 }

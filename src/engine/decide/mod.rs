@@ -3,6 +3,7 @@
 //! [`crate::engine::Engine::decide`] asks the budget, the prune guard and the gates in its order.
 
 pub(super) mod action;
+pub(super) mod claimants;
 pub(super) mod competing_sources;
 pub(super) mod cycles;
 #[expect(clippy::module_inception, reason = "the function that the module is named after")]

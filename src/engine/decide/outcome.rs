@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
+use crate::engine::decide::claimants::RoleScope;
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
 };
 use crate::engine::state::Engine;
-use crate::engine::{DryRunImpact, FieldCoverage, LiveObject, ResourceVersion, RolloutPhase, is_workload};
-use crate::object::{ErrorClass, GroupKind, ObjectId};
+use crate::engine::{
+    DryRunImpact, FieldCoverage, LiveObject, ResourceVersion, RolloutPhase, SourceId, is_workload,
+};
+use crate::object::{ErrorClass, ObjectId};
 
 /// The server's answer to an apply.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +111,7 @@ impl Engine {
         if is_workload(id) && apply.purpose != ApplyPurpose::Repair {
             self.record_release(id, apply);
         }
-        self.clear_denial(id);
+        self.clear_denial(apply.source, id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
             entry.previous_content = Some(apply.want.clone());
@@ -143,10 +146,11 @@ impl Engine {
         entry.direct_view = Some(DirectView::Found(Box::new(proven)));
     }
 
-    /// The user may write one object: all of its kind and namespace that he was not allowed to are
-    /// tried again.
-    fn clear_denial(&mut self, id: &ObjectId) {
-        for id in self.denied.remove(&role_scope(id)).unwrap_or_default() {
+    /// An account may write one object: all of its kind and namespace that it was not allowed to
+    /// are tried again.
+    fn clear_denial(&mut self, source: SourceId, id: &ObjectId) {
+        self.denials.remove(id);
+        for id in self.denied.remove(&self.role_scope(source, id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.refused = entry.refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 self.dirty.push(id);
@@ -154,7 +158,16 @@ impl Engine {
         }
     }
 
-    /// Returns how many objects the user may not write.
+    /// Returns the objects that the right to write this one covers.
+    fn role_scope(&self, source: SourceId, id: &ObjectId) -> RoleScope {
+        RoleScope {
+            account: self.sources[source].account.clone(),
+            kind: id.group_kind(),
+            namespace: id.namespace().map(Arc::from),
+        }
+    }
+
+    /// Returns how many objects may not be written.
     pub(crate) fn count_denied(&self) -> usize {
         self.denied.values().map(std::collections::BTreeSet::len).sum()
     }
@@ -204,10 +217,12 @@ impl Engine {
                     let content = apply.want.hash;
                     let before = entry.refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);
-                    entry.refused = Some(Box::new(ApiRefusal { content, text, retry, rule, times }));
+                    let source = apply.source;
+                    entry.refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
                     if rule == RefusalRule::Rights {
-                        self.denied.entry(role_scope(id)).or_default().insert(id.clone());
+                        self.denied.entry(self.role_scope(source, id)).or_default().insert(id.clone());
                     }
+                    self.deny_claim(source, id, retry);
                     self.quarantine_refused_rollback(id);
                 }
                 _ => entry.last_failure = after.map(|after| temporary(after, text)),
@@ -221,11 +236,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// Returns the kind and namespace that roles speak of.
-fn role_scope(id: &ObjectId) -> (GroupKind, Option<Arc<str>>) {
-    (id.group_kind(), id.namespace().map(Arc::from))
 }
 
 /// Returns the reason with the remedy for an immutable field.

@@ -3,12 +3,12 @@
 use crate::engine::decide::gates::{health_words, is_healthy};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::Engine;
-use crate::engine::{DesiredObject, Reason, is_workload};
+use crate::engine::{DesiredObject, Reason, SourceId, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
     /// Returns why a Service is not switched yet to the workloads that its wanted content selects.
-    pub(in crate::engine) fn switch_gate(&self, service: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn switch_gate(&self, source: SourceId, service: &DesiredObject) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
         let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
@@ -18,7 +18,8 @@ impl Engine {
                 && want.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
         });
         // One that needs the Service cannot be waited for.
-        let mut targets = targets.filter(|(_, want)| !want.needs.contains(&service.id));
+        let mut targets =
+            targets.filter(|(id, want)| !want.needs.contains(&service.id) && self.counts_for(source, id));
         targets.find_map(|(id, _)| self.not_ready_reason(id))
     }
 

@@ -183,7 +183,9 @@ impl KindPattern {
 
 /// A text that is no kind, and not all kinds of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a kind as apps/Deployment, ConfigMap for one without a group, or apps/* for all of a group")]
+#[error(
+    "not a kind (for example apps/Deployment, or ConfigMap for one without a group), nor apps/* for all of a group"
+)]
 pub struct ParseKindPatternError;
 
 impl FromStr for KindPattern {
@@ -248,7 +250,7 @@ impl Visitor<'_> for KindPatternVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a kind, as apps/Deployment, or ConfigMap for one without a group, or apps/* for all of a group",
+            "a kind (for example apps/Deployment, or ConfigMap for one without a group), or apps/* for all of a group",
         )
     }
 

@@ -56,7 +56,7 @@ pub(crate) fn check_annotations(object: &Object) -> Vec<Diagnostic> {
         let (message, hint) = match form {
             Some(AnnotationForm::Number) if text.trim().parse::<i32>().is_err() => (
                 format!("{key} is {text:?}, which is no whole number"),
-                "lower waves are released first, as \"-1\" before \"0\"".to_owned(),
+                "lower waves are released first, for example \"-1\" before \"0\"".to_owned(),
             ),
             Some(AnnotationForm::OneOf(words)) if !words.contains(&text) => {
                 (format!("{key} is {text:?}"), format!("it may be {}", words.join(" or ")))

@@ -49,7 +49,7 @@ impl ApplyVariant {
     }
 }
 
-/// Returns the content that an object has in the cluster when it is as wanted, without the release
+/// Returns the content that an object has in the cluster when it is applied, without the release
 /// annotation. It has our inventory label, and no nulls: the API server tracks them and then loses
 /// them. A Secret's `stringData` becomes `data`. If it were sent as it is, nobody would own `data`,
 /// and its drift would not be seen.

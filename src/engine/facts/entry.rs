@@ -59,7 +59,7 @@ pub(crate) enum DirectView {
 /// The coverage of the wanted content by our managedFields entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldCoverage {
-    /// Every leaf is ours: as wanted.
+    /// Every leaf is ours: the object is applied.
     Whole,
     /// Only empty lists lack a path, which the server does not track: a look at the values decides.
     OnlyEmptyMissing,
@@ -114,6 +114,8 @@ impl VerifiedCoverage {
 /// The API server's last refusal of a content.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApiRefusal {
+    /// The source that asked for it.
+    pub source: SourceId,
     /// The refused content.
     pub content: ContentHash,
     /// The server's words.
@@ -124,6 +126,13 @@ pub(crate) struct ApiRefusal {
     pub rule: RefusalRule,
     /// The number of refusals in a row.
     pub times: u32,
+}
+
+impl ApiRefusal {
+    /// Returns whether this content was refused. Another source may be allowed the same one.
+    pub(in crate::engine) fn is_of(&self, content: &DesiredObject) -> bool {
+        self.content == content.hash && self.source == content.body.source
+    }
 }
 
 /// The kind of rule that a refusal comes from.

@@ -61,6 +61,8 @@ pub(crate) struct SourceState {
     pub adopt: AdoptPolicy,
     /// Indicates whether it deletes what it no longer names.
     pub prune: PrunePolicy,
+    /// The service account that it acts as; none for rhumb's own.
+    pub account: Option<Arc<str>>,
     /// The allow-list.
     pub allow: Arc<AllowList>,
     /// Says if it heeds what others put on its live objects.
@@ -135,6 +137,7 @@ impl SourceState {
             applyset: applyset.into(),
             adopt,
             prune,
+            account: None,
             allow: Arc::default(),
             opt_out: OptOutPolicy::default(),
             radius,

@@ -16,7 +16,7 @@ const PROGRAM_FIELDS: [&str; 8] =
 /// A scalar with a variable in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct LiteralVariable {
-    /// The path of the field, as `spec.rules[0].host`.
+    /// The path of the field, for example `spec.rules[0].host`.
     pub(in crate::engine) path: String,
     /// The name of the variable; `…` where it may be a part of a secret.
     pub(in crate::engine) variable: String,

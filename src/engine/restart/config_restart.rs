@@ -265,7 +265,7 @@ impl Engine {
         let entry = self.entry(id)?;
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
-        let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.content == candidate.hash);
+        let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
         let stays = entry.rollback.as_ref().is_some_and(|rollback| rollback.release_block().is_some());
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }

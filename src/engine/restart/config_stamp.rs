@@ -66,7 +66,7 @@ impl fmt::Display for ConfigStamp {
 
 /// A text that does not tell which data pods were started with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not what pods were started with, as \"data=<hash> key=<hex>\"")]
+#[error("not what pods were started with (for example \"data=<hash> key=<hex>\")")]
 pub struct ParseConfigStampError;
 
 impl FromStr for ConfigStamp {

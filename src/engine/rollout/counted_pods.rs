@@ -81,8 +81,8 @@ impl CountedLoad {
     }
 }
 
-/// Returns how many of the pods that a workload asks for are unavailable. Those of a first start do
-/// not count.
+/// Returns how many of the pods that a workload asks for are unavailable. The pods of a first start
+/// do not count.
 pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
     match rolling.phase {
         RolloutPhase::FirstStart => 0,
@@ -90,8 +90,8 @@ pub(in crate::engine) fn unavailable_pods(rolling: RolloutNumbers, shown: Overla
     }
 }
 
-/// Pods that serve. Those that a step holds never count as available, so those that are Ready are
-/// taken.
+/// Returns the pods that serve. The pods that a step holds never count as available, so the Ready
+/// ones are taken.
 pub(in crate::engine) fn serving_pods(rolling: RolloutNumbers, shown: OverlayState) -> u32 {
     match shown {
         OverlayState::Under(Overlay::Surge { .. } | Overlay::InPlace { .. }) => rolling.ready,

@@ -208,8 +208,8 @@ struct UnitMemberText {
     restarted: Option<String>,
 }
 
-/// Returns an object in one word, as `Deployment.apps/shop/web`; nothing between the slashes for a
-/// cluster-scoped one.
+/// Returns an object in one word, for example `Deployment.apps/shop/web`. A cluster-scoped one has
+/// nothing between the slashes.
 pub(crate) fn object_word(id: &ObjectId) -> String {
     format!("{}/{}/{}", id.group_kind(), id.namespace().unwrap_or_default(), id.name())
 }

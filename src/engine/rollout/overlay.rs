@@ -99,7 +99,7 @@ impl fmt::Display for Overlay {
 
 /// A text that is no overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an overlay, as \"surge=2 step=1\"")]
+#[error("not an overlay (for example \"surge=2 step=1\")")]
 pub struct ParseOverlayError;
 
 impl FromStr for Overlay {

@@ -196,7 +196,7 @@ impl WorkloadPods {
 }
 
 /// Returns how long a container may wait for this reason before its pod counts as failing. None for
-/// a reason that is no failure, as `ContainerCreating`.
+/// a reason that is no failure, for example `ContainerCreating`.
 ///
 /// Zero means that it counts at once: no further try helps before somebody changes something. The
 /// others also come from a busy runtime, and pass.
@@ -226,8 +226,8 @@ pub struct RolloutFailure {
     pub pod: Option<Arc<str>>,
     /// The container, where it is one container's fault.
     pub container: Option<Arc<str>>,
-    /// One word, as `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`, `Unschedulable` or
-    /// `Evicted`.
+    /// One word, for example `CrashLoopBackOff`, `ImagePullBackOff`, `FailedCreate`,
+    /// `Unschedulable` or `Evicted`.
     pub reason: Arc<str>,
     /// The cluster's message about it; may be empty.
     pub message: Arc<str>,

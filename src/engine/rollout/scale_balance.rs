@@ -143,9 +143,9 @@ pub(crate) fn balance(share: StepShare, sets: &[ReplicaSetFacts], newest: &str) 
     if new.wanted <= share.new {
         return ScaleBalance::Even;
     }
-    // A ReplicaSet takes those away first that are not Ready. Those in trouble may go at once: they
-    // may hold the room that old pods wait for. One that only starts may be Ready before the write,
-    // so it counts as if it were.
+    // A ReplicaSet deletes the pods first that are not Ready. Pods in trouble may go at once: they
+    // may hold the room that old pods wait for. A pod that only starts may be Ready before the
+    // write, so it counts as if it were.
     let needed = share.replicas.saturating_sub(sum(|set| set.available.min(set.wanted)));
     let to = share.new.max(needed.min(new.wanted.saturating_sub(share.troubled)));
     if to < new.wanted {
@@ -290,8 +290,7 @@ impl Engine {
         told.map_or_else(String::new, |told| format!("; {told}"))
     }
 
-    /// Tells of an object that is as wanted that a scale gave its new template pods beyond its
-    /// step.
+    /// Tells of an applied object that a scale gave its new template more pods than its step allows.
     pub(in crate::engine) fn explain_takeback(&self, id: &ObjectId, decision: Decision) -> Decision {
         let told = self.rollouts.takebacks.get(id).and_then(|takeback| takeback.told.as_ref());
         match told.filter(|_| decision.action == Action::Nothing && decision.reason.is_none()) {

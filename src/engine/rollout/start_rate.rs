@@ -167,7 +167,7 @@ impl StartHistory {
             let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
             ledger.starts.push(RolloutStart { id, applyset, at });
         }
-        // Those whose clock is late are not told by their own time.
+        // A start from a late clock looks old. It stays as long as it counts here.
         let counts = |start: &RolloutStart| self.counted.iter().any(|(_, counted)| counted == start);
         let is_kept = |start: &RolloutStart| {
             let age = start.at.duration_until(wall);

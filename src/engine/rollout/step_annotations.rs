@@ -56,7 +56,7 @@ pub(in crate::engine) fn read(content: &Value) -> ParsedSteps {
         for key in used {
             read.add_warning(
                 format!("{key} has no effect without {STEPS}"),
-                format!("add {STEPS}, as \"1, 25%, 50%\""),
+                format!("add {STEPS}, for example \"1, 25%, 50%\""),
             );
         }
         return read;
@@ -116,7 +116,7 @@ fn has_effect(content: &Value, kind: &str, read: &mut ParsedSteps) -> bool {
 }
 
 fn parse_sizes(text: &str, read: &mut ParsedSteps) -> Vec<StepSize> {
-    let hint = "write counts of pods, then percentages, each larger than the one before, as \"1, 25%, 50%\"";
+    let hint = "write counts of pods, then percentages, each larger than the one before, for example \"1, 25%, 50%\"";
     let mut sizes = Vec::new();
     for part in text.split(',').map(str::trim) {
         let Some(size) = parse_size(part) else {
@@ -212,7 +212,7 @@ fn nodes(content: &Value, shape: StepMechanism, read: &mut ParsedSteps) -> Optio
     if selector.is_none() {
         read.add_error(
             format!("{STEP_NODES} is {text:?}, which is no label selector"),
-            "write it as kubectl's -l takes it, as \"canary=true\" or \"zone in (a, b)\"",
+            "write a selector of kubectl's -l, for example \"canary=true\" or \"zone in (a, b)\"",
         );
     }
     selector

@@ -306,7 +306,7 @@ fn pods_of_a_first_start_count_once_they_serve() {
     shown(&mut harness, first);
     restart(&mut harness, None);
     assert_eq!(harness.engine.usage().unavailable, (0, 1));
-    // Those that still come were never there to be lost, in whatever phase.
+    // Pods that still come were never there to be lost, in whatever phase.
     scaled(&mut harness, 9, 9, 4);
     assert_eq!(harness.engine.usage().unavailable, (0, 2));
     scaled(&mut harness, 9, 9, 3);

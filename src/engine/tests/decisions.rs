@@ -9,7 +9,7 @@ use crate::fields::{ValueSchema, value_digest};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Returns a rig in which one object stands as wanted.
+/// Returns a rig in which one object is applied.
 fn settled(id: &crate::object::ObjectId) -> Harness {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));

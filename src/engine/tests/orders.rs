@@ -319,6 +319,21 @@ fn pause(harness: &mut Harness, paused: Option<PauseIntent>) {
 }
 
 #[test]
+fn whoever_holds_or_pauses_an_object_of_which_that_is_denied_is_told_so() {
+    let until = "1-a until=1970-01-01T00:01:00Z heap dump";
+    for (paused, hold) in [(Some("1-a"), None), (None, Some(until))] {
+        let mut harness = second();
+        harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);
+        harness.engine.set_opt_out(FIRST, OptOutPolicy::Denied);
+        asks(&mut harness, &workload("web"), paused, hold);
+        harness.settle();
+        let expected = "not in effect: Deployment shop/web: optOut of its source is denied";
+        assert_eq!(told(&harness), expected);
+        assert!(harness.engine.active_hold(&workload("web"), harness.now).is_none());
+    }
+}
+
+#[test]
 fn a_hold_keeps_everything_as_it_is_until_its_end() {
     let mut harness = second();
     harness.engine.set_clock(harness.now, jiff::Timestamp::UNIX_EPOCH);

@@ -11,7 +11,7 @@ use crate::object::{GroupKind, Gvk, ObjectId};
 const OTHER: &str = "applyset-other-v1";
 const UNKNOWN: &str = "applyset-unknown-v1";
 
-/// Returns a rig in which one object stands as wanted.
+/// Returns a rig in which one object is applied.
 fn settled(a: &ObjectId) -> Harness {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(desired(a, 1, "a")))]));

@@ -27,7 +27,7 @@ const MISSING: [&str; 8] = [
 ];
 /// The words for a range that is none.
 const NO_RANGE: [&str; 2] = ["improper constraint", "invalid/malformed"];
-/// The words where the wall around ports stopped it.
+/// The words where the sandbox denied it a port.
 const OTHER_PORT: &str = "connect: permission denied";
 
 /// Returns the error for what helm said, in which no secret stands any more.

@@ -193,7 +193,7 @@ impl FetchError {
             Self::Network { .. } => "it is tried again; what was rendered before stays in force".to_owned(),
             Self::Unpack { .. } => "package the chart anew by `helm package`".to_owned(),
             Self::Credentials { .. } => {
-                "write `USER:PASSWORD` into the file, as one line that rhumb can read".to_owned()
+                "write `USER:PASSWORD` into the file, in one line, and let rhumb read it".to_owned()
             }
             Self::Store(_) => "remove the file: it is fetched again".to_owned(),
             Self::Program(_) | Self::Sandbox(_) => {

@@ -52,7 +52,7 @@ pub struct ChartMetadata {
     pub dependencies: Vec<ChartDependency>,
 }
 
-/// A chart's name and version, as `podinfo 6.7.1`.
+/// A chart's name and version, for example `podinfo 6.7.1`.
 impl std::fmt::Display for ChartMetadata {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.name, self.version)

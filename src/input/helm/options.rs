@@ -82,9 +82,9 @@ pub struct HelmOptions {
     pub namespace: String,
     /// The values.
     pub values: Vec<ValuesSource>,
-    /// The version of the cluster, as `1.34.2`; none for that which helm was built for.
+    /// The version of the cluster, for example `1.34.2`; none for that which helm was built for.
     pub kube_version: Option<String>,
-    /// The versions and kinds of the cluster, as `apps/v1` and `apps/v1/Deployment`.
+    /// The versions and kinds of the cluster, for example `apps/v1` and `apps/v1/Deployment`.
     pub api_versions: Arc<[String]>,
     /// The treatment of generated values.
     pub generated: GeneratedPolicy,

@@ -62,7 +62,7 @@ fn first_message(findings: &[Diagnostic]) -> String {
 pub struct ChartHost<'a> {
     /// Starts helm.
     pub sandbox: &'a Sandbox,
-    /// The walls around it. It may read the folder of the tree.
+    /// Its sandbox. It may read the folder of the tree.
     pub policy: &'a SandboxPolicy,
     /// The file of helm.
     pub program: &'a Path,
@@ -83,7 +83,8 @@ pub struct ChartRender {
 /// the others, in their order.
 ///
 /// # Errors
-/// Fails where the chart cannot be rendered, where helm meets a wall, and where it cannot be run.
+/// Fails where the chart cannot be rendered, where the sandbox stops helm, and where helm cannot
+/// be run.
 pub async fn render_chart<T: FileTree>(
     host: ChartHost<'_>,
     chart: &ChartClosure,

@@ -15,7 +15,7 @@ use super::trace::{Inflation, UnnamedRelease};
 /// Renders a chart of a kustomization as helm does.
 ///
 /// # Errors
-/// Fails where helm does, where it meets a wall, and where its output cannot be read.
+/// Fails where helm does, where the sandbox stops it, and where its output cannot be read.
 pub(in crate::input) async fn inflate<T: FileTree>(
     host: &RenderHost,
     helm: &InstalledProgram,

@@ -45,8 +45,8 @@ enum EmptyNull {
     Kept,
 }
 
-/// Reads the values of a file as kustomize reads them for a merge: truth values of old, as `yes`,
-/// are texts to it.
+/// Reads the values of a file as kustomize reads them for a merge: old truth values, for example
+/// `yes`, are texts to it.
 fn file_values(bytes: &[u8], empty: EmptyNull) -> Result<Value, ValuesFault> {
     let file = read_first_document(&Arc::from(""), bytes);
     let text = String::from_utf8_lossy(bytes);

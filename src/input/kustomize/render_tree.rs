@@ -128,7 +128,7 @@ impl RenderTree {
     }
 }
 
-/// Returns whether a file may write the annotation. Those of objects and of data may not: kustomize
+/// Returns whether a file may write the annotation. Files of objects and of data may not: kustomize
 /// replaces what objects say, and data stays data.
 fn writes_origins(closure: &Closure, files: &impl FileTree) -> Result<bool, SourceError> {
     let mut harmless = BTreeSet::new();

@@ -21,7 +21,7 @@ use super::system_calls::{self, CallWallError};
 use super::words::{ConfinedStart, StartReport, printable};
 
 /// The first word of the command line that leads here. No command of the program has this name.
-pub const ENTRY: &str = "confined-exec";
+pub const ENTRY: &str = "sandboxed-exec";
 
 /// The exit code of a process that became no program.
 const NO_PROGRAM: u8 = 125;
@@ -91,7 +91,7 @@ fn no_wall(wall: &EntryError, reason: &impl ToString) -> StartReport {
 /// Returns the version of Landlock where no program was asked for.
 fn become_program(start: &ConfinedStart, report: &mut File) -> Result<u32, EntryError> {
     die_with_parent(start.parent)?;
-    // Those that this program opens close by themselves; others came from who started it.
+    // Descriptors that this program opens close by themselves; others came from who started it.
     close_fds::set_fds_cloexec(FIRST_OTHER, &[]);
     // It may be refused, as in some containers, and then any process is as likely to be chosen.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
@@ -129,11 +129,16 @@ fn linkage(program: &Path) -> Result<Linkage, EntryError> {
     executable::read(program).map_err(|error| EntryError::Program { path: program.to_owned(), error })
 }
 
+/// The addresses that a program of Go reserves and does not use. The kernel does not hold memory
+/// that is put into a reservation against the bound of memory, so that one large request passed it.
+const RESERVATIONS: u64 = 1536 << 20;
+
 /// Bounds memory, time, files and descriptors. No bound is above one that this process has already,
 /// which nobody could raise.
 fn limit(start: &ConfinedStart) -> Result<(), EntryError> {
     let bounds = [
         ("memory", Resource::Data, start.memory),
+        ("address space", Resource::As, start.memory.saturating_add(RESERVATIONS)),
         ("processor time", Resource::Cpu, start.processor),
         ("files", Resource::Fsize, start.file),
         ("descriptors", Resource::Nofile, start.descriptors),

@@ -11,8 +11,8 @@ use crate::object::ErrorClass;
 pub enum SandboxError {
     /// A wall that the policy asks for cannot be raised on this host.
     #[error(
-        "{program} is not run, as {wall} cannot confine it here: {reason}; on a host that cannot be changed, \
-         `confinement: seccomp` runs it with the files of this process in its reach"
+        "{program} is not run: its sandbox needs {wall}, which does not work here: {reason}; on a host that cannot \
+         be changed, `sandbox: seccomp` runs it with all files of rhumb in its reach"
     )]
     NoWall {
         /// The program.

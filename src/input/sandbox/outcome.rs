@@ -72,9 +72,11 @@ impl RunOutput {
 }
 
 /// The complaints of programs about each wall: the C library's words and Go's.
-const COMPLAINTS: [(&str, SandboxWall); 7] = [
+const COMPLAINTS: [(&str, SandboxWall); 9] = [
     ("out of memory", SandboxWall::Memory),
     ("cannot allocate memory", SandboxWall::Memory),
+    ("failed to reserve", SandboxWall::Memory),
+    ("failed to create new os thread", SandboxWall::Memory),
     ("file too large", SandboxWall::FileSize),
     ("too many open files", SandboxWall::Descriptors),
     ("operation not permitted", SandboxWall::SystemCalls),
@@ -130,6 +132,11 @@ mod tests {
         check("fork/exec /bin/sh: operation not permitted", Some(SandboxWall::SystemCalls));
         check("fatal error: runtime: out of memory", Some(SandboxWall::Memory));
         check("probe: Cannot allocate memory", Some(SandboxWall::Memory));
+        check("fatal error: failed to reserve page summary memory", Some(SandboxWall::Memory));
+        check(
+            "runtime: failed to create new OS thread (have 5 already; errno=12)",
+            Some(SandboxWall::Memory),
+        );
         check("open x: too many open files", Some(SandboxWall::Descriptors));
         check("write x: File too large", Some(SandboxWall::FileSize));
         check("Error: no such file or directory", None);

@@ -92,7 +92,7 @@ pub(super) fn start(command: Command) -> io::Result<(ConfinedProcess, Answers)> 
         }
         Err(error) => drop(begun.send(Err(error))),
     };
-    thread::Builder::new().name("confined".to_owned()).stack_size(STACK).spawn(work)?;
+    thread::Builder::new().name("sandboxed".to_owned()).stack_size(STACK).spawn(work)?;
     Ok((process, (pipes, end)))
 }
 

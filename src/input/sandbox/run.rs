@@ -102,7 +102,7 @@ impl Sandbox {
         let raw = self.raw_run(policy, None, &program).await?;
         StartReport::read(&raw.report).ok_or_else(|| SandboxError::NotStarted {
             program,
-            error: io::Error::other("it does not say whether its walls stand"),
+            error: io::Error::other("it does not say whether its sandbox works"),
         })
     }
 
@@ -164,7 +164,7 @@ fn refusal(report: Option<StartReport>, program: String) -> SandboxError {
         Some(StartReport::Stands { .. } | StartReport::Begins) => {
             "it was asked for something else".to_owned()
         }
-        None => "the process ended before its walls stood".to_owned(),
+        None => "the process ended before its sandbox was complete".to_owned(),
     };
     SandboxError::NotStarted { program, error: io::Error::other(reason) }
 }

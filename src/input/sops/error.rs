@@ -178,7 +178,7 @@ impl SopsError {
             Self::Syntax { .. } => ("sops-syntax", EDIT),
             Self::Form { .. } | Self::Unwritable { .. } => ("sops-form", FORM),
             Self::Metadata { fault: MetadataFault::KeyGroups, .. } => {
-                ("not-supported", "encrypt it anew with one group, as `--age age1…,age1…` makes it")
+                ("not-supported", "encrypt it anew with one group, for example by `--age age1…,age1…`")
             }
             Self::Metadata { .. } => ("sops-metadata", EDIT),
             Self::NotSupported { .. } => ("not-supported", AGE),
@@ -206,7 +206,7 @@ pub(super) fn recipient_names<'r>(recipients: impl ExactSizeIterator<Item = &'r 
 }
 
 /// Shows a text from a file: as much of it as a message bears, on one line.
-pub(super) fn text_excerpt(text: &str) -> String {
+pub(crate) fn text_excerpt(text: &str) -> String {
     let plain = |character: char| if character.is_control() { ' ' } else { character };
     let mut shown: String = text.chars().take(MAX_TEXT_EXCERPT).map(plain).collect();
     if text.chars().nth(MAX_TEXT_EXCERPT).is_some() {

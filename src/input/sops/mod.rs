@@ -31,9 +31,9 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 pub use age::AgeIdentities;
-pub(crate) use error::SopsError;
+pub(crate) use error::{SopsError, text_excerpt};
 pub(crate) use object::{object_key, open_object};
-pub(crate) use value::DataKey;
+pub(crate) use value::{DataKey, is_sealed, is_sealed_comment};
 
 use document::OpenedDocuments;
 use leaves::NamedFile;
@@ -152,6 +152,9 @@ pub fn open<'f>(
         SopsFormat::Yaml | SopsFormat::Json => document::open(named, text, format, identities),
     }
 }
+
+#[cfg(test)]
+pub(super) use tests::sealing;
 
 #[cfg(test)]
 mod tests;

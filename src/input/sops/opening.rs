@@ -262,7 +262,7 @@ impl LeafVisitor for DocumentOpener<'_, '_> {
     }
 }
 
-/// Shows a key path as `data.password`.
+/// Shows a key path in the form `data.password`.
 pub(super) fn path_excerpt(path: &str) -> String {
     text_excerpt(&path.trim_end_matches(':').replace(':', "."))
 }

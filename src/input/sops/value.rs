@@ -12,9 +12,21 @@ use zeroize::Zeroizing;
 
 /// The beginning of each encrypted value.
 pub(super) const PREFIX: &str = "ENC[AES256_GCM,";
+/// The end of a comment among the items of a list, where SOPS encrypts it as one of them.
+const COMMENT_END: &str = ",type:comment]";
 /// Bytes of a data key, and of the vector that starts each value.
 const KEY: usize = 32;
 const TAG: usize = 16;
+
+/// Returns whether a text has the form of an encrypted value.
+pub(crate) fn is_sealed(text: &str) -> bool {
+    text.starts_with(PREFIX)
+}
+
+/// Returns whether a text has the form of an encrypted comment, which is no value.
+pub(crate) fn is_sealed_comment(text: &str) -> bool {
+    is_sealed(text) && text.ends_with(COMMENT_END)
+}
 
 /// The reason for which a value cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,7 +138,7 @@ impl DataKey {
         AesGcm::new_from_slice(bytes).ok().filter(|_| bytes.len() == KEY).map(|cipher| Self(Box::new(cipher)))
     }
 
-    /// Opens a value that stands at a key path, as `data:password:`.
+    /// Opens a value that stands at a key path, for example `data:password:`.
     pub(super) fn open(&self, sealed: &SealedValue<'_>, path: &str) -> Result<OpenedValue, SealedValueFault> {
         let mut buffer = Zeroizing::new(sealed.data.clone());
         let (iv, tag) = (sealed.iv.into(), sealed.tag.into());

@@ -132,7 +132,7 @@ const fn is_plain(character: char) -> bool {
         | '\u{E000}'..='\u{FEFE}' | '\u{FF00}'..='\u{FFFD}')
 }
 
-/// Returns whether YAML 1.1 takes a text for a number of base 60, as `12:30`.
+/// Returns whether YAML 1.1 takes a text for a number of base 60, for example `12:30`.
 fn is_base_60(text: &str) -> bool {
     let mut parts = text.strip_prefix(['+', '-']).unwrap_or(text).split(':');
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

@@ -1,11 +1,13 @@
 //! Roots that cannot be rendered.
 
+use serde_json::json;
+
 use super::*;
-use crate::config::RendererConfig;
+use crate::config::{RendererConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::input::MemoryTree;
 use crate::input::memory_supply::MemorySupply;
-use crate::object::Revision;
-use crate::source::{KnownFacts, ServedVersions};
+use crate::object::{GroupKind, Revision};
+use crate::source::{BlobId, KnownFacts, ObjectFact, ServedVersions};
 
 const SERVER: &str = "repository: 'https://charts.example.org'";
 
@@ -60,6 +62,77 @@ fn a_chart_that_cannot_be_fetched_now_interrupts_its_root_alone() {
     assert_eq!(outcomes(server(), "9.0.0"), ["a/Chart.yaml refused: there is no chart redis 9.0.0", other]);
 }
 
+/// Returns what comes of a plain file that names a variable, by the facts of a cluster.
+fn substituted(
+    from: &[(VariableHolderKind, VariableHolderNeed)],
+    facts: &ClusterFacts,
+) -> Result<Vec<String>, BTreeSet<ObjectId>> {
+    let holder = |(kind, need): &(VariableHolderKind, VariableHolderNeed)| VariableHolder {
+        kind: *kind,
+        namespace: "shop".parse().unwrap(),
+        name: "vars".parse().unwrap(),
+        need: *need,
+    };
+    let config = SubstitutionConfig { values: BTreeMap::new(), from: from.iter().map(holder).collect() };
+    let variables = SourceVariables { config, namespace: "shop".to_owned() };
+    let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: '${ZONE:-none}'}}";
+    let files = MemoryTree::new().file("a.yaml", text);
+    let mut raw = snapshot(&[]);
+    let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+    raw.files.push(SnapshotFile { path: "a.yaml".into(), blob, size, origin: None });
+    let renderer = renderer(MemorySupply::default()).with_variables(Some(variables));
+    match renderer.render_files(raw, "", &files, facts) {
+        Ok(done) => {
+            let contents = done.contents.iter().map(|made| String::from_utf8_lossy(&made.bytes).into_owned());
+            Ok(words(&done).into_iter().chain(contents).collect())
+        }
+        Err(SourceError::FactsWanted(wanted)) => Err(wanted.objects),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn what_the_source_does_not_hold_is_asked_of_the_cluster_and_an_error_is_never_empty() {
+    use VariableHolderKind::{ConfigMap, Secret};
+    use VariableHolderNeed::{Optional, Required};
+    let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "vars");
+    let asked = |fact: Option<ObjectFact>| {
+        let objects = fact.map(|fact| (id.clone(), fact)).into_iter().collect();
+        ClusterFacts::Asked(KnownFacts { versions: None, objects })
+    };
+    let found = || ObjectFact::Found(json!({ "data": { "ZONE": "b" } }).into());
+    let zone = |zone: &str| {
+        let object = format!(r#"{{"apiVersion":"v1","data":{{"zone":"{zone}"}}"#);
+        move |told: Vec<String>| {
+            assert!(told[0] == "a.yaml rendered" && told[1].starts_with(&object), "{told:?}");
+        }
+    };
+    let refused = |why: &'static str| {
+        move |told: Vec<String>| assert_eq!(told, [format!("a.yaml refused: substituteFrom: {why}")])
+    };
+    for need in [Required, Optional] {
+        assert_eq!(substituted(&[(ConfigMap, need)], &asked(None)), Err([id.clone()].into()));
+        zone("b")(substituted(&[(ConfigMap, need)], &asked(Some(found()))).unwrap());
+        let unreadable = asked(Some(ObjectFact::Unreadable("no rights".into())));
+        refused("ConfigMap shop/vars cannot be read: no rights")(
+            substituted(&[(ConfigMap, need)], &unreadable).unwrap(),
+        );
+    }
+    let absent = asked(Some(ObjectFact::Absent));
+    zone("none")(substituted(&[(ConfigMap, Optional)], &absent).unwrap());
+    refused("neither the source nor the cluster has the ConfigMap shop/vars")(
+        substituted(&[(ConfigMap, Required)], &absent).unwrap(),
+    );
+    refused("no plain manifest of the source has the ConfigMap shop/vars")(
+        substituted(&[(ConfigMap, Required)], &ClusterFacts::Unasked).unwrap(),
+    );
+    // Rendered objects are kept on disk, so that no cluster is asked for a Secret.
+    refused("no plain manifest of the source has the Secret shop/vars")(
+        substituted(&[(Secret, Required)], &asked(None)).unwrap(),
+    );
+    zone("none")(substituted(&[(Secret, Optional)], &asked(None)).unwrap());
+}
+
 #[test]
 fn charts_alone_wait_for_the_versions_of_the_cluster() {
     let render = |roots: &[(&str, &'static str)], server: Option<Result<&str, &str>>| {
@@ -70,7 +143,7 @@ fn charts_alone_wait_for_the_versions_of_the_cluster() {
         let files = MemoryTree::new()
             .file("a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n")
             .file("b/kustomization.yaml", "resources: []\n");
-        let facts = ClusterFacts::Asked(KnownFacts { versions });
+        let facts = ClusterFacts::Asked(KnownFacts { versions, ..KnownFacts::default() });
         let done = renderer(MemorySupply::default()).render_files(snapshot(roots), "", &files, &facts);
         done.map(|done| (words(&done), done.used.versions))
     };

@@ -13,7 +13,7 @@ use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity};
 pub(crate) struct VariableFinding {
     /// The place of the scalar or key in what was read.
     pub(crate) place: TextPlace,
-    /// The path of the field, as `spec.rules[0].host`.
+    /// The path of the field, for example `spec.rules[0].host`.
     pub(crate) path: String,
     /// The fault.
     pub(crate) problem: VariableProblem,

@@ -43,9 +43,7 @@ pub(crate) use document::SubstitutedFile;
 pub(crate) use document::{DocumentSoundness, SubstitutedDocument, substitute};
 pub use evaluate::{TemplateFault, expand};
 pub(crate) use finding::VariableFinding;
-#[cfg(test)]
-pub(crate) use lookup::HeldVariables;
-pub(crate) use lookup::plan_lookups;
+pub(crate) use lookup::{HeldVariables, LookupPlan, plan_lookups};
 pub(crate) use table::HolderAnswer;
 pub use table::VariableTable;
 

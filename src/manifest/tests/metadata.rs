@@ -367,7 +367,7 @@ fn metadata_has_the_types_of_the_api() {
           hint: remove it from the manifest
         a.yaml:6:3: warning: metadata.deletionTimestamp is the server's to write: it is left out
           hint: remove it from the manifest
-        a.yaml:6:22: error: metadata.deletionTimestamp must be a time, as 2006-01-02T15:04:05Z
+        a.yaml:6:22: error: metadata.deletionTimestamp must be a time (for example 2006-01-02T15:04:05Z)
         a.yaml:7:15: error: metadata.finalizers must be a list of texts
         a.yaml:8:3: warning: metadata.ownerReferences: the cluster deletes this object when no owner of that uid is there
           hint: remove it from the manifest: a uid changes when the owner is made anew

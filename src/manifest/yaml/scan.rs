@@ -38,7 +38,7 @@ pub(super) struct YamlScanner<'a> {
     key_allowed: bool,
     keys: Vec<PossibleKey>,
     /// The tokens that possible keys begin with, and their levels: both grow from the front to the
-    /// back. Those of keys that are impossible by now may be among them.
+    /// back. Some may be of keys that are impossible by now.
     levels: VecDeque<(usize, usize)>,
     queue: VecDeque<YamlToken<'a>>,
     /// Tokens handed out.

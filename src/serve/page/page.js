@@ -19,7 +19,7 @@ const PHASES = {
   PruneWaiting: ['wait', 'its deletion is pending'],
   Paused: ['held', 'somebody paused it'],
   Held: ['held', 'somebody holds it'],
-  Settled: ['good', 'as wanted and healthy'],
+  Settled: ['good', 'applied and healthy'],
   OptedOut: ['held', 'an annotation on the live object keeps rhumb away'],
   LeftAlone: ['rest', 'left alone, as its manifest asks'],
 };
@@ -310,7 +310,7 @@ function single(view) {
     const tab = (name, word) => el('button', { type: 'button', role: 'tab', 'aria-selected': String(state.tab === name), 'data-key': `tab ${name}`,
       on: { click: () => { state.tab = name; draw(); } } }, word);
     const side = (title, text) => el('div', {}, el('h2', {}, title), text ? lines(text) : el('p', { class: 'card empty' }, 'There is none.'));
-    const nothing = object.live === undefined && object.wanted === undefined ? 'Neither side is known.' : object.wanted === undefined ? 'What it should be is not known.' : 'It is as wanted.';
+    const nothing = object.live === undefined && object.wanted === undefined ? 'Neither side is known.' : object.wanted === undefined ? 'The wanted object is not known.' : 'There is no difference.';
     return [el('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How it is shown' }, tab('difference', 'Difference'), tab('sides', 'Live and wanted')),
       state.tab === 'difference'
         ? (object.difference ? lines(object.difference, true) : el('p', { class: 'card empty' }, nothing))

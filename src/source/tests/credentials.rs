@@ -82,8 +82,8 @@ async fn what_is_bound_to_an_address_is_shown_there_and_below_it_alone() {
         std::os::unix::fs::symlink(repo.path(), root.path().join(team).join("repo")).unwrap();
     }
     let server = ScriptedGitServer::start(root.path(), locked("hunter2"));
-    // Those of the source and those of all are not for it, and one line would do for the whole
-    // server.
+    // The credentials of the source and those of all sources are not for it, and one line would do
+    // for the whole server.
     for name in ["git-credentials.team", "git-credentials.shop", "git-credentials"] {
         write(folder.path(), name, &server, "hunter2");
     }

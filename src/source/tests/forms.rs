@@ -227,6 +227,7 @@ async fn a_repository_of_another_user_is_read_and_copied() {
     repo.git(&["clone", "--quiet", "--bare", ".", &path("bare.git")]);
     repo.git(&["worktree", "add", "--quiet", "--detach", &path("tree")]);
     repo.git(&["clone", "--quiet", "--separate-git-dir", &path("apart.git"), ".", &path("apart")]);
+    git(Path::new(&path("apart")), &["config", "core.worktree", &path("apart")]);
     // Only root may give files away; for others the rest holds too.
     if rustix::process::geteuid().is_root() {
         let (user, group) = (rustix::fs::Uid::from_raw(12345), rustix::fs::Gid::from_raw(12345));

@@ -207,6 +207,7 @@ async fn every_form_of_repository_is_opened_in_place() {
     repo.git(&["worktree", "add", "--quiet", "--detach", &at("tree")]);
     repo.git(&["clone", "--quiet", "--depth=1", &format!("file://{from}"), &at("shallow")]);
     repo.git(&["clone", "--quiet", "--separate-git-dir", &at("apart.git"), from, &at("apart")]);
+    git(std::path::Path::new(&at("apart")), &["config", "core.worktree", &at("apart")]);
     for name in ["bare.git", "tree", "shallow", "apart"] {
         assert_eq!(newest(GitLocation::new(at(name))).await.unwrap(), revision, "{name}");
         let url = format!("file://{}", at(name));

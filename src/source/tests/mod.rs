@@ -16,6 +16,7 @@ mod location;
 mod outage;
 mod pointers;
 mod remote;
+mod rendered;
 mod revision_tree;
 mod server;
 mod state;

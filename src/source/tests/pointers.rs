@@ -9,7 +9,7 @@ use git2::{Oid, Repository};
 
 use super::fixture::{TestRepository, git, paths, put};
 use crate::object::Revision;
-use crate::source::foreign;
+use crate::source::followed_repository;
 use crate::source::objects::{ObjectStores, StorePath};
 use crate::source::{GitLocation, ResolvedLocation, Source, SourceError, read_disk, tree_around};
 
@@ -89,7 +89,7 @@ async fn refuses(neighbours: &Neighbours, way: &str, expected: &[&str]) {
     for expected in expected {
         assert!(said.contains(expected), "{way}: {said} lacks {expected}");
     }
-    assert!(matches!(error, SourceError::LedAway { .. }), "{way}: {said}");
+    assert!(matches!(error, SourceError::ForeignPointer { .. }), "{way}: {said}");
     let hidden = BTreeSet::from([neighbours.hidden.clone()]);
     let pinned = source.pin(&hidden).await;
     assert!(!matches!(pinned, Ok(lost) if lost.is_empty()), "{way}: it was copied");
@@ -191,12 +191,12 @@ fn a_link_that_comes_after_the_look_shows_nothing() {
     let check = |way: &str, swap: &dyn Fn(&Neighbours)| {
         let pair = Neighbours::new();
         let open = || ObjectStores::open(&[StorePath::Followed(pair.followed.path().to_owned())]).unwrap();
-        let (bare, walled) = (open(), open());
+        let (bare, sandboxed) = (open(), open());
         swap(&pair);
         let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
         let find = |objects: &ObjectStores| objects.commit(hidden).map(|commit| commit.id());
         assert_eq!(find(&bare).unwrap(), hidden, "{way}: the link leads there");
-        let (_, found) = walled.read_behind_wall(find).unwrap();
+        let (_, found) = sandboxed.read_in_sandbox(find).unwrap();
         assert!(found.is_err(), "{way}");
     };
     check("objects", &|pair| pair.link("objects"));
@@ -212,19 +212,19 @@ fn a_link_that_comes_after_the_look_shows_nothing() {
     });
 
     let pair = Neighbours::new();
-    let open = || foreign::open(pair.followed.path()).unwrap();
+    let open = || followed_repository::open(pair.followed.path()).unwrap();
     let find = |repository: &Repository| repository.find_reference("refs/heads/main").map(|r| r.target());
-    let (bare, walled) = (open(), open());
+    let (bare, sandboxed) = (open(), open());
     pair.link("refs/heads/main");
     let hidden = Oid::from_str(pair.hidden.as_str()).unwrap();
     assert_eq!(find(&bare.repository).unwrap(), Some(hidden), "the link leads there");
-    assert!(walled.read(find).unwrap().is_err());
+    assert!(sandboxed.read(find).unwrap().is_err());
 
     let pair = Neighbours::new();
-    let opened = foreign::open(pair.followed.path()).unwrap();
+    let opened = followed_repository::open(pair.followed.path()).unwrap();
     fs::remove_dir_all(pair.store()).unwrap();
     symlink(pair.target(), pair.store()).unwrap();
-    assert!(opened.read(|_| ()).is_err(), "no wall is built around the other repository");
+    assert!(opened.read(|_| ()).is_err(), "no sandbox is built around the other repository");
 }
 
 #[tokio::test]
@@ -326,37 +326,4 @@ async fn a_pointer_to_what_names_the_place_back_is_followed() {
     // Behind a link to the whole.
     symlink(place("tree"), place("current")).unwrap();
     reads(&place("current"), &revision).await;
-}
-
-#[tokio::test]
-async fn a_pointer_that_only_the_owner_of_its_target_may_write_is_followed() {
-    let beside = tempfile::tempdir().unwrap();
-    let place = |name: &str| beside.path().join(name);
-    let (repo, revision) = TestRepository::with(&[("a.yaml", "1")]);
-    let text = |name: &str| place(name).to_str().unwrap().to_owned();
-    repo.git(&["clone", "--quiet", "--separate-git-dir", &text("apart.git"), ".", &text("apart")]);
-    repo.git(&["worktree", "add", "--quiet", "--detach", &text("tree")]);
-    // Mounted elsewhere, as a volume in a pod, it names a place that is not here.
-    let admin = repo.path().join(".git/worktrees/tree");
-    fs::write(admin.join("gitdir"), "/mounted/elsewhere/tree/.git\n").unwrap();
-    for name in ["apart", "tree"] {
-        let mode = |path: &Path, mode: u32| {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-        };
-        let (folder, file) = (place(name), place(name).join(".git"));
-        for (of_folder, of_file) in [(0o775, 0o644), (0o757, 0o644), (0o755, 0o664), (0o755, 0o646)] {
-            mode(&folder, of_folder);
-            mode(&file, of_file);
-            let state = tempfile::tempdir().unwrap();
-            let mut source = Source::open("test", &location(&folder), state.path()).unwrap();
-            let error = source.observe().await.unwrap_err();
-            assert!(
-                matches!(error, SourceError::LedAway { .. }),
-                "{name} {of_folder:o} {of_file:o}: {error}"
-            );
-        }
-        mode(&folder, 0o755);
-        mode(&file, 0o644);
-        reads(&folder, &revision).await;
-    }
 }

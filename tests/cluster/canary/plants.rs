@@ -14,7 +14,7 @@ pub(super) fn secret(name: &str, lines: &str) -> String {
     format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\n{lines}\n")
 }
 
-/// Those of the first commit: all of them are good.
+/// The files of the first commit: all of them are good.
 pub(super) fn first() -> Vec<(String, String)> {
     let text = |name| Canary::of(name).text();
     let binary = [&[0xff, 0, 0xfe], text("bytes in data").as_bytes(), &[0x80]].concat();
@@ -59,7 +59,7 @@ pub(super) fn first() -> Vec<(String, String)> {
     files
 }
 
-/// Those that follow: some are good.
+/// The files that follow: some are good.
 pub(super) fn second() -> Vec<(&'static str, String)> {
     let text = |name| Canary::of(name).text();
     let good = |name: &str, file: &'static str| {
@@ -126,7 +126,7 @@ pub(super) fn second() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Those of the second commit that stand in other objects than their own.
+/// The files of the second commit whose canaries are in other objects than their own.
 pub(super) fn within() -> Vec<(&'static str, String)> {
     let text = |name| Canary::of(name).text();
     vec![

@@ -73,7 +73,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// Those of the control plane, in the order in which they are built.
+    /// The programs of the control plane, in the order in which they are built.
     pub(crate) const ALL: [Self; 6] =
         [Self::Etcd, Self::Kwok, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kubectl];
 

@@ -89,7 +89,8 @@ pub(super) fn healthy() -> Refresh {
     let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
     let read =
         notice(1, "2030-01-02T03:00:00Z", "RevisionRead", None, "revision 0123456789ab (Ada: Two of each)");
-    let settled = notice(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are as wanted");
+    let settled =
+        notice(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are applied and healthy");
     Refresh {
         notices: vec![read, settled],
         ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())

@@ -39,7 +39,7 @@ impl Engine {
     fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
         let entry = self.entry(id)?;
         let RollbackContent::Resolved(good, _) = &entry.rollback.as_ref()?.content else { return None };
-        let refusal = entry.refused.as_ref().filter(|refusal| refusal.content == good.hash)?;
+        let refusal = entry.refused.as_ref().filter(|refusal| refusal.is_of(good))?;
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,
             RefusalRule::Immutable if good.traits.recreate == RecreatePolicy::Allowed => false,

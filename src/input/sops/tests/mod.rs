@@ -1,6 +1,6 @@
 mod objects;
 mod refusals;
-pub(super) mod sealing;
+pub(crate) mod sealing;
 
 use super::*;
 

@@ -12,8 +12,8 @@ use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256, Sha512};
 use x25519_dalek::{PublicKey, StaticSecret};
 
-pub(in crate::input::sops) const FILE_KEY: [u8; 16] = [7; 16];
-pub(in crate::input::sops) const DATA_KEY: [u8; 32] = [9; 32];
+pub(in crate::input) const FILE_KEY: [u8; 16] = [7; 16];
+pub(in crate::input) const DATA_KEY: [u8; 32] = [9; 32];
 
 fn chacha(key: &[u8], nonce: [u8; 12], plain: &[u8]) -> Vec<u8> {
     let mut buffer = plain.to_vec();
@@ -30,18 +30,18 @@ fn derived(salt: Option<&[u8]>, secret: &[u8], label: &str) -> [u8; 32] {
 }
 
 /// A secret key that is the same byte 32 times.
-pub(in crate::input::sops) fn secret(byte: u8) -> StaticSecret {
+pub(in crate::input) fn secret(byte: u8) -> StaticSecret {
     StaticSecret::from([byte; 32])
 }
 
 /// The line of a file of identities for such a key.
-pub(in crate::input::sops) fn identity(byte: u8) -> String {
+pub(in crate::input) fn identity(byte: u8) -> String {
     let prefix = bech32::Hrp::parse("AGE-SECRET-KEY-").unwrap();
     bech32::encode_upper::<bech32::Bech32>(prefix, &[byte; 32]).unwrap()
 }
 
 /// One recipient of a file, for a key or for a share of nobody.
-pub(in crate::input::sops) fn stanza(recipient: u8) -> String {
+pub(in crate::input) fn stanza(recipient: u8) -> String {
     let (ephemeral, public) = (secret(0x55), PublicKey::from(&secret(recipient)));
     let share = PublicKey::from(&ephemeral);
     let salt = [*share.as_bytes(), *public.as_bytes()].concat();
@@ -52,7 +52,7 @@ pub(in crate::input::sops) fn stanza(recipient: u8) -> String {
 }
 
 /// A header with its code.
-pub(in crate::input::sops) fn header(stanzas: &str) -> String {
+pub(in crate::input) fn header(stanzas: &str) -> String {
     let signed = format!("age-encryption.org/v1\n{stanzas}---");
     let mut code = Hmac::<Sha256>::new_from_slice(&derived(None, &FILE_KEY, "header")).unwrap();
     code.update(signed.as_bytes());
@@ -60,7 +60,7 @@ pub(in crate::input::sops) fn header(stanzas: &str) -> String {
 }
 
 /// A payload of these chunks, the last one marked.
-pub(in crate::input::sops) fn payload(chunks: &[&[u8]]) -> Vec<u8> {
+pub(in crate::input) fn payload(chunks: &[&[u8]]) -> Vec<u8> {
     let salt = [3; 16];
     let key = derived(Some(&salt), &FILE_KEY, "payload");
     let mut out = salt.to_vec();
@@ -74,7 +74,7 @@ pub(in crate::input::sops) fn payload(chunks: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Bytes in armor.
-pub(in crate::input::sops) fn armored(bytes: &[u8]) -> String {
+pub(in crate::input) fn armored(bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines: Vec<&str> =
         text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
@@ -82,13 +82,13 @@ pub(in crate::input::sops) fn armored(bytes: &[u8]) -> String {
 }
 
 /// An armored file for these keys.
-pub(in crate::input::sops) fn age_file(recipients: &[u8], plain: &[u8]) -> String {
+pub(in crate::input) fn age_file(recipients: &[u8], plain: &[u8]) -> String {
     let stanzas: String = recipients.iter().map(|recipient| stanza(*recipient)).collect();
     armored(&[header(&stanzas).as_bytes(), &payload(&[plain])].concat())
 }
 
 /// A value of a file of SOPS.
-pub(in crate::input::sops) fn seal(path: &str, kind: &str, plain: impl AsRef<[u8]>) -> String {
+pub(in crate::input) fn seal(path: &str, kind: &str, plain: impl AsRef<[u8]>) -> String {
     let cipher = AesGcm::<Aes256, U32>::new_from_slice(&DATA_KEY).unwrap();
     let iv = [5; 32];
     let mut data = plain.as_ref().to_vec();
@@ -98,17 +98,12 @@ pub(in crate::input::sops) fn seal(path: &str, kind: &str, plain: impl AsRef<[u8
 }
 
 /// A file for key 1: its content, and metadata with a code over these values and more lines.
-pub(in crate::input::sops) fn sops_file(content: &str, coded: &[u8], more: &str) -> String {
+pub(in crate::input) fn sops_file(content: &str, coded: &[u8], more: &str) -> String {
     sops_file_for(&age_file(&[1], &DATA_KEY), content, coded, more)
 }
 
 /// A file with this data key in armor.
-pub(in crate::input::sops) fn sops_file_for(
-    armored: &str,
-    content: &str,
-    coded: &[u8],
-    more: &str,
-) -> String {
+pub(in crate::input) fn sops_file_for(armored: &str, content: &str, coded: &[u8], more: &str) -> String {
     let code = Sha512::digest(coded).iter().fold(String::new(), |code, byte| code + &format!("{byte:02X}"));
     let mac = seal("2026-01-01T00:00:00Z", "str", code);
     let armored = armored.trim_end().replace('\n', "\n            ");

@@ -2,16 +2,13 @@
 //!
 //! **Invariant:** what is read is the very repository that a person named. A file or a link in it
 //! may lead elsewhere: to a repository that only rhumb's user may read. Such a pointer is followed
-//! in two cases alone. Either its target names the place back, as those of work trees and of
-//! submodules do. Or nobody but the target's owner may write the pointer, who may read the target
-//! anyway.
+//! only where its target names the place back, as those of work trees and of submodules do.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Config, ErrorClass, ErrorCode, Reference, Repository};
@@ -21,7 +18,7 @@ use super::error::SourceError;
 use super::file_names;
 use super::folder::{FileReadResult, OpenFolder};
 use super::objects;
-use super::read_wall;
+use super::read_sandbox;
 use crate::secret::is_there;
 
 /// The longest path that the system takes, and the words before it.
@@ -61,10 +58,10 @@ const ALTERNATES_FILE: &str = "objects/info/alternates";
 
 /// The reason for which a repository is not opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ForeignError {
+pub(super) enum FollowedRepositoryError {
     /// It leads to another one.
     #[error("{} {} {target}", file.display(), form.words())]
-    LedAway {
+    ForeignPointer {
         /// The pointer.
         file: PathBuf,
         /// Its form.
@@ -115,11 +112,9 @@ impl PointerForm {
 
     const fn fault(self) -> &'static str {
         match self {
-            Self::Link => "a repository's own files are no links",
-            Self::Text => {
-                "that does not name the place back, and others than its owner may write the pointer"
-            }
-            Self::Reference => "that is no name of a reference",
+            Self::Link => "where git makes no link",
+            Self::Text => "which does not name it back",
+            Self::Reference => "which is no name of a reference",
         }
     }
 
@@ -135,15 +130,15 @@ impl PointerForm {
     }
 }
 
-impl ForeignError {
+impl FollowedRepositoryError {
     /// Returns the error of a source.
     pub(super) fn into_source_error(self, place: &str) -> SourceError {
         let place = place.to_owned();
         match self {
-            Self::LedAway { file, form, target } => {
+            Self::ForeignPointer { file, form, target } => {
                 let file = file_names::printable(file.as_os_str().as_bytes());
                 let pointer = format!("{file} {} {target}", form.words());
-                SourceError::LedAway { place, pointer, fault: form.fault(), instead: form.hint() }
+                SourceError::ForeignPointer { place, pointer, fault: form.fault(), instead: form.hint() }
             }
             Self::Alternates => SourceError::Unsupported {
                 place,
@@ -183,9 +178,12 @@ pub(super) struct FollowedRepository {
 
 impl FollowedRepository {
     /// Reads it by a thread that can open nothing else, whatever comes into its place meanwhile.
-    pub(super) fn read<T: Send>(self, work: impl FnOnce(&Repository) -> T + Send) -> Result<T, ForeignError> {
+    pub(super) fn read<T: Send>(
+        self,
+        work: impl FnOnce(&Repository) -> T + Send,
+    ) -> Result<T, FollowedRepositoryError> {
         let Self { repository, folders } = self;
-        let read = read_wall::run_within(&[&folders.own, &folders.common], move || work(&repository));
+        let read = read_sandbox::run_within(&[&folders.own, &folders.common], move || work(&repository));
         read.map_err(|error| unreadable(&folders.own, error))
     }
 }
@@ -196,11 +194,11 @@ impl FollowedRepository {
 /// ever run. Refused is what leads to another repository: pointers, links, borrowed objects and
 /// included configuration.
 ///
-/// A link may come after this look. So what is opened here is read behind a wall alone:
-/// [`FollowedRepository::read`]. One race remains without a wall, as the library reads this user's
+/// A link may come after this look. So what is opened here is read in a sandbox alone:
+/// [`FollowedRepository::read`]. One race remains without a sandbox, as the library reads this user's
 /// own configuration too: it may take another file for the repository's configuration once. That
 /// decides only how the library reads, and no value in it is shown.
-pub(super) fn open(path: &Path) -> Result<FollowedRepository, ForeignError> {
+pub(super) fn open(path: &Path) -> Result<FollowedRepository, FollowedRepositoryError> {
     let folders = RepositoryFolders::find(path)?;
     Ok(FollowedRepository { repository: folders.open()?, folders })
 }
@@ -209,7 +207,7 @@ impl RepositoryFolders {
     /// Finds the folders of the repository at a path: in `.git` below it, or the path itself.
     ///
     /// Links to the path are followed, as they are part of what a person named.
-    pub(super) fn find(path: &Path) -> Result<Self, ForeignError> {
+    pub(super) fn find(path: &Path) -> Result<Self, FollowedRepositoryError> {
         let whole = std::path::absolute(path).map_err(|error| unreadable(path, error))?;
         // `.git` may be a pointer, also where it is named itself.
         let named = if whole.ends_with(".git") { whole.parent().unwrap_or(&whole) } else { &whole };
@@ -229,11 +227,11 @@ impl RepositoryFolders {
         Ok(Self { named, own, common })
     }
 
-    fn open(&self) -> Result<Repository, ForeignError> {
+    fn open(&self) -> Result<Repository, FollowedRepositoryError> {
         // Before the library looks, which reads included files even to find out whose it is.
         self.configuration()?;
         if has_alternates(&self.common) {
-            return Err(ForeignError::Alternates);
+            return Err(FollowedRepositoryError::Alternates);
         }
         let opened = match objects::open(&self.named) {
             Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(&self.own),
@@ -245,36 +243,39 @@ impl RepositoryFolders {
     /// Opens it where it is this user's, or configured as safe: it was found by chance.
     ///
     /// Its configuration may include files of this user, and no value of it may be shown.
-    pub(super) fn open_trusted(self) -> Result<FollowedRepository, ForeignError> {
+    pub(super) fn open_trusted(self) -> Result<FollowedRepository, FollowedRepositoryError> {
         let repository = self.confirm(objects::open(&self.named))?;
         Ok(FollowedRepository { repository, folders: self })
     }
 
     /// Returns the repository, if the library found the one that was judged.
-    fn confirm(&self, opened: Result<Repository, git2::Error>) -> Result<Repository, ForeignError> {
+    fn confirm(
+        &self,
+        opened: Result<Repository, git2::Error>,
+    ) -> Result<Repository, FollowedRepositoryError> {
         let repository = opened.map_err(|error| match error.class() {
             // The message may show a value of another file, which came in its place.
             ErrorClass::Config => {
                 let why = io::Error::other("it has a value that git does not take");
                 unreadable(&self.common.join("config"), why)
             }
-            _ => ForeignError::Git(error),
+            _ => FollowedRepositoryError::Git(error),
         })?;
         let is_judged = repository.path() == self.own && repository.commondir() == self.common;
-        if is_judged { Ok(repository) } else { Err(ForeignError::Moving) }
+        if is_judged { Ok(repository) } else { Err(FollowedRepositoryError::Moving) }
     }
 
     /// Reads its own configuration and no other.
     ///
     /// Fails where it includes files: whoever may write it could name one that only rhumb may read,
     /// and messages show parts of it.
-    pub(super) fn configuration(&self) -> Result<Config, ForeignError> {
+    pub(super) fn configuration(&self) -> Result<Config, FollowedRepositoryError> {
         read_configuration(&self.own, &self.common)
     }
 }
 
 /// Fails where a reference, or one that it names, is read through a link or is no reference.
-pub(super) fn judge_reference(repository: &Repository, name: &str) -> Result<(), ForeignError> {
+pub(super) fn judge_reference(repository: &Repository, name: &str) -> Result<(), FollowedRepositoryError> {
     let mut name = name.to_owned();
     for _ in 0..MAX_REFERENCE_CHAIN {
         let ends: Vec<&str> =
@@ -286,19 +287,23 @@ pub(super) fn judge_reference(repository: &Repository, name: &str) -> Result<(),
         let Ok(Some(next)) = found.symbolic_target() else { return Ok(()) };
         if !Reference::is_valid_name(next) {
             let (file, target) = (repository.path().join(&name), printable_target(next.as_bytes()));
-            return Err(ForeignError::LedAway { file, form: PointerForm::Reference, target });
+            return Err(FollowedRepositoryError::ForeignPointer {
+                file,
+                form: PointerForm::Reference,
+                target,
+            });
         }
         name = next.to_owned();
     }
     Ok(())
 }
 
-fn no_repository() -> ForeignError {
+fn no_repository() -> FollowedRepositoryError {
     git2::Error::new(ErrorCode::NotFound, ErrorClass::Repository, "could not find repository").into()
 }
 
-pub(super) fn unreadable(file: &Path, error: io::Error) -> ForeignError {
-    ForeignError::Unreadable { file: file.to_owned(), error }
+pub(super) fn unreadable(file: &Path, error: io::Error) -> FollowedRepositoryError {
+    FollowedRepositoryError::Unreadable { file: file.to_owned(), error }
 }
 
 fn printable_target(target: &[u8]) -> String {
@@ -306,7 +311,7 @@ fn printable_target(target: &[u8]) -> String {
 }
 
 /// Returns the folder that holds HEAD.
-fn own_folder(named: &Path) -> Result<PathBuf, ForeignError> {
+fn own_folder(named: &Path) -> Result<PathBuf, FollowedRepositoryError> {
     let inner = named.join(".git");
     let found = match fs::symlink_metadata(&inner) {
         Ok(found) => found,
@@ -326,8 +331,8 @@ fn own_folder(named: &Path) -> Result<PathBuf, ForeignError> {
     };
     // An answer that tells what is not there from what is refused would tell of other folders.
     match follow(named, target) {
-        Some(own) if names_back(&own, &inner) || is_written_by_its_owner(&inner, &own) => Ok(own),
-        _ => Err(ForeignError::LedAway {
+        Some(own) if names_back(&own, &inner) => Ok(own),
+        _ => Err(FollowedRepositoryError::ForeignPointer {
             file: inner,
             form: PointerForm::Text,
             target: printable_target(target),
@@ -336,14 +341,17 @@ fn own_folder(named: &Path) -> Result<PathBuf, ForeignError> {
 }
 
 /// Returns the folder that holds refs and objects.
-fn common_folder(own: &Path) -> Result<PathBuf, ForeignError> {
+fn common_folder(own: &Path) -> Result<PathBuf, FollowedRepositoryError> {
     let Some(text) = read_file(own, "commondir", MAX_POINTER_BYTES)? else { return Ok(own.to_owned()) };
     let (file, target) = (own.join("commondir"), text.trim_ascii_end());
     match follow(own, target) {
         // A folder there was made by somebody who may write in that repository.
         Some(common) if own.parent() == Some(&common.join("worktrees")) => Ok(common),
-        Some(common) if is_written_by_its_owner(&file, &common) => Ok(common),
-        _ => Err(ForeignError::LedAway { file, form: PointerForm::Text, target: printable_target(target) }),
+        _ => Err(FollowedRepositoryError::ForeignPointer {
+            file,
+            form: PointerForm::Text,
+            target: printable_target(target),
+        }),
     }
 }
 
@@ -365,34 +373,20 @@ fn names_back(own: &Path, file: &Path) -> bool {
     follow(own, work_tree.as_bytes()).as_deref() == file.parent()
 }
 
-/// Returns whether nobody but the owner of its target may write a pointer.
-///
-/// Users are known by their numbers. Where one number stands for several people, as in containers
-/// that share a volume, they count as one.
-fn is_written_by_its_owner(pointer: &Path, target: &Path) -> bool {
-    const OTHERS_MAY_WRITE: u32 = 0o022;
-    let Ok(owner) = fs::symlink_metadata(target).map(|target| target.uid()) else { return false };
-    let is_private = |path: &Path| {
-        fs::symlink_metadata(path)
-            .is_ok_and(|found| found.uid() == owner && found.mode() & OTHERS_MAY_WRITE == 0)
-    };
-    is_private(pointer) && pointer.parent().is_some_and(is_private)
-}
-
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn link_error(link: &Path) -> ForeignError {
+fn link_error(link: &Path) -> FollowedRepositoryError {
     let target = fs::read_link(link).map(|target| printable_target(target.as_os_str().as_bytes()));
-    ForeignError::LedAway {
+    FollowedRepositoryError::ForeignPointer {
         file: link.to_owned(),
         form: PointerForm::Link,
         target: target.unwrap_or_else(|_| "another place".to_owned()),
     }
 }
 
-fn refuse_links(folder: &Path, names: &[&str]) -> Result<(), ForeignError> {
+fn refuse_links(folder: &Path, names: &[&str]) -> Result<(), FollowedRepositoryError> {
     for name in names {
         let path = folder.join(name);
         if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
@@ -402,7 +396,7 @@ fn refuse_links(folder: &Path, names: &[&str]) -> Result<(), ForeignError> {
     Ok(())
 }
 
-fn refuse_linked_entries(folder: &Path) -> Result<(), ForeignError> {
+fn refuse_linked_entries(folder: &Path) -> Result<(), FollowedRepositoryError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if is_absence(&error) => return Ok(()),
@@ -427,23 +421,23 @@ fn has_alternates(common: &Path) -> bool {
 }
 
 /// Reads a file through no link; none where none is.
-fn read_file(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, ForeignError> {
+fn read_file(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, FollowedRepositoryError> {
     let failed = |error: io::Error| unreadable(&folder.join(name), error);
     let opened = OpenFolder::open(folder).map_err(|error| failed(io::Error::other(error.to_string())))?;
     match opened.read(name, most).map_err(failed)? {
         FileReadResult::Whole(_, bytes) => Ok(Some(bytes)),
         FileReadResult::Gone => Ok(None),
         FileReadResult::Refused(_) => Err(failed(io::Error::other("it is no regular file, or too large"))),
-        FileReadResult::Moving => Err(ForeignError::Moving),
+        FileReadResult::Moving => Err(FollowedRepositoryError::Moving),
     }
 }
 
-fn read_configuration(own: &Path, common: &Path) -> Result<Config, ForeignError> {
+fn read_configuration(own: &Path, common: &Path) -> Result<Config, FollowedRepositoryError> {
     let mut text = read_file(common, "config", MAX_CONFIGURATION_BYTES)?.unwrap_or_default();
     text.push(b'\n');
     text.extend(read_file(own, "config.worktree", MAX_CONFIGURATION_BYTES)?.unwrap_or_default());
     if has_include(&text) {
-        return Err(ForeignError::Includes);
+        return Err(FollowedRepositoryError::Includes);
     }
     // The library takes no text, only files.
     let file = memfd_create(c"rhumb-config", MemfdFlags::CLOEXEC).map_err(io::Error::from);

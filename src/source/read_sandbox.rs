@@ -1,7 +1,7 @@
 //! Work on a followed repository by a thread that can open nothing else.
 //!
 //! libgit2 opens files by their paths. Between a look at a path and its use, whoever may write
-//! there can put a link in its place. Behind this wall the kernel denies what lies elsewhere,
+//! there can put a link in its place. In this sandbox the kernel denies what lies elsewhere,
 //! whatever leads to it.
 
 use std::io;
@@ -17,14 +17,14 @@ use landlock::{
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// All that opens a file to read it. Nothing behind the wall writes, so that nothing else is
+/// All that opens a file to read it. Nothing in the sandbox writes, so that nothing else is
 /// bounded.
 const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
 
 /// Runs work by a thread of its own that can open nothing but what is below these folders, which
 /// are paths without a link.
 ///
-/// Where the kernel has no Landlock, or lets nobody use it, it runs without the wall.
+/// Where the kernel has no Landlock, or lets nobody use it, it runs without the sandbox.
 ///
 /// Fails where a folder is not there, or a link has come into its path.
 pub(super) fn run_within<T: Send>(folders: &[&Path], work: impl FnOnce() -> T + Send) -> io::Result<T> {
@@ -32,7 +32,7 @@ pub(super) fn run_within<T: Send>(folders: &[&Path], work: impl FnOnce() -> T + 
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("read".to_owned()).spawn_scoped(scope, move || {
             // Without it, each path was looked at before all the same.
-            let _ = raise(&opened);
+            let _ = enter(&opened);
             work()
         })?;
         thread.join().or_else(|panic| resume_unwind(panic))
@@ -50,7 +50,7 @@ fn open_plainly(folder: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Bounds this thread for ever.
-fn raise(folders: &[OwnedFd]) -> Result<(), RulesetError> {
+fn enter(folders: &[OwnedFd]) -> Result<(), RulesetError> {
     let mut rules = Ruleset::default().handle_access(READING)?.create()?;
     for folder in folders {
         rules = rules.add_rule(PathBeneath::new(folder, READING))?;
@@ -87,10 +87,10 @@ mod tests {
         check(Path::new("folder/file"), Err(io::ErrorKind::PermissionDenied));
         let listed = run_within(&[&inside], || fs::read_dir(&outside).map(drop).map_err(|e| e.kind()));
         assert_eq!(listed.unwrap(), Err(io::ErrorKind::PermissionDenied));
-        assert_eq!(read(&inside.join("link")), Ok(b"text".to_vec()), "the caller has no wall");
+        assert_eq!(read(&inside.join("link")), Ok(b"text".to_vec()), "the caller is in no sandbox");
 
         let through = inside.join("folder");
-        assert!(run_within(&[&through], || ()).is_err(), "the wall is not built around where a link leads");
+        assert!(run_within(&[&through], || ()).is_err(), "no sandbox is built around where a link leads");
         assert!(run_within(&[&inside.join("missing")], || ()).is_err());
     }
 }

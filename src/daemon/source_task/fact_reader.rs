@@ -1,0 +1,113 @@
+//! The facts of the cluster that the renders of one source depend on, asked for at each look.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::super::cluster_facts::learn_facts;
+use crate::cluster::Cluster;
+use crate::object::{ObjectId, Revision};
+use crate::source::{
+    ClusterFacts, FactUse, KnownFacts, ServedVersions, Source, SourceError, SourceObservation,
+};
+
+/// The reader of facts, with the rights of the account that a source acts as.
+#[derive(Default)]
+pub(in crate::daemon) struct FactReader {
+    /// None where only the versions are known.
+    cluster: Option<Cluster>,
+    known: KnownFacts,
+    /// The objects that a render of this process wanted.
+    wanted: BTreeSet<ObjectId>,
+}
+
+impl FactReader {
+    /// Returns one that has asked nothing yet.
+    pub(in crate::daemon) fn new(cluster: Cluster, versions: Option<Arc<ServedVersions>>) -> Self {
+        let known = KnownFacts { versions, ..KnownFacts::default() };
+        Self { cluster: Some(cluster), known, wanted: BTreeSet::new() }
+    }
+
+    /// Takes over the versions that discovery told last.
+    pub(super) fn set_versions(&mut self, versions: Option<Arc<ServedVersions>>) {
+        self.known.versions = versions;
+    }
+
+    /// Looks at a source by the facts of this moment: each object that its renders want is asked for
+    /// once, before it or on the way.
+    ///
+    /// # Errors
+    /// Fails as the look does, and where the cluster does not answer.
+    pub(in crate::daemon) async fn observe(
+        &mut self,
+        source: &mut Source,
+    ) -> Result<SourceObservation, SourceError> {
+        self.ask_again(source).await?;
+        loop {
+            match source.observe().await {
+                Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
+                seen => return seen,
+            }
+        }
+    }
+
+    /// Renders a revision that is not in force by the facts that are known, and asks for others.
+    ///
+    /// # Errors
+    /// Fails as the render does, and where the cluster does not answer.
+    pub(super) async fn render_past_revision(
+        &mut self,
+        source: &mut Source,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
+        loop {
+            match source.render_past_revision(revision).await {
+                Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// As [`FactReader::render_past_revision`], of one that may have to be fetched.
+    ///
+    /// # Errors
+    /// As there, and where it cannot be fetched.
+    pub(super) async fn fetch_revision(
+        &mut self,
+        source: &mut Source,
+        revision: &Revision,
+    ) -> Result<(), SourceError> {
+        loop {
+            match source.fetch_revision(revision).await {
+                Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Asks for all objects that were wanted before: others may have changed them.
+    async fn ask_again(&mut self, source: &mut Source) -> Result<(), SourceError> {
+        let facts = FactUse { versions: false, objects: self.wanted.clone() };
+        self.learn(source, &facts).await
+    }
+
+    /// Asks for wanted objects that are not known, and says whether there were any.
+    async fn ask(&mut self, source: &mut Source, facts: &FactUse) -> Result<bool, SourceError> {
+        let objects = facts.objects.difference(&self.wanted).cloned().collect();
+        let missing = FactUse { versions: false, objects };
+        if missing.objects.is_empty() || self.cluster.is_none() {
+            return Ok(false);
+        }
+        self.learn(source, &missing).await?;
+        self.wanted.extend(missing.objects);
+        Ok(true)
+    }
+
+    async fn learn(&mut self, source: &mut Source, facts: &FactUse) -> Result<(), SourceError> {
+        if let Some(cluster) = self.cluster.as_ref().filter(|_| !facts.objects.is_empty()) {
+            let learnt = learn_facts(cluster, facts, &mut self.known).await;
+            learnt.map_err(|error| SourceError::FactsUnread(error.to_string()))?;
+        }
+        source.set_facts(ClusterFacts::Asked(self.known.clone()));
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Sources that act as different accounts: a manifest that its author may not apply holds up nobody
+//! else, and takes no name from anybody.
+//!
+//! Otherwise an author of one repository could stop the rollouts of another one, by naming the
+//! objects that those need. Sources of one account may write each other's objects anyway.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::engine::decide::action::{Action, Decision};
+use crate::engine::decide::input::ClaimantAccounts;
+use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
+use crate::engine::state::{DecisionMode, Engine};
+use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, SourceWrites, WantedObject};
+use crate::object::{Diagnostic, GroupKind, ObjectId};
+
+/// The time after which a claimant is looked for again. An obstacle that goes away wakes no other
+/// claimant's objects.
+pub(super) const CLAIM_RETRY_DELAY: Duration = Duration::from_secs(10);
+
+/// The objects that one right of an account covers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::engine) struct RoleScope {
+    /// The service account; none for rhumb's own.
+    pub account: Option<Arc<str>>,
+    /// The kind.
+    pub kind: GroupKind,
+    /// The namespace; none for objects outside of all.
+    pub namespace: Option<Arc<str>>,
+}
+
+/// A source whose content of an object the API server refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct ClaimDenial {
+    /// The source.
+    source: SourceId,
+    /// The time of its next try; none for never.
+    retry: Option<Instant>,
+}
+
+impl Engine {
+    /// Returns whether two sources act as the same account, so that each may write what the other
+    /// may.
+    fn shares_account(&self, one: SourceId, other: SourceId) -> bool {
+        self.sources[one].account == self.sources[other].account
+    }
+
+    /// Returns whether a source of the same account wants an object.
+    pub(super) fn is_of_own_account(&self, source: SourceId, id: &ObjectId) -> bool {
+        let mut claims = self.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
+        claims.any(|(claimant, _)| self.shares_account(source, *claimant))
+    }
+
+    /// Returns whether what is wanted of an object holds up the objects of a source: its own account
+    /// wants it, or one that has it, and may write it.
+    pub(super) fn counts_for(&self, source: SourceId, id: &ObjectId) -> bool {
+        if self.is_of_own_account(source, id) {
+            return true;
+        }
+        let Some(entry) = self.entries.get(id) else { return false };
+        let is_denied = entry.refused.as_ref().is_some_and(|refusal| refusal.rule == RefusalRule::Rights);
+        let has_it = |live: &LiveObject| {
+            let owner = self.source_of(live).filter(|_| !live.is_unproven());
+            owner.is_some_and(|owner| entry.targets.iter().any(|(other, _)| *other == owner))
+        };
+        !is_denied && self.live_object(id).is_some_and(has_it)
+    }
+
+    /// Returns whether all sources that want an object act as one account.
+    pub(super) fn accounts_of_claimants(&self, entry: &ObjectEntry) -> ClaimantAccounts {
+        match &entry.targets[..] {
+            [(first, _), others @ ..] if others.iter().any(|(one, _)| !self.shares_account(*first, *one)) => {
+                ClaimantAccounts::Different
+            }
+            _ => ClaimantAccounts::Same,
+        }
+    }
+
+    /// Lets the first source that may have an object go on with it, where none of several accounts
+    /// has it.
+    ///
+    /// Of one account nobody can say whose it is to be, and none makes it. Of several, waiting would
+    /// let each of them keep the others from any name.
+    pub(super) fn choose_claimant(&mut self, id: &ObjectId, now: Instant) {
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.targets.len() > 1) else { return };
+        let is_same = self.accounts_of_claimants(entry) == ClaimantAccounts::Same;
+        if is_same || self.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
+            return;
+        }
+        let mut claimants = entry.targets.clone();
+        claimants.sort_by_key(|(source, _)| *source);
+        let chosen = claimants.iter().find(|(source, want)| self.may_begin(*source, want, id, now));
+        let chosen = chosen.map(|(source, _)| *source);
+        if self.put_first(id, chosen) {
+            self.change_owner(id);
+        }
+    }
+
+    /// Returns whether nothing but the write itself stands between a source and an object that
+    /// nobody has.
+    fn may_begin(&self, source: SourceId, want: &WantedObject, id: &ObjectId, now: Instant) -> bool {
+        let WantedObject::Object(desired) = want else { return false };
+        let state = &self.sources[source];
+        let may_write = state.writes == SourceWrites::Allowed
+            && state.inventory.as_ref().is_none_or(|inventory| inventory.paused.is_none());
+        let may_take = self
+            .live_object(id)
+            .is_none_or(|live| live.owner == ObjectOwner::Nobody && state.adopt != AdoptPolicy::Never);
+        // The object is seen by the account that is to write it.
+        may_write
+            && may_take
+            && self.is_synced(source, &id.group_kind())
+            && !self.is_claim_denied(source, id, now)
+            && self.release_obstacle(source, desired).is_none()
+    }
+
+    /// Has an object decided on again, where the source that was chosen for it waits for something.
+    pub(super) fn revisit_claim(&self, id: &ObjectId, decision: Decision) -> Decision {
+        let waits = decision.action == Action::Nothing && decision.requeue_after.is_none();
+        let is_open = waits && self.contested.contains(id) && self.known_owner(id).is_none();
+        let entry = self.entries.get(id).filter(|_| is_open);
+        match entry.map(|entry| self.accounts_of_claimants(entry)) {
+            Some(ClaimantAccounts::Different) => {
+                Decision { requeue_after: Some(CLAIM_RETRY_DELAY), ..decision }
+            }
+            _ => decision,
+        }
+    }
+
+    fn is_claim_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
+        let denials = self.denials.get(id).into_iter().flatten();
+        denials
+            .filter(|denial| denial.source == source)
+            .any(|denial| denial.retry.is_none_or(|retry| retry > now))
+    }
+
+    /// Gives an object that several sources want to the next one, where this one's is refused.
+    pub(super) fn deny_claim(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
+        if !self.contested.contains(id) {
+            return;
+        }
+        let denials = self.denials.entry(id.clone()).or_default();
+        denials.retain(|denial| denial.source != source);
+        denials.push(ClaimDenial { source, retry });
+        if self.order_wants(id) {
+            self.change_owner(id);
+        }
+    }
+
+    /// Returns the findings about objects that a source wants and that another account has.
+    pub(crate) fn contested_findings(&self, source: SourceId) -> Vec<Diagnostic> {
+        let finding = |id: &ObjectId| {
+            let entry = self.entries.get(id)?;
+            let (_, want) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
+            let (owner, _) = entry.targets.first().filter(|(first, _)| entry.owner == Some(*first))?;
+            if self.accounts_of_claimants(entry) == ClaimantAccounts::Same {
+                return None;
+            }
+            let message = format!("{id} is not applied: source {} has it", self.sources[*owner].name);
+            let found = Diagnostic::error(want.origin().clone(), "other-source", message);
+            Some(found.hint("remove it from one of the two"))
+        };
+        self.contested.iter().filter_map(finding).collect()
+    }
+}

@@ -1,0 +1,265 @@
+//! Sources of different accounts: what one of them may not write holds up no other, and takes no
+//! name from it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
+use crate::engine::*;
+use crate::object::{GroupKind, ObjectId};
+
+const OTHER: &str = "applyset-other-v1";
+
+/// Two sources of one process, each with the account that its objects are written as.
+fn sources(accounts: [Option<&str>; 2]) -> Engine {
+    let nowhere = || RepositoryIdentity::Nowhere;
+    let mut engine = following(&[("one", SET, nowhere()), ("two", OTHER, nowhere())], AdoptPolicy::IfUnowned);
+    for (source, account) in [FIRST, SECOND].into_iter().zip(accounts) {
+        engine.sources[source].account = account.map(Into::into);
+    }
+    engine
+}
+
+/// Returns content that a source wants, in a file with the source's name.
+fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
+    let mut content = DesiredObject::clone(&desired(id, 1, if source == FIRST { "one" } else { "two" }));
+    content.body.source = source;
+    change(&mut content);
+    Arc::new(content)
+}
+
+fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesired]) {
+    let files: Vec<_> = contents.iter().map(|want| (want.id.name(), Some(want.clone()))).collect();
+    engine.read(source, reading("c1", &files));
+}
+
+/// Shows an object as a source, by its inventory, has put it there.
+fn show(engine: &mut Engine, want: &SharedDesired, set: &str) {
+    let live = World::live(&want.id, &WorldObject::settled(want.hash, "c1", 1));
+    engine.observe_object(&want.id, LiveObject { owner: ObjectOwner::Ours(set.into()), ..live });
+}
+
+/// Returns the source that an object is written for, and tells that it may not.
+#[track_caller]
+fn deny(engine: &mut Engine, id: &ObjectId, now: Instant) -> SourceId {
+    let decision = engine.decide(id, now);
+    let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
+    let why = WriteFailure::Refused("no".into(), RefusalRule::Rights, Some(Duration::from_mins(1)));
+    engine.record_result(id, &decision.action, ActionResult::Failed(why), now);
+    apply.source
+}
+
+fn needs(id: &ObjectId) -> impl FnOnce(&mut DesiredObject) + use<> {
+    let id = id.clone();
+    move |content| content.needs = [id].into()
+}
+
+#[test]
+fn what_another_account_wants_and_does_not_have_holds_up_nothing() {
+    #[track_caller]
+    fn check(accounts: [Option<&str>; 2], owner: Option<&str>, expected: Option<&str>) {
+        let (env, web) = (config("env"), config("web"));
+        let mut engine = sources(accounts);
+        let first = wanted(FIRST, &env, |content| content.hash = desired(&env, 2, "").hash);
+        read(&mut engine, FIRST, &[first]);
+        read(&mut engine, SECOND, &[wanted(SECOND, &web, needs(&env))]);
+        if let Some(set) = owner {
+            // It has an older content, which is to be changed before the pods that use it.
+            show(&mut engine, &wanted(FIRST, &env, |_| ()), set);
+        } else {
+            engine.record_lookup(&env, DirectView::Absent);
+        }
+        engine.record_lookup(&web, DirectView::Absent);
+        let decision = engine.decide(&web, Instant::now());
+        let why = decision.reason.map(|reason| reason.to_string());
+        let expected = expected.map(|why| format!("needs {env}, which {why}"));
+        assert_eq!(why, expected, "{accounts:?} {owner:?}");
+    }
+    check([None, None], None, Some("is not there yet"));
+    check([Some("a"), Some("a")], None, Some("is not there yet"));
+    check([Some("a"), Some("b")], None, None);
+    check([Some("a"), None], None, None);
+    // It has the object, so that it may change it.
+    check([Some("a"), Some("b")], Some(SET), Some("is not changed yet"));
+    check([Some("a"), Some("b")], Some("applyset-unknown-v1"), None);
+}
+
+#[test]
+fn an_object_of_another_account_that_may_not_change_it_any_more_holds_up_nothing() {
+    let (env, web) = (config("env"), config("web"));
+    let mut engine = sources([Some("a"), Some("b")]);
+    let now = Instant::now();
+    show(&mut engine, &wanted(FIRST, &env, |_| ()), SET);
+    let newer = wanted(FIRST, &env, |content| content.hash = desired(&env, 2, "").hash);
+    read(&mut engine, FIRST, &[newer]);
+    read(&mut engine, SECOND, &[wanted(SECOND, &web, needs(&env))]);
+    engine.record_lookup(&web, DirectView::Absent);
+    assert!(engine.decide(&web, now).reason.is_some());
+    assert_eq!(deny(&mut engine, &env, now), FIRST);
+    assert_eq!(engine.decide(&web, now).reason, None);
+}
+
+#[test]
+fn a_dependency_that_a_source_asks_for_itself_is_awaited_whoever_wants_it() {
+    let (env, web) = (config("env"), config("web"));
+    let mut engine = sources([Some("a"), Some("b")]);
+    read(&mut engine, FIRST, &[wanted(FIRST, &env, |_| ())]);
+    let web_after = wanted(SECOND, &web, |content| content.depends_on = [env.clone()].into());
+    read(&mut engine, SECOND, &[web_after]);
+    for id in [&env, &web] {
+        engine.record_lookup(id, DirectView::Absent);
+    }
+    let why = engine.decide(&web, Instant::now()).reason.unwrap().to_string();
+    assert_eq!(why, format!("needs {env}, which is not there yet"));
+}
+
+#[test]
+fn a_definition_that_another_account_names_and_does_not_have_holds_up_no_object_of_its_kind() {
+    #[track_caller]
+    fn check(accounts: [Option<&str>; 2], expected: bool) {
+        let crd =
+            ObjectId::new(&GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition"), None, "x");
+        let kind = GroupKind::new("example.org", "Widget");
+        let widget = ObjectId::new(&kind, Some("shop"), "w");
+        let mut engine = sources(accounts);
+        let definition = wanted(FIRST, &crd, |content| content.defines = Some(Box::new(kind)));
+        read(&mut engine, FIRST, &[definition]);
+        let content = wanted(SECOND, &widget, |_| ());
+        read(&mut engine, SECOND, std::slice::from_ref(&content));
+        assert_eq!(engine.definition_obstacle(SECOND, &content).is_some(), expected, "{accounts:?}");
+    }
+    check([None, None], true);
+    check([Some("a"), None], false);
+}
+
+#[test]
+fn a_cycle_is_made_by_sources_of_one_account_only() {
+    #[track_caller]
+    fn check(accounts: [Option<&str>; 2], expected: usize) {
+        let (env, web) = (config("env"), config("web"));
+        let mut engine = sources(accounts);
+        let after = wanted(FIRST, &env, |content| content.depends_on = [web.clone()].into());
+        read(&mut engine, FIRST, &[after]);
+        read(&mut engine, SECOND, &[wanted(SECOND, &web, needs(&env))]);
+        assert_eq!(engine.cycles.len(), expected, "{accounts:?}");
+    }
+    check([None, None], 2);
+    check([Some("a"), Some("b")], 0);
+}
+
+/// Returns two sources that want one object that nobody has.
+fn rivals(accounts: [Option<&str>; 2]) -> (Engine, ObjectId) {
+    let id = config("a");
+    let mut engine = sources(accounts);
+    for source in [FIRST, SECOND] {
+        read(&mut engine, source, &[wanted(source, &id, |_| ())]);
+    }
+    engine.record_lookup(&id, DirectView::Absent);
+    (engine, id)
+}
+
+#[test]
+fn of_several_accounts_the_first_that_may_write_an_object_has_it() {
+    let (mut engine, id) = rivals([Some("a"), Some("b")]);
+    let now = Instant::now();
+    assert_eq!(deny(&mut engine, &id, now), FIRST);
+    // Both ask for the same content, of which the other one's is not refused.
+    assert_eq!(deny(&mut engine, &id, now), SECOND);
+    let decision = engine.decide(&id, now);
+    assert_eq!(decision.action, Action::Nothing);
+    let why = decision.reason.unwrap().to_string();
+    assert!(why.contains("2 sources want it: one:1 and two:1; no"), "{why}");
+    assert!(decision.requeue_after.is_some());
+    // Later each is tried again.
+    assert_eq!(deny(&mut engine, &id, now + Duration::from_mins(2)), FIRST);
+}
+
+#[test]
+fn of_several_accounts_one_that_is_refused_or_writes_nothing_does_not_keep_the_others_from_an_object() {
+    let first_choice = |change: &dyn Fn(&mut Engine, &ObjectId)| {
+        let (mut engine, id) = rivals([Some("a"), Some("b")]);
+        change(&mut engine, &id);
+        let decision = engine.decide(&id, Instant::now());
+        let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
+        apply.source
+    };
+    assert_eq!(first_choice(&|_, _| ()), FIRST);
+    assert_eq!(first_choice(&|engine, _| engine.sources[FIRST].writes = SourceWrites::Observed), SECOND);
+    let paused = |engine: &mut Engine, _: &ObjectId| {
+        let inventory = engine.sources[FIRST].inventory.clone().unwrap();
+        let paused = PauseIntent::parse("1-a fair");
+        assert!(paused.is_some());
+        engine.set_inventory(FIRST, Inventory { paused, ..inventory });
+    };
+    assert_eq!(first_choice(&paused), SECOND);
+    let refused = |engine: &mut Engine, id: &ObjectId| {
+        let decision = engine.decide(id, Instant::now());
+        let why = WriteFailure::Refused("invalid".into(), RefusalRule::Other, None);
+        engine.record_result(id, &decision.action, ActionResult::Failed(why), Instant::now());
+    };
+    assert_eq!(first_choice(&refused), SECOND);
+    // It was chosen, and has something else to wait for since.
+    let waits = |engine: &mut Engine, id: &ObjectId| {
+        engine.decide(id, Instant::now());
+        let never = wanted(FIRST, id, |content| content.depends_on = [config("nobody")].into());
+        read(engine, FIRST, &[never]);
+    };
+    assert_eq!(first_choice(&waits), SECOND);
+}
+
+#[test]
+fn a_claimant_that_waits_for_something_else_does_not_keep_the_other_from_the_object() {
+    let (mut engine, id) = rivals([Some("a"), Some("b")]);
+    let never = wanted(FIRST, &id, |content| content.depends_on = [config("nobody")].into());
+    read(&mut engine, FIRST, &[never]);
+    let decision = engine.decide(&id, Instant::now());
+    assert!(matches!(&decision.action, Action::Apply(apply) if apply.source == SECOND), "{decision:?}");
+}
+
+#[test]
+fn of_one_account_none_makes_what_both_want() {
+    let (mut engine, id) = rivals([Some("a"), Some("a")]);
+    let decision = engine.decide(&id, Instant::now());
+    assert_eq!((decision.action, decision.requeue_after), (Action::Nothing, None));
+}
+
+#[test]
+fn the_claim_of_another_account_stands_among_its_own_findings_alone() {
+    let (mut engine, id) = rivals([Some("a"), Some("b")]);
+    let want = wanted(SECOND, &id, |_| ());
+    show(&mut engine, &want, OTHER);
+    let now = Instant::now();
+    let decision = engine.decide(&id, now);
+    let Action::Compare(content, form) = decision.action else { panic!("{decision:?}") };
+    assert_eq!(content.body.source, SECOND);
+    let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
+    let content = form.hash(&content);
+    let (overlay, config_stamp, value_digest, cover) = (None, None, None, FieldCoverage::Whole);
+    let verified = VerifiedCoverage { content, overlay, config_stamp, managed_fields, value_digest, cover };
+    engine.record_coverage(&id, verified);
+    assert_eq!(engine.decide(&id, now).reason, None);
+    let findings = engine.contested_findings(FIRST);
+    let messages: Vec<String> = findings.iter().map(|found| found.message.clone()).collect();
+    assert_eq!(messages, [format!("{id} is not applied: source two has it")]);
+    assert_eq!(engine.contested_findings(SECOND), []);
+}
+
+#[test]
+fn a_right_of_one_account_is_none_of_another() {
+    let (a, b) = (config("a"), config("b"));
+    let mut engine = sources([Some("a"), Some("b")]);
+    let now = Instant::now();
+    read(&mut engine, FIRST, &[wanted(FIRST, &a, |_| ())]);
+    read(&mut engine, SECOND, &[wanted(SECOND, &b, |_| ())]);
+    for id in [&a, &b] {
+        engine.record_lookup(id, DirectView::Absent);
+    }
+    assert_eq!(deny(&mut engine, &a, now), FIRST);
+    let decision = engine.decide(&b, now);
+    let mut live = World::live(&b, &WorldObject::settled(desired(&b, 1, "b").hash, "c1", 2));
+    live.owner = ObjectOwner::Ours(OTHER.into());
+    let written = ActionResult::Applied(WriteResult { live });
+    engine.record_result(&b, &decision.action, written, now);
+    assert_eq!(engine.count_denied(), 1);
+    assert!(matches!(engine.decide(&a, now).reason, Some(Reason::Refused(..))));
+}

@@ -1,0 +1,77 @@
+//! The renders of one revision by several facts of the cluster.
+
+use std::sync::{Arc, Mutex};
+
+use super::fixture::{TestRepository, state};
+use crate::object::{GroupKind, ObjectId};
+use crate::source::{
+    BlobId, ClusterFacts, FactUse, KnownFacts, ObjectFact, RenderRequest, RenderedContent, RenderedRoot,
+    RenderedSnapshot, RootOutcome, Snapshot, SnapshotFile, SnapshotRenderer, Source, SourceError,
+    SourceSettings,
+};
+
+/// A renderer that makes one object of a text, as a fact of the cluster says.
+#[derive(Debug, Default)]
+struct TextRenderer {
+    text: Mutex<String>,
+}
+
+impl SnapshotRenderer for TextRenderer {
+    fn has_roots(&self, _: &Snapshot) -> bool {
+        true
+    }
+
+    fn plain_part(&self, raw: Snapshot) -> Snapshot {
+        Snapshot { files: Vec::new(), ..raw }
+    }
+
+    fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
+        let text = self.text.lock().unwrap().clone();
+        let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+        let file = SnapshotFile { blob, size, ..SnapshotFile::in_test("app#a") };
+        let mut key = [0; 32];
+        key[..20].copy_from_slice(&<[u8; 20]>::from(blob));
+        Ok(RenderedSnapshot {
+            plain: self.plain_part(request.raw),
+            roots: vec![RenderedRoot::new("app".into(), key, RootOutcome::Rendered([file].into()))],
+            contents: vec![RenderedContent { blob, bytes: text.into_bytes().into() }],
+            is_interrupted: false,
+            used: FactUse { versions: false, objects: [vars()].into() },
+        })
+    }
+}
+
+fn vars() -> ObjectId {
+    ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "vars")
+}
+
+#[tokio::test]
+async fn the_last_renders_of_a_revision_stay_readable_and_no_more_of_them() {
+    let (repo, revision) = TestRepository::with(&[("a.yaml", "a")]);
+    let renderer = Arc::new(TextRenderer::default());
+    let settings = || {
+        let renderer: Arc<dyn SnapshotRenderer> = renderer.clone();
+        SourceSettings { renderer: Some(renderer), ..SourceSettings::default() }
+    };
+    let folder = state(&repo.dir);
+    let open = || Source::open_with("test", &repo.location(), &folder, settings()).unwrap();
+    let texts = |source: &Source, files: &[SnapshotFile]| -> Vec<String> {
+        let text = |file: &SnapshotFile| String::from_utf8(source.read(file.blob).unwrap()).unwrap();
+        files.iter().map(text).collect()
+    };
+    let mut source = open();
+    for number in 0..10 {
+        *renderer.text.lock().unwrap() = format!("{number}");
+        let fact = ObjectFact::Found(serde_json::json!(number).into());
+        let objects = [(vars(), fact)].into();
+        source.set_facts(ClusterFacts::Asked(KnownFacts { versions: None, objects }));
+        source.observe().await.unwrap();
+        let newest = source.snapshot(&revision).unwrap();
+        assert_eq!(texts(&source, &newest.files), [format!("{number}")]);
+    }
+    // Another process finds them too.
+    drop(source);
+    let source = open();
+    let earlier = source.reader().earlier_objects(&revision).unwrap();
+    assert_eq!(texts(&source, &earlier), ["8", "7", "6", "5", "4", "3", "2"]);
+}
