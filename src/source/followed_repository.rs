@@ -195,8 +195,8 @@ impl FollowedRepository {
 /// included configuration.
 ///
 /// A link may come after this look. So what is opened here is read in a sandbox alone:
-/// [`FollowedRepository::read`]. One race remains without a sandbox, as the library reads this user's
-/// own configuration too: it may take another file for the repository's configuration once. That
+/// [`FollowedRepository::read`]. One race remains outside it, as the library reads this user's own
+/// configuration too: it may take another file for the repository's configuration once. That
 /// decides only how the library reads, and no value in it is shown.
 pub(super) fn open(path: &Path) -> Result<FollowedRepository, FollowedRepositoryError> {
     let folders = RepositoryFolders::find(path)?;
