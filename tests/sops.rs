@@ -387,6 +387,17 @@ fn list_of(object: &str) -> String {
     format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", object.trim_end().replace('\n', "\n  "))
 }
 
+/// Checks that an error holds back what would be shown of a path, or that all of it is rendered.
+/// Returns the rendered text.
+fn check_exposure(workshop: &Workshop, path: &str, error: Option<&str>) -> String {
+    let (succeeds, said) = workshop.rhumb(&["validate", path]);
+    assert_eq!(succeeds, error.is_none(), "{said}");
+    assert!(said.contains(error.unwrap_or("no errors")) && !said.contains(CANARY), "{said}");
+    let shown = workshop.rhumb(&["render", path, "--show-secrets"]).1;
+    assert_eq!(shown.contains(CANARY), error.is_none(), "{shown}");
+    shown
+}
+
 #[test]
 fn what_sops_encrypted_beside_the_data_of_a_secret_is_named_and_not_shown() {
     let workshop = Workshop::new();
@@ -405,11 +416,7 @@ fn what_sops_encrypted_beside_the_data_of_a_secret_is_named_and_not_shown() {
         (&*list_of(&clear), RULES[1], None),
     ] {
         assert!(workshop.encrypt("shop.yaml", plain.as_bytes(), rule), "{rule}");
-        let (succeeds, said) = workshop.rhumb(&["validate", "shop.yaml"]);
-        assert_eq!(succeeds, found.is_none(), "{said}");
-        assert!(said.contains(found.unwrap_or("no errors")) && !said.contains(CANARY), "{said}");
-        let shown = workshop.rhumb(&["render", "shop.yaml", "--show-secrets"]).1;
-        assert_eq!(shown.contains(CANARY), found.is_none(), "{shown}");
+        check_exposure(&workshop, "shop.yaml", found);
     }
 }
 
@@ -426,11 +433,7 @@ fn what_kustomize_makes_of_encrypted_files_is_judged_as_they_are() {
         (&*clear, RULES[1], None),
     ] {
         assert!(workshop.encrypt("app/shop.yaml", plain.as_bytes(), rule), "{rule}");
-        let (succeeds, said) = workshop.rhumb(&["validate", "app"]);
-        assert_eq!(succeeds, found.is_none(), "{said}");
-        assert!(said.contains(found.unwrap_or("no errors")) && !said.contains(CANARY), "{said}");
-        let shown = workshop.rhumb(&["render", "app", "--show-secrets"]).1;
-        assert_eq!(shown.contains(CANARY), found.is_none(), "{shown}");
+        let shown = check_exposure(&workshop, "app", found);
         assert!(found.is_some() || !shown.contains("ENC["), "{shown}");
     }
 }

@@ -8,7 +8,7 @@ use super::one_shot_input::{self, STANDARD_INPUT};
 use super::rendering::UnrenderedFiles;
 use super::settings::{self, FileRead};
 use super::{CommandError, Terminal, session};
-use crate::cluster::{Cluster, ServiceAccount};
+use crate::cluster::Cluster;
 use crate::config::{Config, DnsLabel, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::SourceSetup;
 use crate::engine::PrunePolicy;
@@ -127,9 +127,7 @@ impl SelectedSources {
         cluster: &Cluster,
     ) -> Result<SourceSetup, CommandError> {
         // Its account reads the facts that its renders depend on.
-        let account = source.service_account.as_ref();
-        let account = account.map(|name| ServiceAccount::new(&self.config.namespace, name.as_str()));
-        let cluster = &cluster.with_account(account);
+        let cluster = &session::acting_cluster(cluster, &self.config.namespace, source);
         match &self.source_override {
             Some(SourceOverride { files, prune }) if self.is_chosen(&source.name) => {
                 let prune = if *prune == PrunePolicy::Partial { PrunePolicy::Partial } else { source.prune };

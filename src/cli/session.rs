@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::exit::{ExitStatus, os_message};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, settings};
-use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection};
+use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection, ServiceAccount};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup, VariableUse};
 use crate::engine::SourceWrites;
@@ -42,6 +42,12 @@ pub(super) async fn connect_watched(
     heartbeats: &Heartbeats,
 ) -> Result<Cluster, CommandError> {
     Ok(Cluster::connect_watched(&cluster_connection(config), measures.clone(), heartbeats.clone()).await?)
+}
+
+/// Returns the cluster with the rights of a source's account.
+pub(super) fn acting_cluster(cluster: &Cluster, system: &str, source: &SourceConfig) -> Cluster {
+    let account = source.service_account.as_ref().map(|name| ServiceAccount::new(system, name.as_str()));
+    cluster.with_account(account)
 }
 
 /// Returns how the cluster of the configuration is reached.

@@ -163,11 +163,13 @@ impl Uninstallation<'_> {
                 vec![(name.to_string(), inventory)]
             }
         };
+        // Without the key all count as proven here. The deletions themselves prove each again.
+        let key = self.cluster.read_release_key(namespace).await.ok().flatten();
         let mut holders = Vec::new();
         for (name, inventory) in inventories {
             // No source has a name that is not a DNS label.
             let Ok(name) = name.parse::<DnsLabel>() else { continue };
-            let (members, reach) = self.members(&name, &inventory).await?;
+            let (members, reach) = self.members(&name, &inventory, key.as_ref()).await?;
             holders.push(InstalledSource { name, members, reach });
         }
         holders.sort_by(|one, other| one.name.cmp(&other.name));
@@ -178,12 +180,10 @@ impl Uninstallation<'_> {
         &self,
         name: &DnsLabel,
         inventory: &InventoryObject,
+        key: Option<&ReleaseKey>,
     ) -> Result<(Vec<RemovableObject>, InventoryNamespaces), CommandError> {
         let set: Arc<str> = applyset_id(&self.config.namespace, name.as_str()).into();
         let selector = ListSelector::ApplySets([set.clone()].into());
-        // Where the key cannot be read, nothing is proven, and the deletions themselves say so.
-        let key = self.cluster.read_config_key(&self.config.namespace).await.ok().flatten();
-        let key = key.and_then(|key| key.key()).map(|key| ReleaseKey::of(&key));
         let (mut members, mut reach) = (Vec::new(), None);
         for held in &inventory.kinds {
             let KindLookup::Served(kind) = self.kinds.preferred_kind(held) else { continue };
@@ -196,7 +196,7 @@ impl Uninstallation<'_> {
             };
             for (id, live) in listed? {
                 if matches!(&live.owner, ObjectOwner::Ours(of) if *of == set) {
-                    let stay = StayReason::of(&live, &set, &id, key.as_ref());
+                    let stay = StayReason::of(&live, &set, &id, key);
                     members.push(RemovableObject { id, uid: live.uid, stay });
                 }
             }

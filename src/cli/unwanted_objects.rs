@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::rights::{Reach, Rights, SourceAccess};
-use super::session::retry_when_throttled;
+use super::session::{acting_cluster, retry_when_throttled};
 use crate::cluster::{
     Cluster, ClusterError, InventoryObject, KindLookup, KindTable, ListSelector, ServedKind, ServedScope,
-    ServiceAccount, applyset_id,
+    applyset_id,
 };
 use crate::config::SourceConfig;
 use crate::engine::ObjectOwner;
@@ -31,8 +31,7 @@ pub(super) async fn add(
     };
     let Some(inventory) = inventory else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
-    let account = source.service_account.as_ref().map(|name| ServiceAccount::new(system, name.as_str()));
-    let acting = cluster.with_account(account);
+    let acting = acting_cluster(cluster, system, source);
     let look = RemainsSearch { cluster: &acting, kinds, source, held, inventory: &inventory, applyset };
     let mut unseen = Vec::new();
     for kind in &inventory.kinds {

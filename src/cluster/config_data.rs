@@ -81,16 +81,8 @@ impl Cluster {
     ) -> Option<DataFollower> {
         let first = ids.first()?;
         let (namespace, group_kind) = (first.namespace()?, first.group_kind());
-        let plural = ["ConfigMap", "Secret"]
-            .into_iter()
-            .find(|kind| first.is("", kind))
-            .map(|kind| format!("{}s", kind.to_ascii_lowercase()))?;
-        let kind = Arc::new(ServedKind {
-            gvk: Gvk::new("", "v1", first.kind()),
-            plural: plural.into(),
-            scope: ServedScope::Namespaced,
-            verbs: BTreeSet::new(),
-        });
+        let data_kind = ["ConfigMap", "Secret"].into_iter().find(|kind| first.is("", kind))?;
+        let kind = Arc::new(core_kind(data_kind));
         let fields = (ids.len() == 1).then(|| format!("metadata.name={}", first.name()).into());
         let within = NamespaceSelector { namespace: namespace.into(), labels: None, fields };
         let (to_task, events) = mpsc::channel(CHANNEL_CAPACITY);
@@ -114,6 +106,16 @@ impl Cluster {
             }
         };
         Some(DataFollower { task: tokio::spawn(task), relist })
+    }
+}
+
+/// Returns a kind of the core group, `ConfigMap` or `Secret`, without a look at discovery.
+fn core_kind(kind: &str) -> ServedKind {
+    ServedKind {
+        gvk: Gvk::new("", "v1", kind),
+        plural: format!("{}s", kind.to_ascii_lowercase()).into(),
+        scope: ServedScope::Namespaced,
+        verbs: BTreeSet::new(),
     }
 }
 
@@ -244,13 +246,7 @@ impl Cluster {
     ///
     /// Fails where the server refuses it, or does not answer.
     pub(crate) async fn read_config_map(&self, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
-        let kind = ServedKind {
-            gvk: Gvk::new("", "v1", "ConfigMap"),
-            plural: "configmaps".into(),
-            scope: ServedScope::Namespaced,
-            verbs: BTreeSet::new(),
-        };
-        Ok(self.get(&kind, id).await?.map(|object| json!({ "data": object["data"] })))
+        Ok(self.get(&core_kind("ConfigMap"), id).await?.map(|object| json!({ "data": object["data"] })))
     }
 
     /// Reads the data of one object as a hash; none where there is no such object.
@@ -259,12 +255,6 @@ impl Cluster {
     ///
     /// Fails where the server refuses it, or does not answer.
     pub async fn read_config_data(&self, id: &ObjectId) -> Result<Option<ConfigData>, ClusterError> {
-        let kind = ServedKind {
-            gvk: Gvk::new("", "v1", id.kind()),
-            plural: format!("{}s", id.kind().to_ascii_lowercase()).into(),
-            scope: ServedScope::Namespaced,
-            verbs: BTreeSet::new(),
-        };
-        Ok(self.get(&kind, id).await?.map(|object| ConfigData::of(id, &object)))
+        Ok(self.get(&core_kind(id.kind()), id).await?.map(|object| ConfigData::of(id, &object)))
     }
 }

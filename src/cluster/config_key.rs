@@ -13,7 +13,7 @@ use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::write::{JSON_TYPE, json_body};
 use super::{FIELD_MANAGER, path};
-use crate::engine::{HashKey, KEY_SECRET};
+use crate::engine::{HashKey, KEY_SECRET, ReleaseKey};
 use crate::object::{GroupKind, ObjectId};
 
 /// The key of its data.
@@ -71,6 +71,16 @@ impl Cluster {
             Err(error) if *error.fault() == ClusterFault::NoObject => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads the key of release seals, which is made of that key; none where there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Cluster::read_config_key`].
+    pub(crate) async fn read_release_key(&self, namespace: &str) -> Result<Option<ReleaseKey>, ClusterError> {
+        let key = self.read_config_key(namespace).await?;
+        Ok(key.and_then(|key| key.key()).map(|key| ReleaseKey::of(&key)))
     }
 
     /// Makes the Secret with this key, and its namespace, and returns the key that is in force:

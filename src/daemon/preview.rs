@@ -163,7 +163,7 @@ impl PreviewRun {
         let applyset: Arc<str> = applyset_id(&self.namespace, &setup.name).into();
         let mut source = SourceState::new(&setup.name, &applyset, setup.adopt, setup.prune, setup.radius);
         source.opt_out = setup.opt_out;
-        source.account = setup.account.as_ref().map(|name| name.to_string().into());
+        source.account = setup.account_name();
         source.allow = setup.allow.clone();
         source.repository = repository_of(&setup.files);
         // A plan says who may come to want what it deletes, and waits for nobody.

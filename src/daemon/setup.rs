@@ -73,6 +73,11 @@ impl SourceSetup {
         self.account.as_ref().map(|name| ServiceAccount::new(system, name))
     }
 
+    /// Returns the account that its sources are told apart by; none for rhumb's own.
+    pub(super) fn account_name(&self) -> Option<Arc<str>> {
+        self.account.as_ref().map(|name| name.to_string().into())
+    }
+
     /// Returns the settings for reading its files.
     pub(super) fn read_settings(&self, source: engine::SourceId, applyset: &Arc<str>) -> ReadSettings {
         ReadSettings {
@@ -90,7 +95,7 @@ impl SourceSetup {
     pub(super) fn initial_state(&self, applyset: &str) -> engine::SourceState {
         let mut source = engine::SourceState::new(&self.name, applyset, self.adopt, self.prune, self.radius);
         source.writes = self.writes;
-        source.account = self.account.as_ref().map(|name| name.to_string().into());
+        source.account = self.account_name();
         source.allow = self.allow.clone();
         source.opt_out = self.opt_out;
         source.budget = self.budget.clone();

@@ -77,9 +77,9 @@ pub(crate) struct Engine {
     /// The same of those alone whose seal proves it.
     pub(super) proven: HashMap<Revision, u32>,
     /// Objects that an account may not write, by account, kind and namespace.
-    pub(super) denied: HashMap<RoleScope, BTreeSet<ObjectId>>,
+    pub(super) denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
     /// The sources that may not write an object that several want.
-    pub(super) denials: HashMap<ObjectId, Vec<ClaimDenial>>,
+    pub(super) claim_denials: HashMap<ObjectId, Vec<ClaimDenial>>,
     /// Objects that several sources want.
     pub(super) contested: BTreeSet<ObjectId>,
     pub(super) dirty: Vec<ObjectId>,
@@ -296,7 +296,7 @@ impl Engine {
             self.contested.remove(id);
         }
         if entry.targets != before {
-            self.denials.remove(id);
+            self.claim_denials.remove(id);
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.live.get(id), entry.last_write) {

@@ -10,7 +10,7 @@ use super::super::source_objects::is_too_wide;
 use super::super::target::ClusterSession;
 use super::SourceRecord;
 use crate::cluster::{KindLookup, ServedKind};
-use crate::engine::{LiveObject, ReleaseKey};
+use crate::engine::LiveObject;
 use crate::object::{ObjectId, PART_OF};
 
 /// The objects without a label that carry a release annotation.
@@ -45,8 +45,7 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     if found.is_empty() {
         return UnlabelledObjects { proven: Vec::new(), notes };
     }
-    let key = session.cluster.read_config_key(&session.system).await;
-    let key = key.map(|key| key.and_then(|key| key.key()).map(|key| ReleaseKey::of(&key)));
+    let key = session.cluster.read_release_key(&session.system).await;
     let mut proven = Vec::new();
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
@@ -71,8 +70,7 @@ pub(in crate::cli) async fn source_by_seal(
     applysets: &[Arc<str>],
 ) -> Option<usize> {
     let claim = live.unproven_release.as_deref()?;
-    let key = session.cluster.read_config_key(&session.system).await.ok()??.key()?;
-    let key = ReleaseKey::of(&key);
+    let key = session.cluster.read_release_key(&session.system).await.ok()??;
     applysets.iter().position(|applyset| key.is_proven(applyset, id, claim))
 }
 

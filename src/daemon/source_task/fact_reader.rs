@@ -10,6 +10,15 @@ use crate::source::{
     ClusterFacts, FactUse, KnownFacts, ServedVersions, Source, SourceError, SourceObservation,
 };
 
+/// The access to a revision that is not in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RevisionAccess {
+    /// It is in the store; only its roots may have to be rendered.
+    Stored,
+    /// It may have to be fetched too.
+    Fetched,
+}
+
 /// The reader of facts, with the rights of the account that a source acts as.
 #[derive(Default)]
 pub(in crate::daemon) struct FactReader {
@@ -50,34 +59,23 @@ impl FactReader {
         }
     }
 
-    /// Renders a revision that is not in force by the facts that are known, and asks for others.
+    /// Makes the files of a revision that is not in force readable, by the facts that are known and
+    /// others that it asks for.
     ///
     /// # Errors
-    /// Fails as the render does, and where the cluster does not answer.
-    pub(super) async fn render_past_revision(
+    /// Fails as the access does, and where the cluster does not answer.
+    pub(super) async fn prepare_revision(
         &mut self,
         source: &mut Source,
         revision: &Revision,
+        access: RevisionAccess,
     ) -> Result<(), SourceError> {
         loop {
-            match source.render_past_revision(revision).await {
-                Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
-                done => return done,
-            }
-        }
-    }
-
-    /// As [`FactReader::render_past_revision`], of one that may have to be fetched.
-    ///
-    /// # Errors
-    /// As there, and where it cannot be fetched.
-    pub(super) async fn fetch_revision(
-        &mut self,
-        source: &mut Source,
-        revision: &Revision,
-    ) -> Result<(), SourceError> {
-        loop {
-            match source.fetch_revision(revision).await {
+            let prepared = match access {
+                RevisionAccess::Stored => source.render_past_revision(revision).await,
+                RevisionAccess::Fetched => source.fetch_revision(revision).await,
+            };
+            match prepared {
                 Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
                 done => return done,
             }

@@ -6,6 +6,7 @@
 
 use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
+use super::fact_reader::RevisionAccess;
 use super::{ContentReader, SourceFeed, past_contents};
 use crate::engine::Release;
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
@@ -66,7 +67,8 @@ impl SourceFeed {
         let mut told = Vec::new();
         for wanted in std::mem::take(&mut self.missing) {
             self.heartbeat.record(super::MAX_TASK_DURATION);
-            if let Err(error) = self.facts.fetch_revision(&mut self.source, &wanted.revision).await
+            if let Err(error) =
+                self.facts.prepare_revision(&mut self.source, &wanted.revision, RevisionAccess::Fetched).await
                 && error.class() == ErrorClass::Transient
             {
                 tracing::debug!(source = self.source.name(), %error, "an older revision cannot be had now");

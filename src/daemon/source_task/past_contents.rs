@@ -20,7 +20,7 @@ struct RevisionContents {
 fn contents(
     reader: &RevisionReader,
     settings: &ReadSettings,
-    mut scopes: KindScopes,
+    scopes: &mut KindScopes,
     revision: &Revision,
     ids: &BTreeSet<&ObjectId>,
 ) -> Result<RevisionContents, SourceError> {
@@ -29,7 +29,7 @@ fn contents(
         unread: snapshot.refused.first().map(|refused| refused.origin.to_string()),
         ..RevisionContents::default()
     };
-    contents.add(reader, settings, &mut scopes, &snapshot.files, ids);
+    contents.add(reader, settings, scopes, &snapshot.files, ids);
     Ok(contents)
 }
 
@@ -73,19 +73,19 @@ pub(super) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesired>
 pub(super) fn resolve(
     reader: &RevisionReader,
     settings: &ReadSettings,
-    scopes: KindScopes,
+    mut scopes: KindScopes,
     revision: &Revision,
     wanted: &[(ObjectId, ContentHash)],
 ) -> Result<ResolvedContents, SourceError> {
     let ids = wanted.iter().map(|(id, _)| id).collect();
     // A content is found by its hash, so a place that cannot be read only means that it is not had.
-    let mut contents = contents(reader, settings, scopes.clone(), revision, &ids)?;
+    let mut contents = contents(reader, settings, &mut scopes, revision, &ids)?;
     let missing = wanted.iter().filter(|(id, hash)| contents.content(id, *hash).is_none());
     let missing: BTreeSet<&ObjectId> = missing.map(|(id, _)| id).collect();
     if !missing.is_empty() {
         // Facts of the cluster have changed since: it is in an older render of the same revision.
         let files = reader.earlier_objects(revision)?;
-        contents.add(reader, settings, &mut scopes.clone(), &files, &missing);
+        contents.add(reader, settings, &mut scopes, &files, &missing);
     }
     let lookup = |(id, hash): &(ObjectId, ContentHash)| {
         let release = Release { hash: *hash, revision: revision.clone() };
@@ -98,7 +98,7 @@ pub(super) fn resolve(
 pub(super) fn look_back(
     reader: &RevisionReader,
     settings: &ReadSettings,
-    scopes: KindScopes,
+    mut scopes: KindScopes,
     undo: &UndoRequest,
     head: Option<&Revision>,
 ) -> Result<PastRevision, String> {
@@ -108,7 +108,7 @@ pub(super) fn look_back(
         |error: SourceError| format!("revision {} cannot be read: {error}", revision.short_name());
     let ids: BTreeSet<&ObjectId> = undo.objects.iter().collect();
     let RevisionContents { found, unread } =
-        contents(reader, settings, scopes, &revision, &ids).map_err(unreadable)?;
+        contents(reader, settings, &mut scopes, &revision, &ids).map_err(unreadable)?;
     // An object is absent only where the whole revision was read: its absence deletes it.
     let absent = ids.iter().find(|id| !found.contains_key(**id));
     if let (Some(id), Some(place)) = (absent, unread) {

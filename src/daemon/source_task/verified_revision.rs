@@ -2,6 +2,7 @@
 
 use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
+use super::fact_reader::RevisionAccess;
 use super::{SourceFeed, TaskQueue, past_contents};
 use crate::engine::UndoRequest;
 use crate::source::VerificationAnchor;
@@ -50,7 +51,8 @@ impl SourceFeed {
             run_blocking(move || past_contents::undo_target_revision(&reader, &undo)).await
         };
         if let Ok(target) = target
-            && let Err(error) = self.facts.render_past_revision(&mut self.source, &target).await
+            && let Err(error) =
+                self.facts.prepare_revision(&mut self.source, &target, RevisionAccess::Stored).await
         {
             return LoopEvent::LookedBack(token, Err(error.to_string()));
         }

@@ -128,7 +128,7 @@ impl Engine {
     }
 
     fn is_claim_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
-        let denials = self.denials.get(id).into_iter().flatten();
+        let denials = self.claim_denials.get(id).into_iter().flatten();
         denials
             .filter(|denial| denial.source == source)
             .any(|denial| denial.retry.is_none_or(|retry| retry > now))
@@ -139,7 +139,7 @@ impl Engine {
         if !self.contested.contains(id) {
             return;
         }
-        let denials = self.denials.entry(id.clone()).or_default();
+        let denials = self.claim_denials.entry(id.clone()).or_default();
         denials.retain(|denial| denial.source != source);
         denials.push(ClaimDenial { source, retry });
         if self.order_wants(id) {

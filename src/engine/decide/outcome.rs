@@ -149,8 +149,8 @@ impl Engine {
     /// An account may write one object: all of its kind and namespace that it was not allowed to
     /// are tried again.
     fn clear_denial(&mut self, source: SourceId, id: &ObjectId) {
-        self.denials.remove(id);
-        for id in self.denied.remove(&self.role_scope(source, id)).unwrap_or_default() {
+        self.claim_denials.remove(id);
+        for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.refused = entry.refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
                 self.dirty.push(id);
@@ -169,7 +169,7 @@ impl Engine {
 
     /// Returns how many objects may not be written.
     pub(crate) fn count_denied(&self) -> usize {
-        self.denied.values().map(std::collections::BTreeSet::len).sum()
+        self.denied_writes.values().map(std::collections::BTreeSet::len).sum()
     }
 
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
@@ -220,7 +220,7 @@ impl Engine {
                     let source = apply.source;
                     entry.refused = Some(Box::new(ApiRefusal { source, content, text, retry, rule, times }));
                     if rule == RefusalRule::Rights {
-                        self.denied.entry(self.role_scope(source, id)).or_default().insert(id.clone());
+                        self.denied_writes.entry(self.role_scope(source, id)).or_default().insert(id.clone());
                     }
                     self.deny_claim(source, id, retry);
                     self.quarantine_refused_rollback(id);
