@@ -132,7 +132,7 @@ fn write(
     renders.truncate(MAX_KEPT_RENDERS);
     let id = match &renders[..] {
         [only] => *only,
-        several => tree_builder::write_kept_renders(&mut odb, commit.tree, several, revision)?,
+        several => tree_builder::write_render(&mut odb, commit.tree, several, revision)?,
     };
     Ok((id, StoredRoots { tree: commit.tree, roots: roots.into() }))
 }

@@ -71,18 +71,9 @@ pub(super) fn write_rendered_commit(
     Ok(RenderedCommit { id: write_render(sink, tree, &[], of)?, tree })
 }
 
-/// Makes the commit that keeps several renders of one revision, the newest first. Its tree is that
-/// of the newest.
-pub(super) fn write_kept_renders(
-    sink: &mut impl ObjectSink,
-    newest: Oid,
-    renders: &[Oid],
-    of: &Revision,
-) -> Result<Oid, git2::Error> {
-    write_render(sink, newest, renders, of)
-}
-
-fn write_render(
+/// Makes the commit of one render. With parents it keeps several renders of one revision, the newest
+/// first, and its tree is that of the newest.
+pub(super) fn write_render(
     sink: &mut impl ObjectSink,
     tree: Oid,
     parents: &[Oid],
