@@ -19,7 +19,7 @@ use super::handover::read_peers;
 use super::kinds::kind_scopes;
 use super::plan_lookups::decide_foreign_objects;
 use super::setup::{SourceFiles, SourceSetup};
-use super::source_task::{FactReader, read_disk, repository_of};
+use super::source_task::{ContentReader, FactReader, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
 use crate::engine::{
     Action, ApplyVariant, Budget, Decision, DirectView, Engine, FieldCoverage, KindAvailability, KindState,
@@ -143,6 +143,8 @@ struct SourceView {
     namespaces: Option<BTreeSet<Arc<str>>>,
     place: String,
     scalable: bool,
+    /// None for files on disk.
+    older_contents: Option<ContentReader>,
 }
 
 impl PreviewRun {
@@ -176,14 +178,14 @@ impl PreviewRun {
         let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
         let decrypter = setup.decrypter.clone();
         let number = SourceId::new(self.engine.sources().len());
-        let reading = self.read(number, &applyset, setup, &acting).await?;
+        let (reading, older_contents) = self.read(number, &applyset, setup, &acting).await?;
         if namespaces.is_some() {
             source.watcher = self.engine.add_watcher(namespaces.clone());
         }
         let number = self.engine.add_source(source);
         self.contents.add(ContentOrigin { applyset, bytes, decrypter });
         let scalable = self.take(number, reading);
-        self.source_views.push(SourceView { acting, namespaces, place, scalable });
+        self.source_views.push(SourceView { acting, namespaces, place, scalable, older_contents });
         Ok(number)
     }
 
@@ -199,16 +201,19 @@ impl PreviewRun {
         applyset: &Arc<str>,
         setup: SourceSetup,
         acting: &Cluster,
-    ) -> Result<SourceReading, source::SourceError> {
+    ) -> Result<(SourceReading, Option<ContentReader>), source::SourceError> {
         let read_settings = setup.read_settings(source, applyset);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
             SourceFiles::Once(disk) => {
-                Ok(run_blocking(move || read_disk(&disk, &read_settings, scopes)).await.0)
+                let (reading, _) = run_blocking(move || read_disk(&disk, &read_settings, scopes)).await;
+                Ok((reading, None))
             }
             SourceFiles::Followed(source) => {
                 let facts = FactReader::new(acting.clone(), Some(versions_of(&self.kinds)));
-                super::source_task::read_newest_once(source, read_settings, scopes, facts).await
+                let (reading, older) =
+                    super::source_task::read_newest_once(source, read_settings, scopes, facts).await?;
+                Ok((reading, Some(older)))
             }
         }
     }
@@ -238,6 +243,7 @@ impl PreviewRun {
         self.list().await?;
         self.read_scalers().await;
         self.read_configs().await?;
+        self.recall_contents().await;
         let mut decisions = self.decide().await?;
         if self.engine.needs_peers() {
             self.ask_others().await?;
@@ -248,6 +254,24 @@ impl PreviewRun {
             decisions.retain(|id, _| self.wanted_object(id).is_some());
         }
         Ok(decisions)
+    }
+
+    /// Reads again the last content of what the source no longer wants: a manifest says which objects
+    /// are never pruned. A content that cannot be had says nothing.
+    async fn recall_contents(&mut self) {
+        let Some(older) = self.source_view().older_contents.clone() else { return };
+        let is_unwanted = |id: &ObjectId| self.engine.entry(id).is_some_and(|entry| entry.targets.is_empty());
+        let mut unresolved = self.engine.unresolved_contents();
+        for contents in unresolved.values_mut() {
+            contents.retain(|(id, _)| is_unwanted(id));
+        }
+        unresolved.retain(|_, contents| !contents.is_empty());
+        for (revision, contents) in unresolved {
+            let read = older.clone().read_contents(revision, contents).await;
+            for (id, release, content) in read.unwrap_or_default() {
+                self.engine.record_past_content(&id, &release, content);
+            }
+        }
     }
 
     /// Reads what the other sources of the cluster want. Where that cannot be done the plan is made

@@ -480,7 +480,7 @@ enum FeedTask {
 
 /// The reader of older contents, independent of the feed's other tasks.
 #[derive(Clone)]
-struct ContentReader {
+pub(super) struct ContentReader {
     reader: RevisionReader,
     settings: ReadSettings,
     scopes: KindScopes,

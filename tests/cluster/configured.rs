@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Folder, ProgramOutput, Repo, TestNamespace, run, source, yaml};
 
@@ -79,6 +79,39 @@ fn a_diff_of_a_configuration_shows_each_source_and_what_another_one_has() {
     assert!(one.contains("= ConfigMap configured/both") && one.contains("source two wants it"), "{one}");
     assert!(two.contains("~ ConfigMap configured/both"), "{two}");
     assert!(two.contains("it exists and is adopted from source one"), "{two}");
+}
+
+#[test]
+fn a_diff_keeps_an_object_of_which_only_the_last_manifest_asks_for_it() {
+    let site = TestNamespace::new("configured-kept");
+    let estate = ConfiguredFixture::new(&site, "");
+    let kept = yaml::config_map("kept", "a", "1")
+        .replace("  name: kept\n", "  name: kept\n  annotations: {rhumb.dev/prune: never}\n");
+    estate.one.change("kept.yaml", &kept);
+    estate.one.change("gone.yaml", &yaml::config_map("gone", "a", "1"));
+    estate.one.commit("Add two");
+    estate.rhumb(&["apply", "--source", "one"]).ends(0);
+    let object = site.at("ConfigMap", "kept");
+    site.api.merge(
+        &object,
+        "somebody",
+        &json!({ "metadata": { "annotations": { "rhumb.dev/prune": null } } }),
+    );
+    for file in ["kept.yaml", "gone.yaml"] {
+        estate.one.remove(file);
+    }
+    estate.one.commit("Remove two");
+    // It stays, so that it is defended as the daemon defends it.
+    let diff = estate.rhumb(&["diff", "--source", "one"]).ends(1);
+    diff.says(&["~ ConfigMap configured-kept/kept"]);
+    diff.says(&["somebody removed .metadata.annotations"]);
+    diff.says(&["- ConfigMap configured-kept/gone"]);
+    diff.says(&["1 to configure, 1 to delete, 1 unchanged"]);
+    estate.rhumb(&["apply", "--source", "one"]).ends(0);
+    assert!(site.has("ConfigMap", "kept") && !site.has("ConfigMap", "gone"));
+    let diff = estate.rhumb(&["diff", "--source", "one"]).ends(0);
+    diff.says(&["= ConfigMap configured-kept/kept"]);
+    diff.says(&["0 to delete, 1 unchanged, 1 kept"]);
 }
 
 #[test]

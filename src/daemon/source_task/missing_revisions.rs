@@ -43,6 +43,18 @@ impl ContentReader {
         })
     }
 
+    /// Returns contents of a revision that is here.
+    ///
+    /// # Errors
+    /// Fails where the revision cannot be read.
+    pub(in crate::daemon) async fn read_contents(
+        self,
+        revision: Revision,
+        contents: Vec<(ObjectId, ContentHash)>,
+    ) -> Result<past_contents::ResolvedContents, SourceError> {
+        self.look_up(WantedContents { revision, contents }).await.1
+    }
+
     async fn look_up(
         self,
         wanted: WantedContents,

@@ -7,7 +7,7 @@ use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::super::reading::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
-use super::{FactReader, ReadExtent, authorship, refusal_text};
+use super::{ContentReader, FactReader, ReadExtent, authorship, refusal_text};
 use crate::engine::SourceReading;
 use crate::manifest::KindScopes;
 use crate::object::GroupKind;
@@ -59,18 +59,19 @@ enum ReadAttempt {
     WithDefinitions,
 }
 
-/// Reads a source at its newest revision, once.
+/// Reads a source at its newest revision, once. Returns the reader of its older contents too.
 pub(in crate::daemon) async fn read_newest_once(
     mut source: Source,
     settings: ReadSettings,
     scopes: KindScopes,
     mut facts: FactReader,
-) -> Result<SourceReading, SourceError> {
+) -> Result<(SourceReading, ContentReader), SourceError> {
     let observed = facts.observe(&mut source).await?;
     let reader = source.reader();
+    let older = ContentReader { reader: reader.clone(), settings: settings.clone(), scopes: scopes.clone() };
     let step = run_blocking(move || {
         read_newest(&reader, &settings, scopes, None, ReadExtent::Changes, &observed.revision)
     })
     .await?;
-    Ok(step.reading)
+    Ok((step.reading, older))
 }

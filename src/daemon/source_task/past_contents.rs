@@ -67,7 +67,7 @@ impl RevisionContents {
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
-pub(super) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesired>)>;
+pub(in crate::daemon) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesired>)>;
 
 /// Looks up contents in an older revision.
 pub(super) fn resolve(
