@@ -24,6 +24,17 @@ fn each_wave_follows_when_the_one_before_is_healthy() {
 }
 
 #[test]
+fn a_pass_without_a_terminal_says_each_ten_seconds_what_it_waits_for() {
+    let site = TestNamespace::new("waits-progress");
+    let sick = yaml::workload("Deployment", "sick", 1, "app:1", "{controlplane/never-ready: \"true\"}");
+    let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "b")), ("sick.yaml", sick)]);
+    let apply = site.apply(folder.path(), &["--wait=13s"]).ends(5);
+    let lines: Vec<&str> = apply.stderr.lines().filter(|line| line.starts_with("progress: ")).collect();
+    let [line] = lines[..] else { panic!("{apply:#?}") };
+    assert!(line.starts_with("progress: 1 object done; waits-progress/deployment.apps/sick: "), "{line}");
+}
+
+#[test]
 fn a_count_that_an_autoscaler_owns_survives_a_restart() {
     let site = TestNamespace::new("waits-scaled");
     let scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \

@@ -1,7 +1,7 @@
 //! Progress of a pass for those who have no terminal: a pipeline's log is silent for minutes
 //! otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::cli::object_name::ObjectName;
@@ -15,7 +15,8 @@ pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct PassProgress {
     open: BTreeMap<ObjectId, String>,
-    done: usize,
+    /// Each counts once, however often it is told of.
+    done: BTreeSet<ObjectId>,
 }
 
 impl PassProgress {
@@ -25,6 +26,7 @@ impl PassProgress {
             // An object that stays as its annotation asks is done.
             Outcome::Waiting(reason) if reason.is_as_asked() => self.finish(id),
             Outcome::Waiting(_) | Outcome::Unhealthy(_) | Outcome::Recreating => {
+                self.done.remove(id);
                 self.open.insert(id.clone(), told.to_string());
             }
             _ => self.finish(id),
@@ -33,19 +35,22 @@ impl PassProgress {
 
     fn finish(&mut self, id: &ObjectId) {
         self.open.remove(id);
-        self.done += 1;
+        self.done.insert(id.clone());
     }
 
     /// Returns one line that names the first object that is not done.
     pub(super) fn line(&self) -> String {
         let Some((id, why)) = self.open.first_key_value() else {
-            return format!("progress: {} done; waiting for the API server\n", count_objects(self.done));
+            return format!(
+                "progress: {} done; waiting for the API server\n",
+                count_objects(self.done.len())
+            );
         };
         let more = match self.open.len() - 1 {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        format!("progress: {} done; {}: {why}{more}\n", count_objects(self.done), ObjectName::of(id))
+        format!("progress: {} done; {}: {why}{more}\n", count_objects(self.done.len()), ObjectName::of(id))
     }
 }
 
@@ -72,5 +77,10 @@ mod tests {
         assert_eq!(progress.line(), expected);
         progress.note(&id("a"), &Outcome::Configured);
         assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
+        // An object is told of more than once.
+        progress.note(&id("a"), &Outcome::Unchanged);
+        assert!(progress.line().starts_with("progress: 2 objects done; shop/configmap/b: "));
+        progress.note(&id("a"), &Outcome::Recreating);
+        assert!(progress.line().starts_with("progress: 1 object done; shop/configmap/a: "));
     }
 }
