@@ -15,18 +15,27 @@ use crate::Outcome;
 pub(crate) struct Program {
     kubeconfig: PathBuf,
     state: TempDir,
+    runtime: TempDir,
+}
+
+/// Makes a folder in memory, as a service has one for what is gone when it ends.
+pub(crate) fn runtime_folder() -> Outcome<TempDir> {
+    let memory = Path::new("/dev/shm");
+    Ok(if memory.is_dir() { TempDir::new_in(memory)? } else { TempDir::new()? })
 }
 
 impl Program {
     /// The program as a user of a cluster.
     pub(crate) fn new(kubeconfig: &Path) -> Outcome<Self> {
-        Ok(Self { kubeconfig: kubeconfig.to_owned(), state: TempDir::new()? })
+        let (state, runtime) = (TempDir::new()?, runtime_folder()?);
+        Ok(Self { kubeconfig: kubeconfig.to_owned(), state, runtime })
     }
 
     /// A command of it.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.args(arguments).env("KUBECONFIG", &self.kubeconfig).env("STATE_DIRECTORY", self.state.path());
+        command.env("RUNTIME_DIRECTORY", self.runtime.path());
         command.env_remove("RUST_LOG").env("NO_COLOR", "1");
         command
     }

@@ -19,7 +19,7 @@ use crate::corpus::{Corpus, KindMix, Manifest};
 use crate::latency::FollowedRepository;
 use crate::numbers::{Times, ms, ratio};
 use crate::options::Options;
-use crate::program::{Program, run};
+use crate::program::{Program, run, runtime_folder};
 use crate::repository::Repository;
 use crate::table::{AimComparison, Table, progress};
 use crate::{Outcome, block_on};
@@ -293,7 +293,9 @@ fn cold(programs: &Renderers, overlays: &Overlays, tree: &Path, table: &mut Tabl
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
     let folders = programs.kustomize.parent().ok_or("kustomize has no folder")?;
+    let runtime = runtime_folder()?;
     command.args(["validate", &tree.join("overlays").to_string_lossy()]).env("PATH", folders);
+    command.env("RUNTIME_DIRECTORY", runtime.path());
     let ours = run(command, &[0])?;
     progress(&format!(
         "{} roots: {:.1} s of {:.1} s",

@@ -201,10 +201,12 @@ pub(super) fn here_if_empty(folder: &Path) -> &Path {
     if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
-/// Returns the folder below which the files for programs are written: of a service, one that is in
-/// memory.
+/// Returns the folder below which the files for programs are written. That of a service, and that
+/// of a person who is logged in, are in memory.
 pub(super) fn private_folder() -> PathBuf {
-    let service = std::env::var_os("RUNTIME_DIRECTORY");
-    let first = service.as_deref().and_then(|folders| std::env::split_paths(folders).next());
-    first.filter(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
+    let service = variable("RUNTIME_DIRECTORY");
+    let of_service = service.as_deref().and_then(|folders| std::env::split_paths(folders).next());
+    let of_person = variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folders = of_service.into_iter().chain(of_person);
+    folders.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
 }

@@ -57,7 +57,7 @@ pub(crate) fn find_locks(
     let snapshot: Snapshot = source::read_disk(folder)?.snapshot;
     let (files, start) = source::tree_around(folder)?;
     let mut parsed = ParsedFiles::default();
-    let listing = find_roots(renderer.mode(), &start, snapshot, &files, &mut parsed)?;
+    let listing = find_roots(renderer.mode(), &start, snapshot, &files, &mut parsed, |_| false)?;
     let mut locks = RootLocks::default();
     for root in listing.roots {
         let closure = renderer.trace(&root, &start, &files, &mut parsed, policy)?;

@@ -58,6 +58,8 @@ pub(crate) struct RootListing {
 /// kustomization is a component, or its chart a library. Each folder with a kustomization is a root
 /// also where another root reads it; `.rhumbignore` says what is none.
 ///
+/// A folder that is a known root is not looked at.
+///
 /// # Errors
 /// Fails where the revision cannot be read.
 pub(crate) fn find_roots(
@@ -66,12 +68,13 @@ pub(crate) fn find_roots(
     snapshot: Snapshot,
     files: &impl FileTree,
     parsed: &mut ParsedFiles,
+    is_known_root: impl Fn(&str) -> bool,
 ) -> Result<RootListing, SourceError> {
     match mode {
         RenderMode::None => Ok(RootListing { roots: Vec::new(), plain: snapshot }),
         RenderMode::Kustomize => Ok(single(start, snapshot, RootForm::Kustomize)),
         RenderMode::Helm => Ok(single(start, snapshot, RootForm::Helm)),
-        RenderMode::Auto => automatic(start, snapshot, files, parsed),
+        RenderMode::Auto => automatic(start, snapshot, files, parsed, is_known_root),
     }
 }
 
@@ -118,6 +121,7 @@ fn automatic(
     snapshot: Snapshot,
     files: &impl FileTree,
     parsed: &mut ParsedFiles,
+    is_known_root: impl Fn(&str) -> bool,
 ) -> Result<RootListing, SourceError> {
     let mut listing = RootListing { roots: Vec::new(), plain: snapshot };
     for refused in std::mem::take(&mut listing.plain.refused) {
@@ -128,6 +132,7 @@ fn automatic(
             continue;
         };
         let is_part = match form {
+            _ if is_known_root(folder) => false,
             RootForm::Kustomize => is_component(folder, files, parsed)?,
             RootForm::Helm => helm::is_library(files, folder)?,
         };
@@ -191,7 +196,7 @@ mod tests {
         };
         let find = |mode| {
             let parsed = &mut ParsedFiles::default();
-            find_roots(mode, "clusters", snapshot(refusals()), &tree, parsed).unwrap()
+            find_roots(mode, "clusters", snapshot(refusals()), &tree, parsed, |_| false).unwrap()
         };
         let listing = find(RenderMode::Auto);
         assert_eq!(
@@ -212,7 +217,7 @@ mod tests {
         let tree = MemoryTree::new().file("kustomization.yml", "").file("chart/Chart.yaml", "");
         let find = |mode, start| {
             let refused = vec![refused("a/kustomization.yaml", "kustomization")];
-            find_roots(mode, start, snapshot(refused), &tree, &mut ParsedFiles::default()).unwrap()
+            find_roots(mode, start, snapshot(refused), &tree, &mut ParsedFiles::default(), |_| false).unwrap()
         };
         let listing = find(RenderMode::Kustomize, "");
         assert_eq!((folders(&listing), listing.plain.is_complete()), (vec![("", RootForm::Kustomize)], true));

@@ -12,7 +12,7 @@ use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
 use super::encryption;
 use super::inflation::inflate;
-use super::kustomize::{ClosureIndex, ParsedFiles};
+use super::kustomize::{ChangeImpact, ClosureIndex, ParsedFiles};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
@@ -187,7 +187,7 @@ impl SourceRenderer {
     ) -> Result<RenderedSnapshot, SourceError> {
         let told = self.releases.resolved_by(facts);
         let mut parsed = ParsedFiles::default();
-        let mut listing = find_roots(self.mode, start, raw, files, &mut parsed)?;
+        let mut listing = find_roots(self.mode, start, raw, files, &mut parsed, |_| false)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, files, facts)?;
         let mut closures = Vec::new();
         for root in listing.roots {
@@ -213,13 +213,18 @@ impl SourceRenderer {
         let versions = told.versions.clone();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let RendererState { parsed, last } = &mut *state;
-        let mut listing = find_roots(self.mode, start, raw, &tree, parsed)?;
+        let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
+        let impact = changed
+            .zip(last.as_ref())
+            .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)));
+        let is_known_root = |folder: &str| {
+            let last = last.as_ref().zip(impact.as_ref());
+            last.is_some_and(|(last, impact)| last.is_still_root(folder, impact))
+        };
+        let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
         let digest = variables.as_ref().map(variables_digest);
-        let changed = last.as_ref().map(|last| last.tree.changed_paths(&tree)).transpose()?;
-        let touched = changed
-            .zip(last.as_ref())
-            .map(|(changed, last)| last.index.impact(changed.iter().map(String::as_str)).roots);
+        let touched = impact.map(|impact| impact.roots);
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
         let (mut kept, mut closures, mut charts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -368,6 +373,12 @@ fn take_next<T>(queue: &Mutex<std::vec::IntoIter<T>>) -> Option<T> {
 }
 
 impl LastRevision {
+    /// Returns whether a folder that would have to be rendered was a root, and nothing has changed
+    /// that could make it none.
+    fn is_still_root(&self, folder: &str, impact: &ChangeImpact) -> bool {
+        !impact.moves_roots && !impact.roots.contains(folder) && self.roots.contains_key(folder)
+    }
+
     /// Returns what came of a root, where nothing that it reads has changed and another try would
     /// give the same.
     fn kept_root(

@@ -144,7 +144,10 @@ impl RevisionReader {
     ///
     /// Fails with [`SourceError::Unrendered`] where it has roots that nobody has rendered yet.
     pub(crate) fn snapshot(&self, revision: &Revision) -> Result<Snapshot, SourceError> {
-        let raw = self.raw_snapshot(revision)?;
+        let raw = match self.remembered().take_raw(revision) {
+            Some(raw) => raw,
+            None => self.raw_snapshot(revision)?,
+        };
         let Some(renderer) = self.renderer().filter(|renderer| renderer.has_roots(&raw)) else {
             return Ok(raw);
         };

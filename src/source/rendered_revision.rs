@@ -141,6 +141,7 @@ fn render(
     if !renderer.has_roots(&raw) {
         return Ok(None);
     }
+    reader.remembered().keep_raw(raw.clone());
     let stored = |revision: &Revision| -> Result<Arc<[RenderedRoot]>, SourceError> {
         Ok(reader.rendered_roots(revision)?.unwrap_or_default())
     };

@@ -12,7 +12,7 @@ use super::objects;
 use super::reader::RevisionReader;
 use super::rendered_store::{self, StoredRoots};
 use super::rendering::{RenderedRoot, RootOutcome, SnapshotRenderer};
-use super::snapshot::SnapshotFile;
+use super::snapshot::{Snapshot, SnapshotFile};
 
 /// Rendered revisions whose roots are remembered: the one in force and the next one.
 const REMEMBERED_REVISIONS: usize = 2;
@@ -28,16 +28,31 @@ pub(super) struct Rendering {
 
 /// The roots of the revisions that were rendered or asked for last, the newest last.
 #[derive(Debug, Default)]
-pub(super) struct RememberedRoots(Mutex<Vec<StoredRoots>>);
+pub(super) struct RememberedRoots {
+    roots: Mutex<Vec<StoredRoots>>,
+    /// The files of the revision that was rendered last, until that is read.
+    raw: Mutex<Option<Snapshot>>,
+}
 
 impl RememberedRoots {
     fn get(&self, tree: Oid) -> Option<StoredRoots> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|known| known.tree == tree).cloned()
     }
 
+    /// Remembers the files of a revision, which is read next.
+    pub(super) fn keep_raw(&self, raw: Snapshot) {
+        *self.raw.lock().unwrap_or_else(PoisonError::into_inner) = Some(raw);
+    }
+
+    /// Takes the files of a revision out, where they are known. Those of another one are dropped.
+    pub(super) fn take_raw(&self, revision: &Revision) -> Option<Snapshot> {
+        let known = self.raw.lock().unwrap_or_else(PoisonError::into_inner).take();
+        known.filter(|known| known.revision == *revision)
+    }
+
     fn put(&self, stored: StoredRoots) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.tree != stored.tree);
         known.push(stored);
         let surplus = known.len().saturating_sub(REMEMBERED_REVISIONS);

@@ -124,30 +124,22 @@ impl RevisionTree {
         if path.is_empty() {
             return Ok(Some(TreeEntry::Folder));
         }
-        let Some((mode, id)) = self.reader.look(|objects| self.find(objects, path))? else {
-            return Ok(None);
-        };
-        let blob = BlobId::from_oid(id);
-        Ok(Some(match tree::kind(mode) {
-            EntryKind::Folder => TreeEntry::Folder,
-            EntryKind::Submodule => TreeEntry::Defect(FileDefect::Submodule),
-            EntryKind::Other => TreeEntry::Defect(FileDefect::NotAFile),
-            EntryKind::Symlink => self.link(blob)?,
-            EntryKind::File => match self.reader.look(|objects| self.reader.weigh(objects, id))? {
-                Ok(size) => TreeEntry::File(TreeFile { blob, size, is_executable: mode & 0o111 != 0 }),
-                Err(reason) => TreeEntry::Defect(reason.into()),
-            },
-        }))
-    }
-
-    fn link(&self, blob: BlobId) -> Result<TreeEntry, SourceError> {
-        let size = self
-            .reader
-            .look(|objects| objects.size(blob.oid()).map_err(|error| self.reader.damaged_error(&error)))?;
-        let text = if size > MAX_TARGET { None } else { String::from_utf8(self.read(blob)?).ok() };
-        Ok(text.map_or(TreeEntry::Defect(FileDefect::BadLink), |target| {
-            TreeEntry::Link(TreeLink { blob, target })
-        }))
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let known = self.memory().listings.get(folder).cloned();
+        if let Some(listing) = known {
+            // A look at a followed repository takes a thread, which what is known need not.
+            match listing.as_ref().and_then(|listing| listing.get(name.as_bytes())) {
+                None => return Ok(None),
+                Some((mode, _)) if tree::kind(*mode) == EntryKind::Folder => {
+                    return Ok(Some(TreeEntry::Folder));
+                }
+                Some(_) => {}
+            }
+        }
+        self.reader.look(|objects| {
+            let found = self.find(objects, path)?;
+            found.map(|(mode, id)| self.judge(objects, mode, id)).transpose()
+        })
     }
 
     /// Returns the names in a folder; none where no folder is at the path. Names that are no UTF-8
@@ -211,6 +203,28 @@ impl RevisionTree {
         let entries =
             tree.iter().map(|entry| (entry.name_bytes().into(), (entry.filemode_raw(), entry.id())));
         Ok(Arc::new(entries.collect()))
+    }
+
+    fn judge(&self, objects: &ObjectStores, mode: i32, id: Oid) -> Result<TreeEntry, SourceError> {
+        let blob = BlobId::from_oid(id);
+        let damaged = |error: git2::Error| self.reader.damaged_error(&error);
+        Ok(match tree::kind(mode) {
+            EntryKind::Folder => TreeEntry::Folder,
+            EntryKind::Submodule => TreeEntry::Defect(FileDefect::Submodule),
+            EntryKind::Other => TreeEntry::Defect(FileDefect::NotAFile),
+            EntryKind::Symlink => {
+                let is_path = objects.size(id).map_err(damaged)? <= MAX_TARGET;
+                let text = is_path.then(|| objects.read(id).map_err(damaged)).transpose()?;
+                let target = text.and_then(|text| String::from_utf8(text).ok());
+                target.map_or(TreeEntry::Defect(FileDefect::BadLink), |target| {
+                    TreeEntry::Link(TreeLink { blob, target })
+                })
+            }
+            EntryKind::File => match self.reader.weigh(objects, id)? {
+                Ok(size) => TreeEntry::File(TreeFile { blob, size, is_executable: mode & 0o111 != 0 }),
+                Err(reason) => TreeEntry::Defect(reason.into()),
+            },
+        })
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, FolderMemory> {

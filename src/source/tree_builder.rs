@@ -71,8 +71,8 @@ pub(super) fn write_rendered_commit(
     Ok(RenderedCommit { id: write_render(sink, tree, &[], of)?, tree })
 }
 
-/// Makes the commit of one render. With parents it keeps several renders of one revision, the newest
-/// first, and its tree is that of the newest.
+/// Makes the commit of one render. With parents it keeps several renders of one revision, the
+/// newest first, and its tree is that of the newest.
 pub(super) fn write_render(
     sink: &mut impl ObjectSink,
     tree: Oid,

@@ -43,8 +43,15 @@ const MANUAL_SECTIONS: [ManualSection; 4] = [
             ("KUBECONFIG", "The kubeconfig, where no flag and no file names one."),
             ("STATE_DIRECTORY", "Where caches live; systemd sets it."),
             ("RHUMB_SOCKET", "The socket of the daemon, for run and for the commands that ask it."),
-            ("RUNTIME_DIRECTORY", "Where the socket is otherwise; systemd sets it."),
-            ("XDG_RUNTIME_DIR", "Without a service, the socket is in the folder rhumb below it."),
+            (
+                "RUNTIME_DIRECTORY",
+                "Where the socket is otherwise, and the files of programs that render; systemd sets it.",
+            ),
+            (
+                "XDG_RUNTIME_DIR",
+                "Without a service, the socket is in the folder rhumb below it, and the files of programs that \
+                 render are in it.",
+            ),
             (
                 "CREDENTIALS_DIRECTORY",
                 "A folder with ssh-key, known-hosts and git-credentials for git servers.",
