@@ -209,10 +209,10 @@ impl FetchConfig {
         self.allow.iter().any(|prefix| prefix.covers(chart))
     }
 
-    /// Returns the name of the credentials for the host of an address.
-    pub fn credential(&self, address: &ChartAddress) -> Option<&DnsLabel> {
+    /// Returns the credentials for the host of an address.
+    pub fn credential(&self, address: &ChartAddress) -> Option<&HostCredential> {
         let host = address.host();
-        self.credentials.iter().find(|one| one.host.as_str() == host).map(|one| &one.credential)
+        self.credentials.iter().find(|one| one.host.as_str() == host)
     }
 }
 
@@ -327,7 +327,7 @@ mod tests {
             ("oci://h:5000", Some("b")),
             ("oci://h", None),
         ] {
-            let found = config.credential(&address.parse().unwrap()).map(DnsLabel::as_str);
+            let found = config.credential(&address.parse().unwrap()).map(|one| one.credential.as_str());
             assert_eq!(found, expected, "{address}");
         }
     }
