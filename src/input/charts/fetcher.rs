@@ -12,9 +12,9 @@ use super::pull::{HelmPull, PulledChart};
 use super::reference::{ChartDigest, ChartReference, FetchedChart};
 use super::store::{ChartStore, Replacement, StoreLimits};
 use super::unpack::{MAX_ARCHIVE, UnpackLimits, unpack};
-use super::version::is_exact;
+use super::version::{is_exact, names_digest};
 use crate::config::{ChartAddress, FetchConfig, HostCredential};
-use crate::fields::blur;
+use crate::fields::{blur, strip_credentials};
 use crate::input::kustomize::printable;
 use crate::input::render_host::RenderHost;
 use crate::input::sandbox::RenderProgram;
@@ -136,6 +136,11 @@ impl ChartFetcher {
             let text = printable(&blur(text));
             FetchError::Malformed { what, text, reason }
         };
+        for (what, text) in [("the repository", repository), ("the name", name), ("the version", version)] {
+            if names_digest(text) {
+                return Err(FetchError::Digest { what, text: printable(&strip_credentials(text)) });
+            }
+        }
         if repository.len() > LONGEST_ADDRESS {
             return Err(malformed("the repository", repository, "it is too long"));
         }
