@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at what it did not expect")]
 
+#[path = "cli/chart_credentials.rs"]
+mod chart_credentials;
 #[path = "cli/configured.rs"]
 mod configured;
 #[path = "cli/dist.rs"]

@@ -1,15 +1,16 @@
 //! `rhumb check`: whether all is there that rhumb needs.
 
+mod credentials;
 mod granted;
 mod renderers;
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
+use self::credentials::{check_chart_credentials, check_secret_files};
 use self::granted::{DeniedAccess, check_permissions};
 use super::accounts::AccountRights;
 use super::args::{CheckArgs, CheckOutput, GlobalArgs};
@@ -121,6 +122,7 @@ pub(super) fn carry_out(
     }
     check_git(&mut report);
     check_secret_files(&config, &mut report);
+    check_chart_credentials(&config, &mut report);
     keys(&config, &mut report);
     check_notifications(&config, &mut report);
     let naming = if args.sources.config.is_some() { NameOrigin::Explicit } else { NameOrigin::of(global) };
@@ -234,34 +236,6 @@ fn check_notifications(config: &Config, report: &mut CheckReport) {
     }
     for uncommitted in config.uncommitted() {
         report.add(CheckLevel::Warning, uncommitted.to_string());
-    }
-}
-
-/// Files with keys and tokens that others may read.
-fn check_secret_files(config: &Config, report: &mut CheckReport) {
-    let mut files: Vec<_> = config.connection.kubeconfig.clone().into_iter().collect();
-    let folder = settings::credentials_directory();
-    let listed = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let secret = |name: &str| name.starts_with("ssh-key") || name.starts_with("git-credentials");
-    files.extend(
-        listed.filter(|entry| secret(&entry.file_name().to_string_lossy())).map(|entry| entry.path()),
-    );
-    for file in files {
-        match std::fs::metadata(&file) {
-            // The last three bits are everybody's.
-            Ok(found) if found.permissions().mode().is_multiple_of(8) => {}
-            Ok(found) => {
-                let mode = found.permissions().mode() & 0o777;
-                let text = format!("{}: everybody may use it (mode {mode:04o})", file.display());
-                report.add(CheckLevel::Warning, text);
-            }
-            Err(error) => {
-                report.add(
-                    CheckLevel::Missing,
-                    format!("{}: {}", file.display(), super::exit::os_message(&error)),
-                );
-            }
-        }
     }
 }
 

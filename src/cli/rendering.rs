@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::CommandError;
 use super::one_shot_input::STANDARD_INPUT;
-use super::settings::process_environment;
+use super::settings::{credentials_directory, process_environment};
 use crate::cluster::Cluster;
 use crate::config::{
     CredentialUse, FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig,
@@ -173,10 +173,13 @@ fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
     let charts = charts.unwrap_or_else(|| std::env::temp_dir().join("rhumb").join("charts"));
     let folder =
         charts.join(source.map_or(Path::new("commands").into(), |name| Path::new("sources").join(name)));
+    ChartFetcher::new(config.clone(), folder, fetch_surroundings())
+}
+
+/// Returns the parts of this process's surroundings that fetches depend on.
+pub(super) fn fetch_surroundings() -> FetchSurroundings {
     let variables = PASSED_VARIABLES.iter().filter_map(|name| Some(((*name).into(), variable(name)?)));
-    let credentials = variable("CREDENTIALS_DIRECTORY").map(PathBuf::from);
-    let surroundings = FetchSurroundings { credentials, variables: variables.collect() };
-    ChartFetcher::new(config.clone(), folder, surroundings)
+    FetchSurroundings { credentials: credentials_directory(), variables: variables.collect() }
 }
 
 fn variable(name: &str) -> Option<std::ffi::OsString> {

@@ -10,7 +10,8 @@ use super::args::{GlobalArgs, LocationArgs, LogFormat, RunArgs, SourceSetArgs, W
 use super::exit::{ExitStatus, os_message};
 use super::terminal::Terminal;
 use crate::config::{
-    self, Config, DnsLabel, Environment, GitSpec, GitUrl, ServeConfig, SourceMode, SourceSpec,
+    self, Config, DnsLabel, Environment, FetchConfig, GitSpec, GitUrl, ServeConfig, SourceConfig, SourceMode,
+    SourceSpec,
 };
 use crate::engine::PrunePolicy;
 use crate::object::{Diagnostic, ErrorClass};
@@ -344,7 +345,8 @@ fn config_with_source(
     let source = source.map_err(|error| CommandError::usage_error(error.to_string()))?;
     let mut config = connection_config(global);
     config.serve = ServeConfig::of_environment(&local_environment()?);
-    config.sources.push(source);
+    // No flag allows a server, so no key of a file is told for it.
+    config.sources.push(SourceConfig { fetch: FetchConfig::default(), ..source });
     Ok(config)
 }
 

@@ -152,12 +152,12 @@ impl FetchSpec {
 
     /// Returns it as a source has it whose file is rhumb's own.
     pub(super) fn of_file(self) -> FetchConfig {
-        FetchConfig { allow: self.allow, credentials: self.credentials, ..FetchConfig::default() }
+        FetchConfig { allow: self.allow, credentials: self.credentials, setting: FetchSetting::Source }
     }
 
     /// Returns it as each source in the cluster has it.
     pub(super) fn of_custom_sources(self) -> FetchConfig {
-        FetchConfig { setting: "customSources.fetch.allow", ..self.of_file() }
+        FetchConfig { setting: FetchSetting::CustomSources, ..self.of_file() }
     }
 }
 
@@ -172,27 +172,34 @@ fn one_for_each_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<H
     Ok(all)
 }
 
+/// The setting of rhumb's own configuration that allows places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FetchSetting {
+    /// `spec.fetch` of a source in the file.
+    Source,
+    /// `customSources.fetch`, for all sources in the cluster.
+    CustomSources,
+    /// None, as no configuration was given.
+    #[default]
+    Unconfigured,
+}
+
 /// The charts of servers that a source may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchConfig {
     /// The places that charts may be fetched from.
     pub allow: Vec<ChartAddress>,
     /// The credentials that are shown to hosts.
     pub credentials: Vec<HostCredential>,
     /// The setting of rhumb's own configuration that allows a place.
-    pub setting: &'static str,
-}
-
-impl Default for FetchConfig {
-    fn default() -> Self {
-        Self { allow: Vec::new(), credentials: Vec::new(), setting: "spec.fetch.allow" }
-    }
+    pub setting: FetchSetting,
 }
 
 impl FetchConfig {
-    /// Returns what any of these allows. Of two credentials for a host the first counts.
+    /// Returns what any of these sources of a file may use. Of two credentials for a host the first
+    /// counts.
     pub fn union<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
-        let mut union = Self::default();
+        let mut union = Self { setting: FetchSetting::Source, ..Self::default() };
         for one in all {
             union.allow.extend(one.allow.iter().cloned());
             for credential in &one.credentials {
@@ -209,10 +216,10 @@ impl FetchConfig {
         self.allow.iter().any(|prefix| prefix.covers(chart))
     }
 
-    /// Returns the name of the credentials for the host of an address.
-    pub fn credential(&self, address: &ChartAddress) -> Option<&DnsLabel> {
+    /// Returns the credentials for the host of an address.
+    pub fn credential(&self, address: &ChartAddress) -> Option<&HostCredential> {
         let host = address.host();
-        self.credentials.iter().find(|one| one.host.as_str() == host).map(|one| &one.credential)
+        self.credentials.iter().find(|one| one.host.as_str() == host)
     }
 }
 
@@ -327,7 +334,7 @@ mod tests {
             ("oci://h:5000", Some("b")),
             ("oci://h", None),
         ] {
-            let found = config.credential(&address.parse().unwrap()).map(DnsLabel::as_str);
+            let found = config.credential(&address.parse().unwrap()).map(|one| one.credential.as_str());
             assert_eq!(found, expected, "{address}");
         }
     }

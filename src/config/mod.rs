@@ -43,9 +43,7 @@ pub(crate) use custom::{
 pub(crate) use duration::{DurationOrZero, PositiveDuration};
 pub use environment::Environment;
 pub use fetch::FetchConfig;
-#[cfg(test)]
-pub(crate) use fetch::HostCredential;
-pub(crate) use fetch::{ChartAddress, FetchSpec};
+pub(crate) use fetch::{ChartAddress, FetchSetting, FetchSpec, HostCredential};
 pub use file::read;
 pub(crate) use leases::LeaseMode;
 pub(crate) use location::{GitUrl, SourceLocation, TreePath};

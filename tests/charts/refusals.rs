@@ -67,6 +67,31 @@ fn a_text_that_could_be_read_in_two_ways_is_never_asked() {
     assert_eq!((fixture.processes(), server.seen()), (String::new(), vec![]));
 }
 
+/// It is that of a manifest, which a tag may leave, and helm takes it for a range.
+#[test]
+fn a_digest_in_the_place_of_a_version_is_never_asked() {
+    let Repository { server, fixture, url } = &Repository::start();
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    let (tagged, named) = (format!("1.0.0@{digest}"), format!("web@{digest}"));
+    let place = format!("oci://127.0.0.1:{}/stable/{named}", server.port);
+    for (chart, what, text) in [
+        ([url.as_str(), "web", &digest], "the version", &digest),
+        ([url, "web", &tagged], "the version", &tagged),
+        ([url, &named, "1.0.0"], "the name", &named),
+        ([&place, "web", ""], "the repository", &place),
+    ] {
+        let error = fixture.fetch(chart).unwrap_err();
+        assert_eq!((error.code(), error.is_transient()), ("chart-reference", false));
+        let expected = format!("{what} {text:?} has a digest, which stands for no version of a chart");
+        assert_eq!(error.to_string(), expected);
+        assert!(error.hint().contains("rhumb lock"), "{}", error.hint());
+        let [repository, name, range] = chart;
+        let error = fixture.newest_version([repository, name, range]).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+    assert_eq!((fixture.processes(), server.seen()), (String::new(), vec![]));
+}
+
 /// The same archives are tried one by one, without a server, where they are unpacked.
 #[test]
 fn an_archive_that_is_not_of_the_chart_is_refused_and_not_kept() {

@@ -29,8 +29,8 @@ impl TestRegistry {
         Self { registry, fixture, url }
     }
 
-    /// Pushes a chart as people do.
-    fn push(&self, archive: &[u8]) {
+    /// Pushes a chart as people do. Returns the digest of its manifest.
+    fn push(&self, archive: &[u8]) -> String {
         let path = self.fixture.path("chart.tgz");
         fs::write(&path, archive).unwrap();
         let login = format!(r#"{{"auths":{{"127.0.0.1:{}":{{"auth":"{BASIC}"}}}}}}"#, self.registry.port());
@@ -41,6 +41,16 @@ impl TestRegistry {
         command.env_clear().env("HOME", self.fixture.path("state"));
         let output = command.env("SSL_CERT_FILE", self.fixture.path("ca.pem")).output().unwrap();
         assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        said.lines().find_map(|line| line.strip_prefix("Digest: ")).unwrap().to_owned()
+    }
+
+    /// Returns whether the real helm succeeds with these arguments, without a login.
+    fn helm_takes(&self, arguments: &[&str]) -> bool {
+        let mut command = Command::new(helm());
+        command.args(arguments).current_dir(self.fixture.path("state"));
+        command.env_clear().env("HOME", self.fixture.path("state"));
+        command.env("SSL_CERT_FILE", self.fixture.path("ca.pem")).output().unwrap().status.success()
     }
 
     fn requests(&self) -> usize {
@@ -98,4 +108,24 @@ fn a_registry_that_asks_is_shown_the_credentials_of_its_host() {
     other.push(&chart("web", "1.0.0", "private"));
     let error = other.fixture.fetch([&other.url, "web", "1.0.0"]).unwrap_err();
     assert!(error.code() == "fetch-failed" && error.class().label() == "forbidden", "{error:?}");
+}
+
+/// For helm a digest names a chart that is pulled by hand, and no part of another chart.
+#[test]
+fn a_digest_is_refused_where_helm_takes_none() {
+    let registry = TestRegistry::start(None, "");
+    let TestRegistry { fixture, url, .. } = &registry;
+    let digest = registry.push(&chart("web", "1.0.0", "first"));
+    let folder = fixture.path("state/top");
+    fs::create_dir(&folder).unwrap();
+    let takes_part = |version: &str| {
+        let part = format!("dependencies: [{{name: web, version: '{version}', repository: '{url}'}}]");
+        let metadata = format!("apiVersion: v2\nname: top\nversion: 1.0.0\n{part}\n");
+        fs::write(folder.join("Chart.yaml"), metadata).unwrap();
+        registry.helm_takes(&["dependency", "update", "top"])
+    };
+    assert!(registry.helm_takes(&["pull", &format!("{url}/web@{digest}")]));
+    assert!(takes_part("1.0.0") && !takes_part(&digest) && !takes_part(&format!("1.0.0@{digest}")));
+    let (code, message) = refused(fixture.fetch([url, "web", &digest]));
+    assert!(code == "chart-reference" && message.contains(&digest), "{message}");
 }

@@ -1,4 +1,4 @@
-//! `rhumb lock`, without a server.
+//! Charts of servers, without a server: `rhumb lock`, and what other commands say of them.
 
 use insta::assert_snapshot;
 
@@ -29,18 +29,51 @@ fn a_chart_of_a_server_that_nobody_allows_is_refused_by_name() {
     $ rhumb lock .
     --- standard error
     top/kustomization.yaml:1:14: error: the chart web 1.0.0 may not be fetched from oci://example.org/charts
-      hint: allow it in rhumb's own configuration: `spec.fetch.allow: ["oci://example.org/charts"]`
+      hint: without `--config` nothing is fetched: give `rhumb validate`, `diff`, `apply` or `lock` a configuration with `spec.fetch.allow: ["oci://example.org/charts"]`
     web/Chart.yaml:5:3: error: the chart redis ~7 may not be fetched from https://charts.example.org
-      hint: allow it in rhumb's own configuration: `spec.fetch.allow: ["https://charts.example.org"]`
+      hint: without `--config` nothing is fetched: give `rhumb validate`, `diff`, `apply` or `lock` a configuration with `spec.fetch.allow: ["https://charts.example.org"]`
     --- exit code 1
     "##);
     assert_snapshot!(fixture.run("lock web --check"), @r##"
     $ rhumb lock web --check
     --- standard error
     web/Chart.yaml:5:3: error: the chart redis ~7 may not be fetched from https://charts.example.org
-      hint: allow it in rhumb's own configuration: `spec.fetch.allow: ["https://charts.example.org"]`
+      hint: without `--config` nothing is fetched: give `rhumb validate`, `diff`, `apply` or `lock` a configuration with `spec.fetch.allow: ["https://charts.example.org"]`
     --- exit code 1
     "##);
+}
+
+const PART: &str =
+    "dependencies:\n- {name: redis, version: 7.1.0, repository: 'https://charts.example.org'}\n";
+
+#[test]
+fn a_command_without_a_configuration_says_that_it_fetches_nothing() {
+    let fixture = Fixture::new(&[("web/Chart.yaml", &format!("{CHART}{PART}"))]);
+    for command in ["render web", "validate web", "lock web"] {
+        let shown = fixture.run(command);
+        let said = [
+            "Chart.yaml:5:3: error: the chart redis 7.1.0 may not be fetched from https://charts.example.org\n",
+            "  hint: without `--config` nothing is fetched: give `rhumb validate`, `diff`, `apply` or `lock` a \
+             configuration with `spec.fetch.allow: [\"https://charts.example.org\"]`\n",
+        ];
+        assert!(said.iter().all(|said| shown.contains(said)), "{shown}");
+        assert!(shown.ends_with("--- exit code 1"), "{shown}");
+    }
+}
+
+#[test]
+fn a_command_with_a_configuration_names_the_line_that_is_missing_in_it() {
+    let configuration = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n---\n\
+                         apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: shop}\n\
+                         spec: {directory: web}\n";
+    let fixture =
+        Fixture::new(&[("web/Chart.yaml", &format!("{CHART}{PART}")), ("rhumb.yaml", configuration)]);
+    for command in ["validate --config rhumb.yaml", "lock --config rhumb.yaml web"] {
+        let shown = fixture.run(command);
+        let hint = "  hint: allow it in rhumb's own configuration: \
+                    `spec.fetch.allow: [\"https://charts.example.org\"]`\n";
+        assert!(shown.contains(hint) && shown.ends_with("--- exit code 1"), "{shown}");
+    }
 }
 
 #[test]

@@ -13,6 +13,12 @@ mod allowed;
 mod another;
 mod budget;
 mod canary;
+#[path = "../charts/archives.rs"]
+#[expect(dead_code, reason = "the tests of charts make bad ones too")]
+mod chart_archives;
+#[path = "../charts/server.rs"]
+#[expect(dead_code, reason = "the tests of charts ask it for more")]
+mod chart_server;
 mod commands;
 mod configured;
 mod confirmations;
@@ -64,6 +70,7 @@ mod rotated;
 mod samples;
 mod seals;
 mod secrets;
+mod server_charts;
 mod service;
 mod serving;
 mod signed;

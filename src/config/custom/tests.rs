@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::config::{Config, VerifyMode};
+use crate::config::{Config, FetchSetting, VerifyMode};
 use crate::manifest::KindScope;
 use crate::object::{GroupKind, ObjectId};
 
@@ -54,14 +54,14 @@ fn what_may_be_fetched_is_the_word_of_the_configuration() {
     let git = json!({ "url": "https://a.example/b" });
     let config = read("a", json!({ "git": git }), policy.clone()).unwrap();
     assert_eq!(config.fetch, policy.fetch);
-    assert_eq!(config.fetch.setting, "customSources.fetch.allow");
+    assert_eq!(config.fetch.setting, FetchSetting::CustomSources);
     let own = json!({ "allow": ["oci://ghcr.io/team/web"] });
     for allowed in [policy, CustomSources::Any.into()] {
         let why = read("a", json!({ "git": git, "fetch": own }), allowed).unwrap_err();
         assert!(why.contains("`customSources.fetch` of the configuration"), "{why}");
     }
     let closed = read("a", json!({ "git": git }), CustomSources::Any).unwrap().fetch;
-    assert_eq!((closed.allow, closed.setting), (vec![], "customSources.fetch.allow"));
+    assert_eq!((closed.allow, closed.setting), (vec![], FetchSetting::CustomSources));
 }
 
 #[test]

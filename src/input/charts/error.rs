@@ -3,6 +3,7 @@
 use super::reference::{ChartDigest, ChartReference};
 use super::store::StoreError;
 use super::unpack::UnpackError;
+use crate::config::FetchSetting;
 use crate::input::sandbox::{ProgramError, SandboxError};
 use crate::object::{DiagnosticCode, ErrorClass};
 
@@ -19,7 +20,15 @@ pub enum FetchError {
         /// The version, or range.
         version: String,
         /// The setting that would allow it.
-        setting: &'static str,
+        setting: FetchSetting,
+    },
+    /// The chart is named by a digest.
+    #[error("{what} {text:?} has a digest, which stands for no version of a chart")]
+    Digest {
+        /// The part that has it.
+        what: &'static str,
+        /// Its beginning.
+        text: String,
     },
     /// The text names a chart in no way that all programs read alike.
     #[error("{what} {text:?} is none: {reason}")]
@@ -118,9 +127,11 @@ impl FetchError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::NotAllowed { .. } | Self::Credentials { .. } => ErrorClass::Config,
-            Self::Malformed { .. } | Self::Range { .. } | Self::Changed { .. } | Self::Unpack { .. } => {
-                ErrorClass::Invalid
-            }
+            Self::Digest { .. }
+            | Self::Malformed { .. }
+            | Self::Range { .. }
+            | Self::Changed { .. }
+            | Self::Unpack { .. } => ErrorClass::Invalid,
             Self::NotFound { .. } => ErrorClass::Source,
             Self::Forbidden { .. } => ErrorClass::Forbidden,
             Self::Network { .. } => ErrorClass::Transient,
@@ -134,7 +145,7 @@ impl FetchError {
     pub fn code(&self) -> DiagnosticCode {
         match self {
             Self::NotAllowed { .. } => "fetch-not-allowed",
-            Self::Malformed { .. } => "chart-reference",
+            Self::Digest { .. } | Self::Malformed { .. } => "chart-reference",
             Self::Range { .. } => "unpinned-chart",
             Self::Changed { .. } => "chart-changed",
             Self::NotFound { .. } => "chart-not-found",
@@ -152,6 +163,7 @@ impl FetchError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::NotAllowed { .. }
+            | Self::Digest { .. }
             | Self::Malformed { .. }
             | Self::Range { .. }
             | Self::Changed { .. }
@@ -170,8 +182,9 @@ impl FetchError {
     /// Returns what to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::NotAllowed { repository, setting, .. } => {
-                format!("allow it in rhumb's own configuration: `{setting}: [\"{repository}\"]`")
+            Self::NotAllowed { repository, setting, .. } => allowing_line(*setting, repository),
+            Self::Digest { .. } => {
+                "write the version alone, run `rhumb lock` and commit rhumb.lock: its digest counts then".to_owned()
             }
             Self::Malformed { .. } => {
                 "write it as https://HOST/FOLDER or oci://HOST/FOLDER, with the chart's own name".to_owned()
@@ -200,6 +213,21 @@ impl FetchError {
                 "`rhumb check` says what is missing on this host".to_owned()
             }
         }
+    }
+}
+
+/// Returns the line that would allow a place, and where it stands.
+fn allowing_line(setting: FetchSetting, repository: &str) -> String {
+    let line = |key: &str| format!("`{key}: [\"{repository}\"]`");
+    let own = "allow it in rhumb's own configuration";
+    match setting {
+        FetchSetting::Source => format!("{own}: {}", line("spec.fetch.allow")),
+        FetchSetting::CustomSources => format!("{own}: {}", line("customSources.fetch.allow")),
+        FetchSetting::Unconfigured => format!(
+            "without `--config` nothing is fetched: give `rhumb validate`, `diff`, `apply` or `lock` a \
+             configuration with {}",
+            line("spec.fetch.allow")
+        ),
     }
 }
 

@@ -12,9 +12,9 @@ use super::pull::{HelmPull, PulledChart};
 use super::reference::{ChartDigest, ChartReference, FetchedChart};
 use super::store::{ChartStore, Replacement, StoreLimits};
 use super::unpack::{MAX_ARCHIVE, UnpackLimits, unpack};
-use super::version::is_exact;
-use crate::config::{ChartAddress, FetchConfig};
-use crate::fields::blur;
+use super::version::{is_exact, names_digest};
+use crate::config::{ChartAddress, FetchConfig, HostCredential};
+use crate::fields::{blur, strip_credentials};
 use crate::input::kustomize::printable;
 use crate::input::render_host::RenderHost;
 use crate::input::sandbox::RenderProgram;
@@ -136,6 +136,11 @@ impl ChartFetcher {
             let text = printable(&blur(text));
             FetchError::Malformed { what, text, reason }
         };
+        for (what, text) in [("the repository", repository), ("the name", name), ("the version", version)] {
+            if names_digest(text) {
+                return Err(FetchError::Digest { what, text: printable(&strip_credentials(text)) });
+            }
+        }
         if repository.len() > LONGEST_ADDRESS {
             return Err(malformed("the repository", repository, "it is too long"));
         }
@@ -227,12 +232,34 @@ impl ChartFetcher {
 
     /// Returns the credentials that are for the host of an address, and for no other.
     fn login(&self, address: &ChartAddress) -> Result<Option<HostLogin>, FetchError> {
-        let Some(name) = self.config.credential(address) else { return Ok(None) };
-        let failed = |reason| FetchError::Credentials { host: address.host(), reason };
-        let folder = self.surroundings.credentials.as_ref();
-        let folder = folder.ok_or_else(|| failed("$CREDENTIALS_DIRECTORY is not set".to_owned()))?;
-        HostLogin::read(&folder.join(format!("{CREDENTIALS}.{name}"))).map(Some).map_err(failed)
+        let Some(named) = self.config.credential(address) else { return Ok(None) };
+        self.surroundings.login(named).map(Some)
     }
+}
+
+impl FetchSurroundings {
+    /// Checks that the credentials for a host can be read. Returns their file.
+    ///
+    /// # Errors
+    /// Fails where they cannot, as each fetch from the host would.
+    pub fn check_credential(&self, named: &HostCredential) -> Result<PathBuf, FetchError> {
+        self.login(named).and_then(|_| self.credential_file(named))
+    }
+
+    fn login(&self, named: &HostCredential) -> Result<HostLogin, FetchError> {
+        HostLogin::read(&self.credential_file(named)?).map_err(|reason| no_credentials(named, reason))
+    }
+
+    fn credential_file(&self, named: &HostCredential) -> Result<PathBuf, FetchError> {
+        let folder = self.credentials.as_ref();
+        let folder =
+            folder.ok_or_else(|| no_credentials(named, "$CREDENTIALS_DIRECTORY is not set".to_owned()))?;
+        Ok(folder.join(format!("{CREDENTIALS}.{}", named.credential)))
+    }
+}
+
+fn no_credentials(named: &HostCredential, reason: String) -> FetchError {
+    FetchError::Credentials { host: named.host.as_str().to_owned(), reason }
 }
 
 fn unpacked(named: &ChartReference, archive: &[u8]) -> Result<Vec<super::reference::ChartFile>, FetchError> {

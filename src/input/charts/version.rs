@@ -1,5 +1,9 @@
 //! Exact versions of charts: Semantic Versioning 2, with a `v` before it or without.
+//!
+//! Tells them from ranges and from digests.
 
+/// The algorithms of digests that registries know.
+const ALGORITHMS: [&str; 3] = ["sha256:", "sha384:", "sha512:"];
 /// The longest version.
 const MAX_LENGTH: usize = 128;
 
@@ -14,6 +18,17 @@ pub(in crate::input) fn is_exact(text: &str) -> bool {
         && numbers.into_iter().all(is_number)
         && before.is_none_or(|text| text.split('.').all(is_identifier_of_order))
         && build.is_none_or(|text| text.split('.').all(is_identifier))
+}
+
+/// Returns whether a text is a digest, or ends with one behind an `@`, as images are named.
+///
+/// `helm pull` takes one. Neither a dependency of a chart nor a field of `helmCharts` does: helm
+/// reads it as a range there. It would be that of a manifest, and not of the archive.
+pub(super) fn names_digest(text: &str) -> bool {
+    let last = text.rsplit('@').next().unwrap_or(text);
+    ALGORITHMS.iter().any(|algorithm| {
+        last.get(..algorithm.len()).is_some_and(|start| start.eq_ignore_ascii_case(algorithm))
+    })
 }
 
 /// Returns whether two versions are the same, be it with a `v` or without.
@@ -98,6 +113,29 @@ mod tests {
         ] {
             assert!(!is_exact(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_digest_is_told_from_a_version() {
+        #[track_caller]
+        fn check(text: &str, expected: bool) {
+            assert_eq!(names_digest(text), expected, "{text}");
+        }
+        check("sha256:ba7816bf", true);
+        check("SHA256:ba7816bf", true);
+        check("sha512:", true);
+        check("@sha256:ba7816bf", true);
+        check("1.2.3@sha256:ba7816bf", true);
+        check("oci://ghcr.io/acme/web@sha256:ba7816bf", true);
+        check("oci://ghcr.io/acme/web:1.2.3@sha256:ba7816bf", true);
+        check("", false);
+        check("@", false);
+        check("1.2.3", false);
+        check("1.2.3-sha256", false);
+        check("1.2.3+sha256", false);
+        check("oci://ghcr.io/sha256/web", false);
+        check("oci://ann@ghcr.io/acme", false);
+        check("sha256é:", false);
     }
 
     #[test]
