@@ -45,7 +45,7 @@ impl RememberedRoots {
         *self.raw.lock().unwrap_or_else(PoisonError::into_inner) = Some(raw);
     }
 
-    /// Takes the files of a revision out, where they are known. Those of another one are dropped.
+    /// Takes the files of a revision out, where they are known, and drops the files of another one.
     pub(super) fn take_raw(&self, revision: &Revision) -> Option<Snapshot> {
         let known = self.raw.lock().unwrap_or_else(PoisonError::into_inner).take();
         known.filter(|known| known.revision == *revision)
