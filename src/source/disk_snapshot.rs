@@ -19,7 +19,7 @@ use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::followed_repository::{self, FollowedRepository, FollowedRepositoryError, RepositoryFolders};
 use super::location::{self, LocationKind};
-use super::objects::StorePath;
+use super::objects::{self, StorePath};
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
@@ -268,7 +268,7 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
     let found = work_tree(&path).ok()??;
     let head = |repository: &Repository| {
         followed_repository::judge_reference(repository, "HEAD").ok()?;
-        Some(repository.head().ok()?.peel_to_commit().ok()?.id())
+        objects::commit_at(repository, repository.head().ok()?.target()?).ok()
     };
     let head = found.repository.read(head).ok()??;
     let revision = Revision::new(&head.to_string());

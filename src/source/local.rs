@@ -130,7 +130,16 @@ fn unsupported_error(path: &Path, what: &str) -> SourceError {
 
 fn head_commit(repository: &Repository) -> Result<Option<Oid>, FollowedRepositoryError> {
     followed_repository::judge_reference(repository, "HEAD")?;
-    Ok(Some(repository.head()?.peel_to_commit()?.id()))
+    reference_commit(repository, &repository.head()?).map(Some)
+}
+
+fn reference_commit(
+    repository: &Repository,
+    reference: &git2::Reference<'_>,
+) -> Result<Oid, FollowedRepositoryError> {
+    let resolved = reference.resolve()?;
+    let missing = || git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Reference, "it names no object");
+    Ok(objects::commit_at(repository, resolved.target().ok_or_else(missing)?)?)
 }
 
 /// Returns a branch, else a tag, else a remote branch, else a commit by its id or a part of it.
@@ -147,7 +156,7 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, Foll
         }
         followed_repository::judge_reference(repository, &full)?;
         match repository.find_reference(&full) {
-            Ok(reference) => return Ok(Some(reference.peel_to_commit()?.id())),
+            Ok(reference) => return reference_commit(repository, &reference).map(Some),
             Err(error) if error.code() == ErrorCode::NotFound => {}
             Err(error) => return Err(error.into()),
         }
@@ -158,8 +167,8 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, Foll
     }
     let short = Oid::from_str(name)?;
     let found = repository.odb()?.exists_prefix(short, name.len());
-    match found.and_then(|id| repository.find_object(id, None)?.peel_to_commit()) {
-        Ok(commit) => Ok(Some(commit.id())),
+    match found.and_then(|id| objects::commit_at(repository, id)) {
+        Ok(commit) => Ok(Some(commit)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{Commit, ErrorCode, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
+use git2::{Commit, ErrorCode, ObjectType, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
 
 use super::file_names::EntryKind;
 use super::followed_repository::{self, FollowedRepositoryError};
@@ -229,6 +229,26 @@ impl std::fmt::Debug for HandlePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Handles")
     }
+}
+
+/// As many tags that name another one as are followed to a commit.
+const MAX_TAG_CHAIN: usize = 10;
+
+/// Returns the commit that an object is or leads to.
+///
+/// Nothing is read before its size is looked at: a reference may name any object.
+pub(super) fn commit_at(repository: &Repository, id: Oid) -> Result<Oid, git2::Error> {
+    let database = repository.odb()?;
+    let mut id = id;
+    for _ in 0..MAX_TAG_CHAIN {
+        check_size(&database, id)?;
+        match database.read_header(id)?.1 {
+            ObjectType::Commit => return Ok(repository.find_commit(id)?.id()),
+            ObjectType::Tag => id = repository.find_tag(id)?.target_id(),
+            _ => break,
+        }
+    }
+    Err(git2::Error::new(ErrorCode::Peel, git2::ErrorClass::Odb, "it leads to no commit"))
 }
 
 /// Fails for a tree or commit that is larger than any honest one, before it is in memory.

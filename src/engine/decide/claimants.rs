@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, Decision};
 use crate::engine::decide::input::ClaimantAccounts;
+use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, SourceWrites, WantedObject};
@@ -103,12 +104,16 @@ impl Engine {
         let state = &self.sources[source];
         let may_write = state.writes == SourceWrites::Allowed
             && state.inventory.as_ref().is_none_or(|inventory| inventory.paused.is_none());
-        let may_take = self
-            .live_object(id)
-            .is_none_or(|live| live.owner == ObjectOwner::Nobody && state.adopt != AdoptPolicy::Never);
+        let live = self.live_object(id);
+        let may_take =
+            live.is_none_or(|live| live.owner == ObjectOwner::Nobody && state.adopt != AdoptPolicy::Never);
+        // A content that is never written would keep the name for nobody.
+        let is_written = self.unserved_reason(&desired.gvk).is_none()
+            && left_alone_reason(desired, live, state.opt_out).is_none();
         // The object is seen by the account that is to write it.
         may_write
             && may_take
+            && is_written
             && self.is_synced(source, &id.group_kind())
             && !self.is_claim_denied(source, id, now)
             && self.release_obstacle(source, desired).is_none()

@@ -59,7 +59,10 @@ impl Engine {
             return Some(Reason::Reading(crate::engine::restart::config_restart::key_id()));
         }
         let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, id.namespace()?);
-        let managed = self.entries.get(&namespace).is_some_and(|entry| !entry.targets.is_empty());
+        let managed = match self.source_for(id) {
+            Some(source) => self.counts_for(source, &namespace),
+            None => self.is_wanted(&namespace),
+        };
         if !managed {
             return None;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
 use crate::engine::*;
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, Gvk, ObjectId};
 
 const OTHER: &str = "applyset-other-v1";
 
@@ -29,7 +29,7 @@ fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObjec
 }
 
 fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesired]) {
-    let files: Vec<_> = contents.iter().map(|want| (want.id.name(), Some(want.clone()))).collect();
+    let files: Vec<_> = contents.iter().map(|want| (&*want.origin.file, Some(want.clone()))).collect();
     engine.read(source, reading("c1", &files));
 }
 
@@ -262,4 +262,38 @@ fn a_right_of_one_account_is_none_of_another() {
     engine.record_result(&b, &decision.action, written, now);
     assert_eq!(engine.count_denied(), 1);
     assert!(matches!(engine.decide(&a, now).reason, Some(Reason::Refused(..))));
+}
+
+#[test]
+fn a_claimant_whose_content_is_never_written_does_not_keep_the_other_from_the_object() {
+    #[track_caller]
+    fn check(name: &str, change: impl FnOnce(&mut DesiredObject)) {
+        let (mut engine, id) = rivals([Some("a"), Some("b")]);
+        read(&mut engine, FIRST, &[wanted(FIRST, &id, change)]);
+        let targets = engine.entry(&id).map(|entry| entry.targets.clone()).unwrap_or_default();
+        let is_usable = |(_, want): &(SourceId, WantedObject)| matches!(want, WantedObject::Object(_));
+        assert!(targets.len() == 2 && targets.iter().all(is_usable), "{name}: {targets:?}");
+        let decision = engine.decide(&id, Instant::now());
+        let is_second = matches!(&decision.action, Action::Apply(apply) if apply.source == SECOND);
+        assert!(is_second, "{name}: {decision:?}");
+    }
+    check("a version that is not served", |content| content.gvk = Gvk::new("", "v9", "ConfigMap"));
+    check("not to be reconciled", |content| content.traits.reconcile = ReconcilePolicy::Disabled);
+}
+
+#[test]
+fn a_namespace_that_another_account_names_and_does_not_have_holds_up_nothing_in_it() {
+    #[track_caller]
+    fn check(accounts: [Option<&str>; 2], expected: bool) {
+        let namespace = ObjectId::new(&GroupKind::new("", "Namespace"), None, "shop");
+        let web = config("web");
+        let mut engine = sources(accounts);
+        read(&mut engine, FIRST, &[wanted(FIRST, &namespace, |_| ())]);
+        read(&mut engine, SECOND, &[wanted(SECOND, &web, |_| ())]);
+        engine.record_lookup(&web, DirectView::Absent);
+        let decision = engine.decide(&web, Instant::now());
+        assert_eq!(decision.reason.is_some(), expected, "{accounts:?} {decision:?}");
+    }
+    check([Some("a"), Some("a")], true);
+    check([Some("a"), Some("b")], false);
 }

@@ -279,3 +279,22 @@ async fn no_hook_and_no_program_that_a_repository_names_is_run() {
     git(repo.path(), &["update-ref", "refs/heads/other", "HEAD"]);
     assert!(ran.exists());
 }
+
+#[test]
+fn a_reference_to_a_huge_object_is_told_before_it_is_read() {
+    let (repo, _) = TestRepository::with(&[("a.yaml", "a")]);
+    let tree = repo.git(&["rev-parse", "HEAD^{tree}"]);
+    let who = "A Person <a@example.org> 1700000000 +0000";
+    let mut commit = format!("tree {tree}\nauthor {who}\ncommitter {who}\n\n").into_bytes();
+    // More than any honest commit has.
+    commit.resize(129 << 20, b'x');
+    let repository = Repository::open(repo.path()).unwrap();
+    let commit = repository.odb().unwrap().write(ObjectType::Commit, &commit).unwrap();
+    fs::write(repo.path().join(".git/refs/heads/main"), format!("{commit}\n")).unwrap();
+    for reference in [None, Some("main"), Some(&*commit.to_string())] {
+        let found = super::super::local::newest_revision(&repo.path(), reference);
+        let is_told =
+            matches!(&found, Err(SourceError::Damaged { detail, .. }) if detail.contains("no honest tree"));
+        assert!(is_told, "{reference:?}: {found:?}");
+    }
+}
