@@ -11,9 +11,9 @@
 //! network on any kernel, as it can make no socket, unless its policy names ports
 //! ([`NetworkReach`]). It starts no process, so that nothing outlives it.
 //!
-//! **Invariants:** a program never runs with fewer parts of it than its policy asks for: what cannot
-//! be set up is an error. No variable and no descriptor of this process reaches the program. Knows
-//! nothing of what a program renders.
+//! **Invariants:** a program never runs with fewer parts of it than its policy asks for: what
+//! cannot be set up is an error. No variable and no descriptor of this process reaches the program.
+//! Knows nothing of what a program renders.
 
 mod catalog;
 mod entry;
