@@ -69,7 +69,7 @@ pub mod testing {
     }
     /// The configuration.
     pub mod config {
-        pub use crate::config::{Environment, FetchConfig, SourceMode, read};
+        pub use crate::config::{Environment, FetchConfig, SandboxMode, SourceMode, read};
     }
     /// Decisions.
     pub mod engine {

@@ -8,9 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use controlplane::{Cluster, Encrypters, Renderers};
-use rhumb::testing::input::sandbox::{
-    Confinement, NetworkReach, ProgramCommand, Sandbox, SandboxLimits, SandboxPolicy,
-};
+use rhumb::testing::config::SandboxMode;
+use rhumb::testing::input::sandbox::{NetworkReach, ProgramCommand, Sandbox, SandboxLimits, SandboxPolicy};
 use rhumb::testing::input::sops::{AgeIdentities, PlaintextLayout, SopsFormat, open};
 use tempfile::TempDir;
 
@@ -52,7 +51,7 @@ fn sandboxed_start(programs: &Renderers, options: &Options, table: &mut Table) -
     fs::create_dir(&private)?;
     let sandbox = Sandbox::launched_by(env!("CARGO_BIN_EXE_rhumb"));
     let policy = SandboxPolicy {
-        confinement: Confinement::Full,
+        mode: SandboxMode::Full,
         readable: vec![tree.clone()],
         private,
         network: NetworkReach::None,

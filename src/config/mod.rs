@@ -51,7 +51,8 @@ pub(crate) use name::{DnsLabel, ObjectName, ServiceAccountName};
 pub(crate) use notify::is_sound;
 pub(crate) use prefix::UrlPrefix;
 pub(crate) use reload::{ConfigChange, differences};
-pub(crate) use render::{GeneratedValues, HelmSpec, ProgramSpec, RenderMode, RendererConfig, SandboxMode};
+pub use render::SandboxMode;
+pub(crate) use render::{GeneratedValues, HelmSpec, ProgramSpec, RenderMode, RendererConfig};
 pub(crate) use serve::SOCKET_FILE;
 pub(crate) use spec::{API_VERSION, ApiSpec, BudgetSpec, GitSpec, NarrowingSpec, SourceSpec};
 pub(crate) use substitute::{

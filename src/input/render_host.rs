@@ -7,8 +7,8 @@ use std::thread;
 
 use super::program_slots::MAX_RENDERS;
 use super::sandbox::{
-    Confinement, InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram,
-    Sandbox, SandboxLimits, SandboxPolicy,
+    InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram, Sandbox,
+    SandboxLimits, SandboxPolicy,
 };
 use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
 
@@ -16,7 +16,7 @@ use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
 #[derive(Debug)]
 pub struct RenderHost {
     programs: ProgramSpec,
-    confinement: Confinement,
+    mode: SandboxMode,
     search: OsString,
     folder: PathBuf,
     sandbox: Sandbox,
@@ -39,12 +39,9 @@ impl RenderHost {
         sandbox: Sandbox,
     ) -> Self {
         let (catalog, limits) = (ProgramCatalog::new(sandbox.clone()), SandboxLimits::default());
-        let confinement = match settings.sandbox {
-            SandboxMode::Full => Confinement::Full,
-            SandboxMode::Seccomp => Confinement::Seccomp,
-        };
+        let mode = settings.sandbox;
         let programs = settings.programs.clone();
-        Self { programs, confinement, search, folder, sandbox, catalog, limits }
+        Self { programs, mode, search, folder, sandbox, catalog, limits }
     }
 
     /// Finds a program.
@@ -60,7 +57,7 @@ impl RenderHost {
             Some(file) => ProgramPlace::File(file),
             None => ProgramPlace::Search(&self.search),
         };
-        self.catalog.find(program, place, self.confinement).await
+        self.catalog.find(program, place, self.mode).await
     }
 
     /// Returns the sandbox.
@@ -76,7 +73,7 @@ impl RenderHost {
     /// Returns the sandbox of a render of the tree in one folder that may write another.
     pub(crate) fn policy(&self, tree: PathBuf, private: PathBuf) -> SandboxPolicy {
         SandboxPolicy {
-            confinement: self.confinement,
+            mode: self.mode,
             readable: vec![tree],
             private,
             network: NetworkReach::None,
@@ -85,8 +82,8 @@ impl RenderHost {
     }
 
     /// Returns the parts of the sandbox that a program must have.
-    pub(crate) const fn confinement(&self) -> Confinement {
-        self.confinement
+    pub(crate) const fn mode(&self) -> SandboxMode {
+        self.mode
     }
 
     /// Returns how many renders of one source run at once: on all processors, as far as there are

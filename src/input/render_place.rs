@@ -1,4 +1,4 @@
-//! The folders of one confined program: the tree that it reads, and the one that it may write.
+//! The folders of one sandboxed program: the tree that it reads, and the one that it may write.
 
 use std::fs;
 use std::path::{Path, PathBuf};

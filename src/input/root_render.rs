@@ -1,4 +1,4 @@
-//! One render of one root: a folder with the files of its closure, a confined program, and the
+//! One render of one root: a folder with the files of its closure, a sandboxed program, and the
 //! objects that it prints.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use super::kustomize::{Closure, InflatedChart, OriginFinder, OriginTracking, Ren
 use super::origin::{ObjectOrigin, strip_origin};
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
-use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxWall};
+use super::sandbox::{InstalledProgram, ProgramCommand, SandboxError, SandboxPart};
 use super::tree::FileTree;
 use super::variables::{DocumentSoundness, VariableFinding, VariableTable, substitute};
 use crate::manifest::{PlacedValue, read_documents};
@@ -232,9 +232,9 @@ async fn build<T: FileTree>(
     }
     let said = complaint(&run.complaint, place.folder());
     // Of a program that has no memory left the last words are where it stood.
-    if run.denied_by() == Some(SandboxWall::Memory) {
+    if run.denied_by() == Some(SandboxPart::Memory) {
         let (program, complaint) = ("kustomize".to_owned(), String::new());
-        return Err(SandboxError::Stopped { program, wall: SandboxWall::Memory, complaint }.into());
+        return Err(SandboxError::Stopped { program, part: SandboxPart::Memory, complaint }.into());
     }
     Err(RenderError::Failed { program: "kustomize", complaint: said })
 }

@@ -142,7 +142,7 @@ impl io::Write for Log {
     }
 }
 
-/// Writes the program that starts rhumb's confined entry, and notes how it was asked.
+/// Writes the program that starts the entry of rhumb's sandbox, and notes how it was asked.
 fn launcher(folder: &Path) -> PathBuf {
     let path = folder.join("launcher");
     let text = format!(

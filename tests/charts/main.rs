@@ -1,5 +1,5 @@
 //! Charts of real servers: a registry, and a repository over HTTPS, fetched by the real helm behind
-//! its walls.
+//! its sandbox.
 //!
 //! With `RHUMB_HELM=4` helm is Helm 4.
 
@@ -11,5 +11,5 @@ mod fixture;
 mod refusals;
 mod registry;
 mod repository;
+mod sandbox;
 mod server;
-mod walls;

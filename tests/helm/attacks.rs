@@ -3,7 +3,7 @@
 use std::fs;
 
 use rhumb::testing::input::helm::{ChartError, HelmOptions, ValuesSource};
-use rhumb::testing::input::sandbox::SandboxWall;
+use rhumb::testing::input::sandbox::SandboxPart;
 
 use crate::fixture::{Chart, findings, options};
 
@@ -25,7 +25,7 @@ fn value(template: &str) -> String {
 fn end(template: &str) -> String {
     let chart = Chart::of(&[("web/templates/a.yaml", &map(template))], &[]);
     match chart.render(&options()) {
-        Err(ChartError::Sandbox(error)) => error.wall().unwrap_or_else(|| panic!("{error}")).to_string(),
+        Err(ChartError::Sandbox(error)) => error.part().unwrap_or_else(|| panic!("{error}")).to_string(),
         outcome => findings(outcome).join("\n"),
     }
 }
@@ -67,7 +67,7 @@ fn a_template_without_an_end_is_ended_and_the_next_one_renders() {
     let loops =
         "{{ range until 30000 }}{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}{{ end }}";
     let end = end(loops);
-    assert!(end.contains(&SandboxWall::Processor.to_string()) || end.contains(memory), "{end}");
+    assert!(end.contains(&SandboxPart::Processor.to_string()) || end.contains(memory), "{end}");
     assert_eq!(value("{{ .Release.Name }}"), "web");
 }
 

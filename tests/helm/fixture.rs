@@ -9,12 +9,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use controlplane::Renderers;
+use rhumb::testing::config::SandboxMode;
 use rhumb::testing::input::helm::{
     ChartClosure, ChartError, ChartHost, ChartLimits, ChartObject, ChartRender, HelmOptions, ValuesSource,
     render_chart, template_chart, trace,
 };
 use rhumb::testing::input::kustomize::{PlannedContent, RenderTree};
-use rhumb::testing::input::sandbox::{Confinement, NetworkReach, Sandbox, SandboxLimits, SandboxPolicy};
+use rhumb::testing::input::sandbox::{NetworkReach, Sandbox, SandboxLimits, SandboxPolicy};
 use rhumb::testing::source::DiskTree;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -102,7 +103,7 @@ impl Chart {
         wait_for(template_chart(place.host(), &closure, options, &self.tree))
     }
 
-    /// Runs helm in the repository itself, without walls.
+    /// Runs helm in the repository itself, without a sandbox.
     pub(crate) fn bare(&self, options: &HelmOptions) -> Result<Vec<Value>, String> {
         let folder = self.repository.join(&self.root);
         let home = tempfile::tempdir().unwrap();
@@ -156,7 +157,7 @@ impl RenderFolders {
             fs::write(path, files.read(blob).unwrap()).unwrap();
         }
         let policy = SandboxPolicy {
-            confinement: Confinement::Full,
+            mode: SandboxMode::Full,
             readable: vec![tree],
             private,
             network: NetworkReach::None,

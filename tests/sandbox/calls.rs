@@ -1,24 +1,25 @@
 //! System calls: no network, no other process, nothing of the kernel's that outlives a run.
 
-use rhumb::testing::input::sandbox::{Confinement, SandboxWall};
+use rhumb::testing::config::SandboxMode;
+use rhumb::testing::input::sandbox::SandboxPart;
 
 use crate::fixture::{Fixture, Stop, assert_stopped, text};
 use crate::probe::{Link, probe};
 
-/// Tries an act in both kinds of program, under both kinds of confinement.
+/// Tries an act in both kinds of program, under both modes of the sandbox.
 #[track_caller]
 fn denied(words: &[&str], by: Stop) {
     let mut fixture = Fixture::new(&[("file", "text")]);
-    for confinement in [Confinement::Full, Confinement::Seccomp] {
-        fixture.policy.confinement = confinement;
+    for mode in [SandboxMode::Full, SandboxMode::Seccomp] {
+        fixture.policy.mode = mode;
         for link in [Link::Static, Link::Dynamic] {
             let outcome = fixture.run(&fixture.command(probe(link), words));
-            assert_stopped(&format!("{words:?}, {link:?}, {confinement:?}"), outcome, &[by]);
+            assert_stopped(&format!("{words:?}, {link:?}, {mode:?}"), outcome, &[by]);
         }
     }
 }
 
-const NOT_PERMITTED: Stop = Stop::Denied(SandboxWall::SystemCalls, "Operation not permitted");
+const NOT_PERMITTED: Stop = Stop::Denied(SandboxPart::SystemCalls, "Operation not permitted");
 
 #[test]
 fn no_socket_can_be_made() {
@@ -88,7 +89,7 @@ fn files_keep_their_rights_and_get_no_other_names() {
 
 #[test]
 fn the_calls_of_another_architecture_end_it() {
-    denied(&["foreign"], Stop::Killed(SandboxWall::SystemCalls));
+    denied(&["foreign"], Stop::Killed(SandboxPart::SystemCalls));
 }
 
 #[test]

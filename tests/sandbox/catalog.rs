@@ -1,12 +1,13 @@
-//! Programs of this host: found, asked for their versions behind the walls, and remembered.
+//! Programs of this host: found, asked for their versions in the sandbox, and remembered.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use rhumb::testing::config::SandboxMode;
 use rhumb::testing::input::sandbox::{
-    Confinement, ProgramCatalog, ProgramError, ProgramPlace, ProgramVersion, RenderProgram,
+    ProgramCatalog, ProgramError, ProgramPlace, ProgramVersion, RenderProgram,
 };
 use rhumb::testing::object::ErrorClass;
 use tempfile::TempDir;
@@ -29,11 +30,11 @@ fn find(
     program: RenderProgram,
     place: ProgramPlace<'_>,
 ) -> Result<rhumb::testing::input::sandbox::InstalledProgram, ProgramError> {
-    wait_for(catalog.find(program, place, Confinement::Full))
+    wait_for(catalog.find(program, place, SandboxMode::Full))
 }
 
 #[test]
-fn the_real_programs_tell_their_versions_behind_the_walls() {
+fn the_real_programs_tell_their_versions_in_the_sandbox() {
     let catalog = ProgramCatalog::new(sandbox());
     let path = std::env::join_paths([kustomize(), helm()].map(|path| path.parent().unwrap())).unwrap();
     for (program, file) in [(RenderProgram::Kustomize, kustomize()), (RenderProgram::Helm, helm())] {

@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, sandbox, text, wait_for};
 use crate::probe::{Link, probe};
 use crate::wait::{DEFAULT_TIMEOUT, until};
 
-/// Makes this program the one that starts a confined one and then is killed.
+/// Makes this program the one that starts a sandboxed one and then is killed.
 const OWNER: &str = "RHUMB_TEST_SANDBOX_OWNER";
 
 /// The processes whose command line has a word.
@@ -21,7 +21,7 @@ fn processes(word: &str) -> Vec<u32> {
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let has_word = |number: &u32| {
         let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-        // A process that still raises its walls has another name.
+        // A process that still sets up its sandbox has another name.
         line.starts_with(b"probe-") && line.split(|byte| *byte == 0).any(|part| part == word.as_bytes())
     };
     numbers.filter(has_word).collect()
@@ -102,7 +102,7 @@ fn it_is_killed_when_nobody_waits_for_it_any_more() {
     });
 }
 
-/// Starts a confined program and waits for its end, which does not come.
+/// Starts a sandboxed program and waits for its end, which does not come.
 #[test]
 fn it_is_killed_when_the_process_that_started_it_is() {
     let word = "orphan";
@@ -149,10 +149,10 @@ fn the_entry_does_nothing_for_others() {
 }
 
 #[test]
-fn a_start_without_walls_is_no_run() {
+fn a_start_without_a_sandbox_is_no_run() {
     let fixture = Fixture::new(&[]);
     let command = fixture.command(probe(Link::Static), &["thread"]);
-    // A launcher that ends well, and knows nothing of walls.
+    // A launcher that ends well, and knows nothing of sandboxes.
     let run = wait_for(Sandbox::launched_by("/bin/true").run(&fixture.policy, &command));
     let error = run.unwrap_err();
     assert!(error.to_string().contains("ended before its sandbox was complete"), "{error}");

@@ -3,14 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use rhumb::testing::input::sandbox::{
-    Confinement, ProgramCommand, SandboxError, SandboxSupport, SandboxWall,
-};
+use rhumb::testing::config::SandboxMode;
+use rhumb::testing::input::sandbox::{ProgramCommand, SandboxError, SandboxPart, SandboxSupport};
 
 use crate::fixture::{CANARY, Fixture, Stop, assert_stopped, sandbox, text, wait_for};
 use crate::probe::{Link, probe};
 
-const DENIED: Stop = Stop::Denied(SandboxWall::Files, "Permission denied");
+const DENIED: Stop = Stop::Denied(SandboxPart::Files, "Permission denied");
 
 fn denied(fixture: &Fixture, words: &[&str]) {
     for link in [Link::Static, Link::Dynamic] {
@@ -84,24 +83,24 @@ fn only_the_program_itself_can_be_run() {
 }
 
 #[test]
-fn without_the_wall_around_files_only_its_configuration_runs_it() {
+fn without_the_rules_for_files_only_its_configuration_runs_it() {
     let mut fixture = Fixture::new(&[]);
-    fixture.policy.confinement = Confinement::Seccomp;
+    fixture.policy.mode = SandboxMode::Seccomp;
     let words = ["read", "../canary"];
     assert_eq!(text(fixture.run(&fixture.command(probe(Link::Static), &words))), CANARY);
-    fixture.policy.confinement = Confinement::Full;
+    fixture.policy.mode = SandboxMode::Full;
     assert_stopped("full", fixture.run(&fixture.command(probe(Link::Static), &words)), &[DENIED]);
 }
 
 #[test]
-fn this_host_has_all_walls() {
+fn this_host_has_the_whole_sandbox() {
     let fixture = Fixture::new(&[]);
     let support = wait_for(SandboxSupport::probe(&sandbox(), &fixture.private())).unwrap();
     assert!(support.landlock.as_ref().is_ok_and(|version| *version >= 1), "{support:?}");
-    assert_eq!(support.allows(Confinement::Full), Ok(()));
+    assert_eq!(support.allows(SandboxMode::Full), Ok(()));
     let without = SandboxSupport { landlock: Err("the kernel does not know it".to_owned()), seccomp: Ok(()) };
-    assert_eq!(without.allows(Confinement::Full), Err("the kernel does not know it"));
-    assert_eq!(without.allows(Confinement::Seccomp), Ok(()));
+    assert_eq!(without.allows(SandboxMode::Full), Err("the kernel does not know it"));
+    assert_eq!(without.allows(SandboxMode::Seccomp), Ok(()));
 }
 
 #[test]

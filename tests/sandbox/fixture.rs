@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use controlplane::Renderers;
+use rhumb::testing::config::SandboxMode;
 use rhumb::testing::input::sandbox::{
-    Confinement, NetworkReach, ProgramCommand, RunOutput, Sandbox, SandboxError, SandboxLimits,
-    SandboxPolicy, SandboxWall,
+    NetworkReach, ProgramCommand, RunOutput, Sandbox, SandboxError, SandboxLimits, SandboxPart, SandboxPolicy,
 };
 use tempfile::TempDir;
 
@@ -36,7 +36,7 @@ impl Fixture {
         }
         fs::write(dir.path().join("canary"), CANARY).unwrap();
         let policy = SandboxPolicy {
-            confinement: Confinement::Full,
+            mode: SandboxMode::Full,
             readable: vec![dir.path().join("tree")],
             private: dir.path().join("private"),
             network: NetworkReach::None,
@@ -91,7 +91,7 @@ impl Fixture {
         self.run(&self.command(program, words).go_runtime(GO_MEMORY, 2))
     }
 
-    /// Runs a renderer without any wall, for what it would have done.
+    /// Runs a renderer without any sandbox, for what it would have done.
     pub(crate) fn bare(&self, program: &Path, words: &[&str]) -> Bare {
         let mut command = Command::new(program);
         command.current_dir(self.tree()).args(words).env_clear().env("HOME", self.private());
@@ -105,7 +105,7 @@ impl Fixture {
     }
 }
 
-/// The answer of a program without any wall.
+/// The answer of a program without any sandbox.
 #[derive(Debug)]
 pub(crate) struct Bare {
     pub(crate) success: bool,
@@ -134,13 +134,13 @@ fn renderers() -> &'static Renderers {
     FOUND.get_or_init(|| Renderers::find().unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// The wall that stopped an attack.
+/// The part of the sandbox that stopped an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The wall ended the program.
-    Killed(SandboxWall),
-    /// The wall refused a call, and the program gave up with these words.
-    Denied(SandboxWall, &'static str),
+    /// The part ended the program.
+    Killed(SandboxPart),
+    /// The part refused a call, and the program gave up with these words.
+    Denied(SandboxPart, &'static str),
     /// The program refused by itself, with these words.
     Refused(&'static str),
 }
@@ -155,9 +155,9 @@ pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError
     assert!(!said.contains(CANARY), "{case}: it tells the canary: {shown}");
     assert!(!said.contains("root:x:0:0"), "{case}: it tells of accounts: {shown}");
     let stopped = by.iter().any(|stop| match (&outcome, *stop) {
-        (Err(error), Stop::Killed(wall)) => error.wall() == Some(wall),
-        (Ok(output), Stop::Denied(wall, words)) => {
-            output.denied_by() == Some(wall) && output.complaint.contains(words)
+        (Err(error), Stop::Killed(part)) => error.part() == Some(part),
+        (Ok(output), Stop::Denied(part, words)) => {
+            output.denied_by() == Some(part) && output.complaint.contains(words)
         }
         (Ok(output), Stop::Refused(words)) => {
             !output.is_success() && output.denied_by().is_none() && output.complaint.contains(words)
@@ -170,7 +170,7 @@ pub(crate) fn assert_stopped(case: &str, outcome: Result<RunOutput, SandboxError
 fn found(outcome: &Result<RunOutput, SandboxError>) -> String {
     match outcome {
         Ok(output) => format!("exit {}, denied by {:?}", output.code, output.denied_by()),
-        Err(error) => format!("{:?}", error.wall()),
+        Err(error) => format!("{:?}", error.part()),
     }
 }
 

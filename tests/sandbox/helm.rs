@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxWall};
+use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxPart};
 
 use crate::fixture::{CANARY, Fixture, Stop, assert_stopped, helm, text};
 
 const TEMPLATE: [&str; 5] = ["template", "release", ".", "--namespace", "prod"];
 const CHART: &str = "apiVersion: v2\nname: chart\nversion: 0.1.0\n";
 
-const FILES: Stop = Stop::Denied(SandboxWall::Files, "permission denied");
-const MEMORY: Stop = Stop::Denied(SandboxWall::Memory, "memory");
-const PROCESSOR: Stop = Stop::Killed(SandboxWall::Processor);
-const DEADLINE: Stop = Stop::Killed(SandboxWall::Deadline);
+const FILES: Stop = Stop::Denied(SandboxPart::Files, "permission denied");
+const MEMORY: Stop = Stop::Denied(SandboxPart::Memory, "memory");
+const PROCESSOR: Stop = Stop::Killed(SandboxPart::Processor);
+const DEADLINE: Stop = Stop::Killed(SandboxPart::Deadline);
 
 /// A chart with one template.
 fn chart(template: &str) -> Fixture {
@@ -31,7 +31,7 @@ fn template(fixture: &Fixture) -> Result<RunOutput, SandboxError> {
 }
 
 #[test]
-fn what_it_renders_is_what_it_renders_without_walls() {
+fn what_it_renders_is_what_it_renders_without_a_sandbox() {
     let fixture =
         chart(&map("{{ .Release.Name }} {{ .Values.a | quote | upper }} {{ .Files.Get \"file\" }}"));
     fixture.add("values.yaml", "a: b\n");
@@ -102,7 +102,7 @@ fn values_by_url_and_files_outside_are_not_read() {
     let cases = [
         (
             vec!["--values", "http://127.0.0.1:1/values.yaml"],
-            Stop::Denied(SandboxWall::SystemCalls, "not permitted"),
+            Stop::Denied(SandboxPart::SystemCalls, "not permitted"),
         ),
         (vec!["--values", outside.to_str().unwrap()], FILES),
         (vec!["--values", "/etc/passwd"], FILES),
@@ -119,14 +119,14 @@ fn no_program_is_run_and_no_server_asked() {
     let fixture = chart(&map("b"));
     let outcome = fixture.render(helm(), &[&TEMPLATE[..], &["--post-renderer", "/bin/sh"]].concat());
     let denied = [
-        Stop::Denied(SandboxWall::SystemCalls, "not permitted"),
+        Stop::Denied(SandboxPart::SystemCalls, "not permitted"),
         FILES,
         // Helm 4 takes the name of a plugin.
         Stop::Refused("plugin"),
     ];
     assert_stopped("--post-renderer", outcome, &denied);
     let words = ["template", "a", "oci://127.0.0.1:1/chart", "--version", "1.0.0"];
-    let denied = Stop::Denied(SandboxWall::SystemCalls, "not permitted");
+    let denied = Stop::Denied(SandboxPart::SystemCalls, "not permitted");
     assert_stopped("oci://", fixture.render(helm(), &words), &[denied]);
     let words = ["template", "a", "chart", "--repo", "http://127.0.0.1:1"];
     assert_stopped("--repo", fixture.render(helm(), &words), &[denied]);
@@ -186,7 +186,7 @@ fn templates_without_an_end_are_ended() {
 #[test]
 fn templates_that_grow_end_with_the_memory() {
     for text in ["{{ until 200000000 | len }}", "{{ repeat 2000000000 \"x\" | len }}"] {
-        // Other walls are far away, however busy the host is.
+        // Other limits are far away, however busy the host is.
         let fixture = chart(&map(text)).limits(|limits| {
             limits.processor = Duration::from_mins(2);
             limits.deadline = Duration::from_mins(2);
@@ -201,8 +201,8 @@ fn more_output_than_may_be_ends_it() {
     let line = "x".repeat(1000);
     let text = format!("{{{{ range until 4000 }}}}\n# {line}\n{{{{ end }}}}\n{}", map("b"));
     let fixture = chart(&text).limits(|limits| limits.output = 1 << 20);
-    assert_stopped("4 MB", template(&fixture), &[Stop::Killed(SandboxWall::Output)]);
+    assert_stopped("4 MB", template(&fixture), &[Stop::Killed(SandboxPart::Output)]);
     let text = text.replace("4000", "300000");
-    let stops = [Stop::Killed(SandboxWall::Output), MEMORY, PROCESSOR];
+    let stops = [Stop::Killed(SandboxPart::Output), MEMORY, PROCESSOR];
     assert_stopped("300 MB", template(&chart(&text)), &stops);
 }

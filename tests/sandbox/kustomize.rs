@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxWall};
+use rhumb::testing::input::sandbox::{RunOutput, SandboxError, SandboxPart};
 use rustix::fs::Mode;
 
 use crate::fixture::{CANARY, Fixture, Stop, assert_stopped, kustomize, text};
@@ -13,8 +13,8 @@ const BUILD: [&str; 2] = ["build", "--load-restrictor=LoadRestrictionsNone"];
 const DANGEROUS: [&str; 4] =
     ["--enable-alpha-plugins", "--enable-exec", "--enable-helm", "--helm-command=/bin/sh"];
 
-const FILES: Stop = Stop::Denied(SandboxWall::Files, "permission denied");
-const CALLS: Stop = Stop::Denied(SandboxWall::SystemCalls, "operation not permitted");
+const FILES: Stop = Stop::Denied(SandboxPart::Files, "permission denied");
+const CALLS: Stop = Stop::Denied(SandboxPart::SystemCalls, "operation not permitted");
 
 fn words() -> Vec<&'static str> {
     [&BUILD[..], &DANGEROUS].concat()
@@ -57,7 +57,7 @@ const OVERLAY: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn what_it_renders_is_what_it_renders_without_walls() {
+fn what_it_renders_is_what_it_renders_without_a_sandbox() {
     let fixture = Fixture::new(&OVERLAY);
     let bare = fixture.bare(kustomize(), &BUILD);
     assert!(bare.success && bare.output.contains("memory: 1Gi") && bare.output.contains("image: web:1"));
@@ -86,7 +86,7 @@ fn a_resource_of_the_cloud_s_metadata_is_not_fetched() {
     }
 }
 
-/// Asserts that the bare program reads the canary where the confined one does not.
+/// Asserts that the bare program reads the canary where the sandboxed one does not.
 #[track_caller]
 fn read_only_when_bare(case: &str, fixture: &Fixture, by: Stop) {
     let bare = fixture.bare(kustomize(), &words());
@@ -139,7 +139,7 @@ fn a_link_out_of_the_tree_is_not_followed() {
 fn a_file_that_gives_nothing_ends_with_the_deadline() {
     let fixture = generator("pipe").limits(|limits| limits.deadline = Duration::from_millis(500));
     rustix::fs::mkfifoat(rustix::fs::CWD, fixture.tree().join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
-    assert_stopped("a pipe", build(&fixture), &[Stop::Killed(SandboxWall::Deadline)]);
+    assert_stopped("a pipe", build(&fixture), &[Stop::Killed(SandboxPart::Deadline)]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_kustomization_that_includes_itself_ends() {
     assert_stopped(
         "diamonds",
         build(&fixture),
-        &[Stop::Killed(SandboxWall::Processor), Stop::Killed(SandboxWall::Deadline)],
+        &[Stop::Killed(SandboxPart::Processor), Stop::Killed(SandboxPart::Deadline)],
     );
 }
 
@@ -212,8 +212,8 @@ fn yaml_that_grows_ends_with_the_memory() {
         let fixture = Fixture::new(&[("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", text)])
             .limits(|limits| limits.processor = Duration::from_secs(2));
         let stops = [
-            Stop::Denied(SandboxWall::Memory, "memory"),
-            Stop::Killed(SandboxWall::Processor),
+            Stop::Denied(SandboxPart::Memory, "memory"),
+            Stop::Killed(SandboxPart::Processor),
             Stop::Refused("excessive aliasing"),
             Stop::Refused("exceeded max depth"),
             Stop::Refused("trouble configuring builtin"),
@@ -234,7 +234,7 @@ fn a_schema_of_one_root_changes_no_other() {
         !changed.contains("image: web:1"),
         "the schema should have its effect in its own root: {changed}"
     );
-    what_it_renders_is_what_it_renders_without_walls();
+    what_it_renders_is_what_it_renders_without_a_sandbox();
 }
 
 #[test]
@@ -265,5 +265,5 @@ fn more_output_than_may_be_ends_it() {
     for (name, text) in &files {
         fixture.add(name, text);
     }
-    assert_stopped("4 MB", build(&fixture), &[Stop::Killed(SandboxWall::Output)]);
+    assert_stopped("4 MB", build(&fixture), &[Stop::Killed(SandboxPart::Output)]);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rhumb::testing::input::sandbox::SandboxWall;
+use rhumb::testing::input::sandbox::SandboxPart;
 
 use crate::fixture::{Fixture, Stop, assert_stopped, text};
 use crate::probe::{Link, probe};
@@ -27,14 +27,14 @@ fn limits_are_those_of_the_policy() {
 fn memory_ends() {
     let fixture = Fixture::new(&[]).limits(|limits| limits.memory = 64 * MIB);
     let outcome = fixture.run(&fixture.command(probe(Link::Static), &["eat"]));
-    assert_stopped("eat", outcome, &[Stop::Denied(SandboxWall::Memory, "Cannot allocate memory")]);
+    assert_stopped("eat", outcome, &[Stop::Denied(SandboxPart::Memory, "Cannot allocate memory")]);
 }
 
 #[test]
 fn memory_over_reserved_addresses_ends() {
     let fixture = Fixture::new(&[]).limits(|limits| limits.memory = 64 * MIB);
     let outcome = fixture.run(&fixture.command(probe(Link::Static), &["reserve"]));
-    assert_stopped("reserve", outcome, &[Stop::Denied(SandboxWall::Memory, "Cannot allocate memory")]);
+    assert_stopped("reserve", outcome, &[Stop::Denied(SandboxPart::Memory, "Cannot allocate memory")]);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn threads_end_with_the_memory_for_their_stacks() {
 fn processor_time_ends() {
     let fixture = Fixture::new(&[]).limits(|limits| limits.processor = Duration::from_secs(1));
     let outcome = fixture.run(&fixture.command(probe(Link::Static), &["spin"]));
-    assert_stopped("spin", outcome, &[Stop::Killed(SandboxWall::Processor)]);
+    assert_stopped("spin", outcome, &[Stop::Killed(SandboxPart::Processor)]);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn files_end() {
     let path = fixture.private().join("file");
     let words = ["write", path.to_str().unwrap(), "100000000"];
     let outcome = fixture.run(&fixture.command(probe(Link::Static), &words));
-    assert_stopped("write", outcome, &[Stop::Killed(SandboxWall::FileSize)]);
+    assert_stopped("write", outcome, &[Stop::Killed(SandboxPart::FileSize)]);
     assert_eq!(path.metadata().unwrap().len(), MIB);
 }
 
@@ -67,7 +67,7 @@ fn files_end() {
 fn descriptors_end() {
     let fixture = Fixture::new(&[("file", "")]);
     let outcome = fixture.run(&fixture.command(probe(Link::Static), &["open", "file"]));
-    assert_stopped("open", outcome, &[Stop::Denied(SandboxWall::Descriptors, "Too many open files")]);
+    assert_stopped("open", outcome, &[Stop::Denied(SandboxPart::Descriptors, "Too many open files")]);
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn output_ends_at_its_last_byte() {
     let fixture = Fixture::new(&[]).limits(|limits| limits.output = 1 << 20);
     let print = |bytes: &str| fixture.run(&fixture.command(probe(Link::Static), &["print", bytes]));
     assert_eq!(text(print("1048576")).len(), 1 << 20);
-    assert_stopped("1 MiB and a part", print("1048577"), &[Stop::Killed(SandboxWall::Output)]);
-    assert_stopped("300 MB", print("300000000"), &[Stop::Killed(SandboxWall::Output)]);
+    assert_stopped("1 MiB and a part", print("1048577"), &[Stop::Killed(SandboxPart::Output)]);
+    assert_stopped("300 MB", print("300000000"), &[Stop::Killed(SandboxPart::Output)]);
 }
 
 #[test]
@@ -99,6 +99,6 @@ fn time_ends_for_a_program_that_ignores_every_signal() {
     let fixture = Fixture::new(&[]).limits(|limits| limits.deadline = deadline);
     let begun = Instant::now();
     let outcome = fixture.run(&fixture.command(probe(Link::Static), &["stay"]));
-    assert_stopped("stay", outcome, &[Stop::Killed(SandboxWall::Deadline)]);
+    assert_stopped("stay", outcome, &[Stop::Killed(SandboxPart::Deadline)]);
     assert!(begun.elapsed() >= deadline, "{:?}", begun.elapsed());
 }

@@ -1,5 +1,5 @@
-//! Foreign programs behind the walls of the sandbox: what a hostile program or a
-//! hostile repository tries, and what stops it.
+//! Foreign programs in the sandbox: what a hostile program or a hostile repository tries, and what
+//! stops it.
 //!
 //! Programs run that try everything by themselves (`probe.c`), and the real renderers on hostile
 //! input, with their most dangerous flags on. Input that rhumb refuses by name before it starts a

@@ -4,7 +4,8 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use rhumb::testing::input::sandbox::{Confinement, NetworkReach, SandboxSupport, SandboxWall};
+use rhumb::testing::config::SandboxMode;
+use rhumb::testing::input::sandbox::{NetworkReach, SandboxPart, SandboxSupport};
 
 use crate::fixture::{Fixture, Stop, assert_stopped, sandbox, text, wait_for};
 use crate::probe::{Link, probe};
@@ -12,8 +13,8 @@ use crate::probe::{Link, probe};
 /// The version of Landlock that knows ports.
 const KNOWS_PORTS: u32 = 4;
 
-const NOT_PERMITTED: Stop = Stop::Denied(SandboxWall::SystemCalls, "Operation not permitted");
-const OTHER_PORT: Stop = Stop::Denied(SandboxWall::Files, "Permission denied");
+const NOT_PERMITTED: Stop = Stop::Denied(SandboxPart::SystemCalls, "Operation not permitted");
+const OTHER_PORT: Stop = Stop::Denied(SandboxPart::Files, "Permission denied");
 
 fn with_ports(ports: &[u16]) -> Fixture {
     let mut fixture = Fixture::new(&[("file", "text")]);
@@ -45,9 +46,9 @@ fn it_connects_to_its_ports_alone() {
 
 #[test]
 fn nothing_listens() {
-    for confinement in [Confinement::Full, Confinement::Seccomp] {
+    for mode in [SandboxMode::Full, SandboxMode::Seccomp] {
         let mut fixture = with_ports(&[443]);
-        fixture.policy.confinement = confinement;
+        fixture.policy.mode = mode;
         let listen = fixture.run(&fixture.command(probe(Link::Static), &["listen", "0"]));
         assert_stopped("listen", listen, &[NOT_PERMITTED]);
     }

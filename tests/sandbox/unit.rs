@@ -1,4 +1,4 @@
-//! The walls under the packaged unit, whose own restrictions stand around them, on a real systemd.
+//! The sandbox under the packaged unit, whose own restrictions stand around it, on a real systemd.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::probe::{Link, probe};
 /// Where the host has the programs.
 const PROGRAMS: &str = "/run/host/bin";
 
-/// The packaged unit, which starts confined programs one after another in place of the daemon. The
+/// The packaged unit, which starts sandboxed programs one after another in place of the daemon. The
 /// first process is their parent.
 fn install(to: &Path) {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/rhumb.service");
@@ -59,7 +59,7 @@ fn install(to: &Path) {
 }
 
 #[test]
-fn the_packaged_unit_lets_programs_be_confined() {
+fn the_packaged_unit_lets_programs_be_sandboxed() {
     let Some(host) = Host::boot(install) else { return };
     host.output(&["systemctl", "start", "rhumb"]);
     assert_eq!(host.shows("Result"), "success", "{}", host.output(&["journalctl"]));

@@ -53,7 +53,7 @@ async fn check_program(renderers: &RendererConfig, program: RenderProgram, repor
 async fn check_sandbox(renderers: &RendererConfig, report: &mut CheckReport) {
     let Ok(private) = tempfile::tempdir_in(private_folder()) else { return };
     match SandboxSupport::probe(&Sandbox::default(), private.path()).await {
-        Ok(support) => match support.allows(host_of(renderers).confinement()) {
+        Ok(support) => match support.allows(host_of(renderers).mode()) {
             Ok(()) => report.add(CheckLevel::Ok, "the sandbox for programs that render works"),
             Err(why) => {
                 report.add(

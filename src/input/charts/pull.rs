@@ -166,7 +166,7 @@ impl<'a> HelmPull<'a> {
         let mut ports = vec![NAME_SERVER, self.chart.address.port()];
         ports.extend(proxy_ports(self.variables));
         SandboxPolicy {
-            confinement: self.host.confinement(),
+            mode: self.host.mode(),
             readable: readable_files(self.variables, Path::exists),
             private: self.folder.path().to_owned(),
             network: NetworkReach::Ports(ports),
@@ -200,8 +200,8 @@ impl<'a> HelmPull<'a> {
     fn cleaned(&self, error: SandboxError) -> SandboxError {
         let clean = |complaint: String| quote(&self.hidden(&complaint));
         match error {
-            SandboxError::Stopped { program, wall, complaint } => {
-                SandboxError::Stopped { program, wall, complaint: clean(complaint) }
+            SandboxError::Stopped { program, part, complaint } => {
+                SandboxError::Stopped { program, part, complaint: clean(complaint) }
             }
             SandboxError::Killed { program, signal, complaint } => {
                 SandboxError::Killed { program, signal, complaint: clean(complaint) }

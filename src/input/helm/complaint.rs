@@ -78,7 +78,7 @@ pub(super) fn finding(
     let left_out = parts.len().saturating_sub(MAX_SHOWN_PARTS);
     let shown: Vec<String> = parts.into_iter().skip(left_out).collect();
     let message = match (shown.as_slice(), run.denied_by()) {
-        ([], Some(wall)) => format!("helm was stopped: {wall}"),
+        ([], Some(part)) => format!("helm was stopped: {part}"),
         ([], None) => "helm does not render it, and its words may hold values".to_owned(),
         (shown, _) => format!("helm does not render it: {}", shown.join(": ")),
     };

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::policy::{Confinement, NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
+use super::policy::{NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
 use super::program::{ProgramError, ProgramVersion, RenderProgram};
 use super::run::Sandbox;
+use crate::config::SandboxMode;
 
 /// The time limit of a program for its version, which it knows.
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
@@ -75,12 +76,12 @@ impl ProgramCatalog {
     /// Finds a program: the configured file, or the first of its name in the search path.
     ///
     /// # Errors
-    /// Fails where there is none, or where it is too old or cannot be run confined.
+    /// Fails where there is none, or where it is too old or cannot be run in the sandbox.
     pub async fn find(
         &self,
         program: RenderProgram,
         place: ProgramPlace<'_>,
-        confinement: Confinement,
+        mode: SandboxMode,
     ) -> Result<InstalledProgram, ProgramError> {
         let path = place.locate(program)?;
         let unreadable = |error| ProgramError::Unreadable { program, path: path.clone(), error };
@@ -92,7 +93,7 @@ impl ProgramCatalog {
         let file = path.clone();
         let digest = tokio::task::spawn_blocking(move || digest(&file)).await;
         let digest = digest.map_err(io::Error::other).and_then(|digest| digest).map_err(unreadable)?;
-        let version = self.version(program, &path, confinement).await?;
+        let version = self.version(program, &path, mode).await?;
         let installed = InstalledProgram { program, path, version, digest };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(program, (identity, installed.clone()));
@@ -103,7 +104,7 @@ impl ProgramCatalog {
         &self,
         program: RenderProgram,
         path: &Path,
-        confinement: Confinement,
+        mode: SandboxMode,
     ) -> Result<ProgramVersion, ProgramError> {
         let private = tempfile::TempDir::new().map_err(|error| ProgramError::Unreadable {
             program,
@@ -111,7 +112,7 @@ impl ProgramCatalog {
             error,
         })?;
         let policy = SandboxPolicy {
-            confinement,
+            mode,
             readable: Vec::new(),
             private: private.path().to_owned(),
             network: NetworkReach::None,

@@ -1,8 +1,8 @@
-//! The hidden entry of the program: a process that raises walls around itself, and then becomes
-//! another program.
+//! The hidden entry of the program: a process that sets up a sandbox around itself, and then
+//! becomes another program.
 //!
-//! Its standard input is a pipe to who started it. On it stands what went wrong, or that all walls
-//! stand and the program begins, with which it closes. Nothing here asks the environment.
+//! Its standard input is a pipe to who started it. On it stands what went wrong, or that its
+//! sandbox works and the program begins, with which it closes. Nothing here asks the environment.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::process::{Resource, Rlimit, Signal};
 
 use super::executable::{self, Linkage, LinkageError};
-use super::files::{self, FileWallError, ReachableFiles};
-use super::policy::Confinement;
-use super::system_calls::{self, CallWallError};
-use super::words::{ConfinedStart, StartReport, printable};
+use super::files::{self, LandlockError, ReachableFiles};
+use super::system_calls::{self, SeccompError};
+use super::words::{SandboxedStart, StartReport, printable};
+use crate::config::SandboxMode;
 
 /// The first word of the command line that leads here. No command of the program has this name.
 pub const ENTRY: &str = "sandboxed-exec";
@@ -32,12 +32,12 @@ const FIRST_OTHER: i32 = 3;
 /// The system's choice when memory is short: this process, before any other.
 const FIRST_TO_DIE: &str = "1000";
 
-/// Becomes the program that the words ask for, behind the walls that they name, and returns only
+/// Becomes the program that the words ask for, in the sandbox that they name, and returns only
 /// where that fails. The words are those after [`ENTRY`].
 pub fn enter(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Anybody may call this; whoever did not make a pipe for the answer gets none.
     let Ok(report) = rustix::stdio::stdin().try_clone_to_owned() else { return NO_PROGRAM.into() };
-    let Some(start) = ConfinedStart::read(words) else { return NO_PROGRAM.into() };
+    let Some(start) = SandboxedStart::read(words) else { return NO_PROGRAM.into() };
     let mut report = File::from(report);
     let (said, code) = match become_program(&start, &mut report) {
         Ok(landlock) => (StartReport::Stands { landlock }, ExitCode::SUCCESS),
@@ -56,9 +56,9 @@ fn tell(said: &StartReport, report: &mut File) {
 #[derive(Debug, thiserror::Error)]
 enum EntryError {
     #[error("landlock")]
-    Files(#[from] FileWallError),
+    Files(#[from] LandlockError),
     #[error("seccomp")]
-    Calls(#[from] CallWallError),
+    Calls(#[from] SeccompError),
     #[error("{}: {error}", printable(.path))]
     Program { path: PathBuf, error: LinkageError },
     #[error("{}: {error}", printable(.path))]
@@ -75,21 +75,21 @@ impl EntryError {
     fn report(&self) -> StartReport {
         match self {
             // A path that is not there is a mistake of the policy, and no want of the kernel.
-            Self::Files(FileWallError::Path(error)) => StartReport::Failed(error.to_string()),
-            Self::Files(error) => no_wall(self, error),
-            Self::Calls(error) => no_wall(self, error),
+            Self::Files(LandlockError::Path(error)) => StartReport::Failed(error.to_string()),
+            Self::Files(error) => unsupported(self, error),
+            Self::Calls(error) => unsupported(self, error),
             Self::Program { .. } | Self::Exec { .. } => StartReport::NoProgram(self.to_string()),
             Self::Limit { .. } | Self::System(_) | Self::Orphan => StartReport::Failed(self.to_string()),
         }
     }
 }
 
-fn no_wall(wall: &EntryError, reason: &impl ToString) -> StartReport {
-    StartReport::NoWall { wall: wall.to_string(), reason: reason.to_string() }
+fn unsupported(part: &EntryError, reason: &impl ToString) -> StartReport {
+    StartReport::Unsupported { part: part.to_string(), reason: reason.to_string() }
 }
 
 /// Returns the version of Landlock where no program was asked for.
-fn become_program(start: &ConfinedStart, report: &mut File) -> Result<u32, EntryError> {
+fn become_program(start: &SandboxedStart, report: &mut File) -> Result<u32, EntryError> {
     die_with_parent(start.parent)?;
     // Descriptors that this program opens close by themselves; others came from who started it.
     close_fds::set_fds_cloexec(FIRST_OTHER, &[]);
@@ -97,17 +97,17 @@ fn become_program(start: &ConfinedStart, report: &mut File) -> Result<u32, Entry
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_DIE);
     let linkage = start.command.as_ref().map(|(program, _)| linkage(program)).transpose()?;
     let command = start.command.as_ref().map(|(program, arguments)| (program, arguments));
-    let landlock = match start.confinement {
-        Confinement::Full => files::confine(&ReachableFiles {
+    let landlock = match start.mode {
+        SandboxMode::Full => files::restrict(&ReachableFiles {
             readable: start.readable.iter().map(PathBuf::as_path).collect(),
             private: &start.private,
             network: &start.network,
             program: command.zip(linkage.as_ref()).map(|((program, _), linkage)| (&**program, linkage)),
         })?,
-        Confinement::Seccomp => 0,
+        SandboxMode::Seccomp => 0,
     };
     limit(start)?;
-    system_calls::confine(std::process::id(), &start.network)?;
+    system_calls::restrict(std::process::id(), &start.network)?;
     match command {
         Some((program, arguments)) => {
             tell(&StartReport::Begins, report);
@@ -135,7 +135,7 @@ const RESERVATIONS: u64 = 1536 << 20;
 
 /// Bounds memory, time, files and descriptors. No bound is above one that this process has already,
 /// which nobody could raise.
-fn limit(start: &ConfinedStart) -> Result<(), EntryError> {
+fn limit(start: &SandboxedStart) -> Result<(), EntryError> {
     let bounds = [
         ("memory", Resource::Data, start.memory),
         ("address space", Resource::As, start.memory.saturating_add(RESERVATIONS)),

@@ -1,28 +1,28 @@
-//! The errors of confined programs.
+//! The errors of sandboxed programs.
 
 use std::io;
 use std::time::Duration;
 
-use super::outcome::SandboxWall;
+use super::outcome::SandboxPart;
 use crate::object::ErrorClass;
 
 /// The reason for which a program did not run to its own end. `program` is its file's name.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// A wall that the policy asks for cannot be raised on this host.
+    /// A part that the policy asks for cannot be set up on this host.
     #[error(
-        "{program} is not run: its sandbox needs {wall}, which does not work here: {reason}; on a host that cannot \
+        "{program} is not run: its sandbox needs {part}, which does not work here: {reason}; on a host that cannot \
          be changed, `sandbox: seccomp` runs it with all files of rhumb in its reach"
     )]
-    NoWall {
+    Unsupported {
         /// The program.
         program: String,
-        /// The wall, in the kernel's word.
-        wall: String,
+        /// The part, in the kernel's word.
+        part: String,
         /// The reason.
         reason: String,
     },
-    /// The file is no program that can be confined.
+    /// The file is no program that can be sandboxed.
     #[error("{reason}")]
     NoProgram {
         /// The path and the reason.
@@ -36,13 +36,13 @@ pub enum SandboxError {
         /// The reason.
         error: io::Error,
     },
-    /// A wall ended the program.
-    #[error("{program} was stopped: {wall}{}", after(.complaint))]
+    /// A part of the sandbox ended the program.
+    #[error("{program} was stopped: {part}{}", after(.complaint))]
     Stopped {
         /// The program.
         program: String,
-        /// The wall.
-        wall: SandboxWall,
+        /// The part.
+        part: SandboxPart,
         /// The end of what it said on standard error.
         complaint: String,
     },
@@ -54,7 +54,7 @@ pub enum SandboxError {
         /// The deadline.
         deadline: Duration,
     },
-    /// A signal ended it that none of the walls sends: the system was short of memory, or the
+    /// A signal ended it that no part of the sandbox sends: the system was short of memory, or the
     /// program has a fault.
     #[error("{program} was ended by signal {signal}{}{}", cause(*signal), after(.complaint))]
     Killed {
@@ -71,7 +71,7 @@ impl SandboxError {
     /// Returns what kind of error it is.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::NoWall { .. } | Self::NoProgram { .. } => ErrorClass::Config,
+            Self::Unsupported { .. } | Self::NoProgram { .. } => ErrorClass::Config,
             // The same input is stopped again.
             Self::Stopped { .. } => ErrorClass::Invalid,
             // A busy machine may be the reason.
@@ -79,11 +79,11 @@ impl SandboxError {
         }
     }
 
-    /// Returns the wall that ended the program.
-    pub fn wall(&self) -> Option<SandboxWall> {
+    /// Returns the part of the sandbox that ended the program.
+    pub fn part(&self) -> Option<SandboxPart> {
         match self {
-            Self::Stopped { wall, .. } => Some(*wall),
-            Self::Deadline { .. } => Some(SandboxWall::Deadline),
+            Self::Stopped { part, .. } => Some(*part),
+            Self::Deadline { .. } => Some(SandboxPart::Deadline),
             _ => None,
         }
     }

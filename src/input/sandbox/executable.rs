@@ -40,7 +40,7 @@ impl Linkage {
     }
 }
 
-/// The reason for which a file is no program that can be confined.
+/// The reason for which a file is no program that can be sandboxed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkageError {
     #[error("cannot be read: {0}")]

@@ -1,4 +1,4 @@
-//! The wall around files and ports: Landlock's rules for one policy.
+//! The sandbox around files and ports: Landlock's rules for one policy.
 
 use std::path::Path;
 
@@ -27,9 +27,9 @@ const READ_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile});
 const RUN_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | Execute});
 const READ_AND_WRITE_FILE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | WriteFile});
 
-/// The reason for a wall that does not stand.
+/// The reason for a part of the sandbox that does not work.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FileWallError {
+pub(super) enum LandlockError {
     #[error(
         "the kernel does not know it, or the service or container does not let it be called: Linux 5.13 has it, and \
          the packaged unit names its calls in SystemCallFilter="
@@ -54,7 +54,7 @@ pub(super) struct ReachableFiles<'a> {
 
 /// Bounds this process, and what it becomes, to these files for ever, and returns the version of
 /// Landlock that does it.
-pub(super) fn confine(files: &ReachableFiles<'_>) -> Result<u32, FileWallError> {
+pub(super) fn restrict(files: &ReachableFiles<'_>) -> Result<u32, LandlockError> {
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?
         .handle_access(AccessNet::from_all(NEWEST))?
@@ -62,20 +62,20 @@ pub(super) fn confine(files: &ReachableFiles<'_>) -> Result<u32, FileWallError> 
         .create()?;
     let status = with_rules(ruleset, files)?.restrict_self()?;
     match status.landlock {
-        LandlockStatus::NotEnabled => Err(FileWallError::NotEnabled),
+        LandlockStatus::NotEnabled => Err(LandlockError::NotEnabled),
         LandlockStatus::Available { effective_abi, kernel_abi }
             if status.ruleset != RulesetStatus::NotEnforced && status.no_new_privs =>
         {
             Ok(kernel_abi.map_or(effective_abi as u32, i32::cast_unsigned))
         }
-        _ => Err(FileWallError::NotImplemented),
+        _ => Err(LandlockError::NotImplemented),
     }
 }
 
 fn with_rules(
     mut ruleset: RulesetCreated,
     files: &ReachableFiles<'_>,
-) -> Result<RulesetCreated, FileWallError> {
+) -> Result<RulesetCreated, LandlockError> {
     let mut rules = vec![(files.private, PRIVATE), (Path::new("/dev/null"), READ_AND_WRITE_FILE)];
     rules.extend(files.readable.iter().map(|path| (*path, reading(path))));
     let libraries = files.program.map(|(_, linkage)| linkage.libraries()).unwrap_or_default();

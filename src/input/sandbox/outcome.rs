@@ -1,4 +1,4 @@
-//! The outcome of a run: its output, and the wall that ended it.
+//! The outcome of a run: its output, and the part of the sandbox that ended it.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use rustix::process::Signal;
 /// stops it by ticks and tells what was really used, which differ on a busy host.
 const USED_PART: f64 = 0.5;
 
-/// A wall that stopped a program, or a call of it.
+/// A part of the sandbox that stopped a program, or a call of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SandboxWall {
+pub enum SandboxPart {
     /// Landlock: a file outside of what it may reach.
     Files,
     /// seccomp: a system call that it may not make.
@@ -30,7 +30,7 @@ pub enum SandboxWall {
     Deadline,
 }
 
-impl fmt::Display for SandboxWall {
+impl fmt::Display for SandboxPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Files => "it reached for a file outside of its input",
@@ -64,39 +64,39 @@ impl RunOutput {
         self.code == 0
     }
 
-    /// Returns the wall that it complains of, where it failed. The kernel answers a call with an
-    /// error number, and only the program knows which one ended it.
-    pub fn denied_by(&self) -> Option<SandboxWall> {
+    /// Returns the part of the sandbox that it complains of, where it failed. The kernel answers a
+    /// call with an error number, and only the program knows which one ended it.
+    pub fn denied_by(&self) -> Option<SandboxPart> {
         if self.is_success() { None } else { denied(&self.complaint) }
     }
 }
 
-/// The complaints of programs about each wall: the C library's words and Go's.
-const COMPLAINTS: [(&str, SandboxWall); 9] = [
-    ("out of memory", SandboxWall::Memory),
-    ("cannot allocate memory", SandboxWall::Memory),
-    ("failed to reserve", SandboxWall::Memory),
-    ("failed to create new os thread", SandboxWall::Memory),
-    ("file too large", SandboxWall::FileSize),
-    ("too many open files", SandboxWall::Descriptors),
-    ("operation not permitted", SandboxWall::SystemCalls),
-    ("permission denied", SandboxWall::Files),
-    ("resource temporarily unavailable", SandboxWall::Memory),
+/// The complaints of programs about each part: the C library's words and Go's.
+const COMPLAINTS: [(&str, SandboxPart); 9] = [
+    ("out of memory", SandboxPart::Memory),
+    ("cannot allocate memory", SandboxPart::Memory),
+    ("failed to reserve", SandboxPart::Memory),
+    ("failed to create new os thread", SandboxPart::Memory),
+    ("file too large", SandboxPart::FileSize),
+    ("too many open files", SandboxPart::Descriptors),
+    ("operation not permitted", SandboxPart::SystemCalls),
+    ("permission denied", SandboxPart::Files),
+    ("resource temporarily unavailable", SandboxPart::Memory),
 ];
 
-fn denied(complaint: &str) -> Option<SandboxWall> {
+fn denied(complaint: &str) -> Option<SandboxPart> {
     let complaint = complaint.to_lowercase();
-    COMPLAINTS.into_iter().find(|(words, _)| complaint.contains(words)).map(|(_, wall)| wall)
+    COMPLAINTS.into_iter().find(|(words, _)| complaint.contains(words)).map(|(_, part)| part)
 }
 
-/// Returns the wall that a signal comes from, if it comes from one.
-pub(super) fn wall_of_signal(signal: i32, used: Duration, limit: Duration) -> Option<SandboxWall> {
+/// Returns the part of the sandbox that a signal comes from, if it comes from one.
+pub(super) fn part_of_signal(signal: i32, used: Duration, limit: Duration) -> Option<SandboxPart> {
     match signal {
-        signal if signal == Signal::SYS.as_raw() => Some(SandboxWall::SystemCalls),
-        signal if signal == Signal::XFSZ.as_raw() => Some(SandboxWall::FileSize),
-        signal if signal == Signal::XCPU.as_raw() => Some(SandboxWall::Processor),
+        signal if signal == Signal::SYS.as_raw() => Some(SandboxPart::SystemCalls),
+        signal if signal == Signal::XFSZ.as_raw() => Some(SandboxPart::FileSize),
+        signal if signal == Signal::XCPU.as_raw() => Some(SandboxPart::Processor),
         signal if signal == Signal::KILL.as_raw() && used >= limit.mul_f64(USED_PART) => {
-            Some(SandboxWall::Processor)
+            Some(SandboxPart::Processor)
         }
         _ => None,
     }
@@ -116,9 +116,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_complaint_names_the_wall() {
+    fn a_complaint_names_the_part() {
         #[track_caller]
-        fn check(complaint: &str, expected: Option<SandboxWall>) {
+        fn check(complaint: &str, expected: Option<SandboxPart>) {
             let output = RunOutput {
                 code: 1,
                 output: Vec::new(),
@@ -128,33 +128,33 @@ mod tests {
             assert_eq!(output.denied_by(), expected, "{complaint}");
             assert_eq!(RunOutput { code: 0, ..output }.denied_by(), None, "{complaint}");
         }
-        check("open /etc/passwd: permission denied", Some(SandboxWall::Files));
-        check("fork/exec /bin/sh: operation not permitted", Some(SandboxWall::SystemCalls));
-        check("fatal error: runtime: out of memory", Some(SandboxWall::Memory));
-        check("probe: Cannot allocate memory", Some(SandboxWall::Memory));
-        check("fatal error: failed to reserve page summary memory", Some(SandboxWall::Memory));
+        check("open /etc/passwd: permission denied", Some(SandboxPart::Files));
+        check("fork/exec /bin/sh: operation not permitted", Some(SandboxPart::SystemCalls));
+        check("fatal error: runtime: out of memory", Some(SandboxPart::Memory));
+        check("probe: Cannot allocate memory", Some(SandboxPart::Memory));
+        check("fatal error: failed to reserve page summary memory", Some(SandboxPart::Memory));
         check(
             "runtime: failed to create new OS thread (have 5 already; errno=12)",
-            Some(SandboxWall::Memory),
+            Some(SandboxPart::Memory),
         );
-        check("open x: too many open files", Some(SandboxWall::Descriptors));
-        check("write x: File too large", Some(SandboxWall::FileSize));
+        check("open x: too many open files", Some(SandboxPart::Descriptors));
+        check("write x: File too large", Some(SandboxPart::FileSize));
         check("Error: no such file or directory", None);
         check("", None);
     }
 
     #[test]
-    fn a_signal_names_the_wall() {
+    fn a_signal_names_the_part() {
         #[track_caller]
-        fn check(signal: Signal, used: u64, expected: Option<SandboxWall>) {
+        fn check(signal: Signal, used: u64, expected: Option<SandboxPart>) {
             let used_time = Duration::from_millis(used);
-            let wall = wall_of_signal(signal.as_raw(), used_time, Duration::from_secs(2));
-            assert_eq!(wall, expected, "{signal:?} after {used} ms");
+            let part = part_of_signal(signal.as_raw(), used_time, Duration::from_secs(2));
+            assert_eq!(part, expected, "{signal:?} after {used} ms");
         }
-        check(Signal::SYS, 0, Some(SandboxWall::SystemCalls));
-        check(Signal::XFSZ, 0, Some(SandboxWall::FileSize));
-        check(Signal::KILL, 2000, Some(SandboxWall::Processor));
-        check(Signal::KILL, 1000, Some(SandboxWall::Processor));
+        check(Signal::SYS, 0, Some(SandboxPart::SystemCalls));
+        check(Signal::XFSZ, 0, Some(SandboxPart::FileSize));
+        check(Signal::KILL, 2000, Some(SandboxPart::Processor));
+        check(Signal::KILL, 1000, Some(SandboxPart::Processor));
         check(Signal::KILL, 990, None);
         check(Signal::SEGV, 2000, None);
     }

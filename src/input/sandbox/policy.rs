@@ -1,19 +1,10 @@
-//! The walls around one program, and what it is asked to do behind them.
+//! The sandbox of one program, and what it is asked to do in it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The walls that must stand before a program is run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Confinement {
-    /// All of them.
-    #[default]
-    Full,
-    /// All but the one around files, for kernels and containers without Landlock: the program reads
-    /// whatever this process may read.
-    Seccomp,
-}
+use crate::config::SandboxMode;
 
 /// The bounds of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +53,8 @@ pub enum NetworkReach {
 /// The bounds of what a program may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxPolicy {
-    /// The walls that must stand.
-    pub confinement: Confinement,
+    /// The parts of the sandbox that it must have.
+    pub mode: SandboxMode,
     /// Files, and folders with all that is below them, that it may read.
     pub readable: Vec<PathBuf>,
     /// The one folder that it may write: its `HOME` and `TMPDIR`.

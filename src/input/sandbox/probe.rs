@@ -1,13 +1,14 @@
-//! The walls that this host has, found by raising them.
+//! The parts of the sandbox that this host has, found by setting them up.
 
 use std::path::Path;
 
 use super::error::SandboxError;
-use super::policy::{Confinement, NetworkReach, SandboxLimits, SandboxPolicy};
+use super::policy::{NetworkReach, SandboxLimits, SandboxPolicy};
 use super::run::Sandbox;
 use super::words::StartReport;
+use crate::config::SandboxMode;
 
-/// The walls that can be raised on this host, in this container.
+/// The parts of the sandbox that can be set up on this host, in this container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
     /// The version of Landlock's interface, or why there is none.
@@ -17,27 +18,28 @@ pub struct SandboxSupport {
 }
 
 impl SandboxSupport {
-    /// Raises all walls around a process that does nothing, with this folder as its private one.
+    /// Sets up the whole sandbox around a process that does nothing, with this folder as its
+    /// private one.
     ///
     /// # Errors
-    /// Fails where that process cannot be started, which tells nothing of the walls.
+    /// Fails where that process cannot be started, which tells nothing of the sandbox.
     pub async fn probe(sandbox: &Sandbox, private: &Path) -> Result<Self, SandboxError> {
-        let seccomp = rehearse(sandbox, private, Confinement::Seccomp).await?.map(drop);
+        let seccomp = rehearse(sandbox, private, SandboxMode::Seccomp).await?.map(drop);
         let landlock = match &seccomp {
-            Ok(()) => rehearse(sandbox, private, Confinement::Full).await?,
+            Ok(()) => rehearse(sandbox, private, SandboxMode::Full).await?,
             Err(reason) => Err(reason.clone()),
         };
         Ok(Self { landlock, seccomp })
     }
 
-    /// Checks that programs can be run with these walls.
+    /// Checks that programs can be run in this mode.
     ///
     /// # Errors
     /// Fails with the reason why the kernel or this process cannot set them up.
-    pub fn allows(&self, confinement: Confinement) -> Result<(), &str> {
-        let landlock = match confinement {
-            Confinement::Full => self.landlock.as_ref().map(drop),
-            Confinement::Seccomp => Ok(()),
+    pub fn allows(&self, mode: SandboxMode) -> Result<(), &str> {
+        let landlock = match mode {
+            SandboxMode::Full => self.landlock.as_ref().map(drop),
+            SandboxMode::Seccomp => Ok(()),
         };
         landlock.and(self.seccomp.as_ref().copied()).map_err(String::as_str)
     }
@@ -46,10 +48,10 @@ impl SandboxSupport {
 async fn rehearse(
     sandbox: &Sandbox,
     private: &Path,
-    confinement: Confinement,
+    mode: SandboxMode,
 ) -> Result<Result<u32, String>, SandboxError> {
     let policy = SandboxPolicy {
-        confinement,
+        mode,
         readable: Vec::new(),
         private: private.to_owned(),
         network: NetworkReach::None,
@@ -57,7 +59,7 @@ async fn rehearse(
     };
     Ok(match sandbox.rehearse(&policy).await? {
         StartReport::Stands { landlock } => Ok(landlock),
-        StartReport::NoWall { wall, reason } => Err(format!("{wall}: {reason}")),
+        StartReport::Unsupported { part, reason } => Err(format!("{part}: {reason}")),
         StartReport::NoProgram(reason) | StartReport::Failed(reason) => Err(reason),
         StartReport::Begins => Err("it was asked for something else".to_owned()),
     })

@@ -1,4 +1,4 @@
-//! One confined process: its start, its end, and the thread that waits for it.
+//! One sandboxed process: its start, its end, and the thread that waits for it.
 //!
 //! The kernel kills the process when the thread that started it ends (`PR_SET_PDEATHSIG` counts
 //! threads). So each process has a thread of its own, which starts it and then waits for it.
@@ -50,9 +50,9 @@ enum ProcessState {
 
 /// A process that is killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct ConfinedProcess(Arc<Mutex<ProcessState>>);
+pub(super) struct SandboxedProcess(Arc<Mutex<ProcessState>>);
 
-impl ConfinedProcess {
+impl SandboxedProcess {
     /// Kills it, with its whole group, at once.
     pub(super) fn kill(&self) {
         let mut state = state(&self.0);
@@ -65,7 +65,7 @@ impl ConfinedProcess {
     }
 }
 
-impl Drop for ConfinedProcess {
+impl Drop for SandboxedProcess {
     fn drop(&mut self) {
         self.kill();
     }
@@ -79,9 +79,9 @@ fn state(shared: &Mutex<ProcessState>) -> MutexGuard<'_, ProcessState> {
 type Answers = (oneshot::Receiver<io::Result<ProcessPipes>>, oneshot::Receiver<io::Result<ProcessEnd>>);
 
 /// Starts a command, in a group of its own and with pipes.
-pub(super) fn start(command: Command) -> io::Result<(ConfinedProcess, Answers)> {
+pub(super) fn start(command: Command) -> io::Result<(SandboxedProcess, Answers)> {
     let shared = Arc::new(Mutex::new(ProcessState::Awaited));
-    let process = ConfinedProcess(shared.clone());
+    let process = SandboxedProcess(shared.clone());
     let (begun, pipes) = oneshot::channel();
     let (ended, end) = oneshot::channel();
     // Nobody may wait for the answers any more: then the process is killed already.
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_nobody_wants_any_more_does_not_begin() {
         let shared = Arc::new(Mutex::new(ProcessState::Awaited));
-        drop(ConfinedProcess(shared.clone()));
+        drop(SandboxedProcess(shared.clone()));
         let dir = tempfile::TempDir::new().unwrap();
         let mut command = Command::new("touch");
         command.arg(dir.path().join("begun"));
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_number_that_may_be_anothers_is_not_killed() {
         let shared = Arc::new(Mutex::new(ProcessState::Awaited));
-        let process = ConfinedProcess(shared.clone());
+        let process = SandboxedProcess(shared.clone());
         let (child, pipes) = spawn(Command::new("true"), &shared).unwrap();
         assert!(matches!(*state(&shared), ProcessState::Present(_)));
         let end = wait(child, &shared).unwrap();

@@ -134,7 +134,7 @@ pub enum ProgramError {
         /// The beginning of what it said.
         said: String,
     },
-    /// It cannot be run confined.
+    /// It cannot be run in the sandbox.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
 }

@@ -1,4 +1,4 @@
-//! Runs of confined programs: bounded output, a deadline, and an end at once.
+//! Runs of sandboxed programs: bounded output, a deadline, and an end at once.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 use super::entry::ENTRY;
 use super::error::SandboxError;
-use super::outcome::{RunOutput, SandboxWall, wall_of_signal};
+use super::outcome::{RunOutput, SandboxPart, part_of_signal};
 use super::policy::{ProgramCommand, SandboxPolicy};
-use super::process::{self, ConfinedProcess, ProcessEnd};
-use super::words::{ConfinedStart, StartReport};
+use super::process::{self, ProcessEnd, SandboxedProcess};
+use super::words::{SandboxedStart, StartReport};
 
 /// The longest report of a process that became no program.
 const LONGEST_REPORT: usize = 4096;
@@ -27,7 +27,7 @@ const PART: usize = 64 << 10;
 /// Stands for what is not kept.
 const LEFT_OUT: &[u8] = b"\n[...]\n";
 
-/// A way to start confined programs.
+/// A way to start sandboxed programs.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     launcher: PathBuf,
@@ -62,10 +62,10 @@ impl Sandbox {
         Self { launcher: launcher.into() }
     }
 
-    /// Runs a program to its own end or to a wall. Dropped before that, it kills the program.
+    /// Runs a program to its own end or to a bound. Dropped before that, it kills the program.
     ///
     /// # Errors
-    /// Fails where a wall cannot be raised, the program cannot be started, or a wall or a signal
+    /// Fails where a part cannot be set up, the program cannot be started, or a part or a signal
     /// ended it. A program that fails by itself is no error: its exit code says so.
     pub async fn run(
         &self,
@@ -80,11 +80,11 @@ impl Sandbox {
         }
         let complaint = String::from_utf8_lossy(&raw.complaint).into_owned();
         if raw.output.overflows {
-            return Err(SandboxError::Stopped { program, wall: SandboxWall::Output, complaint });
+            return Err(SandboxError::Stopped { program, part: SandboxPart::Output, complaint });
         }
         if let Some(signal) = raw.end.status.signal() {
-            return Err(match wall_of_signal(signal, raw.end.processor, policy.limits.processor) {
-                Some(wall) => SandboxError::Stopped { program, wall, complaint },
+            return Err(match part_of_signal(signal, raw.end.processor, policy.limits.processor) {
+                Some(part) => SandboxError::Stopped { program, part, complaint },
                 None => SandboxError::Killed { program, signal, complaint },
             });
         }
@@ -96,7 +96,7 @@ impl Sandbox {
         })
     }
 
-    /// Raises the walls of a policy around a process that does nothing, and returns what it says.
+    /// Sets up the sandbox of a policy around a process that does nothing, and returns what it says.
     pub(super) async fn rehearse(&self, policy: &SandboxPolicy) -> Result<StartReport, SandboxError> {
         let program = name(&self.launcher);
         let raw = self.raw_run(policy, None, &program).await?;
@@ -141,7 +141,7 @@ impl Sandbox {
         launched
             .arg0("rhumb")
             .arg(ENTRY)
-            .args(ConfinedStart::new(std::process::id(), policy, command).words())
+            .args(SandboxedStart::new(std::process::id(), policy, command).words())
             .env_clear()
             .env("HOME", &policy.private)
             .env("TMPDIR", &policy.private)
@@ -158,7 +158,9 @@ fn name(program: &Path) -> String {
 
 fn refusal(report: Option<StartReport>, program: String) -> SandboxError {
     let reason = match report {
-        Some(StartReport::NoWall { wall, reason }) => return SandboxError::NoWall { program, wall, reason },
+        Some(StartReport::Unsupported { part, reason }) => {
+            return SandboxError::Unsupported { program, part, reason };
+        }
         Some(StartReport::NoProgram(reason)) => return SandboxError::NoProgram { reason },
         Some(StartReport::Failed(reason)) => reason,
         Some(StartReport::Stands { .. } | StartReport::Begins) => {
@@ -178,7 +180,7 @@ async fn ended(end: oneshot::Receiver<io::Result<ProcessEnd>>) -> io::Result<Pro
 }
 
 /// Reads so many bytes, and kills the process that has more to say.
-async fn read_or_kill(stream: &mut Receiver, most: usize, process: &ConfinedProcess) -> io::Result<Bounded> {
+async fn read_or_kill(stream: &mut Receiver, most: usize, process: &SandboxedProcess) -> io::Result<Bounded> {
     let mut bytes = Vec::new();
     // One more than may be, to see that there is more.
     stream.take(most as u64 + 1).read_to_end(&mut bytes).await?;

@@ -1,4 +1,4 @@
-//! The wall around system calls: a list of those that a program may make.
+//! The sandbox around system calls: a list of those that a program may make.
 //!
 //! It has what the Go runtime and the C library need to read files, compute and print, with threads
 //! of their own. Any other call fails with `EPERM`: sockets, new processes, other processes'
@@ -164,9 +164,9 @@ const CLOSE_AT_EXEC: u64 = 0x5451;
 /// `PR_SET_VMA`: names a range of memory, for whoever looks at `/proc`. Go does it.
 const NAME_MEMORY: u64 = 0x5356_4d41;
 
-/// The reason for a wall that does not stand.
+/// The reason for a part of the sandbox that does not work.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallWallError {
+pub(super) enum SeccompError {
     #[error("there is no list of system calls for this architecture")]
     Architecture,
     #[error("the kernel, the service or the container refuses it: {0}")]
@@ -174,7 +174,7 @@ pub(super) enum CallWallError {
 }
 
 /// Bounds this process, and what it becomes, to these calls for ever.
-pub(super) fn confine(process: u32, network: &NetworkReach) -> Result<(), CallWallError> {
+pub(super) fn restrict(process: u32, network: &NetworkReach) -> Result<(), SeccompError> {
     for program in programs(process, network)? {
         seccompiler::apply_filter(&program)?;
     }
@@ -182,9 +182,9 @@ pub(super) fn confine(process: u32, network: &NetworkReach) -> Result<(), CallWa
 }
 
 /// Returns the filters, of which each only takes away.
-fn programs(process: u32, network: &NetworkReach) -> Result<Vec<BpfProgram>, CallWallError> {
-    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| CallWallError::Architecture)?;
-    let build = |rules, otherwise, matched| -> Result<BpfProgram, CallWallError> {
+fn programs(process: u32, network: &NetworkReach) -> Result<Vec<BpfProgram>, SeccompError> {
+    let target = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| SeccompError::Architecture)?;
+    let build = |rules, otherwise, matched| -> Result<BpfProgram, SeccompError> {
         let filter = SeccompFilter::new(rules, otherwise, matched, target);
         Ok(filter.and_then(BpfProgram::try_from).map_err(seccompiler::Error::from)?)
     };

@@ -7,15 +7,16 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::policy::{Confinement, NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
+use super::policy::{NetworkReach, ProgramCommand, SandboxLimits, SandboxPolicy};
+use crate::config::SandboxMode;
 
 /// The part of a policy that the process raises around itself. Deadline and output are held by who
 /// started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ConfinedStart {
+pub(super) struct SandboxedStart {
     /// The process that started it, without which it must not live.
     pub(super) parent: u32,
-    pub(super) confinement: Confinement,
+    pub(super) mode: SandboxMode,
     pub(super) memory: u64,
     pub(super) processor: u64,
     pub(super) file: u64,
@@ -23,16 +24,16 @@ pub(super) struct ConfinedStart {
     pub(super) readable: Vec<PathBuf>,
     pub(super) private: PathBuf,
     pub(super) network: NetworkReach,
-    /// The program and its arguments; none only raises the walls and reports them.
+    /// The program and its arguments; none only sets up the sandbox and reports it.
     pub(super) command: Option<(PathBuf, Vec<OsString>)>,
 }
 
-impl ConfinedStart {
+impl SandboxedStart {
     pub(super) fn new(parent: u32, policy: &SandboxPolicy, command: Option<&ProgramCommand>) -> Self {
         let SandboxLimits { memory, processor, file, descriptors, .. } = policy.limits;
         Self {
             parent,
-            confinement: policy.confinement,
+            mode: policy.mode,
             memory,
             processor: processor.as_secs().max(1),
             file,
@@ -45,11 +46,11 @@ impl ConfinedStart {
     }
 
     pub(super) fn words(&self) -> Vec<OsString> {
-        let confinement = match self.confinement {
-            Confinement::Full => "full",
-            Confinement::Seccomp => "seccomp",
+        let mode = match self.mode {
+            SandboxMode::Full => "full",
+            SandboxMode::Seccomp => "seccomp",
         };
-        let mut words: Vec<OsString> = vec![confinement.into(), self.parent.to_string().into()];
+        let mut words: Vec<OsString> = vec![mode.into(), self.parent.to_string().into()];
         let numbers = [self.memory, self.processor, self.file, self.descriptors, self.readable.len() as u64];
         words.extend(numbers.map(|number| number.to_string().into()));
         words.extend(self.readable.iter().map(OsString::from));
@@ -70,9 +71,9 @@ impl ConfinedStart {
     /// None where the words are not those of [`Self::words`].
     pub(super) fn read(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut words = words.into_iter();
-        let confinement = match words.next()?.as_bytes() {
-            b"full" => Confinement::Full,
-            b"seccomp" => Confinement::Seccomp,
+        let mode = match words.next()?.as_bytes() {
+            b"full" => SandboxMode::Full,
+            b"seccomp" => SandboxMode::Seccomp,
             _ => return None,
         };
         let parent = number(&words.next()?)?;
@@ -88,7 +89,7 @@ impl ConfinedStart {
         let command = words.next().map(|program| (program.into(), words.collect()));
         Some(Self {
             parent: u32::try_from(parent).ok()?,
-            confinement,
+            mode,
             memory,
             processor,
             file,
@@ -119,21 +120,21 @@ fn number(word: &OsStr) -> Option<u64> {
     word.to_str()?.parse().ok()
 }
 
-/// Comes before anything that goes wrong when all walls stand already.
+/// Comes before anything that goes wrong when the sandbox works already.
 const BEGINS: &str = "begins\n";
 
 /// The reports of the process while it still is this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StartReport {
-    /// All walls stand, and the program begins.
+    /// The sandbox works, and the program begins.
     Begins,
-    /// This wall cannot be raised here, and the policy asks for it.
-    NoWall { wall: String, reason: String },
+    /// This part cannot be set up here, and the policy asks for it.
+    Unsupported { part: String, reason: String },
     /// The program is none that can be run.
     NoProgram(String),
     /// Anything else that went wrong before the program ran.
     Failed(String),
-    /// All walls stand, the newest Landlock among them that the kernel has.
+    /// The sandbox works, with the newest Landlock that the kernel has.
     Stands { landlock: u32 },
 }
 
@@ -141,7 +142,7 @@ impl StartReport {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Begins => BEGINS.to_owned(),
-            Self::NoWall { wall, reason } => format!("no-wall\n{wall}\n{reason}"),
+            Self::Unsupported { part, reason } => format!("unsupported\n{part}\n{reason}"),
             Self::NoProgram(reason) => format!("no-program\n{reason}"),
             Self::Failed(reason) => format!("failed\n{reason}"),
             Self::Stands { landlock } => format!("stands\n{landlock}"),
@@ -153,9 +154,9 @@ impl StartReport {
         let last = text.strip_prefix(BEGINS).filter(|last| !last.is_empty()).unwrap_or(text);
         let (kind, rest) = last.split_once('\n')?;
         Some(match kind {
-            "no-wall" => {
-                let (wall, reason) = rest.split_once('\n')?;
-                Self::NoWall { wall: wall.to_owned(), reason: reason.to_owned() }
+            "unsupported" => {
+                let (part, reason) = rest.split_once('\n')?;
+                Self::Unsupported { part: part.to_owned(), reason: reason.to_owned() }
             }
             "begins" => Self::Begins,
             "no-program" => Self::NoProgram(rest.to_owned()),
@@ -176,10 +177,10 @@ mod tests {
 
     use super::*;
 
-    fn start(readable: &[&str], command: Option<(&str, &[&[u8]])>) -> ConfinedStart {
-        ConfinedStart {
+    fn start(readable: &[&str], command: Option<(&str, &[&[u8]])>) -> SandboxedStart {
+        SandboxedStart {
             parent: 7,
-            confinement: Confinement::Seccomp,
+            mode: SandboxMode::Seccomp,
             memory: 1 << 40,
             processor: 60,
             file: 0,
@@ -200,13 +201,13 @@ mod tests {
             start(&[], None),
             start(&["/a", "/b c"], Some(("/usr/bin/kustomize", &[]))),
             start(&["--full", "7"], Some(("-", &[b"build", b"", b"--", b"\xff\n"]))),
-            ConfinedStart { network: NetworkReach::Ports(Vec::new()), ..start(&[], None) },
-            ConfinedStart {
+            SandboxedStart { network: NetworkReach::Ports(Vec::new()), ..start(&[], None) },
+            SandboxedStart {
                 network: NetworkReach::Ports(vec![53, 443]),
                 ..start(&["/a"], Some(("/b", &[])))
             },
         ] {
-            assert_eq!(ConfinedStart::read(expected.words()), Some(expected.clone()), "{expected:?}");
+            assert_eq!(SandboxedStart::read(expected.words()), Some(expected.clone()), "{expected:?}");
         }
     }
 
@@ -214,12 +215,12 @@ mod tests {
     fn other_words_are_none() {
         let whole = start(&["/a"], None).words();
         for length in 0..whole.len() {
-            assert_eq!(ConfinedStart::read(whole[..length].to_vec()), None, "{length}");
+            assert_eq!(SandboxedStart::read(whole[..length].to_vec()), None, "{length}");
         }
         for (place, word) in [(0, "none"), (1, "-1"), (2, "many"), (6, "2"), (9, "443;"), (9, "65536")] {
             let mut words = whole.clone();
             words[place] = word.into();
-            assert_eq!(ConfinedStart::read(words), None, "{place}: {word}");
+            assert_eq!(SandboxedStart::read(words), None, "{place}: {word}");
         }
     }
 
@@ -227,7 +228,7 @@ mod tests {
     fn reports_are_read_as_they_were_written() {
         for expected in [
             StartReport::Begins,
-            StartReport::NoWall { wall: "landlock".to_owned(), reason: "a\nb".to_owned() },
+            StartReport::Unsupported { part: "landlock".to_owned(), reason: "a\nb".to_owned() },
             StartReport::NoProgram("/bin/x: no".to_owned()),
             StartReport::Failed(String::new()),
             StartReport::Stands { landlock: 7 },

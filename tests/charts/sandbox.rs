@@ -1,4 +1,4 @@
-//! The walls around the program that fetches.
+//! The sandbox around the program that fetches.
 
 use rhumb::testing::input::sandbox::{Sandbox, SandboxSupport};
 
