@@ -292,7 +292,7 @@ fn a_reference_to_a_huge_object_is_told_before_it_is_read() {
     let commit = repository.odb().unwrap().write(ObjectType::Commit, &commit).unwrap();
     fs::write(repo.path().join(".git/refs/heads/main"), format!("{commit}\n")).unwrap();
     for reference in [None, Some("main"), Some(&*commit.to_string())] {
-        let found = super::super::local::newest_revision(&repo.path(), reference);
+        let found = super::super::local::newest_revision(repo.path(), reference);
         let is_told =
             matches!(&found, Err(SourceError::Damaged { detail, .. }) if detail.contains("no honest tree"));
         assert!(is_told, "{reference:?}: {found:?}");
