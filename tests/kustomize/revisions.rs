@@ -98,8 +98,8 @@ const CHANGES: [&str; 6] = [
     "- ConfigMap shop/old  old.yaml:1",
     "~ Secret shop/key  key.yaml:1",
     "~ Deployment shop/web  scales by 2 pods  prod (kustomize) ← base/web.yaml:1, prod/patch.yaml:1",
-    "- replicas: 3",
-    "+ replicas: 5",
+    "  -   replicas: 3",
+    "  +   replicas: 5",
     "0 added, 2 changed, 1 removed, 0 unchanged",
 ];
 
@@ -179,7 +179,7 @@ fn the_settings_of_a_source_count() {
     let source = |name: &str, location: &str| {
         format!(
             "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {{name: {name}}}\nspec:\n  {location}\n  namespace: rest\n  \
-             allow: {{kinds: [ConfigMap]}}\n  substitute: {{variables: {{LEVEL: warn}}}}\n---\n"
+             allow: {{kinds: [ConfigMap]}}\n  substitute: {{LEVEL: warn}}\n---\n"
         )
     };
     let text =
