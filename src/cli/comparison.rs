@@ -72,7 +72,7 @@ impl RevisionObjects {
         }
     }
 
-    /// Returns the objects of manifests. What no identity opens is taken as it is encrypted.
+    /// Returns the objects of manifests. Files that no identity opens are taken as encrypted.
     pub(super) fn new(
         name: &str,
         mut manifests: ManifestSet,
@@ -152,7 +152,7 @@ pub(super) fn compare(from: &RevisionObjects, to: &RevisionObjects) -> Plan {
     }
 }
 
-/// Returns the step of one object. What is shown of it is that of `shown`, the newer side that has
+/// Returns the step of one object. Its kind and place are those of `shown`, the newer side that has
 /// it.
 fn compared(
     id: &ObjectId,

@@ -212,7 +212,7 @@ impl ReadRevision {
             reference: Some(name.to_owned()),
             path: place.inside.clone(),
             interval: GitSpec::new(GitUrl::new(url)).interval,
-            // What somebody proposes need not be signed yet.
+            // A proposed commit need not be signed yet.
             verify: None,
         };
         let source = SourceConfig { location, ..source.clone() };

@@ -192,7 +192,7 @@ fn the_settings_of_a_source_count() {
     let far = "error: source far: https://git.example.org/a.git is not on this host";
     clone.check("diff --config rhumb.yaml --from main", 2, &["source shop", said[0], far], &[]);
     clone.check("diff apps --config rhumb.yaml --source far --from main", 1, &said, &[]);
-    // What would be applied is printed likewise.
+    // The command `render` takes the same settings.
     let printed = ["level: warn", "namespace: rest", "Secret shop/key is not allowed"];
     clone.check("render --config rhumb.yaml --source shop", 1, &printed, &["kind: Secret"]);
     clone.check("render apps -c rhumb.yaml --source far -o json", 1, &["\"level\": \"warn\""], &[]);
