@@ -199,8 +199,8 @@ fn compared(
     }
 }
 
-/// Returns the impact on pods as far as manifests tell it, and what the API server may say. It alone
-/// knows whether an object must be made anew.
+/// Returns the impact on pods as far as manifests tell it, and what the API server may say. It
+/// alone knows whether an object must be made anew.
 fn impact(id: &ObjectId, old: Option<&Value>, new: Option<&Value>) -> (Impact, Option<String>) {
     let kind = id.group_kind();
     let impact = change::change_impact(&kind, old, new);

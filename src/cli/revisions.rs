@@ -30,7 +30,7 @@ pub(super) fn carry_out(
     let revisions = RevisionPair { from, to: args.to.as_deref() };
     let Some(file) = &args.source.config else {
         let text = args.source.source.as_deref().unwrap_or(".");
-        let place = RevisionFolder::named(text, args.source.location.path.as_ref())?;
+        let place = RevisionFolder::find(text, args.source.location.path.as_ref())?;
         let config = source_config(global, args, &place)?;
         let plan = session::only_source(&config).and_then(|source| revisions.plan(&source, &place))?;
         diff::show(args.output, &plan, [], terminal)?;
@@ -40,7 +40,7 @@ pub(super) fn carry_out(
     let named = match &args.source.source {
         Some(text) => {
             configured.single_source("files given beside --config are read as one source")?;
-            Some(RevisionFolder::named(text, None)?)
+            Some(RevisionFolder::find(text, None)?)
         }
         None => None,
     };
@@ -89,7 +89,7 @@ struct RevisionFolder {
 
 impl RevisionFolder {
     /// Finds the repository around a folder that was named.
-    fn named(text: &str, path: Option<&TreePath>) -> Result<Self, CommandError> {
+    fn find(text: &str, path: Option<&TreePath>) -> Result<Self, CommandError> {
         match source::classify(text)? {
             LocationKind::Remote => Err(remote_error(text)),
             LocationKind::File(_) => Err(CommandError::usage_error(format!(
