@@ -398,6 +398,7 @@ fn wrong_usage_is_explained() {
     Usage: rhumb diff [OPTIONS] <SOURCE>
            rhumb diff [OPTIONS] --filename <FILE>
            rhumb diff [OPTIONS] --config <FILE> [--source <NAME> [SOURCE]]
+           rhumb diff [OPTIONS] --from <REV> [--to <REV>] [SOURCE]
 
     For more information, try '--help'.
     --- exit code 2

@@ -248,7 +248,7 @@ _rhumb() {
 
     case "${cmd}" in
         rhumb)
-            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help"
+            opts="-n -v -h -V --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help --version run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -490,7 +490,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__diff)
-            opts="-f -c -o -n -v -h --filename --config --source --ref --path --adopt --blast-radius --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-f -c -o -n -v -h --filename --config --source --ref --path --adopt --blast-radius --from --to --output --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -529,6 +529,14 @@ _rhumb() {
                     return 0
                     ;;
                 --blast-radius)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -654,7 +662,7 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__help)
-            opts="run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help"
+            opts="run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1590,12 +1598,24 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__render)
-            opts="-o -n -v -h --output --show-secrets --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
+            opts="-c -o -n -v -h --config --source --output --show-secrets --kubeconfig --context --system-namespace --namespace --name --state-directory --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --output)
                     COMPREPLY=($(compgen -W "yaml json" -- "${cur}"))
                     return 0

@@ -41,7 +41,6 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -s v -l verbose -d 'Log more; 
 complete -c rhumb -n "__fish_rhumb_needs_command" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_needs_command" -s V -l version -d 'Print version'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
-complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "apply" -d 'Apply a source once'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "lock" -d 'Write the versions and digests of charts from servers beside the roots that use them'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "prune" -d 'List and confirm pending deletions'
@@ -52,6 +51,7 @@ complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "rollout" -d 'Show and s
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "release" -d 'End a hold'
+complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "status" -d 'Show sources, their revisions, and what needs attention'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on one screen'
 complete -c rhumb -n "__fish_rhumb_needs_command" -f -a "events" -d 'Show events'
@@ -82,32 +82,6 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l no-prune -d 'Delete 
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -l observe -d 'Decide everything, and write nothing'
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand run" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s f -l filename -d 'Only this file or directory, or - for standard input; may be repeated; deletes nothing' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s c -l config -d 'Configuration file, whose sources are taken with their settings' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l source -d 'Name of a source of the configuration file' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l ref -d 'Branch, tag or commit' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l path -d 'Folder inside the source' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l blast-radius -d 'Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at most 10%]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s o -l output -d 'Output format: text, unified, json or name' -r -f -a "text\t'A line for each object and its changed fields'
-unified\t'A patch of the whole objects'
-json\t'The plan as JSON, schema rhumb.dev/plan/v1'
-name\t'The names alone'"
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l context -d 'Context of the kubeconfig [default: its current one]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
-text\t'A line of text for each event'
-json\t'A JSON object for each event'"
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l color -d 'Use colors: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
-always\t'Always'
-never\t'Never'"
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s v -l verbose -d 'Log more; -vv logs each API call'
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s f -l filename -d 'Only this file or directory, or - for standard input; may be repeated; deletes nothing' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -s c -l config -d 'Configuration file, whose sources are taken with their settings' -r -F
 complete -c rhumb -n "__fish_rhumb_using_subcommand apply" -l source -d 'Name of a source of the configuration file' -r
@@ -497,6 +471,34 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand release" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s f -l filename -d 'Only this file or directory, or - for standard input; may be repeated; deletes nothing' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s c -l config -d 'Configuration file, whose sources are taken with their settings' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l source -d 'Name of a source of the configuration file' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l ref -d 'Branch, tag or commit' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l path -d 'Folder inside the source' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l blast-radius -d 'Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at most 10%]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l from -d 'Compare this revision (branch, tag or commit) with another instead of the cluster' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l to -d 'The revision to compare with [default: the files on disk; of a bare repository HEAD]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s o -l output -d 'Output format: text, unified, json or name' -r -f -a "text\t'A line for each object and its changed fields'
+unified\t'A patch of the whole objects'
+json\t'The plan as JSON, schema rhumb.dev/plan/v1'
+name\t'The names alone'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l context -d 'Context of the kubeconfig [default: its current one]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l system-namespace -d 'Namespace of rhumb\'s own ConfigMaps [default: rhumb-system]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s n -l namespace -d 'Namespace of objects that name none [default: default]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l name -d 'Name of the source, which owns its objects [default: made from its location]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l state-directory -d 'Directory for caches [default: $STATE_DIRECTORY, then rhumb in XDG\'s state home]' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-level -d 'Log level: error, warn, info, debug, trace, or directives as in RUST_LOG [default: $RUST_LOG]' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l log-format -d 'Format of the log: auto, text or json' -r -f -a "auto\t'The journal\'s own fields where standard error is the journal, else text'
+text\t'A line of text for each event'
+json\t'A JSON object for each event'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l color -d 'Use colors: auto (not with NO_COLOR), always or never' -r -f -a "auto\t'On a terminal'
+always\t'Always'
+never\t'Never'"
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s v -l verbose -d 'Log more; -vv logs each API call'
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s h -l help -d 'Print help'
 complete -c rhumb -n "__fish_rhumb_using_subcommand status" -s o -l output -d 'Output format: text, wide or json' -r -f -a "text\t'A line for each source, and for each object that needs attention'
 wide\t'The same with places, files and whole revisions'
 json\t'The answer of the daemon, schema status.rhumb.dev/v1'"
@@ -570,6 +572,8 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand validate" -s h -l help -d 'Print help'
+complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s c -l config -d 'Configuration file, whose source is rendered with its settings' -r -F
+complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l source -d 'Name of a source of the configuration file' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -s o -l output -d 'Output format: yaml or json' -r -f -a "yaml\t'A document for each object'
 json\t'One object with `objects` and `diagnostics`'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand render" -l kubeconfig -d 'Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the pod\'s service account]' -r -F
@@ -603,25 +607,25 @@ always\t'Always'
 never\t'Never'"
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s v -l verbose -d 'Log more; -vv logs each API call'
 complete -c rhumb -n "__fish_rhumb_using_subcommand version" -s h -l help -d 'Print help'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "apply" -d 'Apply a source once'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "lock" -d 'Write the versions and digests of charts from servers beside the roots that use them'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "prune" -d 'List and confirm pending deletions'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rbac" -d 'Print the least roles that a source needs'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "rollout" -d 'Show and steer rollouts'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "release" -d 'End a hold'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "status" -d 'Show sources, their revisions, and what needs attention'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on one screen'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "events" -d 'Show events'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "version" -d 'Print the version'
-complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run diff apply lock prune check uninstall rbac rollout why hold release status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "run" -d 'Follow a source, or those of a configuration, until stopped'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "apply" -d 'Apply a source once'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "lock" -d 'Write the versions and digests of charts from servers beside the roots that use them'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "prune" -d 'List and confirm pending deletions'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "check" -d 'Check the prerequisites: API server, git, files, rights'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "uninstall" -d 'Remove rhumb\'s own objects from the cluster, and on request those that it manages'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "rbac" -d 'Print the least roles that a source needs'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "rollout" -d 'Show and steer rollouts'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "why" -d 'Explain the state of an object: its revision, health, and what it waits for'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "hold" -d 'Keep an object as it is for a time: drift is shown, and nothing is written'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "release" -d 'End a hold'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "diff" -d 'Show what would change in the cluster, and write nothing'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "status" -d 'Show sources, their revisions, and what needs attention'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "top" -d 'Watch sources, rollouts, the budget and the queue on one screen'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "events" -d 'Show events'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "validate" -d 'Check manifests without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "render" -d 'Print manifests as Kubernetes reads them, without a cluster'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "version" -d 'Print the version'
+complete -c rhumb -n "__fish_rhumb_using_subcommand help; and not __fish_seen_subcommand_from run apply lock prune check uninstall rbac rollout why hold release diff status top events validate render version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "list" -d 'List pending deletions with their reasons'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from prune" -f -a "confirm" -d 'Confirm deletions by name'
 complete -c rhumb -n "__fish_rhumb_using_subcommand help; and __fish_seen_subcommand_from rollout" -f -a "status" -d 'Show the progress of a rollout, or of all'

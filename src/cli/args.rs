@@ -139,7 +139,7 @@ pub(crate) enum Command {
     #[command(override_usage = help::VALIDATE_USAGE, after_help = help::VALIDATE)]
     Validate(ValidateArgs),
     /// Print manifests as Kubernetes reads them, without a cluster
-    #[command(after_help = help::RENDER)]
+    #[command(override_usage = help::RENDER_USAGE, after_help = help::RENDER)]
     Render(RenderArgs),
     /// Write the versions and digests of charts from servers beside the roots that use them
     #[command(after_help = help::LOCK)]
@@ -258,6 +258,12 @@ pub(crate) struct DiffArgs {
     /// The input.
     #[command(flatten)]
     pub source: OneShotArgs,
+    /// Compare this revision (branch, tag or commit) with another instead of the cluster
+    #[arg(long, value_name = "REV", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["files", "reference"])]
+    pub from: Option<String>,
+    /// The revision to compare with [default: the files on disk; of a bare repository HEAD]
+    #[arg(long, value_name = "REV", value_parser = NonEmptyStringValueParser::new(), requires = "from")]
+    pub to: Option<String>,
     /// Output format: text, unified, json or name
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: DiffOutput,
@@ -328,8 +334,14 @@ pub(crate) struct ValidateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RenderArgs {
     /// Directory or file, or - for standard input
-    #[arg(value_name = "PATH")]
-    pub path: PathBuf,
+    #[arg(value_name = "PATH", required_unless_present = "config")]
+    pub path: Option<PathBuf>,
+    /// Configuration file, whose source is rendered with its settings
+    #[arg(long, short, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Name of a source of the configuration file
+    #[arg(long = "source", value_name = "NAME", requires = "config")]
+    pub named: Option<DnsLabel>,
     /// Output format: yaml or json
     #[arg(long, short, value_name = "FORM", value_enum, default_value_t, hide_possible_values = true)]
     pub output: RenderOutput,
@@ -472,7 +484,11 @@ pub(super) fn command_line() -> clap::Command {
         let running = running.clone();
         whole.mut_subcommand(name, |command| command.args(running))
     });
+    let here = ["files", "config", "from"];
     whole
+        .mut_subcommand("diff", |command| {
+            command.mut_arg("source", |source| source.required_unless_present_any(here))
+        })
         .mut_subcommand("status", |command| command.args(looking))
         .mut_subcommand("top", |command| command.args(&source))
         .mut_subcommand("events", |command| command.args(&source))

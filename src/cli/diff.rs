@@ -5,7 +5,7 @@ use std::path::Path;
 use super::args::{DiffArgs, DiffOutput, GlobalArgs};
 use super::configured::SelectedSources;
 use super::one_shot_input::OneShotSource;
-use super::{CommandError, ExitStatus, Terminal, session};
+use super::{CommandError, ExitStatus, Terminal, revisions, session};
 use crate::cluster::Cluster;
 use crate::daemon;
 use crate::engine::{Plan, PlannedAction};
@@ -17,6 +17,9 @@ pub(super) fn carry_out(
     global: &GlobalArgs,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
+    if let Some(from) = &args.from {
+        return revisions::carry_out(args, from, global, terminal);
+    }
     match &args.source.config {
         Some(file) => diff_configured(args, global, file, terminal),
         None => diff_single(args, OneShotSource::for_diff(global, args)?, terminal),
@@ -68,7 +71,8 @@ fn diff_configured(
     Ok(exit)
 }
 
-fn source_heading(output: DiffOutput, name: &str, number: usize) -> String {
+/// Returns the line above the difference of one source of several.
+pub(super) fn source_heading(output: DiffOutput, name: &str, number: usize) -> String {
     let gap = if number == 0 { "" } else { "\n" };
     match output {
         DiffOutput::Text => format!("{gap}source {name}\n\n"),
@@ -105,7 +109,8 @@ async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, Comma
     Ok((plans, notes))
 }
 
-fn show<'a>(
+/// Prints a plan, and what is told of it.
+pub(super) fn show<'a>(
     output: DiffOutput,
     plan: &'a Plan,
     told: impl IntoIterator<Item = &'a String>,
@@ -156,7 +161,7 @@ impl From<daemon::PreviewError> for CommandError {
 
 /// Returns 0 only for a source that was understood whole and does not differ. A source that cannot
 /// be read is an error before there is a plan.
-fn exit_status(plan: &Plan) -> ExitStatus {
+pub(super) fn exit_status(plan: &Plan) -> ExitStatus {
     let misread = !plan.complete || plan.diagnostics.iter().any(crate::object::Diagnostic::is_error);
     let differs = plan.objects.iter().any(|planned| planned.verdict != PlannedAction::Unchanged);
     if misread || differs { ExitStatus::Differs } else { ExitStatus::Done }

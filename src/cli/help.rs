@@ -40,7 +40,8 @@ Examples:
 pub(super) const DIFF_USAGE: &str = "\
 rhumb diff [OPTIONS] <SOURCE>
        rhumb diff [OPTIONS] --filename <FILE>
-       rhumb diff [OPTIONS] --config <FILE> [--source <NAME> [SOURCE]]";
+       rhumb diff [OPTIONS] --config <FILE> [--source <NAME> [SOURCE]]
+       rhumb diff [OPTIONS] --from <REV> [--to <REV>] [SOURCE]";
 
 pub(super) const DIFF: &str = "\
 The files of a path are read as they are on disk, committed or not, unless --ref names a
@@ -50,6 +51,12 @@ Secrets are masked. With -f, or a file as SOURCE, only those files are compared.
 With --config it shows what `rhumb run` with that file would do: for all its sources, or for the
 one that --source names, with all their settings. A directory, or files, given beside it are
 compared as if that source contained them.
+
+With --from two revisions of the repository around SOURCE (by default this directory) are compared,
+or a revision and the files on disk. No cluster is asked and no kubeconfig is read. Both are
+rendered, with the settings of --config and --source where those are given. Pods are counted by what
+manifests say. An object that was not read counts as removed only where its revision was read
+completely.
 
   + created  ~ changed  - deleted  ± deleted and created again  ? waiting  ! refused
   = no longer wanted, and kept, as an annotation of it asks
@@ -63,6 +70,9 @@ Examples:
   rhumb diff --config rhumb.yaml             all sources of a configuration
   rhumb diff --config rhumb.yaml --source shop deploy/
                                              would the source shop accept these files?
+  rhumb diff deploy/ --from main             what this work tree changes, without a cluster
+  rhumb diff --from $(git merge-base origin/main HEAD) --to HEAD
+                                             what a pull request changes
 
 Exit codes: 0 no difference, 1 something differs or did not parse, 2 nothing could be read, 3 not
 reachable, 78 the configuration is wrong.";
@@ -117,11 +127,21 @@ pub(super) const RENDER: &str = "\
 Objects are printed in the order of the files, with nothing added. Lists are split into their
 items; numbers and booleans are what the API server would get.
 
+With --config it prints what that source would apply: with its variables, the values of its charts,
+its namespace and its age identities, and without objects that it may not have. Of a repository that
+is the newest commit. A PATH beside it is read as if the source contained it.
+
 Examples:
   rhumb render deploy/
+  rhumb render --config rhumb.yaml --source shop
   rhumb render deploy/web.yaml -o json | jq '.objects[].metadata.name'
 
-Exit codes: 0 everything was read, 1 errors, 2 nothing could be read.";
+Exit codes: 0 everything was read, 1 errors, 2 nothing could be read, 3 a git server is not
+reachable, 78 the configuration is wrong.";
+
+pub(super) const RENDER_USAGE: &str = "\
+rhumb render [OPTIONS] <PATH>
+       rhumb render [OPTIONS] --config <FILE> [--source <NAME>] [PATH]";
 
 pub(super) const LOCK: &str = "\
 A root is a directory with a Chart.yaml or a kustomization. Each one that uses charts from a server

@@ -12,6 +12,7 @@ mod apply;
 mod args;
 mod check;
 mod cluster_status;
+mod comparison;
 mod configured;
 mod crash;
 mod derived_name;
@@ -37,6 +38,7 @@ mod reading;
 mod reload;
 mod render;
 mod rendering;
+mod revisions;
 mod rights;
 mod rollout;
 mod rollout_words;
@@ -118,7 +120,7 @@ fn carry_out(line: &CommandLine, terminal: &Terminal) -> Result<ExitStatus, Comm
             apply::carry_out(args, OneShotSource::for_apply(global, args, terminal)?, terminal)
         }
         Command::Validate(args) => validate::carry_out(args, global, terminal),
-        Command::Render(args) => render::carry_out(args, terminal),
+        Command::Render(args) => render::carry_out(args, global, terminal),
         Command::Lock(args) => lock::carry_out(args, global, terminal),
         Command::Prune { command } => {
             prune::carry_out(command, settings::connection_config(global), global.name.as_ref(), terminal)

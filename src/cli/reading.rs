@@ -1,14 +1,16 @@
 //! Manifests without a cluster: what `validate` and `render` look at.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input};
 use super::rendering::{SourceRendering, UnrenderedFiles, here_if_empty};
 use super::{CommandError, ExitStatus};
+use crate::engine::{AllowList, check_annotations, find_self_waits};
 use crate::input::{ASSUMED_VERSION, Decrypter, read_manifest};
-use crate::manifest::{self, ManifestFile, ManifestItem};
-use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, RenderOrigin};
+use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestItem, assemble};
+use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision};
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 
 /// The objects of a file that count.
@@ -33,6 +35,19 @@ pub(super) struct ManifestSet {
     pub(super) understood: bool,
     /// The versions that charts were told.
     pub(super) versions: ChartVersions,
+    /// The revision; none of a pipe.
+    pub(super) revision: Option<Revision>,
+}
+
+/// The objects of manifests, each with its namespace, and all that is wrong with them.
+#[derive(Debug)]
+pub(super) struct CheckedObjects {
+    /// Usable objects, and the others.
+    pub(super) assembled: AssembledSource,
+    /// The findings, in the order of their places.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// The findings about objects that the source may not have.
+    pub(super) disallowed: BTreeMap<ObjectId, String>,
 }
 
 /// The versions that charts were told.
@@ -67,6 +82,7 @@ impl Default for ManifestSet {
             files: 0,
             understood: true,
             versions: ChartVersions::Named,
+            revision: None,
         }
     }
 }
@@ -88,6 +104,7 @@ impl ManifestSet {
         let files = UnrenderedFiles::read(here_if_empty(path)).map_err(without_cluster_advice)?;
         let disk = rendering.render(&files).map_err(without_cluster_advice)?;
         manifests.versions = ChartVersions::told_by(rendering);
+        manifests.revision = Some(disk.snapshot.revision.clone());
         let decrypter = rendering.decrypter();
         let single = path.is_file();
         let shown = |file: &str| -> Arc<str> {
@@ -123,10 +140,43 @@ impl ManifestSet {
             manifests.take(reading, ReadScope::All);
         }
         manifests.add_refused(&snapshot, shown);
+        manifests.revision = Some(observed.revision);
         if source.used_facts().versions {
             manifests.versions = ChartVersions::Assumed;
         }
         Ok(manifests)
+    }
+
+    /// Returns the scopes of all kinds that are built in, or defined here.
+    pub(super) fn scopes(&self) -> KindScopes {
+        let mut scopes = KindScopes::builtin();
+        self.items.iter().for_each(|item| scopes.learn(item));
+        scopes
+    }
+
+    /// Puts the manifests together, and checks them alone and all together.
+    pub(super) fn into_objects(
+        self,
+        scopes: &KindScopes,
+        namespace: &str,
+        allow: &AllowList,
+    ) -> CheckedObjects {
+        let Self { items, mut diagnostics, .. } = self;
+        let mut assembled = assemble(items, scopes, namespace);
+        diagnostics.append(&mut assembled.diagnostics);
+        diagnostics.extend(assembled.objects.iter().flat_map(check_annotations));
+        diagnostics.extend(find_self_waits(&assembled.objects));
+        let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
+        let held = assembled.held.iter().map(|held| (&held.id, &held.origin));
+        let mut disallowed = BTreeMap::new();
+        for (id, origin) in objects.chain(held) {
+            if let Some(found) = allow.finding(id, scopes.get(&id.group_kind()), origin) {
+                disallowed.insert(id.clone(), found.message.clone());
+                diagnostics.push(found);
+            }
+        }
+        diagnostics.sort();
+        CheckedObjects { assembled, diagnostics, disallowed }
     }
 
     fn add_refused(&mut self, snapshot: &Snapshot, shown: impl Fn(&str) -> Arc<str>) {

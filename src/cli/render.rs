@@ -1,26 +1,81 @@
 //! `rhumb render`.
 
+use std::path::Path;
+
 use serde_json::Value;
 
-use super::args::{RenderArgs, RenderOutput};
-use super::reading::{ManifestSet, ReadScope, exit_status_of};
+use super::args::{GlobalArgs, RenderArgs, RenderOutput};
+use super::configured::SelectedSources;
+use super::reading::{ChartVersions, CheckedObjects, ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
-use super::{CommandError, ExitStatus, Terminal, diff};
+use super::{CommandError, ExitStatus, Terminal, diff, source_contents};
 use crate::change::write_yaml;
-use crate::config::{FetchConfig, RendererConfig};
+use crate::config::{FetchConfig, RendererConfig, SourceConfig};
 use crate::fields::mask_value;
-use crate::manifest::ManifestItem;
+use crate::object::{Diagnostic, GroupKind};
 use crate::render;
 
 /// Prints manifests as Kubernetes reads them; needs no cluster.
-pub(super) fn carry_out(args: &RenderArgs, terminal: &Terminal) -> Result<ExitStatus, CommandError> {
-    let rendering = SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default());
-    let manifests = ManifestSet::read(&args.path, ReadScope::Shown, &rendering)?;
-    diff::print_notes(&manifests.versions.note(), terminal);
-    let shown = |item: &ManifestItem| {
-        if args.show_secrets { item.body.clone() } else { mask_value(&item.gvk.group_kind(), &item.body) }
+pub(super) fn carry_out(
+    args: &RenderArgs,
+    global: &GlobalArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
+    let rendered = match &args.config {
+        Some(file) => {
+            let configured = SelectedSources::read(global, file, args.named.as_ref(), terminal)?;
+            let source = configured.single_source("one source is rendered at a time")?;
+            RenderedManifests::of_source(source, args.path.as_deref())?
+        }
+        None => RenderedManifests::of_path(args.path.as_deref().unwrap_or(Path::new("")))?,
     };
-    let shown: Vec<Value> = manifests.items.iter().map(shown).collect();
+    print(&rendered, args, terminal)
+}
+
+/// The objects that are printed, and what is told of them.
+struct RenderedManifests {
+    objects: Vec<(GroupKind, Value)>,
+    diagnostics: Vec<Diagnostic>,
+    versions: ChartVersions,
+    understood: bool,
+}
+
+impl RenderedManifests {
+    /// Reads manifests as they are written.
+    fn of_path(path: &Path) -> Result<Self, CommandError> {
+        let rendering = SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default());
+        let ManifestSet { items, diagnostics, versions, understood, .. } =
+            ManifestSet::read(path, ReadScope::Shown, &rendering)?;
+        let objects = items.into_iter().map(|item| (item.gvk.group_kind(), item.body)).collect();
+        Ok(Self { objects, diagnostics, versions, understood })
+    }
+
+    /// Reads the objects that a source would apply, or would if it had these files. Each has the
+    /// namespace that it gets.
+    fn of_source(source: &SourceConfig, path: Option<&Path>) -> Result<Self, CommandError> {
+        let manifests = match path {
+            Some(path) => ManifestSet::read(path, ReadScope::All, &SourceRendering::of(source))?,
+            None => source_contents::read_manifests(source)?,
+        };
+        let (versions, understood, scopes) = (manifests.versions, manifests.understood, manifests.scopes());
+        let CheckedObjects { assembled, diagnostics, disallowed } =
+            manifests.into_objects(&scopes, &source.namespace, &source.allow);
+        let allowed = assembled.objects.iter().filter(|object| !disallowed.contains_key(&object.id));
+        let objects = allowed.map(|object| (object.id.group_kind(), Value::clone(&object.body))).collect();
+        Ok(Self { objects, diagnostics, versions, understood })
+    }
+}
+
+fn print(
+    manifests: &RenderedManifests,
+    args: &RenderArgs,
+    terminal: &Terminal,
+) -> Result<ExitStatus, CommandError> {
+    diff::print_notes(&manifests.versions.note(), terminal);
+    let shown = |(kind, body): &(GroupKind, Value)| {
+        if args.show_secrets { body.clone() } else { mask_value(kind, body) }
+    };
+    let shown: Vec<Value> = manifests.objects.iter().map(shown).collect();
     let bodies: Vec<&Value> = shown.iter().collect();
     match args.output {
         RenderOutput::Json => {

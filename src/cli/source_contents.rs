@@ -4,8 +4,9 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::reading::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
-use super::{CommandError, exit};
+use super::{CommandError, exit, session};
 use crate::config::{SourceConfig, SourceLocation};
 use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manifests};
 use crate::manifest::KindScopes;
@@ -50,6 +51,22 @@ pub(super) fn open_newest(config: &SourceConfig, folder: &Path) -> Result<Source
     let mut source = Source::open_with(&config.name, &location, &folder.join(&config.name), settings)?;
     source.set_anchor(VerificationAnchor::default());
     Ok(source)
+}
+
+/// Returns the manifests of a source. Of a repository that is the newest commit, which must be
+/// signed where the source requires it.
+pub(super) fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
+    match &source.location {
+        SourceLocation::Directory(path) => {
+            ManifestSet::read(path, ReadScope::All, &SourceRendering::of(source))
+        }
+        SourceLocation::Git { path, .. } => session::start_runtime()?.block_on(async {
+            let clone = temporary_folder()?;
+            let decrypter = SourceRendering::of(source).decrypter();
+            let newest = open_newest(source, clone.path())?;
+            ManifestSet::read_newest(newest, path.as_str(), &decrypter).await
+        }),
+    }
 }
 
 async fn gather(source: &SourceConfig, folder: &TempDir) -> Result<GatheredManifests, CommandError> {

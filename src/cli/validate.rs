@@ -6,10 +6,9 @@ use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
 use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
-use super::{CommandError, ExitStatus, Terminal, diff, session, settings, source_contents};
-use crate::config::{FetchConfig, RendererConfig, SourceConfig, SourceLocation};
-use crate::engine::{AllowList, check_annotations, find_self_waits};
-use crate::manifest::{KindScopes, assemble};
+use super::{CommandError, ExitStatus, Terminal, diff, settings, source_contents};
+use crate::config::{FetchConfig, RendererConfig};
+use crate::engine::AllowList;
 use crate::object::Diagnostic;
 use crate::render;
 
@@ -54,7 +53,7 @@ fn sources(
             let gap = if number == 0 { "" } else { "\n" };
             terminal.print(&format!("{gap}source {}\n", source.name))?;
         }
-        let ended = match read_manifests(source) {
+        let ended = match source_contents::read_manifests(source) {
             Ok(manifests) => check(manifests, &source.namespace, &source.allow, terminal)?,
             Err(error) if is_only => return Err(error),
             Err(error) => {
@@ -68,43 +67,16 @@ fn sources(
     Ok(exit)
 }
 
-/// Returns the manifests of a source. Of a repository that is the newest commit, which must be
-/// signed where the source requires it.
-fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, CommandError> {
-    match &source.location {
-        SourceLocation::Directory(path) => {
-            ManifestSet::read(path, ReadScope::All, &SourceRendering::of(source))
-        }
-        SourceLocation::Git { path, .. } => session::start_runtime()?.block_on(async {
-            let clone = source_contents::temporary_folder()?;
-            let decrypter = SourceRendering::of(source).decrypter();
-            let newest = source_contents::open_newest(source, clone.path())?;
-            ManifestSet::read_newest(newest, path.as_str(), &decrypter).await
-        }),
-    }
-}
-
 fn check(
     manifests: ManifestSet,
     namespace: &str,
     allow: &AllowList,
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
-    let ManifestSet { items, mut diagnostics, files, understood, versions } = manifests;
-    diff::print_notes(&versions.note(), terminal);
-    let (documents, mut scopes) = (items.len(), KindScopes::builtin());
-    for item in &items {
-        scopes.learn(item);
-    }
-    let assembled = assemble(items, &scopes, namespace);
-    diagnostics.extend(assembled.diagnostics);
-    diagnostics.extend(assembled.objects.iter().flat_map(check_annotations));
-    diagnostics.extend(find_self_waits(&assembled.objects));
-    let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
-    let held = assembled.held.iter().map(|held| (&held.id, &held.origin));
-    let refused = |(id, origin)| allow.finding(id, scopes.get(&id.group_kind()), origin);
-    diagnostics.extend(objects.chain(held).filter_map(refused));
-    diagnostics.sort();
+    diff::print_notes(&manifests.versions.note(), terminal);
+    let (documents, files, understood) = (manifests.items.len(), manifests.files, manifests.understood);
+    let scopes = manifests.scopes();
+    let diagnostics = manifests.into_objects(&scopes, namespace, allow).diagnostics;
     terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
     report_diagnostics(&diagnostics, documents, files, terminal);
     Ok(if understood { exit_status_of(&diagnostics) } else { ExitStatus::Differs })

@@ -220,6 +220,7 @@ mod tests {
     #[test]
     fn the_file_is_told_with_its_line_or_that_there_is_none() {
         let mut plan = Plan {
+            basis: crate::engine::PlanBasis::Cluster,
             source: "shop".to_owned(),
             revision: String::new(),
             complete: true,

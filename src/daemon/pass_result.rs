@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::change::{Impact, ImpactKind};
 use crate::cluster::ClusterError;
-use crate::engine::{Plan, PlannedAction, PlannedObject, Reason};
+use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, Reason};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, ObjectId};
 use crate::report::{Outcome, RemainingObjects};
 
@@ -95,6 +95,7 @@ impl PassResult {
             })
         });
         Plan {
+            basis: PlanBasis::Cluster,
             source: source.to_owned(),
             revision: self.revision.clone(),
             complete: self.incomplete.is_empty(),

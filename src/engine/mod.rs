@@ -55,7 +55,7 @@ pub(crate) use facts::authors::Authorship;
 pub(crate) use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesired, has_replica_count,
-    is_workload, recreate_policy,
+    is_workload, recreate_policy, wave,
 };
 #[cfg(test)]
 pub(crate) use facts::desired::{ConfigRole, ObjectTraits};
@@ -90,7 +90,7 @@ pub(crate) use orders::order::{
 };
 pub(crate) use orders::pauses::{MAX_STATES, pause_reason};
 pub(crate) use orders::undo::{PastRevision, UndoRequest};
-pub(crate) use plan::{Plan, PlannedAction, PlannedObject, PlannedUnit, units};
+pub(crate) use plan::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit, units};
 pub use restart::config_hash::ConfigData;
 #[cfg(test)]
 pub(crate) use restart::config_hash::config_hash;

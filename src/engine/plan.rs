@@ -110,9 +110,21 @@ pub(crate) fn units(objects: &[PlannedObject], parts: &[Vec<ObjectId>]) -> Vec<P
     all.into_iter().map(|((wave, _), members)| PlannedUnit { wave, members: unit(members) }).collect()
 }
 
+/// The thing that a plan starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum PlanBasis {
+    /// The cluster as it is.
+    #[default]
+    Cluster,
+    /// An older revision of the source: nothing was asked of a cluster.
+    Revision,
+}
+
 /// The plan or the result of one pass.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct Plan {
+    /// The thing that it starts from.
+    pub basis: PlanBasis,
     /// Name of the source.
     pub source: String,
     /// The revision that was read; empty where there is none.

@@ -18,7 +18,7 @@ use crate::secret::{is_there, read_regular};
 const MAX_IDENTITIES: u64 = 1 << 20;
 
 /// The code of a file for which there is no identity.
-pub(super) const NO_KEY: &str = "no-key";
+pub(crate) const NO_KEY: &str = "no-key";
 /// The key under which SOPS keeps its metadata.
 const METADATA: &str = "sops";
 

@@ -49,7 +49,7 @@ mod tree;
 pub(crate) mod variables;
 
 pub(crate) use chart_supply::PinPolicy;
-pub(crate) use decryption::Decrypter;
+pub(crate) use decryption::{Decrypter, NO_KEY};
 pub(crate) use disk::{ReadFolder, render_folders};
 #[cfg(test)]
 pub(crate) use memory_tree::MemoryTree;

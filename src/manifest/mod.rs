@@ -29,7 +29,7 @@ mod text;
 mod tree;
 mod yaml;
 
-pub(crate) use assemble::assemble;
+pub(crate) use assemble::{AssembledSource, InvalidObject, assemble};
 pub(crate) use clean::clean;
 pub(crate) use literal::{FLUX_SUBSTITUTE, stays_literal};
 pub(crate) use placed::{

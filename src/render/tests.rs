@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::change::{FieldChange, Impact, ImpactKind};
-use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
+use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
 fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: PlannedAction) -> PlannedObject {
@@ -45,6 +45,7 @@ fn plan() -> Plan {
     let config = |value| json!({"apiVersion": "v1", "data": {"log": value}, "kind": "ConfigMap"});
     let restarts = Impact { kind: ImpactKind::Restart, pods: 4 };
     Plan {
+        basis: PlanBasis::Cluster,
         source: "shop".to_owned(),
         revision: "c0ffee".repeat(6) + "c0ff",
         complete: true,

@@ -6,7 +6,7 @@ use super::order::{impact_text, order_lines};
 use super::outline::{DiffSide, outline_lines};
 use super::palette::sanitize;
 use super::{Palette, TextStyle};
-use crate::engine::{Plan, PlannedAction, PlannedObject};
+use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject};
 use crate::object::Diagnostic;
 
 /// Returns a line for each object that is not applied, with the changed fields under it. Notes
@@ -16,7 +16,7 @@ pub(crate) fn text(plan: &Plan, palette: Palette) -> String {
     let shown = plan.objects.iter().filter(|planned| is_shown(planned));
     list(&mut out, &shown.collect::<Vec<_>>(), palette);
     out.push_str(&order_lines(plan, palette));
-    out.push_str(&summary(plan, SummaryTense::Would));
+    out.push_str(&summary(plan, SummaryTense::of(plan)));
     out
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn held_back_text(plan: &Plan, palette: Palette) -> String {
         matches!(planned.verdict, PlannedAction::Wait | PlannedAction::Refuse) || is_kept(planned)
     };
     list(&mut out, &plan.objects.iter().filter(held).collect::<Vec<_>>(), palette);
-    out.push_str(&summary(plan, SummaryTense::Would));
+    out.push_str(&summary(plan, SummaryTense::of(plan)));
     out
 }
 
@@ -110,6 +110,17 @@ pub(crate) enum SummaryTense {
     Would,
     /// A plan that was carried out.
     Did,
+    /// The difference of two revisions.
+    Differs,
+}
+
+impl SummaryTense {
+    fn of(plan: &Plan) -> Self {
+        match plan.basis {
+            PlanBasis::Cluster => Self::Would,
+            PlanBasis::Revision => Self::Differs,
+        }
+    }
 }
 
 /// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned,
@@ -117,7 +128,11 @@ pub(crate) enum SummaryTense {
 pub(crate) fn summary(plan: &Plan, tense: SummaryTense) -> String {
     let mut out = String::new();
     if !plan.complete {
-        let _ = writeln!(out, "nothing is pruned: {}", why_incomplete(&plan.diagnostics));
+        let lead = match tense {
+            SummaryTense::Would | SummaryTense::Did => "nothing is pruned",
+            SummaryTense::Differs => "not everything was read",
+        };
+        let _ = writeln!(out, "{lead}: {}", why_incomplete(&plan.diagnostics));
     }
     let mut parts = Vec::new();
     let kept = plan.objects.iter().filter(|planned| is_kept(planned)).count();
@@ -155,6 +170,10 @@ const fn action_words(verdict: PlannedAction, tense: SummaryTense) -> &'static s
         (PlannedAction::Configure, SummaryTense::Did) => "configured",
         (PlannedAction::Recreate, SummaryTense::Did) => "recreated",
         (PlannedAction::Delete, SummaryTense::Did) => "pruned",
+        (PlannedAction::Create, SummaryTense::Differs) => "added",
+        (PlannedAction::Configure, SummaryTense::Differs) => "changed",
+        (PlannedAction::Recreate, SummaryTense::Differs) => "replaced",
+        (PlannedAction::Delete, SummaryTense::Differs) => "removed",
         (PlannedAction::Unchanged, _) => "unchanged",
         (PlannedAction::Wait, _) => "waiting",
         (PlannedAction::Refuse, _) => "refused",

@@ -304,6 +304,21 @@ pub(crate) fn tree_around(folder: &Path) -> Result<(DiskTree, String), SourceErr
     })
 }
 
+/// Returns the repository on this host that holds a folder, and the folder's path in it; none where
+/// no repository does. A bare one holds itself.
+///
+/// # Errors
+/// Fails where the folder is not there, or where its `.git` leads elsewhere.
+pub(crate) fn repository_around(folder: &Path) -> Result<Option<(PathBuf, String)>, SourceError> {
+    let resolved = folder::resolve(folder)?;
+    if location::is_bare(&resolved) && !resolved.join(".git").exists() {
+        return Ok(Some((resolved, String::new())));
+    }
+    let found =
+        work_tree(&resolved).map_err(|error| error.into_source_error(&folder.display().to_string()))?;
+    Ok(found.map(|found| (found.top, found.inside.unwrap_or_default())))
+}
+
 /// A work tree around a folder.
 struct WorkTree {
     repository: FollowedRepository,

@@ -62,7 +62,9 @@ pub(crate) use commit_verifier::{SignatureVerification, VerifyExtent};
 pub(crate) use commit_verifier::{VerificationAnchor, unusable_keys};
 #[cfg(test)]
 pub(crate) use credentials::Credentials;
-pub(crate) use disk_snapshot::{DiskSnapshot, NamedInput, read_disk, read_named, tree_around};
+pub(crate) use disk_snapshot::{
+    DiskSnapshot, NamedInput, read_disk, read_named, repository_around, tree_around,
+};
 pub use disk_tree::DiskTree;
 pub use error::SourceError;
 pub(crate) use lineage::Ancestry;

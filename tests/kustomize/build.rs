@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const NOWHERE: &str = "http://127.0.0.1:1";
 
 /// The program, built once for all tests.
-fn kustomize() -> &'static Path {
+pub(crate) fn kustomize() -> &'static Path {
     static RENDERERS: OnceLock<Renderers> = OnceLock::new();
     &RENDERERS.get_or_init(|| Renderers::find().unwrap()).kustomize
 }

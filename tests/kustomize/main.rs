@@ -8,6 +8,7 @@
 
 mod build;
 mod repositories;
+mod revisions;
 
 use std::path::Path;
 

@@ -12,8 +12,9 @@ use super::{CONCURRENT_DRY_RUNS, PreviewRun};
 use crate::change::{self, Impact, ImpactKind};
 use crate::cluster::{ClusterError, ClusterFault};
 use crate::engine::{
-    Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlannedAction,
-    PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, units, with_replace_hint,
+    Action, ApplyPurpose, ApplyRequest, ApplyVariant, Decision, DeletionReason, Engine, Plan, PlanBasis,
+    PlannedAction, PlannedObject, Precondition, PriorSource, Reason, RecreatePolicy, units,
+    with_replace_hint,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -37,6 +38,7 @@ impl PreviewRun {
         let units = units(&planned, &self.engine.connected_parts(&changed));
         let guarded = |decision: &Decision| matches!(decision.reason, Some(Reason::Confirm(_)));
         Plan {
+            basis: PlanBasis::Cluster,
             guarded: decisions.values().any(guarded),
             source: source.name.to_string(),
             revision: source.head.as_ref().map(ToString::to_string).unwrap_or_default(),

@@ -214,7 +214,8 @@ fn defined_kind(id: &ObjectId, content: &Value) -> Option<GroupKind> {
         .then(|| GroupKind::new(text_at(content, &["spec", "group"]), kind))
 }
 
-pub(in crate::engine) fn wave(content: &Value) -> i32 {
+/// Returns the order of release that the annotations of a content ask for, lower first.
+pub(crate) fn wave(content: &Value) -> i32 {
     WAVE_ANNOTATIONS.iter().find_map(|key| annotation_text(content, key).trim().parse().ok()).unwrap_or(0)
 }
 
