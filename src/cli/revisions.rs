@@ -163,7 +163,9 @@ impl RevisionPair<'_> {
             sides => sides,
         };
         let mut scopes = KindScopes::builtin();
-        [&older, &newer].into_iter().for_each(|side| side.teach(&mut scopes));
+        for side in [&older, &newer] {
+            side.teach(&mut scopes);
+        }
         let notes = [(self.from, &older), (to, &newer)].map(|(name, side)| side.note(name, place));
         let versions = [older.version_note(), newer.version_note()].into_iter().flatten().next();
         let signed = matches!(source.location, SourceLocation::Git { verify: Some(_), .. });

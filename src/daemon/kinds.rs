@@ -138,7 +138,7 @@ impl KindWatches {
     /// whether they are gone. Definitions in the source itself count as present.
     pub(super) fn begin_question(&mut self, engine: &Engine) -> BTreeSet<GroupKind> {
         let open = self.missing.keys().filter(|kind| !self.absent.contains(kind));
-        let open = open.filter(|kind| engine.definition_of(kind).is_none());
+        let open = open.filter(|kind| !engine.has_definition(kind));
         let new: BTreeSet<GroupKind> = open.filter(|kind| !self.questioned.contains(kind)).cloned().collect();
         self.questioned.extend(new.iter().cloned());
         self.asking |= !new.is_empty();

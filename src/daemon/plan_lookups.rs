@@ -19,7 +19,7 @@ pub(super) async fn prove_absent(
     engine: &mut Engine,
     mut missing: BTreeSet<GroupKind>,
 ) -> Result<(), ClusterError> {
-    missing.retain(|kind| engine.definition_of(kind).is_none());
+    missing.retain(|kind| !engine.has_definition(kind));
     if missing.is_empty() || engine.sources().iter().all(|source| source.prune != PrunePolicy::On) {
         return Ok(());
     }

@@ -71,7 +71,8 @@ pub(crate) struct Engine {
     pub(super) unresolved_accepted: BTreeSet<ObjectId>,
     pub(super) dependents: BTreeSet<ObjectId>,
     pub(super) cycles: BTreeMap<ObjectId, Arc<str>>,
-    pub(super) definitions: HashMap<GroupKind, ObjectId>,
+    /// The objects that define a kind: several where sources name more than one.
+    pub(super) definitions: HashMap<GroupKind, BTreeSet<ObjectId>>,
     /// The number of live objects that each revision brought.
     pub(super) brought: HashMap<Revision, u32>,
     /// The same of those alone whose seal proves it.
@@ -277,7 +278,7 @@ impl Engine {
         {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
-                self.definitions.remove(&**defined);
+                forget_definition(&mut self.definitions, defined, id);
             }
         }
         entry.targets.retain(|(other, _)| *other != source);
@@ -319,7 +320,7 @@ impl Engine {
     pub(super) fn index_target(&mut self, id: &ObjectId) {
         let content = self.entries.get(id).and_then(|entry| entry.target_content());
         if let Some(defined) = content.and_then(|(_, desired)| desired.defines.as_deref()) {
-            self.definitions.insert(defined.clone(), id.clone());
+            self.definitions.entry(defined.clone()).or_default().insert(id.clone());
         }
         if content.is_some_and(|(_, desired)| !desired.depends_on.is_empty()) {
             self.dependents.insert(id.clone());
@@ -439,6 +440,19 @@ impl Engine {
                 self.entries.entry(id.clone()).or_default();
                 self.note_object_change(id);
             }
+        }
+    }
+}
+
+fn forget_definition(
+    definitions: &mut HashMap<GroupKind, BTreeSet<ObjectId>>,
+    kind: &GroupKind,
+    id: &ObjectId,
+) {
+    if let Some(named) = definitions.get_mut(kind) {
+        named.remove(id);
+        if named.is_empty() {
+            definitions.remove(kind);
         }
     }
 }

@@ -389,11 +389,22 @@ fn link_error(link: &Path) -> FollowedRepositoryError {
 fn refuse_links(folder: &Path, names: &[&str]) -> Result<(), FollowedRepositoryError> {
     for name in names {
         let path = folder.join(name);
-        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
-            return Err(link_error(&path));
+        if let Ok(found) = fs::symlink_metadata(&path) {
+            judge_kind(&path, found.file_type())?;
         }
     }
     Ok(())
+}
+
+/// Fails for a link, and for a pipe or a device, the read of which may never end.
+fn judge_kind(path: &Path, kind: fs::FileType) -> Result<(), FollowedRepositoryError> {
+    if kind.is_symlink() {
+        return Err(link_error(path));
+    }
+    if kind.is_file() || kind.is_dir() {
+        return Ok(());
+    }
+    Err(unreadable(path, io::Error::other("it is neither a file nor a folder")))
 }
 
 fn refuse_linked_entries(folder: &Path) -> Result<(), FollowedRepositoryError> {
@@ -405,8 +416,8 @@ fn refuse_linked_entries(folder: &Path) -> Result<(), FollowedRepositoryError> {
     for entry in entries {
         let entry = entry.map_err(|error| unreadable(folder, error))?;
         // One that is gone by now leads nowhere.
-        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            return Err(link_error(&entry.path()));
+        if let Ok(kind) = entry.file_type() {
+            judge_kind(&entry.path(), kind)?;
         }
     }
     Ok(())

@@ -78,7 +78,7 @@ impl PreviewRun {
             Action::Delete(_, _, removal) => Some(self.delete(base, *removal).await),
             Action::Nothing => Some(match reason {
                 None => base,
-                Some(Reason::Unserved(gvk, _)) if self.engine.definition_of(&gvk.group_kind()).is_some() => {
+                Some(Reason::Unserved(gvk, _)) if self.engine.has_definition(&gvk.group_kind()) => {
                     self.plan_unchecked(base, &format!("the definition of {} is applied first", gvk.kind))
                         .await
                 }

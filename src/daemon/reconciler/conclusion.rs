@@ -39,12 +39,11 @@ impl Reconciler {
             Reason::Step(_) => self.engine.is_stepping(id, Instant::now()),
             Reason::Unit(id) => works(id),
             Reason::Unserved(gvk, others) => {
-                let definition = self.engine.definition_of(&gvk.group_kind());
                 // Discovery lists a new kind some moments after its definition is established.
                 let is_established =
                     |crd| self.engine.live_object(crd).is_some_and(|live| live.health.is_current());
                 let arrives = |crd| works(crd) || (!self.reasons.contains_key(crd) && is_established(crd));
-                others.is_empty() && definition.is_some_and(arrives)
+                others.is_empty() && self.engine.definitions_of(&gvk.group_kind()).any(arrives)
             }
             Reason::Unobservable(_, _, class) => *class == ErrorClass::Transient,
             Reason::Prune(_) => self.is_prune_progressing(id),

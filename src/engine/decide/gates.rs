@@ -199,8 +199,10 @@ impl Engine {
         if !desired.gvk.group.contains('.') {
             return None;
         }
-        let crd = self.definitions.get(&desired.id.group_kind())?;
-        self.counts_for(source, crd).then(|| self.unhealthy_dependency(source, crd)).flatten()
+        let kind = desired.id.group_kind();
+        let named = self.definitions_of(&kind);
+        let mut counted = named.filter(|definition| self.counts_for(source, definition));
+        counted.find_map(|definition| self.unhealthy_dependency(source, definition))
     }
 
     /// Returns why it cannot be told whether the source that brought an object still wants it.

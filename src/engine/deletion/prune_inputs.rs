@@ -34,9 +34,15 @@ impl Engine {
         self.sources[source].prune_decisions.iter()
     }
 
-    /// Returns the object that defines a custom kind, where a source brings it.
-    pub(crate) fn definition_of(&self, kind: &GroupKind) -> Option<&ObjectId> {
-        self.definitions.get(kind)
+    /// Returns the objects that define a custom kind, as sources bring them. Each source may name
+    /// one of its own, and only one of them can be established.
+    pub(crate) fn definitions_of(&self, kind: &GroupKind) -> impl Iterator<Item = &ObjectId> {
+        self.definitions.get(kind).into_iter().flatten()
+    }
+
+    /// Returns whether a source brings the definition of a custom kind.
+    pub(crate) fn has_definition(&self, kind: &GroupKind) -> bool {
+        self.definitions.contains_key(kind)
     }
 
     /// Judges all that one source no longer wants.

@@ -69,7 +69,7 @@ impl Engine {
 
     /// Returns the remedy for a kind that the server does not have; none where a source brings it.
     fn missing_kind_remedy(&self, state: &SourceState, kind: &GroupKind) -> Option<String> {
-        if self.definition_of(kind).is_some() {
+        if self.has_definition(kind) {
             return None;
         }
         Some(if state.kinds.by_kind().contains_key(kind) {

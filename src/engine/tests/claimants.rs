@@ -297,3 +297,25 @@ fn a_namespace_that_another_account_names_and_does_not_have_holds_up_nothing_in_
     check([Some("a"), Some("a")], true);
     check([Some("a"), Some("b")], false);
 }
+
+#[test]
+fn a_definition_of_another_account_does_not_stand_in_for_an_own_one() {
+    let definition = |name: &str| {
+        let kind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        ObjectId::new(&kind, None, name)
+    };
+    let kind = GroupKind::new("example.org", "Widget");
+    let widget = wanted(SECOND, &ObjectId::new(&kind, Some("shop"), "w"), |_| ());
+    let define = |source: SourceId, name: &str| {
+        wanted(source, &definition(name), |content| content.defines = Some(Box::new(kind.clone())))
+    };
+    let mut engine = sources([Some("a"), Some("b")]);
+    read(&mut engine, SECOND, &[define(SECOND, "widgets.example.org")]);
+    let own = engine.definition_obstacle(SECOND, &widget);
+    assert!(own.is_some());
+    let other = define(FIRST, "other.example.org");
+    read(&mut engine, FIRST, std::slice::from_ref(&other));
+    assert_eq!(engine.definition_obstacle(SECOND, &widget), own, "beside the other");
+    engine.read(FIRST, reading("c2", &[(&*other.origin.file, None)]));
+    assert_eq!(engine.definition_obstacle(SECOND, &widget), own, "without the other");
+}

@@ -186,6 +186,21 @@ async fn no_link_in_a_repository_leads_to_another_one() {
     refuses(&pair, "a chain", &[".git/refs/heads/side is a link to"]).await;
 }
 
+#[tokio::test]
+async fn no_pipe_in_the_place_of_a_file_is_waited_for() {
+    for name in ["HEAD", "packed-refs", "refs/heads/main", "objects/pack/pack-1.idx"] {
+        let pair = Neighbours::new();
+        let place = pair.store().join(name);
+        let _ = fs::remove_file(&place);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &place, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let mut source = Source::open("test", &location(pair.followed.path()), state.path()).unwrap();
+        let said = source.observe().await.expect_err(name).to_string();
+        assert!(said.contains(name) && said.contains("neither a file nor a folder"), "{name}: {said}");
+    }
+}
+
 #[test]
 fn a_link_that_comes_after_the_look_shows_nothing() {
     let check = |way: &str, swap: &dyn Fn(&Neighbours)| {
