@@ -478,7 +478,7 @@ complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l ref -d 'Branch, tag
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l path -d 'Folder inside the source' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l adopt -d 'Take over objects that exist already: never, if-unowned or always' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l blast-radius -d 'Deletions that need no confirmation: a count, or a percentage, as 10% [default: 10, and at most 10%]' -r
-complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l from -d 'Compare this revision (branch, tag or commit) with another instead of the cluster' -r
+complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l from -d 'Compare this revision (branch, tag, commit, or an ancestor as HEAD~1) with another instead of the cluster' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -l to -d 'The revision to compare with [default: the files on disk; of a bare repository HEAD]' -r
 complete -c rhumb -n "__fish_rhumb_using_subcommand diff" -s o -l output -d 'Output format: text, unified, json or name' -r -f -a "text\t'A line for each object and its changed fields'
 unified\t'A patch of the whole objects'

@@ -258,7 +258,8 @@ pub(crate) struct DiffArgs {
     /// The input.
     #[command(flatten)]
     pub source: OneShotArgs,
-    /// Compare this revision (branch, tag or commit) with another instead of the cluster
+    /// Compare this revision (branch, tag, commit, or an ancestor as HEAD~1) with another instead of
+    /// the cluster
     #[arg(long, value_name = "REV", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["files", "reference"])]
     pub from: Option<String>,
     /// The revision to compare with [default: the files on disk; of a bare repository HEAD]

@@ -189,7 +189,7 @@ impl RevisionPair<'_> {
 
 fn no_revision_error(error: SourceError, name: &str) -> CommandError {
     let error = CommandError::from(error);
-    if name.contains(['~', '^', '@', ':']) {
+    if name.contains(['{', '@', ':']) {
         return error.hint(format!("`git rev-parse {name}` gives the id of such a commit"));
     }
     error.hint("a shallow clone has few of them: `git fetch --unshallow` brings the others")
@@ -209,9 +209,13 @@ impl ReadRevision {
         let url = place.repository.to_str().ok_or_else(|| {
             CommandError::usage_error(format!("{}: the path is not UTF-8", place.repository.display()))
         })?;
+        let revision = match source::find_revision(&place.repository, name) {
+            Err(error @ SourceError::NoReference { .. }) => return Err(no_revision_error(error, name)),
+            found => found?,
+        };
         let location = SourceLocation::Git {
             url: GitUrl::new(url),
-            reference: Some(name.to_owned()),
+            reference: Some(revision.to_string()),
             path: place.inside.clone(),
             interval: GitSpec::new(GitUrl::new(url)).interval,
             // A proposed commit need not be signed yet.
@@ -226,7 +230,6 @@ impl ReadRevision {
                 Err(error @ (SourceError::NoPath { .. } | SourceError::Empty { .. })) => {
                     return Ok(Self::Nothing(error.into()));
                 }
-                Err(error @ SourceError::NoReference { .. }) => return Err(no_revision_error(error, name)),
                 Err(error) => return Err(error.into()),
             }
             let decrypter = SourceRendering::of(&source).decrypter();

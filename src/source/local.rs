@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::object::Revision;
 
+use super::ancestor_name::{AncestorName, AncestorStep};
 use super::bounded::run_bounded;
 use super::child::{self, ChildPeer};
 use super::error::SourceError;
@@ -18,6 +19,27 @@ use super::git_messages::{self, GitErrorKind};
 use super::lock::StateLock;
 use super::objects::{self, ObjectStores, StorePath};
 use super::store::RevisionStore;
+
+/// Returns the revision that a person names: as a source's reference, or as an ancestor of one.
+///
+/// A source follows no ancestors: a push would change which one is meant.
+///
+/// # Errors
+/// Fails where the repository cannot be read, or has no such commit.
+pub(crate) fn find_revision(path: &Path, name: &str) -> Result<Revision, SourceError> {
+    let Some(AncestorName { base, steps }) = AncestorName::parse(name) else {
+        return newest_revision(path, Some(name));
+    };
+    let place = path.display().to_string();
+    let walk = |repository: &Repository| {
+        let base = resolve_reference(repository, Some(base), &place)?;
+        let found = walk_to_ancestor(repository, &base, &steps)
+            .map_err(|error| FollowedRepositoryError::from(error).into_source_error(&place))?;
+        let missing = || SourceError::NoReference { place: place.clone(), reference: name.to_owned() };
+        found.ok_or_else(missing)
+    };
+    open(path)?.read(walk).map_err(|error| error.into_source_error(&place))?
+}
 
 /// Looks into the repository: what the reference names now.
 pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
@@ -172,6 +194,31 @@ fn resolve_name(repository: &Repository, name: &str) -> Result<Option<Oid>, Foll
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the ancestor at the end of a way; none where the history is shorter, or was cut.
+fn walk_to_ancestor(
+    repository: &Repository,
+    from: &Revision,
+    steps: &[AncestorStep],
+) -> Result<Option<Revision>, git2::Error> {
+    let mut commit = Oid::from_str(from.as_str())?;
+    for step in steps {
+        let (times, parent) = match *step {
+            AncestorStep::First(times) => (times, 0),
+            AncestorStep::Parent(number) => (1, number.saturating_sub(1)),
+        };
+        for _ in 0..times {
+            let Some(next) = repository.find_commit(commit)?.parent_ids().nth(parent) else {
+                return Ok(None);
+            };
+            commit = match objects::commit_at(repository, next) {
+                Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
+                found => found?,
+            };
+        }
+    }
+    Ok(Some(Revision::new(&commit.to_string())))
 }
 
 /// Returns the repository that holds the objects of a revision; none where one is missing.

@@ -9,6 +9,7 @@
 //! that is not its own. No failure, silence or empty answer is ever taken for a deletion: each
 //! leaves the last revision in force.
 
+mod ancestor_name;
 mod bounded;
 mod change_hints;
 mod changes;
@@ -68,6 +69,7 @@ pub(crate) use disk_snapshot::{
 pub use disk_tree::DiskTree;
 pub use error::SourceError;
 pub(crate) use lineage::Ancestry;
+pub(crate) use local::find_revision;
 #[cfg(test)]
 pub(crate) use location::GitLocation;
 pub(crate) use location::{LocationKind, ResolvedLocation, classify, is_url, is_vacant};

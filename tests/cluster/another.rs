@@ -4,7 +4,10 @@ use std::fs;
 
 use controlplane::{Answer, Fault, Requests, ResponseCut, Rule};
 
-use crate::support::{AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, yaml};
+use crate::orders::orders_of;
+use crate::support::{
+    AuditWindow, DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, until, yaml,
+};
 
 #[test]
 fn nothing_is_written_to_a_cluster_that_the_kubeconfig_names_later() {
@@ -19,6 +22,8 @@ fn nothing_is_written_to_a_cluster_that_the_kubeconfig_names_later() {
     command.arg("--kubeconfig").arg(&kubeconfig);
     let mut daemon = Daemon::start(command);
     site.await_data("env", "a", "1");
+    // It comes with the first objects, before or after them.
+    until("the orders object", || site.api.get(&orders_of(&site, "another")).is_some());
     let (here, there) = (site.window(), AuditWindow::new(&other, &site.user));
 
     // The same user is known there, and may do everything.

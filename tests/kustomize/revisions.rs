@@ -158,7 +158,9 @@ fn a_root_that_fails_removes_nothing() {
 fn a_revision_or_a_folder_that_is_not_there_is_named() {
     let clone = Clone::new();
     clone.check("diff --from nowhere", 2, &["nowhere", "git fetch --unshallow"], &[]);
-    clone.check("diff --from main~1", 2, &["main~1", "`git rev-parse main~1`"], &[]);
+    clone.check("diff --from main~1", 2, &["main~1", "git fetch --unshallow"], &[]);
+    clone.check("diff --from main@{1}", 2, &["main@{1}", "`git rev-parse main@{1}`"], &[]);
+    clone.check("diff --from request~1 --to request", 1, &["1 removed"], &["canary"]);
     clone.check("diff --to main", 2, &["--from"], &[]);
     clone.check("diff https://git.example.org/a.git --from main", 2, &["is not on this host"], &[]);
     clone.check("diff . --path nowhere --from main --to request", 2, &["nowhere"], &[]);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::compare;
 use super::fixture::{TestRepository, git, marks, paths, put, refused, state};
 use crate::object::Revision;
-use crate::source::{Ancestry, GitLocation, ResolvedLocation, Source, SourceError};
+use crate::source::{Ancestry, GitLocation, ResolvedLocation, Source, SourceError, local};
 
 fn open(repo: &TestRepository, location: &ResolvedLocation) -> Source {
     Source::open("test", location, &state(&repo.dir)).unwrap()
@@ -195,6 +195,34 @@ async fn references_are_branches_tags_and_commits() {
     check(Some("v1^{/x}"), None).await;
     check(Some("main~1"), None).await;
     check(Some("../../HEAD"), None).await;
+}
+
+#[test]
+fn a_person_names_ancestors_too() {
+    let (repo, first) = TestRepository::with(&[("a.yaml", "1")]);
+    repo.git(&["tag", "--annotate", "--message=one", "v1"]);
+    repo.git(&["checkout", "--quiet", "-b", "side"]);
+    let side = repo.commit(&[("b.yaml", "1")]);
+    repo.git(&["checkout", "--quiet", "main"]);
+    let second = repo.commit(&[("a.yaml", "2")]);
+    repo.git(&["merge", "--quiet", "--no-edit", "side"]);
+    let check = |name: &str, expected: Option<&Revision>| {
+        let found = local::find_revision(repo.path(), name);
+        assert_eq!(found.as_ref().ok(), expected, "{name}: {found:?}");
+        let is_missing = |error: &SourceError| matches!(error, SourceError::NoReference { .. });
+        assert!(found.as_ref().err().is_none_or(is_missing), "{name}: {found:?}");
+    };
+    check("HEAD~1", Some(&second));
+    check("main^", Some(&second));
+    check("HEAD^2", Some(&side));
+    check("HEAD^2~", Some(&first));
+    check("HEAD~2", Some(&first));
+    check("v1^0", Some(&first));
+    check("side", Some(&side));
+    check("HEAD~3", None);
+    check("HEAD^3", None);
+    check("nothing~1", None);
+    check("main^{tree}", None);
 }
 
 #[tokio::test]
