@@ -165,16 +165,9 @@ fn compared(
     let content = |side: Option<&RevisionObject>| side.and_then(|side| side.content.clone().ok());
     let (old, new) = (content(before), content(after));
     let base = PlannedObject {
-        id: id.clone(),
-        gvk: shown.gvk.clone(),
         origin: Some(shown.origin.clone()),
         wave: shown.content.as_ref().map_or(0, |content| wave(content)),
-        verdict,
-        impact: Impact { kind: ImpactKind::None, pods: 0 },
-        fields: Vec::new(),
-        reason: None,
-        before: None,
-        after: None,
+        ..PlannedObject::new(id.clone(), shown.gvk.clone(), verdict)
     };
     if let Some(Err(why)) = after.map(|side| &side.content) {
         return PlannedObject { verdict: PlannedAction::Refuse, reason: Some(why.clone()), ..base };

@@ -62,7 +62,8 @@ fn diff_configured(
             }
             Err(error) if is_only => return Err(error),
             Err(error) => {
-                terminal.complain(&CommandError { message: format!("source {name}: {error}"), ..error });
+                let error = error.of_source(&name);
+                terminal.complain(&error);
                 error.exit
             }
         };

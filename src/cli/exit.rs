@@ -111,6 +111,12 @@ impl CommandError {
         Self::new(ErrorClass::Internal, "").with_exit(ExitStatus::Done)
     }
 
+    /// Names the source of several that it is about.
+    #[must_use]
+    pub(crate) fn of_source(self, name: &str) -> Self {
+        Self { message: format!("source {name}: {self}"), ..self }
+    }
+
     /// Adds what to do.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -150,8 +150,13 @@ impl ManifestSet {
     /// Returns the scopes of all kinds that are built in, or defined here.
     pub(super) fn scopes(&self) -> KindScopes {
         let mut scopes = KindScopes::builtin();
-        self.items.iter().for_each(|item| scopes.learn(item));
+        self.teach(&mut scopes);
         scopes
+    }
+
+    /// Adds the scopes of the kinds that are defined here.
+    pub(super) fn teach(&self, scopes: &mut KindScopes) {
+        self.items.iter().for_each(|item| scopes.learn(item));
     }
 
     /// Puts the manifests together, and checks them alone and all together.

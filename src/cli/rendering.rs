@@ -207,9 +207,8 @@ pub(super) fn here_if_empty(folder: &Path) -> &Path {
 /// Returns the folder below which the files for programs are written. That of a service, and that
 /// of a person who is logged in, are in memory.
 pub(super) fn private_folder() -> PathBuf {
-    let service = variable("RUNTIME_DIRECTORY");
-    let of_service = service.as_deref().and_then(|folders| std::env::split_paths(folders).next());
-    let of_person = variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folders = of_service.into_iter().chain(of_person);
-    folders.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
+    let surroundings = process_environment(PathBuf::new());
+    let of_service = surroundings.service_runtime_directory().into_iter();
+    let mut folders = of_service.chain(surroundings.personal_runtime_directory());
+    folders.find(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
 }

@@ -58,8 +58,8 @@ pub(super) fn carry_out(
             }
             Err(error) if is_only => return Err(error),
             Err(error) => {
-                terminal
-                    .complain(&CommandError { message: format!("source {}: {error}", source.name), ..error });
+                let error = error.of_source(&source.name);
+                terminal.complain(&error);
                 error.exit
             }
         });
@@ -251,7 +251,7 @@ impl ReadRevision {
 
     fn teach(&self, scopes: &mut KindScopes) {
         if let Self::Read(manifests) = self {
-            manifests.items.iter().for_each(|item| scopes.learn(item));
+            manifests.teach(scopes);
         }
     }
 

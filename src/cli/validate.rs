@@ -57,8 +57,8 @@ fn sources(
             Ok(manifests) => check(manifests, &source.namespace, &source.allow, terminal)?,
             Err(error) if is_only => return Err(error),
             Err(error) => {
-                let message = format!("source {}: {error}", source.name);
-                terminal.complain(&CommandError { message, ..error });
+                let error = error.of_source(&source.name);
+                terminal.complain(&error);
                 error.exit
             }
         };

@@ -185,24 +185,17 @@ fn restart_cause(target: &ManagedObject) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::{FieldChange, Impact, ImpactKind};
+    use crate::change::FieldChange;
     use crate::object::{GroupKind, Gvk, ManifestOrigin};
 
     fn plan_of_source(verdict: PlannedAction, fields: &[&str], reason: Option<&str>) -> PlannedObject {
+        let id = ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web");
+        let changed = |path: &&str| FieldChange { path: (*path).to_owned(), before: None, after: None };
         PlannedObject {
-            id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), "web"),
-            gvk: Gvk::new("apps", "v1", "Deployment"),
             origin: Some(ManifestOrigin::new("deploy/web.yaml".into(), 12, 1)),
-            wave: 0,
-            verdict,
-            impact: Impact { kind: ImpactKind::None, pods: 0 },
-            fields: fields
-                .iter()
-                .map(|path| FieldChange { path: (*path).to_owned(), before: None, after: None })
-                .collect(),
+            fields: fields.iter().map(changed).collect(),
             reason: reason.map(str::to_owned),
-            before: None,
-            after: None,
+            ..PlannedObject::new(id, Gvk::new("apps", "v1", "Deployment"), verdict)
         }
     }
 

@@ -41,14 +41,23 @@ impl Environment {
         }
     }
 
+    /// Returns the folder of a service for files that are gone with it, which is in memory.
+    pub(crate) fn service_runtime_directory(&self) -> Option<PathBuf> {
+        self.runtime_directory.as_deref().and_then(first_of_list)
+    }
+
+    /// Returns the folder of a person who is logged in for such files, which is in memory too.
+    pub(crate) fn personal_runtime_directory(&self) -> Option<PathBuf> {
+        // The XDG specification: a relative path is invalid and ignored.
+        self.xdg_runtime_directory.clone().filter(|path| path.is_absolute())
+    }
+
     /// Returns the path of the daemon's socket: `$RHUMB_SOCKET`, else in systemd's runtime
     /// directory, else in a folder of its own in XDG's. None of them is set for a system user
     /// outside of a service.
     pub fn socket_path(&self) -> Option<PathBuf> {
-        let of_service = || self.runtime_directory.as_deref().and_then(first_of_list);
-        // The XDG specification: a relative path is invalid and ignored.
-        let of_person = || self.xdg_runtime_directory.as_ref().filter(|path| path.is_absolute());
-        let directory = || of_service().or_else(|| of_person().map(|path| path.join("rhumb")));
+        let of_person = || self.personal_runtime_directory().map(|path| path.join("rhumb"));
+        let directory = || self.service_runtime_directory().or_else(of_person);
         self.socket.clone().or_else(|| directory().map(|path| path.join(super::SOCKET_FILE)))
     }
 

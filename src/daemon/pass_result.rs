@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::change::{Impact, ImpactKind};
 use crate::cluster::ClusterError;
 use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, Reason};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, ObjectId};
@@ -81,17 +80,12 @@ impl PassResult {
             let held = || Some(format!("unfinished: {}", self.held.get(id)?));
             let reason = reason.or_else(held);
             let told = foreseen.get(id).filter(|planned| planned.verdict == verdict);
-            Some(PlannedObject {
-                id: id.clone(),
-                gvk,
-                origin,
-                wave: told.map_or(0, |planned| planned.wave),
-                verdict,
-                impact: told.map_or(Impact { kind: ImpactKind::None, pods: 0 }, |planned| planned.impact),
-                fields: told.map(|planned| planned.fields.clone()).unwrap_or_default(),
-                reason,
-                before: None,
-                after: None,
+            let base = PlannedObject { origin, reason, ..PlannedObject::new(id.clone(), gvk, verdict) };
+            Some(match told {
+                Some(PlannedObject { wave, impact, fields, .. }) => {
+                    PlannedObject { wave: *wave, impact: *impact, fields: fields.clone(), ..base }
+                }
+                None => base,
             })
         });
         Plan {

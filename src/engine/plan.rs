@@ -71,6 +71,22 @@ pub(crate) struct PlannedObject {
 }
 
 impl PlannedObject {
+    /// Returns an object of which nothing but the action is said.
+    pub(crate) fn new(id: ObjectId, gvk: Gvk, verdict: PlannedAction) -> Self {
+        Self {
+            id,
+            gvk,
+            origin: None,
+            wave: 0,
+            verdict,
+            impact: Impact { kind: ImpactKind::None, pods: 0 },
+            fields: Vec::new(),
+            reason: None,
+            before: None,
+            after: None,
+        }
+    }
+
     /// Pods that are replaced, one after the other or all at once.
     pub(crate) fn restarted_pods(&self) -> u32 {
         match self.impact.kind {

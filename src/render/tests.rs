@@ -9,18 +9,7 @@ use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject, PlannedUnit};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
 fn planned(gvk: Gvk, namespace: Option<&str>, name: &str, verdict: PlannedAction) -> PlannedObject {
-    PlannedObject {
-        id: ObjectId::new(&gvk.group_kind(), namespace, name),
-        gvk,
-        origin: None,
-        wave: 0,
-        verdict,
-        impact: Impact { kind: ImpactKind::None, pods: 0 },
-        fields: Vec::new(),
-        reason: None,
-        before: None,
-        after: None,
-    }
+    PlannedObject::new(ObjectId::new(&gvk.group_kind(), namespace, name), gvk, verdict)
 }
 
 fn deployment(image: &str) -> Value {

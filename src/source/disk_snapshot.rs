@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{Oid, Repository};
+use git2::Oid;
 
 use crate::object::Revision;
 
@@ -17,9 +17,10 @@ use super::disk_tree::DiskTree;
 use super::error::SourceError;
 use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
-use super::followed_repository::{self, FollowedRepository, FollowedRepositoryError, RepositoryFolders};
+use super::followed_repository::{FollowedRepository, FollowedRepositoryError, RepositoryFolders};
+use super::local;
 use super::location::{self, LocationKind};
-use super::objects::{self, StorePath};
+use super::objects::StorePath;
 use super::reader::{MAX_FILE, ReadLimits, RevisionForm, RevisionReader};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendering::RenderedSnapshot;
@@ -266,11 +267,7 @@ fn committed(path: &Path, seen: &Snapshot) -> Option<(Revision, Option<CommitInf
         return None;
     }
     let found = work_tree(&path).ok()??;
-    let head = |repository: &Repository| {
-        followed_repository::judge_reference(repository, "HEAD").ok()?;
-        objects::commit_at(repository, repository.head().ok()?.target()?).ok()
-    };
-    let head = found.repository.read(head).ok()??;
+    let head = found.repository.read(local::head_commit).ok()?.ok()??;
     let revision = Revision::new(&head.to_string());
     let (stores, place) = (vec![StorePath::Followed(found.top)], path.display().to_string());
     let reader =

@@ -30,21 +30,26 @@ pub(crate) fn find_revision(path: &Path, name: &str) -> Result<Revision, SourceE
     let Some(AncestorName { base, steps }) = AncestorName::parse(name) else {
         return newest_revision(path, Some(name));
     };
-    let place = path.display().to_string();
-    let walk = |repository: &Repository| {
-        let base = resolve_reference(repository, Some(base), &place)?;
+    read(path, |repository, place| {
+        let base = resolve_reference(repository, Some(base), place)?;
         let found = walk_to_ancestor(repository, &base, &steps)
-            .map_err(|error| FollowedRepositoryError::from(error).into_source_error(&place))?;
-        let missing = || SourceError::NoReference { place: place.clone(), reference: name.to_owned() };
-        found.ok_or_else(missing)
-    };
-    open(path)?.read(walk).map_err(|error| error.into_source_error(&place))?
+            .map_err(|error| FollowedRepositoryError::from(error).into_source_error(place))?;
+        found.ok_or_else(|| SourceError::NoReference { place: place.to_owned(), reference: name.to_owned() })
+    })
 }
 
 /// Looks into the repository: what the reference names now.
 pub(super) fn newest_revision(path: &Path, reference: Option<&str>) -> Result<Revision, SourceError> {
+    read(path, |repository, place| resolve_reference(repository, reference, place))
+}
+
+/// Opens the repository, and gives it to a look with its name in errors.
+fn read<T: Send>(
+    path: &Path,
+    look: impl FnOnce(&Repository, &str) -> Result<T, SourceError> + Send,
+) -> Result<T, SourceError> {
     let place = path.display().to_string();
-    let read = open(path)?.read(|repository| resolve_reference(repository, reference, &place));
+    let read = open(path)?.read(|repository| look(repository, &place));
     read.map_err(|error| error.into_source_error(&place))?
 }
 
@@ -150,7 +155,8 @@ fn unsupported_error(path: &Path, what: &str) -> SourceError {
     }
 }
 
-fn head_commit(repository: &Repository) -> Result<Option<Oid>, FollowedRepositoryError> {
+/// Returns the commit that HEAD names.
+pub(super) fn head_commit(repository: &Repository) -> Result<Option<Oid>, FollowedRepositoryError> {
     followed_repository::judge_reference(repository, "HEAD")?;
     reference_commit(repository, &repository.head()?).map(Some)
 }

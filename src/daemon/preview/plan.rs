@@ -107,16 +107,9 @@ impl PreviewRun {
             None => self.engine.informer_object(id)?.gvk.clone(),
         };
         Some(PlannedObject {
-            id: id.clone(),
-            gvk,
             origin: want.map(|want| want.origin().clone()),
             wave: entry.target_content().map_or(0, |(_, desired)| desired.wave),
-            verdict: PlannedAction::Unchanged,
-            impact: Impact { kind: ImpactKind::None, pods: 0 },
-            fields: Vec::new(),
-            reason: None,
-            before: None,
-            after: None,
+            ..PlannedObject::new(id.clone(), gvk, PlannedAction::Unchanged)
         })
     }
 
