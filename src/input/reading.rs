@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use super::decryption::{Decrypter, NO_KEY};
 use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
 use crate::manifest::{self, ManifestFile};
-use crate::object::Diagnostic;
+use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::SnapshotFile;
 
 /// Reads the objects of a file, each with its place; a rendered one names what it was made of.
@@ -42,15 +43,25 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
         reading
     };
     let Ok(mut object) = serde_json::from_slice::<Value>(bytes) else { return read(bytes) };
-    let at = file.origin_of(crate::object::ManifestOrigin::of_file(Arc::clone(&file.path)));
+    let at = file.origin_of(ManifestOrigin::of_file(Arc::clone(&file.path)));
+    // A Secret of which a patch gave one value may have others as they are in its own file.
+    let unsealed = match decrypter.open_sealed(&mut object, &at) {
+        Ok(was_sealed) => was_sealed.then(|| text_of(&object)),
+        Err(found) => return unopened(read(bytes), *found),
+    };
+    let before = unsealed.as_ref().map_or(bytes, |text| text.as_bytes());
     match decrypter.open_rendered(&mut object, &at) {
-        Ok(false) => read(bytes),
+        Ok(false) => read(before),
         Ok(true) => {
-            let opened = read(zeroize::Zeroizing::new(object.to_string()).as_bytes());
-            hold_exposed_back(&read(bytes), opened, &SealedPlaces::unknown(&file.path))
+            let opened = read(text_of(&object).as_bytes());
+            hold_exposed_back(&read(before), opened, &SealedPlaces::unknown(&file.path))
         }
         Err(found) => unopened(read(bytes), *found),
     }
+}
+
+fn text_of(object: &Value) -> Zeroizing<String> {
+    Zeroizing::new(object.to_string())
 }
 
 /// Holds the objects of a file back that cannot be opened.

@@ -6,6 +6,7 @@ use super::helm::{
     ChartClosure, ChartError, ChartHost, GeneratedPolicy, HelmOptions, ValuesSource, render_chart,
 };
 use super::kustomize::RenderTree;
+use super::opened_inputs::OpenedInputs;
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::root_render::{RenderError, RenderedObject, log_notices, rendered_objects};
@@ -123,7 +124,7 @@ pub(super) fn write_chart<T: FileTree>(
     chart: &ChartClosure,
     files: &T,
 ) -> Result<RenderPlace, RenderError> {
-    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files)
+    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files, &OpenedInputs::default())
 }
 
 /// Returns a run of helm in a place.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod opened;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
