@@ -28,6 +28,9 @@ const TOO_MANY: &str = "too-many-encrypted";
 /// The code of an object with a field of our own.
 const RESERVED_FIELD: &str = "reserved-field";
 
+/// The formats by which a file is known to be encrypted, whatever its name.
+const ANY_FORMAT: [SopsFormat; 2] = [SopsFormat::Yaml, SopsFormat::Dotenv];
+
 /// Files that are opened for one root. Each Secret of the root keeps the data keys of all.
 const MAX_OPENED: usize = 256;
 
@@ -159,6 +162,11 @@ impl FileUse<'_> {
         self.is_patch() || self.reference.field == "secretGenerator"
     }
 
+    /// Returns whether it may be of any format: all that stands in it is data.
+    fn may_be_data(&self) -> bool {
+        matches!(self.reference.role, ReferenceRole::File | ReferenceRole::Variables | ReferenceRole::Patch)
+    }
+
     /// Returns the format of the file, by the rule of Flux.
     fn format(&self) -> SopsFormat {
         let target = self.reference.target.as_str();
@@ -198,10 +206,11 @@ fn treatment(
     path: &str,
     bytes: &[u8],
 ) -> Result<FileTreatment, Box<Diagnostic>> {
-    let mut formats: Vec<SopsFormat> = uses.iter().map(FileUse::format).collect();
-    formats.push(SopsFormat::of_name(path));
-    formats.dedup();
-    if !formats.iter().any(|format| is_encrypted(bytes, *format)) {
+    let is_of = |format| is_encrypted(bytes, format);
+    let is_known = is_of(SopsFormat::of_name(path)) || uses.iter().any(|one| is_of(one.format()));
+    // A reader of YAML takes JSON too.
+    let is_other = || uses.iter().any(FileUse::may_be_data) && ANY_FORMAT.into_iter().any(is_of);
+    if !is_known && !is_other() {
         return Ok(FileTreatment::Clear);
     }
     let source = |path: &str| {
@@ -230,6 +239,9 @@ fn treatment(
     let format = first.format();
     if uses.iter().any(|one| one.format() != format) {
         return Err(Box::new(mixed_input(&source(path))));
+    }
+    if !is_of(format) {
+        return Err(Box::new(wrong_format(&source(path), format)));
     }
     Ok(FileTreatment::Opened(format))
 }
@@ -295,6 +307,18 @@ fn wrong_kind(file: &Arc<str>) -> Diagnostic {
         "this encrypted patch is for another kind than Secret, and only a Secret's values are never shown";
     let hint = "move the values into a Secret, or commit the patch as it is";
     Diagnostic::file_error(Arc::clone(file), ENCRYPTED_KIND, message).hint(hint)
+}
+
+fn wrong_format(file: &Arc<str>, format: SopsFormat) -> Diagnostic {
+    let word = match format {
+        SopsFormat::Yaml => "yaml",
+        SopsFormat::Json => "json",
+        SopsFormat::Dotenv => "dotenv",
+        SopsFormat::Binary => "binary",
+    };
+    let message = format!("this file is encrypted in another format than {word}, as it is read here");
+    let hint = "decrypt it, and encrypt it again with `--input-type` and `--output-type` of that format";
+    Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
 }
 
 fn too_many(closure: &Closure, what: &str) -> Diagnostic {
