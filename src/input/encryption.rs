@@ -8,6 +8,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::decryption::{Decrypter, OpenedInput, check_rendered, is_encrypted_object};
+use super::helm::ChartValues;
 use super::kustomize::{Closure, ClosureFolder, FileReference, ReferenceRole};
 use super::opened_inputs::{OpenedInputs, OpenedValues};
 use super::paths;
@@ -42,22 +43,28 @@ const MAX_OPENED: usize = 256;
 /// be opened.
 pub(super) fn open_inputs<T: FileTree>(
     decrypter: &Decrypter,
-    closure: &Closure,
+    root: RootFiles<'_>,
     files: &T,
 ) -> Result<OpenedInputs, RenderError> {
     let refused = RenderError::Encrypted;
+    let closure = root.closure;
     let uses = file_uses(closure);
     let (mut sealed, mut to_open, mut clear) = (Vec::new(), Vec::new(), Vec::new());
     for (path, file) in &closure.files {
         let bytes = files.read(file.file.blob)?;
         let uses = uses.get(&**path).map(Vec::as_slice).unwrap_or_default();
-        match treatment(uses, closure, path, &bytes).map_err(refused)? {
+        let treatment = match root.values_format(path).filter(|format| is_encrypted(&bytes, *format)) {
+            Some(format) => FileTreatment::Opened(format),
+            None => treatment(uses, closure, path, &bytes).map_err(refused)?,
+        };
+        match treatment {
             FileTreatment::Clear => {}
             FileTreatment::Sealed => sealed.push((&file.source, bytes.clone())),
             FileTreatment::Opened(format) => to_open.push((path, &file.source, bytes.clone(), format)),
         }
         clear.push(bytes);
     }
+    clear.extend(root.told.iter().map(|text| Arc::from(text.as_bytes())));
     let mut inputs = OpenedInputs::default();
     for (source, bytes) in sealed {
         inputs.keys.extend(decrypter.file_key(source, &bytes).map_err(refused)?);
@@ -139,6 +146,33 @@ pub(super) fn close_objects(
     }
     inputs.seal(&mut objects)?;
     Ok(objects)
+}
+
+/// The files of a root, and what else its program is told in the clear.
+#[derive(Clone, Copy)]
+pub(super) struct RootFiles<'c> {
+    /// All files.
+    pub(super) closure: &'c Closure,
+    /// The values of a chart.
+    pub(super) values: &'c [ChartValues],
+    /// The texts that the program gets besides files.
+    pub(super) told: &'c [&'c str],
+}
+
+impl<'c> RootFiles<'c> {
+    /// Returns those of a root that gets nothing else.
+    pub(super) const fn of(closure: &'c Closure) -> Self {
+        Self { closure, values: &[], told: &[] }
+    }
+
+    /// Returns the format of a file of values, which helm reads as YAML; none for another file.
+    fn values_format(&self, path: &str) -> Option<SopsFormat> {
+        let is_it = |values: &ChartValues| matches!(values, ChartValues::File(file) if **file == *path);
+        self.values.iter().any(is_it).then(|| match SopsFormat::of_name(path) {
+            SopsFormat::Json => SopsFormat::Json,
+            _ => SopsFormat::Yaml,
+        })
+    }
 }
 
 /// One reference to a file, and the kustomization that it stands in.

@@ -68,6 +68,11 @@ impl OpenedInputs {
         found.map_or(Ok(()), |found| Err(RenderError::Encrypted(found.into())))
     }
 
+    /// Returns whether a text has an opened value.
+    pub(super) fn shows_value(&self, text: &str) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.index.find(text.as_bytes()).is_some())
+    }
+
     /// Takes those opened values out of an object that look as if they had variables: none is put
     /// into what was encrypted.
     pub(super) fn take_values(&self, object: &mut Value) -> TakenValues {

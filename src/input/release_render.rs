@@ -12,6 +12,7 @@ use super::render_place::RenderPlace;
 use super::root_render::{RenderError, RenderedObject, log_notices, rendered_objects};
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
+use crate::object::ManifestOrigin;
 use crate::source::{ClusterFacts, KnownFacts};
 
 /// The longest name of a release: helm takes no longer one.
@@ -123,8 +124,9 @@ pub(super) fn write_chart<T: FileTree>(
     host: &RenderHost,
     chart: &ChartClosure,
     files: &T,
+    opened: &OpenedInputs,
 ) -> Result<RenderPlace, RenderError> {
-    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files, &OpenedInputs::default())
+    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files, opened)
 }
 
 /// Returns a run of helm in a place.
@@ -154,12 +156,19 @@ impl From<ChartError> for RenderError {
 pub(super) async fn render_release<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,
-    chart: &ChartClosure,
-    options: &HelmOptions,
+    (chart, options): (&ChartClosure, &HelmOptions),
     files: &T,
+    opened: &OpenedInputs,
 ) -> Result<Vec<RenderedObject>, RenderError> {
-    let place = write_chart(host, chart, files)?;
-    let rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
+    let place = write_chart(host, chart, files, opened)?;
+    let mut rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
+    for object in &rendered.objects {
+        let at = object.origin.places.first().cloned();
+        let at = at.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));
+        opened.check_exposure(&object.body, &at)?;
+    }
+    // A notice may name an object that is none of those.
+    rendered.notices.retain(|notice| !opened.shows_value(&notice.message));
     log_notices(&rendered.notices);
     Ok(rendered_objects(rendered.objects))
 }

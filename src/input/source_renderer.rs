@@ -10,10 +10,9 @@ use super::chart_layer::LayeredTree;
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
-use super::encryption;
+use super::encryption::{self, RootFiles};
 use super::inflation::inflate;
 use super::kustomize::{ChangeImpact, ClosureIndex, ParsedFiles};
-use super::opened_inputs::OpenedInputs;
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
@@ -311,7 +310,7 @@ impl SourceRenderer {
         let (own, others) = job.programs.split_first().ok_or_else(missing)?;
         match &job.closure.form {
             ClosureForm::Kustomize(closure, inflations) => {
-                let opened = encryption::open_inputs(&self.decrypter, closure, files)?;
+                let opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
                 let mut charts = Vec::new();
                 for inflation in inflations {
                     encryption::require_clear(&inflation.chart.closure, files)?;
@@ -326,9 +325,12 @@ impl SourceRenderer {
                 encryption::close_objects(&opened, closure, objects)
             }
             ClosureForm::Helm(chart, options) => {
-                encryption::require_clear(&chart.closure, files)?;
-                let objects = render_release(&self.host, own, chart, options, files).await?;
-                encryption::close_objects(&OpenedInputs::default(), &chart.closure, objects)
+                let told = [options.release.as_str(), options.namespace.as_str()];
+                let root = RootFiles { closure: &chart.closure, values: &chart.values, told: &told };
+                let opened = encryption::open_inputs(&self.decrypter, root, files)?;
+                let rendered = render_release(&self.host, own, (chart, options), files, &opened).await;
+                let objects = rendered.map_err(|error| opened.without_words(error))?;
+                encryption::close_objects(&opened, &chart.closure, objects)
             }
         }
     }

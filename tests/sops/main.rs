@@ -74,7 +74,9 @@ impl Workshop {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.current_dir(self.folder.path()).env("SOPS_AGE_KEY_FILE", self.path("key.txt"));
         command.env("XDG_RUNTIME_DIR", self.runtime.path());
-        command.env("PATH", Renderers::find().unwrap().kustomize.parent().unwrap());
+        let renderers = Renderers::find().unwrap();
+        let folders = [&renderers.kustomize, &renderers.helm].map(|program| program.parent().unwrap());
+        command.env("PATH", std::env::join_paths(folders).unwrap());
         let output = command.args(arguments).output().unwrap();
         (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     }

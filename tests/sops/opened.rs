@@ -245,3 +245,45 @@ fn what_stands_in_the_clear_is_shown_and_variables_leave_values_alone() {
         json!({"STAGE": STANDARD.encode("production"), "PASSWORD": STANDARD.encode("canary-${STAGE}")})
     );
 }
+
+const CHART: &str = "apiVersion: v2\nname: app\nversion: 1.0.0\n";
+const SECRET_TEMPLATE: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\ndata:\n  password: {{ .Values.password | b64enc }}\n";
+
+#[test]
+fn a_chart_gets_encrypted_values_and_may_put_them_into_secrets_alone() {
+    let workshop = Workshop::new();
+    workshop.write(
+        "rhumb.yaml",
+        "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: shop}\nspec:\n  directory: app\n  \
+         namespace: shop\n  helm: {values: [secrets.yaml]}\n",
+    );
+    workshop.root(&[("Chart.yaml", CHART), ("templates/secret.yaml", SECRET_TEMPLATE), ("secrets.yaml", "")]);
+    let values = format!("password: {CANARY}\nnamespace: shop\n");
+    assert!(workshop.encrypt("app/secrets.yaml", values.as_bytes(), ""));
+    let render = |flags: &[&str]| {
+        let arguments = [&["render", "--config", "rhumb.yaml", "--source", "shop", "app"], flags].concat();
+        workshop.rhumb(&arguments)
+    };
+    let (succeeds, shown) = render(&["--show-secrets"]);
+    assert!(succeeds && shown.contains(&STANDARD.encode(CANARY)), "{shown}");
+    let (succeeds, masked) = render(&[]);
+    assert!(succeeds && masked.contains("kind: Secret"), "{masked}");
+    for (template, expected) in [
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\ndata: {url: 'db://a:{{ .Values.password }}@b'}\n",
+            "app/templates/other.yaml: error: ConfigMap url would show a value that is encrypted in secrets.yaml, at data.url",
+        ),
+        ("{{ fail .Values.password }}\n", "and the words on it are not shown"),
+        ("a: [{{ .Values.password }}\n", "and the words on it are not shown"),
+    ] {
+        workshop.root(&[("templates/other.yaml", template)]);
+        let (succeeds, said) = render(&["--show-secrets"]);
+        assert!(!succeeds && said.contains(expected), "{said}");
+        assert!(!said.contains(CANARY) && !said.contains(&STANDARD.encode(CANARY)), "{said}");
+    }
+    // Of a file that is no file of values the chart would get the ciphertext.
+    fs::rename(workshop.path("app/secrets.yaml"), workshop.path("app/values.yaml")).unwrap();
+    fs::write(workshop.path("app/secrets.yaml"), "").unwrap();
+    assert!(render(&[]).1.contains("app/values.yaml: error: this file is encrypted by SOPS"));
+    workshop.check_nothing_left();
+}
