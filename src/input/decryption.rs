@@ -30,7 +30,7 @@ const SEAL_MISMATCH: &str = "seal-mismatch";
 pub(super) struct OpenedInput {
     /// The file as `sops decrypt` writes it.
     pub(super) plaintext: Zeroizing<Vec<u8>>,
-    /// What was encrypted, each value by itself.
+    /// Its encrypted values, each by itself.
     pub(super) values: Vec<Zeroizing<Vec<u8>>>,
     /// The secret for seals over what is made of it.
     pub(super) secret: SealingSecret,

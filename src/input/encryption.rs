@@ -79,7 +79,7 @@ pub(super) fn open_inputs<T: FileTree>(
     for (path, source, bytes, format) in to_open {
         let opened = decrypter.open_input(source, &bytes, format).map_err(refused)?;
         let OpenedInput { plaintext, values: found, secret, holders: entries } = opened;
-        if uses.get(&**path).is_some_and(|uses| uses.iter().any(|one| one.is_patch())) {
+        if uses.get(&**path).is_some_and(|uses| uses.iter().any(FileUse::is_patch)) {
             check_patch(source, &plaintext).map_err(refused)?;
         }
         values.extend(found.into_iter().map(|value| (source.clone(), value)));
@@ -103,7 +103,9 @@ fn opened_values(
     clear: &[Arc<[u8]>],
 ) -> Option<OpenedValues> {
     let mut index = PlaintextIndex::new(values).ok()?;
-    clear.iter().for_each(|text| index.add_clear(text));
+    for text in clear {
+        index.add_clear(text);
+    }
     Some(OpenedValues { index, seal: RootSeal::of(secrets)?, holders: Value::Array(holders) })
 }
 

@@ -1,7 +1,7 @@
 //! Folders in memory, for files that must never be on a disk.
 //!
-//! A folder is gone with its [`MemoryPlace`]. Whoever is killed leaves one behind: the next start
-//! removes those that no process holds.
+//! A folder is gone with its [`MemoryPlace`]. A process that is killed leaves one behind: the next
+//! start removes those that no process holds.
 
 use std::fs::{self, File};
 use std::io;

@@ -76,3 +76,65 @@ fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
     reading.diagnostics.push(found);
     reading
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::input::render_seal::RootSeal;
+    use crate::input::sops::{sealing, sealing_secret};
+    use crate::object::RenderOrigin;
+
+    fn decrypter(identity: u8) -> Decrypter {
+        Decrypter::new(Vec::new(), Some(sealing::identity(identity)))
+    }
+
+    /// A Secret as it is stored that was rendered from a file for key 1.
+    fn stored_secret() -> Value {
+        let enc = sealing::age_file(&[1], &sealing::DATA_KEY);
+        let holders = json!([[{"recipient": "age1of-nobody", "enc": enc}]]);
+        let at = ManifestOrigin::of_file("a".into());
+        let secret = sealing_secret(&holders[0], &at, &decrypter(1).identities().unwrap()).unwrap();
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"},
+            "stringData": {"password": "hunter"},
+        });
+        RootSeal::of(&[secret]).unwrap().seal(&mut object, &holders).unwrap();
+        object
+    }
+
+    fn read(object: &Value, decrypter: &Decrypter) -> ManifestFile {
+        let origin = RenderOrigin { root: ".".into(), renderer: "kustomize".into(), places: Vec::new() };
+        let file = SnapshotFile { origin: Some(origin.into()), ..SnapshotFile::in_test("a") };
+        read_manifest(&file, object.to_string().as_bytes(), decrypter)
+    }
+
+    #[test]
+    fn a_sealed_secret_is_opened_or_held_back_by_its_name() {
+        let reading = read(&stored_secret(), &decrypter(1));
+        assert!(reading.understood && reading.items[0].valid, "{:?}", reading.diagnostics);
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"},
+            "stringData": {"password": "hunter"},
+        });
+        assert_eq!(*reading.items[0].body, expected);
+        let mut moved = stored_secret();
+        moved["metadata"]["name"] = json!("web");
+        let mut other_kind = stored_secret();
+        other_kind["kind"] = json!("ConfigMap");
+        for (object, identities, code, is_understood) in [
+            (stored_secret(), Decrypter::default(), NO_KEY, true),
+            (stored_secret(), decrypter(2), NO_KEY, true),
+            (moved, decrypter(1), "seal-mismatch", false),
+            (other_kind, decrypter(1), "seal-mismatch", false),
+        ] {
+            let reading = read(&object, &identities);
+            assert!(reading.items.iter().all(|item| !item.valid), "{code}");
+            assert_eq!(reading.items.len(), 1, "{code}");
+            assert!(reading.diagnostics.iter().any(|found| found.code == code), "{:?}", reading.diagnostics);
+            assert_eq!(reading.understood, is_understood, "{code}");
+            assert!(!format!("{reading:?}").contains("hunter"), "{code}");
+        }
+    }
+}

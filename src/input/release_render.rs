@@ -149,6 +149,15 @@ impl From<ChartError> for RenderError {
     }
 }
 
+/// The files of a chart, and the release that it is taken for.
+#[derive(Clone, Copy)]
+pub(super) struct TracedChart<'a> {
+    /// The files.
+    pub(super) chart: &'a ChartClosure,
+    /// The release.
+    pub(super) options: &'a HelmOptions,
+}
+
 /// Renders a chart from the files of its closure.
 ///
 /// # Errors
@@ -156,10 +165,11 @@ impl From<ChartError> for RenderError {
 pub(super) async fn render_release<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,
-    (chart, options): (&ChartClosure, &HelmOptions),
+    chart: TracedChart<'_>,
     files: &T,
     opened: &OpenedInputs,
 ) -> Result<Vec<RenderedObject>, RenderError> {
+    let TracedChart { chart, options } = chart;
     let place = write_chart(host, chart, files, opened)?;
     let mut rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
     for object in &rendered.objects {

@@ -5,7 +5,7 @@
 //! whoever opens the files opens the object, and nobody else; no other key is needed anywhere.
 //!
 //! **Invariant:** the same value at the same place of the same object gives the same text under the
-//! same key. What was sealed is in no `Debug` and in no error.
+//! same key. No `Debug` and no error has a value that was sealed.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ use super::sops::SealingSecret;
 use crate::object::text_at;
 
 /// The member of a sealed object that holds the data keys, encrypted as in their files.
-pub(super) const HOLDERS: &str = "rhumb.dev/sealed-for";
+pub(super) const HOLDERS: &str = "rhumb-sealed-for";
 /// The fields of a Secret whose values are sealed: those that are masked wherever it is shown.
 pub(super) const SEALED_FIELDS: [&str; 2] = ["data", "stringData"];
 /// The beginning of a sealed value. Another one where its form changes.
@@ -59,11 +59,16 @@ impl fmt::Debug for RootSeal {
 }
 
 impl RootSeal {
-    /// Returns the key that follows from these secrets, in their order. All of them are needed:
-    /// who may open one file alone opens nothing.
+    /// Returns the key that follows from these secrets, in their order; none from none of them. All
+    /// are needed: who may open one file alone opens nothing.
     pub(super) fn of(secrets: &[SealingSecret]) -> Option<Self> {
+        if secrets.is_empty() {
+            return None;
+        }
         let mut joined = Zeroizing::new(Vec::with_capacity(secrets.len() * KEY));
-        secrets.iter().for_each(|secret| joined.extend_from_slice(secret.as_slice()));
+        for secret in secrets {
+            joined.extend_from_slice(secret.as_slice());
+        }
         let mut keys = Zeroizing::new([0; 2 * KEY]);
         Hkdf::<Sha256>::new(None, &joined).expand(KEYS, keys.as_mut_slice()).ok()?;
         let (cipher, rest) = keys.split_at_checked(KEY)?;
@@ -172,7 +177,7 @@ mod tests {
         })
     }
 
-    fn sealed(key: &RootSeal, name: &str) -> Value {
+    fn sealed_secret(key: &RootSeal, name: &str) -> Value {
         let mut object = secret(name);
         key.seal(&mut object, &json!([["x"]])).unwrap();
         object
@@ -181,7 +186,7 @@ mod tests {
     #[test]
     fn a_sealed_secret_opens_as_it_was() {
         let key = seal(&[1, 2]);
-        let mut object = sealed(&key, "db");
+        let mut object = sealed_secret(&key, "db");
         let text = object.to_string();
         assert!(!text.contains("hunter") && !text.contains("aHVudGVy"), "{text}");
         assert_eq!((&object["type"], &object[HOLDERS]), (&json!("Opaque"), &json!([["x"]])));
@@ -193,12 +198,13 @@ mod tests {
     /// An unchanged value keeps its text, and equal values at two places show nothing.
     #[test]
     fn the_text_follows_from_the_value_its_place_and_the_key() {
-        let (key, first) = (seal(&[1, 2]), sealed(&seal(&[1, 2]), "db"));
-        assert_eq!(sealed(&key, "db"), first);
-        let mut texts: Vec<String> = [sealed(&key, "db"), sealed(&key, "web"), sealed(&seal(&[2, 1]), "db")]
-            .iter()
-            .flat_map(|object| ["a", "b"].map(|key| object["data"][key].to_string()))
-            .collect();
+        let (key, first) = (seal(&[1, 2]), sealed_secret(&seal(&[1, 2]), "db"));
+        assert_eq!(sealed_secret(&key, "db"), first);
+        let mut texts: Vec<String> =
+            [sealed_secret(&key, "db"), sealed_secret(&key, "web"), sealed_secret(&seal(&[2, 1]), "db")]
+                .iter()
+                .flat_map(|object| ["a", "b"].map(|key| object["data"][key].to_string()))
+                .collect();
         texts.sort();
         texts.dedup();
         assert_eq!(texts.len(), 6);
@@ -208,7 +214,7 @@ mod tests {
     fn what_was_moved_or_changed_does_not_open() {
         let key = seal(&[1, 2]);
         let check = |change: &dyn Fn(&mut Value), key: &RootSeal, expected: SealFault| {
-            let mut object = sealed(&seal(&[1, 2]), "db");
+            let mut object = sealed_secret(&seal(&[1, 2]), "db");
             change(&mut object);
             assert_eq!(key.open(&mut object), Err(expected), "{object}");
         };

@@ -17,7 +17,7 @@ use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
 use super::program_slots::{ProgramSlots, SlotClient};
-use super::release_render::{ReleaseSettings, ResolvedReleases, VersionOrigin, render_release};
+use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, VersionOrigin, render_release};
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
@@ -328,7 +328,8 @@ impl SourceRenderer {
                 let told = [options.release.as_str(), options.namespace.as_str()];
                 let root = RootFiles { closure: &chart.closure, values: &chart.values, told: &told };
                 let opened = encryption::open_inputs(&self.decrypter, root, files)?;
-                let rendered = render_release(&self.host, own, (chart, options), files, &opened).await;
+                let traced = TracedChart { chart, options };
+                let rendered = render_release(&self.host, own, traced, files, &opened).await;
                 let objects = rendered.map_err(|error| opened.without_words(error))?;
                 encryption::close_objects(&opened, &chart.closure, objects)
             }

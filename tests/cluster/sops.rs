@@ -233,7 +233,7 @@ fn what_is_made_of_opened_files_is_applied_and_stands_nowhere_else() {
     until("the newer one is there", || made("PASSWORD") == encoded("canary-7f3a9c-newer"));
     assert_eq!(version("patched"), versions.1);
 
-    // What would be shown is refused, and says no value.
+    // A root that would show a value is refused, and says none.
     let exposing = kustomization.to_owned()
         + "replacements:\n- source: {kind: Secret, name: made, fieldPath: data.PASSWORD}\n  \
            targets: [{select: {kind: ConfigMap}, fieldPaths: [data.key]}]\n";

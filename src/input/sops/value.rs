@@ -142,7 +142,7 @@ pub struct DataKey {
     sealing: SealingSecret,
 }
 
-/// A secret that follows from the data key of one file. Whoever opens the file knows it.
+/// A secret that follows from the data key of one file. A reader of the file knows it.
 pub(crate) type SealingSecret = Zeroizing<[u8; KEY]>;
 
 impl fmt::Debug for DataKey {
