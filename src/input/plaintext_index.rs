@@ -1,5 +1,6 @@
 //! The values that were opened for a render, and where a text has one of them.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,7 +19,12 @@ const MIN_PART: usize = 8;
 const MIN_BASE64_PART: usize = 9;
 /// The start of a value that is searched for. The rest is compared where it is found, so that large
 /// values need little memory.
-const SEARCHED: usize = 64;
+const SEARCHED: usize = 128;
+/// The start of a value that is looked for in base64, which needs memory for each of its forms.
+const ENCODED: usize = 1536;
+/// Forms with one start, of which a value has up to two: each is compared wherever that start
+/// stands.
+const MAX_ALIKE: usize = 64;
 /// Values of one root. The search needs memory for each.
 const MAX_VALUES: usize = 1 << 16;
 
@@ -43,6 +49,13 @@ struct ValueForm {
     extent: FormExtent,
 }
 
+impl ValueForm {
+    /// Returns the part that is searched for.
+    fn start(&self) -> &[u8] {
+        self.bytes.get(..SEARCHED).unwrap_or(&self.bytes)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FormExtent {
     /// Between other signs than letters and digits.
@@ -65,29 +78,34 @@ impl PlaintextIndex {
     pub(super) fn new(values: &[(Arc<str>, Zeroizing<Vec<u8>>)]) -> Result<Self, TooManyValues> {
         let mut index =
             Self { search: empty_search()?, forms: Vec::new(), files: Vec::new(), known: Vec::new() };
+        let mut seen: HashSet<&[u8]> = HashSet::new();
         for (file, value) in values {
-            index.add(file, value);
-            if value.contains(&b'\n') {
-                value
-                    .split(|byte| *byte == b'\n')
-                    .filter_map(variable)
-                    .for_each(|line| index.add(file, line));
+            let lines = value.split(|byte| *byte == b'\n').filter_map(variable);
+            let lines = lines.filter(|_| value.contains(&b'\n'));
+            for text in std::iter::once(value.as_slice()).chain(lines).map(<[u8]>::trim_ascii) {
+                if text.len() >= MIN_VALUE && seen.insert(text) {
+                    index.add(file, text)?;
+                }
             }
         }
-        if index.files.len() > MAX_VALUES {
-            return Err(TooManyValues);
+        let mut alike: HashMap<&[u8], usize> = HashMap::new();
+        for start in index.forms.iter().map(ValueForm::start) {
+            let count = alike.entry(start).or_default();
+            *count += 1;
+            if *count > MAX_ALIKE {
+                return Err(TooManyValues);
+            }
         }
-        let starts = index.forms.iter().map(|form| form.bytes.get(..SEARCHED).unwrap_or(&form.bytes));
+        let starts = index.forms.iter().map(ValueForm::start);
         index.search = AhoCorasick::new(starts).map_err(|_| TooManyValues)?;
         Ok(index)
     }
 
-    fn add(&mut self, file: &Arc<str>, value: &[u8]) {
-        let value = value.trim_ascii();
-        if value.len() < MIN_VALUE {
-            return;
-        }
+    fn add(&mut self, file: &Arc<str>, value: &[u8]) -> Result<(), TooManyValues> {
         let number = self.files.len();
+        if number >= MAX_VALUES {
+            return Err(TooManyValues);
+        }
         self.files.push(file.clone());
         self.known.push(false);
         let extent = if value.len() < MIN_PART { FormExtent::Word } else { FormExtent::Anywhere };
@@ -95,17 +113,20 @@ impl PlaintextIndex {
             self.forms.push(ValueForm { value: number, bytes: Zeroizing::new(bytes), extent });
         };
         form(value.to_vec(), extent);
-        let encoded = STANDARD.encode(value);
-        form(encoded.trim_end_matches('=').as_bytes().to_vec(), FormExtent::Word);
+        if value.len() <= ENCODED {
+            let encoded = STANDARD.encode(value);
+            form(encoded.trim_end_matches('=').as_bytes().to_vec(), FormExtent::Word);
+        }
         // Three bytes give four signs, so within a longer text the value begins at one of three
         // places of such a group.
         for skipped in 0..3 {
-            let rest = value.get(skipped..).unwrap_or_default();
+            let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
             let whole = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
             if whole.len() >= MIN_BASE64_PART {
                 form(STANDARD.encode(whole).into_bytes(), FormExtent::Anywhere);
             }
         }
+        Ok(())
     }
 
     /// Notes a text that stands in the clear in the repository: what it has is no secret.
@@ -201,8 +222,18 @@ mod tests {
 
     #[test]
     fn more_values_than_can_be_looked_for_are_refused() {
-        let values: Vec<_> =
-            (0..=MAX_VALUES).map(|_| (Arc::from("a"), Zeroizing::new(b"abcd".to_vec()))).collect();
-        assert!(PlaintextIndex::new(&values).is_err_and(|error| error == TooManyValues));
+        let values = |count: usize, start: &str| -> Vec<_> {
+            let value = |number| Zeroizing::new(format!("{start}{number:06}").into_bytes());
+            (0..count).map(|number| (Arc::from("a"), value(number))).collect()
+        };
+        let start = "x".repeat(SEARCHED);
+        assert!(PlaintextIndex::new(&values(MAX_VALUES + 1, "")).is_err());
+        assert!(PlaintextIndex::new(&values(MAX_ALIKE + 1, &start)).is_err());
+        let found = PlaintextIndex::new(&values(MAX_ALIKE / 2, &start)).unwrap();
+        assert!(found.find(format!("{start}000031").as_bytes()).is_some());
+        assert!(found.find(format!("{start}000032").as_bytes()).is_none());
+        // Copies of one value count once.
+        let copies: Vec<_> = (0..=MAX_VALUES).map(|_| values(1, &start).remove(0)).collect();
+        assert!(PlaintextIndex::new(&copies).is_ok());
     }
 }

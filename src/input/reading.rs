@@ -94,7 +94,7 @@ mod tests {
     fn stored_secret() -> Value {
         let enc = sealing::age_file(&[1], &sealing::DATA_KEY);
         let holders = json!([[{"recipient": "age1of-nobody", "enc": enc}]]);
-        let at = ManifestOrigin::of_file("a".into());
+        let at = ManifestOrigin::of_file("a");
         let secret = sealing_secret(&holders[0], &at, &decrypter(1).identities().unwrap()).unwrap();
         let mut object = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"},
@@ -118,7 +118,7 @@ mod tests {
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"},
             "stringData": {"password": "hunter"},
         });
-        assert_eq!(*reading.items[0].body, expected);
+        assert_eq!(reading.items[0].body, expected);
         let mut moved = stored_secret();
         moved["metadata"]["name"] = json!("web");
         let mut other_kind = stored_secret();

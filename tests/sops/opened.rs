@@ -28,7 +28,9 @@ impl Workshop {
 
     /// Writes a root whose kustomization and other plain files are these.
     fn root(&self, files: &[(&str, &str)]) {
-        files.iter().for_each(|(name, text)| self.write(&format!("app/{name}"), text));
+        for (name, text) in files {
+            self.write(&format!("app/{name}"), text);
+        }
     }
 
     /// Returns the objects that a root gives, in the open.
@@ -60,7 +62,7 @@ impl Workshop {
     fn check_nothing_left(&self) {
         let left: Vec<_> =
             fs::read_dir(self.runtime.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(left, [PathBuf::new(); 0]);
+        assert!(left.is_empty(), "{left:?}");
     }
 
     /// Checks that a root is refused, and that nothing shows the encrypted text.
