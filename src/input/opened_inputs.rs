@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use super::plaintext_index::PlaintextIndex;
 use super::render_seal::{RootSeal, SEALED_FIELDS, is_secret};
+use super::root_job::RENDER_FAILED;
 use super::root_render::{RenderError, RenderedObject};
 use super::sandbox::SandboxError;
 use super::secret_exposure::find_exposed;
@@ -101,6 +102,24 @@ impl OpenedInputs {
         Ok(())
     }
 
+    /// Takes the words of a program out of a finding. Its place stays, and so does what is said of a
+    /// chart by names and fields alone.
+    fn without_value(&self, found: Diagnostic) -> Diagnostic {
+        let message = if found.code == RENDER_FAILED || self.shows_value(&found.message) {
+            HIDDEN_WORDS.to_owned()
+        } else {
+            found.message.clone()
+        };
+        Diagnostic { message, excerpt: None, ..found }
+    }
+
+    /// Notes a text that stands in the clear.
+    pub(super) fn add_clear(&mut self, text: &[u8]) {
+        if let Some(opened) = &mut self.opened {
+            opened.index.add_clear(text);
+        }
+    }
+
     /// Takes the words of a program out of an error, where it may have read what was encrypted.
     pub(super) fn without_words(&self, error: RenderError) -> RenderError {
         if self.is_empty() {
@@ -117,13 +136,9 @@ impl OpenedInputs {
             RenderError::Sandbox(SandboxError::Killed { program, signal, .. }) => {
                 SandboxError::Killed { program, signal, complaint: none() }.into()
             }
-            // The places stay.
-            RenderError::Refused(found) => RenderError::Refused(
-                found
-                    .into_iter()
-                    .map(|found| Diagnostic { message: HIDDEN_WORDS.to_owned(), excerpt: None, ..found })
-                    .collect(),
-            ),
+            RenderError::Refused(found) => {
+                RenderError::Refused(found.into_iter().map(|found| self.without_value(found)).collect())
+            }
             other => other,
         }
     }

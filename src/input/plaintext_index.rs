@@ -226,7 +226,8 @@ mod tests {
             let value = |number| Zeroizing::new(format!("{start}{number:06}").into_bytes());
             (0..count).map(|number| (Arc::from("a"), value(number))).collect()
         };
-        let start: String = (0..SEARCHED).map(|number| format!("{number:x}")).collect();
+        let parts: Vec<String> = (0..SEARCHED).map(|number| number.to_string()).collect();
+        let start = parts.concat();
         assert!(PlaintextIndex::new(&values(MAX_VALUES + 1, "")).is_err());
         assert!(PlaintextIndex::new(&values(MAX_ALIKE + 1, &start)).is_err());
         let found = PlaintextIndex::new(&values(MAX_ALIKE / 2, &start)).unwrap();

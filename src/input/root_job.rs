@@ -18,7 +18,7 @@ use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SnapshotFile, SourceError};
 
 /// The code of a root that its program does not render.
-const RENDER_FAILED: &str = "render-failed";
+pub(super) const RENDER_FAILED: &str = "render-failed";
 /// The code of a root whose program is missing, or cannot be used.
 const NO_PROGRAM: &str = "no-program";
 

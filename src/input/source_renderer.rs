@@ -310,12 +310,15 @@ impl SourceRenderer {
         let (own, others) = job.programs.split_first().ok_or_else(missing)?;
         match &job.closure.form {
             ClosureForm::Kustomize(closure, inflations) => {
-                let opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
+                let mut opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
                 let mut charts = Vec::new();
                 for inflation in inflations {
                     encryption::require_clear(&inflation.chart.closure, files)?;
                     let helm = others.first().ok_or_else(missing)?;
-                    charts.push(inflate(&self.host, helm, inflation, files).await?);
+                    let chart = inflate(&self.host, helm, inflation, files).await?;
+                    // It was made of files in the clear.
+                    opened.add_clear(&chart.text);
+                    charts.push(chart);
                 }
                 let kustomization = TracedKustomization { closure, charts: &charts };
                 let variables = job.variables.as_deref();

@@ -123,6 +123,9 @@ fn generators_get_files_as_they_were_before_they_were_encrypted() {
     assert!(succeeds && masked.contains("kind: Secret") && masked.contains("hello"), "{masked}");
     assert!(!masked.contains(CANARY) && !masked.contains(&STANDARD.encode(CANARY)), "{masked}");
     assert!(workshop.rhumb(&["validate", "app"]).0);
+    fs::rename(workshop.path("key.txt"), workshop.path("lost.txt")).unwrap();
+    let (succeeds, said) = workshop.rhumb(&["validate", "app"]);
+    assert!(!succeeds && said.contains("this file is encrypted by SOPS, and cannot be opened"), "{said}");
     workshop.check_nothing_left();
 }
 
@@ -274,6 +277,10 @@ fn a_chart_gets_encrypted_values_and_may_put_them_into_secrets_alone() {
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: url}\ndata: {url: 'db://a:{{ .Values.password }}@b'}\n",
             "app/templates/other.yaml: error: ConfigMap url would show a value that is encrypted in secrets.yaml, at data.url",
+        ),
+        (
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: made}\nstringData: {a: '{{ randAlphaNum 9 }}'}\n",
+            "app/templates/other.yaml: error: Secret made: /stringData/a differs from render to render",
         ),
         ("{{ fail .Values.password }}\n", "and the words on it are not shown"),
         ("a: [{{ .Values.password }}\n", "and the words on it are not shown"),
