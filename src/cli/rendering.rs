@@ -73,6 +73,7 @@ impl SourceRendering {
         let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
+        host.remove_leftovers();
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
         let renderer = renderer.with_variables(variables).with_releases(releases);
         Self { renderer: Arc::new(renderer), decrypter }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use super::render_seal::{HOLDERS, RootSeal};
 use super::sops::{
-    AgeIdentities, DataKey, PlaintextLayout, SopsError, SopsFormat, is_encrypted, object_key, open,
-    open_object,
+    AgeIdentities, DataKey, PlaintextLayout, SealingSecret, SopsError, SopsFormat, is_encrypted, object_key,
+    open, open_object, sealing_secret,
 };
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::secret::{is_there, read_regular};
@@ -21,6 +22,21 @@ const MAX_IDENTITIES: u64 = 1 << 20;
 pub(crate) const NO_KEY: &str = "no-key";
 /// The key under which SOPS keeps its metadata.
 const METADATA: &str = "sops";
+
+/// The code of a rendered object whose seal does not fit it.
+const SEAL_MISMATCH: &str = "seal-mismatch";
+
+/// A file that was opened for a render.
+pub(super) struct OpenedInput {
+    /// The file as `sops decrypt` writes it.
+    pub(super) plaintext: Zeroizing<Vec<u8>>,
+    /// Its encrypted values, each by itself.
+    pub(super) values: Vec<Zeroizing<Vec<u8>>>,
+    /// The secret for seals over what is made of it.
+    pub(super) secret: SealingSecret,
+    /// Its data key, encrypted for each recipient.
+    pub(super) holders: Value,
+}
 
 /// The age identities of a source: read when they are needed, so that newer ones count at once.
 #[derive(Clone, Default)]
@@ -99,6 +115,49 @@ impl Decrypter {
         Ok(Some(opened.into_key()))
     }
 
+    /// Opens a file for a render.
+    ///
+    /// # Errors
+    /// Fails with what is wrong, or missing.
+    pub(super) fn open_input(
+        &self,
+        file: &Arc<str>,
+        bytes: &[u8],
+        format: SopsFormat,
+    ) -> Result<OpenedInput, Box<Diagnostic>> {
+        let identities =
+            self.identities().map_err(|why| Box::new(no_key(ManifestOrigin::of_file(file.clone()), &why)))?;
+        let opened = open(file, bytes, format, &identities).map_err(|error| Box::new(error.diagnostic()))?;
+        let plaintext = opened.plaintext(PlaintextLayout::Sops);
+        Ok(OpenedInput {
+            plaintext: plaintext.map_err(|error| Box::new(error.diagnostic()))?,
+            values: opened.values(),
+            holders: opened.holders(),
+            secret: opened.into_key().into_sealing_secret(),
+        })
+    }
+
+    /// Opens the data of a Secret that was rendered from opened files. Returns whether it was
+    /// sealed.
+    ///
+    /// # Errors
+    /// Fails with what is wrong, or missing.
+    pub(crate) fn open_sealed(
+        &self,
+        object: &mut Value,
+        at: &ManifestOrigin,
+    ) -> Result<bool, Box<Diagnostic>> {
+        let Some(holders) = object.get(HOLDERS) else { return Ok(false) };
+        let identities = self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))?;
+        let secrets = holders.as_array().into_iter().flatten();
+        let secrets: Result<Vec<_>, _> =
+            secrets.map(|holders| sealing_secret(holders, at, &identities)).collect();
+        let secrets = secrets.map_err(|error| Box::new(error.diagnostic()))?;
+        let seal = RootSeal::of(&secrets).ok_or_else(|| Box::new(bad_seal(at, "has no key")))?;
+        seal.open(object).map_err(|fault| Box::new(bad_seal(at, &fault.to_string())))?;
+        Ok(true)
+    }
+
     /// Opens the values of an object that was rendered from encrypted files, whose codes were
     /// checked then. Returns whether it had any.
     ///
@@ -131,6 +190,12 @@ pub(super) fn is_encrypted_object(object: &Value) -> bool {
 pub(super) fn check_rendered(object: &Value, at: &ManifestOrigin, keys: &[DataKey]) -> Result<(), SopsError> {
     let mut copy = object.clone();
     open_object(&mut copy, at, keys)
+}
+
+fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
+    let message = format!("a rendered value of this Secret cannot be opened: it {why}");
+    let hint = "remove the state directory, so that it is rendered again";
+    Diagnostic::error(at.clone(), SEAL_MISMATCH, message).hint(hint)
 }
 
 fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {

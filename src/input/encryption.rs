@@ -1,55 +1,298 @@
-//! Encrypted files among those that a root reads: their codes are checked as they are in git, and
-//! renders see ciphertext alone.
+//! Encrypted files among those that a root reads: which its program gets in the open, and which as
+//! they are. Their codes are checked as they are in git.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
+use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, check_rendered, is_encrypted_object};
-use super::kustomize::{Closure, ReferenceRole};
+use super::decryption::{Decrypter, OpenedInput, check_rendered, is_encrypted_object};
+use super::helm::ChartValues;
+use super::kustomize::{Closure, ClosureFolder, FileReference, ReferenceRole};
+use super::opened_inputs::{OpenedInputs, OpenedValues};
 use super::paths;
+use super::plaintext_index::PlaintextIndex;
+use super::render_seal::{HOLDERS, RootSeal};
 use super::root_render::{RenderError, RenderedObject};
-use super::sops::{DataKey, SopsFormat, is_encrypted, is_sealed};
+use super::sops::{SopsFormat, is_encrypted, is_sealed, text_excerpt};
 use super::tree::FileTree;
+use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin};
 
 /// The code of an encrypted file in a place where a program would read its ciphertext as the value.
 const ENCRYPTED_INPUT: &str = "encrypted-input";
+/// The code of an encrypted patch of another kind than Secret.
+const ENCRYPTED_KIND: &str = "encrypted-kind";
+/// The code of a root with more than can be opened.
+const TOO_MANY: &str = "too-many-encrypted";
+/// The code of an object with a field of our own.
+const RESERVED_FIELD: &str = "reserved-field";
 
-/// Checks the encrypted values of rendered objects: each must be as it is in a file of the root
-/// whose code fits, and stand beside the metadata that opens it.
+/// The formats by which a file is known to be encrypted, whatever its name.
+const ANY_FORMAT: [SopsFormat; 2] = [SopsFormat::Yaml, SopsFormat::Dotenv];
+
+/// Files that are opened for one root. Each Secret of the root keeps the data keys of all.
+const MAX_OPENED: usize = 256;
+
+/// Opens the encrypted files that a generator of Secrets or a patch of the root reads, and finds
+/// the keys of those that hold objects.
+///
+/// # Errors
+/// Fails with the first fault: a file that may not be encrypted where it stands, or one that cannot
+/// be opened.
+pub(super) fn open_inputs<T: FileTree>(
+    decrypter: &Decrypter,
+    root: RootFiles<'_>,
+    files: &T,
+) -> Result<OpenedInputs, RenderError> {
+    let refused = RenderError::Encrypted;
+    let closure = root.closure;
+    let uses = file_uses(closure);
+    let (mut sealed, mut to_open, mut clear) = (Vec::new(), Vec::new(), Vec::new());
+    for (path, file) in &closure.files {
+        let bytes = files.read(file.file.blob)?;
+        let uses = uses.get(&**path).map(Vec::as_slice).unwrap_or_default();
+        let treatment = match root.values_format(path).filter(|format| is_encrypted(&bytes, *format)) {
+            Some(format) => FileTreatment::Opened(format),
+            None => treatment(uses, closure, path, &bytes).map_err(refused)?,
+        };
+        match treatment {
+            FileTreatment::Clear => {}
+            FileTreatment::Sealed => sealed.push((&file.source, bytes.clone())),
+            FileTreatment::Opened(format) => to_open.push((path, &file.source, bytes.clone(), format)),
+        }
+        clear.push(bytes);
+    }
+    clear.extend(root.told.iter().map(|text| Arc::from(text.as_bytes())));
+    let mut inputs = OpenedInputs::default();
+    for (source, bytes) in sealed {
+        inputs.keys.extend(decrypter.file_key(source, &bytes).map_err(refused)?);
+    }
+    if to_open.is_empty() {
+        return Ok(inputs);
+    }
+    if to_open.len() > MAX_OPENED {
+        return Err(refused(Box::new(too_many(closure, "files"))));
+    }
+    let (mut values, mut secrets, mut holders) = (Vec::new(), Vec::new(), Vec::new());
+    for (path, source, bytes, format) in to_open {
+        let opened = decrypter.open_input(source, &bytes, format).map_err(refused)?;
+        let OpenedInput { plaintext, values: found, secret, holders: entries } = opened;
+        if uses.get(&**path).is_some_and(|uses| uses.iter().any(FileUse::is_patch)) {
+            check_patch(source, &plaintext).map_err(refused)?;
+        }
+        values.extend(found.into_iter().map(|value| (source.clone(), value)));
+        // Copies of one file have one key.
+        if !secrets.contains(&secret) {
+            secrets.push(secret);
+            holders.push(entries);
+        }
+        inputs.files.insert(path.clone(), plaintext);
+    }
+    let opened = opened_values(&values, &secrets, holders, &clear);
+    inputs.opened = Some(opened.ok_or_else(|| refused(Box::new(too_many(closure, "values"))))?);
+    Ok(inputs)
+}
+
+/// Returns the surroundings of opened values; none where there are too many.
+fn opened_values(
+    values: &[(Arc<str>, Zeroizing<Vec<u8>>)],
+    secrets: &[super::sops::SealingSecret],
+    holders: Vec<Value>,
+    clear: &[Arc<[u8]>],
+) -> Option<OpenedValues> {
+    let mut index = PlaintextIndex::new(values).ok()?;
+    for text in clear {
+        index.add_clear(text);
+    }
+    Some(OpenedValues { index, seal: RootSeal::of(secrets)?, holders: Value::Array(holders) })
+}
+
+/// Checks that no file is encrypted: the program would take its ciphertext for the value.
+///
+/// # Errors
+/// Fails with the first that is.
+pub(super) fn require_clear<T: FileTree>(closure: &Closure, files: &T) -> Result<(), RenderError> {
+    for (path, file) in &closure.files {
+        if is_encrypted(&files.read(file.file.blob)?, SopsFormat::of_name(path)) {
+            return Err(RenderError::Encrypted(Box::new(encrypted_input(&file.source))));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what was rendered, and seals the Secrets in it where files were opened. Each encrypted
+/// value must be as it is in a file of the root whose code fits, and stand beside the metadata that
+/// opens it.
 ///
 /// # Errors
 /// Fails with the first fault.
-pub(super) fn check<T: FileTree>(
-    decrypter: &Decrypter,
+pub(super) fn close_objects(
+    inputs: &OpenedInputs,
     closure: &Closure,
-    files: &T,
-    objects: Vec<RenderedObject>,
+    mut objects: Vec<RenderedObject>,
 ) -> Result<Vec<RenderedObject>, RenderError> {
-    let resources = resources(closure);
-    let mut keys: Vec<DataKey> = Vec::new();
     let refused = RenderError::Encrypted;
-    for (path, file) in &closure.files {
-        let bytes = files.read(file.file.blob)?;
-        if !is_encrypted(&bytes, SopsFormat::of_name(path)) {
-            continue;
-        }
-        if !resources.contains(&**path) {
-            return Err(refused(Box::new(encrypted_input(&file.source))));
-        }
-        keys.extend(decrypter.file_key(&file.source, &bytes).map_err(refused)?);
+    if let Some(marked) = objects.iter().find(|object| object.body.get(HOLDERS).is_some()) {
+        return Err(refused(Box::new(reserved_field(object_place(marked, closure)))));
     }
     for object in objects.iter().filter(|object| is_encrypted_object(&object.body)) {
         let at = object_place(object, closure);
-        check_rendered(&object.body, &at, &keys).map_err(|error| refused(Box::new(error.diagnostic())))?;
+        check_rendered(&object.body, &at, &inputs.keys)
+            .map_err(|error| refused(Box::new(error.diagnostic())))?;
     }
     let is_torn = |object: &&RenderedObject| !is_encrypted_object(&object.body) && has_sealed(&object.body);
-    if let Some(torn) = objects.iter().filter(|_| !keys.is_empty()).find(is_torn) {
+    if let Some(torn) = objects.iter().filter(|_| !inputs.keys.is_empty()).find(is_torn) {
         return Err(refused(Box::new(without_metadata(object_place(torn, closure)))));
     }
+    inputs.seal(&mut objects)?;
     Ok(objects)
+}
+
+/// The files of a root, and what else its program is told in the clear.
+#[derive(Clone, Copy)]
+pub(super) struct RootFiles<'c> {
+    /// All files.
+    pub(super) closure: &'c Closure,
+    /// The values of a chart.
+    pub(super) values: &'c [ChartValues],
+    /// The texts that the program gets besides files.
+    pub(super) told: &'c [&'c str],
+}
+
+impl<'c> RootFiles<'c> {
+    /// Returns those of a root that gets nothing else.
+    pub(super) const fn of(closure: &'c Closure) -> Self {
+        Self { closure, values: &[], told: &[] }
+    }
+
+    /// Returns the format of a file of values, which helm reads as YAML; none for another file.
+    fn values_format(&self, path: &str) -> Option<SopsFormat> {
+        let is_it = |values: &ChartValues| matches!(values, ChartValues::File(file) if **file == *path);
+        self.values.iter().any(is_it).then(|| match SopsFormat::of_name(path) {
+            SopsFormat::Json => SopsFormat::Json,
+            _ => SopsFormat::Yaml,
+        })
+    }
+}
+
+/// One reference to a file, and the kustomization that it stands in.
+struct FileUse<'c> {
+    folder: &'c ClosureFolder,
+    reference: &'c FileReference,
+}
+
+impl FileUse<'_> {
+    fn is_resource(&self) -> bool {
+        self.reference.role == ReferenceRole::Resource
+    }
+
+    fn is_patch(&self) -> bool {
+        self.reference.role == ReferenceRole::Patch
+    }
+
+    /// Returns whether the program may get the file in the open: what is made of it is a Secret, or
+    /// is looked at again.
+    fn may_be_opened(&self) -> bool {
+        self.is_patch() || self.reference.field == "secretGenerator"
+    }
+
+    /// Returns whether it may be of any format: all that stands in it is data.
+    fn may_be_data(&self) -> bool {
+        matches!(self.reference.role, ReferenceRole::File | ReferenceRole::Variables | ReferenceRole::Patch)
+    }
+
+    /// Returns the format of the file, by the rule of Flux.
+    fn format(&self) -> SopsFormat {
+        let target = self.reference.target.as_str();
+        match SopsFormat::of_name(target) {
+            SopsFormat::Binary if self.reference.role == ReferenceRole::Variables => SopsFormat::Dotenv,
+            SopsFormat::Binary if target.ends_with(".dockerconfigjson") => SopsFormat::Json,
+            format => format,
+        }
+    }
+}
+
+/// Returns the references to each file, by its path in the closure.
+fn file_uses(closure: &Closure) -> BTreeMap<String, Vec<FileUse<'_>>> {
+    let mut uses: BTreeMap<String, Vec<FileUse<'_>>> = BTreeMap::new();
+    for folder in &closure.folders {
+        for reference in &folder.kustomization.references {
+            if let Some(path) = paths::join(&folder.path, &reference.target) {
+                uses.entry(path).or_default().push(FileUse { folder, reference });
+            }
+        }
+    }
+    uses
+}
+
+/// The way in which the program gets a file.
+enum FileTreatment {
+    /// It is not encrypted.
+    Clear,
+    /// As it is: its values are opened when they are read to be sent.
+    Sealed,
+    Opened(SopsFormat),
+}
+
+fn treatment(
+    uses: &[FileUse<'_>],
+    closure: &Closure,
+    path: &str,
+    bytes: &[u8],
+) -> Result<FileTreatment, Box<Diagnostic>> {
+    let is_of = |format| is_encrypted(bytes, format);
+    let is_known = is_of(SopsFormat::of_name(path)) || uses.iter().any(|one| is_of(one.format()));
+    // A reader of YAML takes JSON too.
+    let is_other = || uses.iter().any(FileUse::may_be_data) && ANY_FORMAT.into_iter().any(is_of);
+    if !is_known && !is_other() {
+        return Ok(FileTreatment::Clear);
+    }
+    let source = |path: &str| {
+        let file = closure.files.get(path);
+        file.map_or_else(|| Arc::from(path), |file| Arc::clone(&file.source))
+    };
+    let config_map =
+        |one: &&FileUse<'_>| matches!(one.reference.field, "configMapGenerator" | "ConfigMapGenerator");
+    if let Some(one) = uses.iter().find(config_map) {
+        let place = one.reference.place;
+        let at = ManifestOrigin::new(source(&one.folder.file), place.line, place.column);
+        return Err(Box::new(config_map_input(at, &one.reference.target)));
+    }
+    let other = || Box::new(encrypted_input(&source(path)));
+    let first = uses.first().ok_or_else(other)?;
+    if uses.iter().all(FileUse::is_resource) {
+        return Ok(FileTreatment::Sealed);
+    }
+    if !uses.iter().all(FileUse::may_be_opened) {
+        return Err(if uses.iter().any(FileUse::is_resource) {
+            Box::new(mixed_input(&source(path)))
+        } else {
+            other()
+        });
+    }
+    let format = first.format();
+    if uses.iter().any(|one| one.format() != format) {
+        return Err(Box::new(mixed_input(&source(path))));
+    }
+    if !is_of(format) {
+        return Err(Box::new(wrong_format(&source(path), format)));
+    }
+    Ok(FileTreatment::Opened(format))
+}
+
+/// Checks that an opened patch is for Secrets, as far as it says for what it is.
+fn check_patch(file: &Arc<str>, plaintext: &[u8]) -> Result<(), Box<Diagnostic>> {
+    let kind = |document: &PlacedValue| {
+        let entry = document.entries().iter().find(|entry| entry.key == "kind")?;
+        entry.value.text().map(str::to_owned)
+    };
+    let documents = read_documents(file, plaintext).documents;
+    match documents.iter().filter_map(kind).find(|kind| kind != "Secret") {
+        Some(_) => Err(Box::new(wrong_kind(file))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the place of an object, else the folder of the root.
@@ -68,16 +311,6 @@ fn has_sealed(value: &Value) -> bool {
     }
 }
 
-/// Returns the paths of the files that hold objects.
-fn resources(closure: &Closure) -> BTreeSet<String> {
-    let folders = closure.folders.iter().flat_map(|folder| {
-        let references = folder.kustomization.references.iter();
-        let objects = references.filter(|reference| reference.role == ReferenceRole::Resource);
-        objects.filter_map(|reference| paths::join(&folder.path, &reference.target))
-    });
-    folders.collect()
-}
-
 /// An item of a list loses the metadata, which stands beside the items.
 fn without_metadata(at: ManifestOrigin) -> Diagnostic {
     let message =
@@ -87,8 +320,50 @@ fn without_metadata(at: ManifestOrigin) -> Diagnostic {
 }
 
 fn encrypted_input(file: &Arc<str>) -> Diagnostic {
-    let message =
-        "this file is encrypted by SOPS, and a generator or a patch would put its ciphertext into objects";
-    let hint = "encrypt a Secret instead, and name that file under `resources`";
+    let message = "this file is encrypted by SOPS, and its ciphertext would be read as what it says";
+    let hint =
+        "encrypt a Secret instead, and name that file under `resources`; or a file of a `secretGenerator`";
     Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
+}
+
+fn config_map_input(at: ManifestOrigin, target: &str) -> Diagnostic {
+    let target = text_excerpt(target);
+    let message = format!("{target} is encrypted by SOPS, and a ConfigMap would show what it says");
+    Diagnostic::error(at, ENCRYPTED_INPUT, message).hint("generate a Secret from it: `secretGenerator`")
+}
+
+fn mixed_input(file: &Arc<str>) -> Diagnostic {
+    let message = "this encrypted file is named in several ways, by some to be opened and by others as it is";
+    let hint = "make it two files: one under `resources`, and one for the generator or the patch";
+    Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
+}
+
+fn wrong_kind(file: &Arc<str>) -> Diagnostic {
+    let message =
+        "this encrypted patch is for another kind than Secret, and only a Secret's values are never shown";
+    let hint = "move the values into a Secret, or commit the patch as it is";
+    Diagnostic::file_error(Arc::clone(file), ENCRYPTED_KIND, message).hint(hint)
+}
+
+fn wrong_format(file: &Arc<str>, format: SopsFormat) -> Diagnostic {
+    let word = match format {
+        SopsFormat::Yaml => "yaml",
+        SopsFormat::Json => "json",
+        SopsFormat::Dotenv => "dotenv",
+        SopsFormat::Binary => "binary",
+    };
+    let message = format!("this file is encrypted in another format than {word}, as it is read here");
+    let hint = "decrypt it, and encrypt it again with `--input-type` and `--output-type` of that format";
+    Diagnostic::file_error(Arc::clone(file), ENCRYPTED_INPUT, message).hint(hint)
+}
+
+fn too_many(closure: &Closure, what: &str) -> Diagnostic {
+    let root = if closure.root.is_empty() { Arc::from(".") } else { Arc::clone(&closure.root) };
+    let message = format!("more encrypted {what} would have to be opened than are for one root");
+    Diagnostic::file_error(root, TOO_MANY, message).hint("split the root")
+}
+
+fn reserved_field(at: ManifestOrigin) -> Diagnostic {
+    let message = format!("the field {HOLDERS} is rhumb's own, and no object may bring it");
+    Diagnostic::error(at, RESERVED_FIELD, message).hint("remove it")
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use super::decryption::{Decrypter, NO_KEY};
 use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
 use crate::manifest::{self, ManifestFile};
-use crate::object::Diagnostic;
+use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::SnapshotFile;
 
 /// Reads the objects of a file, each with its place; a rendered one names what it was made of.
@@ -42,15 +43,25 @@ fn read_rendered(file: &SnapshotFile, bytes: &[u8], decrypter: &Decrypter) -> Ma
         reading
     };
     let Ok(mut object) = serde_json::from_slice::<Value>(bytes) else { return read(bytes) };
-    let at = file.origin_of(crate::object::ManifestOrigin::of_file(Arc::clone(&file.path)));
+    let at = file.origin_of(ManifestOrigin::of_file(Arc::clone(&file.path)));
+    // A Secret of which a patch gave one value may have others as they are in its own file.
+    let unsealed = match decrypter.open_sealed(&mut object, &at) {
+        Ok(was_sealed) => was_sealed.then(|| text_of(&object)),
+        Err(found) => return unopened(read(bytes), *found),
+    };
+    let before = unsealed.as_ref().map_or(bytes, |text| text.as_bytes());
     match decrypter.open_rendered(&mut object, &at) {
-        Ok(false) => read(bytes),
+        Ok(false) => read(before),
         Ok(true) => {
-            let opened = read(zeroize::Zeroizing::new(object.to_string()).as_bytes());
-            hold_exposed_back(&read(bytes), opened, &SealedPlaces::unknown(&file.path))
+            let opened = read(text_of(&object).as_bytes());
+            hold_exposed_back(&read(before), opened, &SealedPlaces::unknown(&file.path))
         }
         Err(found) => unopened(read(bytes), *found),
     }
+}
+
+fn text_of(object: &Value) -> Zeroizing<String> {
+    Zeroizing::new(object.to_string())
 }
 
 /// Holds the objects of a file back that cannot be opened.
@@ -64,4 +75,66 @@ fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
     reading.diagnostics.retain(|known| known.code != "sops");
     reading.diagnostics.push(found);
     reading
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::input::render_seal::RootSeal;
+    use crate::input::sops::{sealing, sealing_secret};
+    use crate::object::RenderOrigin;
+
+    fn decrypter(identity: u8) -> Decrypter {
+        Decrypter::new(Vec::new(), Some(sealing::identity(identity)))
+    }
+
+    /// A Secret as it is stored that was rendered from a file for key 1.
+    fn stored_secret() -> Value {
+        let enc = sealing::age_file(&[1], &sealing::DATA_KEY);
+        let holders = json!([[{"recipient": "age1of-nobody", "enc": enc}]]);
+        let at = ManifestOrigin::of_file("a");
+        let secret = sealing_secret(&holders[0], &at, &decrypter(1).identities().unwrap()).unwrap();
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"},
+            "stringData": {"password": "hunter"},
+        });
+        RootSeal::of(&[secret]).unwrap().seal(&mut object, &holders).unwrap();
+        object
+    }
+
+    fn read(object: &Value, decrypter: &Decrypter) -> ManifestFile {
+        let origin = RenderOrigin { root: ".".into(), renderer: "kustomize".into(), places: Vec::new() };
+        let file = SnapshotFile { origin: Some(origin.into()), ..SnapshotFile::in_test("a") };
+        read_manifest(&file, object.to_string().as_bytes(), decrypter)
+    }
+
+    #[test]
+    fn a_sealed_secret_is_opened_or_held_back_by_its_name() {
+        let reading = read(&stored_secret(), &decrypter(1));
+        assert!(reading.understood && reading.items[0].valid, "{:?}", reading.diagnostics);
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"},
+            "stringData": {"password": "hunter"},
+        });
+        assert_eq!(reading.items[0].body, expected);
+        let mut moved = stored_secret();
+        moved["metadata"]["name"] = json!("web");
+        let mut other_kind = stored_secret();
+        other_kind["kind"] = json!("ConfigMap");
+        for (object, identities, code, is_understood) in [
+            (stored_secret(), Decrypter::default(), NO_KEY, true),
+            (stored_secret(), decrypter(2), NO_KEY, true),
+            (moved, decrypter(1), "seal-mismatch", false),
+            (other_kind, decrypter(1), "seal-mismatch", false),
+        ] {
+            let reading = read(&object, &identities);
+            assert!(reading.items.iter().all(|item| !item.valid), "{code}");
+            assert_eq!(reading.items.len(), 1, "{code}");
+            assert!(reading.diagnostics.iter().any(|found| found.code == code), "{:?}", reading.diagnostics);
+            assert_eq!(reading.understood, is_understood, "{code}");
+            assert!(!format!("{reading:?}").contains("hunter"), "{code}");
+        }
+    }
 }

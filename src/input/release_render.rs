@@ -6,11 +6,13 @@ use super::helm::{
     ChartClosure, ChartError, ChartHost, GeneratedPolicy, HelmOptions, ValuesSource, render_chart,
 };
 use super::kustomize::RenderTree;
+use super::opened_inputs::OpenedInputs;
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
 use super::root_render::{RenderError, RenderedObject, log_notices, rendered_objects};
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
+use crate::object::ManifestOrigin;
 use crate::source::{ClusterFacts, KnownFacts};
 
 /// The longest name of a release: helm takes no longer one.
@@ -122,8 +124,9 @@ pub(super) fn write_chart<T: FileTree>(
     host: &RenderHost,
     chart: &ChartClosure,
     files: &T,
+    opened: &OpenedInputs,
 ) -> Result<RenderPlace, RenderError> {
-    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files)
+    RenderPlace::write(host, "helm", &RenderTree::plain(&chart.closure), files, opened)
 }
 
 /// Returns a run of helm in a place.
@@ -146,6 +149,15 @@ impl From<ChartError> for RenderError {
     }
 }
 
+/// The files of a chart, and the release that it is taken for.
+#[derive(Clone, Copy)]
+pub(super) struct TracedChart<'a> {
+    /// The files.
+    pub(super) chart: &'a ChartClosure,
+    /// The release.
+    pub(super) options: &'a HelmOptions,
+}
+
 /// Renders a chart from the files of its closure.
 ///
 /// # Errors
@@ -153,12 +165,20 @@ impl From<ChartError> for RenderError {
 pub(super) async fn render_release<T: FileTree>(
     host: &RenderHost,
     program: &InstalledProgram,
-    chart: &ChartClosure,
-    options: &HelmOptions,
+    chart: TracedChart<'_>,
     files: &T,
+    opened: &OpenedInputs,
 ) -> Result<Vec<RenderedObject>, RenderError> {
-    let place = write_chart(host, chart, files)?;
-    let rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
+    let TracedChart { chart, options } = chart;
+    let place = write_chart(host, chart, files, opened)?;
+    let mut rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
+    for object in &rendered.objects {
+        let at = object.origin.places.first().cloned();
+        let at = at.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));
+        opened.check_exposure(&object.body, &at)?;
+    }
+    // A notice may name an object that is none of those.
+    rendered.notices.retain(|notice| !opened.shows_value(&notice.message));
     log_notices(&rendered.notices);
     Ok(rendered_objects(rendered.objects))
 }

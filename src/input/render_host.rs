@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
+use super::memory_place;
 use super::program_slots::MAX_RENDERS;
 use super::sandbox::{
     InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram, Sandbox,
@@ -68,6 +69,17 @@ impl RenderHost {
     /// Returns the folder below which trees are written.
     pub(crate) fn folder(&self) -> &std::path::Path {
         &self.folder
+    }
+
+    /// Returns the folders below which files in the open may be written, as far as they are in
+    /// memory.
+    pub(super) fn memory_folders(&self) -> Vec<PathBuf> {
+        memory_place::candidates(&self.folder)
+    }
+
+    /// Removes what a process that was killed left in memory.
+    pub(crate) fn remove_leftovers(&self) {
+        memory_place::remove_leftovers(&self.memory_folders());
     }
 
     /// Returns the sandbox of a render of the tree in one folder that may write another.

@@ -18,9 +18,18 @@ use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SnapshotFile, SourceError};
 
 /// The code of a root that its program does not render.
-const RENDER_FAILED: &str = "render-failed";
+pub(super) const RENDER_FAILED: &str = "render-failed";
 /// The code of a root whose program is missing, or cannot be used.
 const NO_PROGRAM: &str = "no-program";
+
+/// The remedy where no folder is in memory.
+const NO_MEMORY_HINT: &str =
+    "set `RuntimeDirectory=` for the service, or name a folder on tmpfs by XDG_RUNTIME_DIR or TMPDIR";
+
+/// The remedy where a program fails.
+const FAILED_HINT: &str = "run the same program on this folder to see all it says";
+/// The remedy where it fails, and read opened files.
+const WORDLESS_HINT: &str = "decrypt the files in a copy of this folder in memory, and run the program on it";
 
 /// The programs that the roots at hand need, each found or not.
 pub(super) type FoundPrograms = BTreeMap<RenderProgram, Result<InstalledProgram, ProgramError>>;
@@ -148,11 +157,11 @@ pub(super) fn outcome_of(
         }
         Err(error) => {
             let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
-            if error.is_passing() {
-                RootOutcome::Interrupted(vec![found])
-            } else {
-                let hint = "run the same program on this folder to see all it says";
-                RootOutcome::Refused(vec![found.hint(hint)])
+            match error {
+                RenderError::NoMemoryFolder => RootOutcome::Interrupted(vec![found.hint(NO_MEMORY_HINT)]),
+                RenderError::Wordless { .. } => RootOutcome::Refused(vec![found.hint(WORDLESS_HINT)]),
+                error if error.is_passing() => RootOutcome::Interrupted(vec![found]),
+                _ => RootOutcome::Refused(vec![found.hint(FAILED_HINT)]),
             }
         }
     };

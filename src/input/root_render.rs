@@ -7,9 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use super::helm::{ChartObject, translate_hooks};
 use super::kustomize::{Closure, InflatedChart, OriginFinder, OriginTracking, RenderTree, strip_mark};
+use super::opened_inputs::{OpenedInputs, TakenValues};
 use super::origin::{ObjectOrigin, strip_origin};
 use super::render_host::RenderHost;
 use super::render_place::RenderPlace;
@@ -61,6 +63,9 @@ pub(crate) enum RenderError {
         /// The system's message.
         error: io::Error,
     },
+    /// The files would be in the open, and no folder is in memory.
+    #[error("encrypted files are opened in memory alone, and no folder of this host is there")]
+    NoMemoryFolder,
     /// The program is missing.
     #[error("a program that renders it is missing")]
     NoProgram,
@@ -74,6 +79,12 @@ pub(crate) enum RenderError {
         program: &'static str,
         /// The end of what it said.
         complaint: String,
+    },
+    /// The program read opened files and fails, or prints what is no list of objects.
+    #[error("{program} fails, and its words are not shown: they may repeat what was encrypted")]
+    Wordless {
+        /// The program.
+        program: &'static str,
     },
     /// An encrypted file cannot be opened, or stands where it would be read as it is.
     #[error("{}", .0.message)]
@@ -98,10 +109,11 @@ impl RenderError {
     /// Returns whether another try of the same may do better.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Source(_) | Self::Tree { .. } | Self::NoProgram => true,
+            Self::Source(_) | Self::Tree { .. } | Self::NoProgram | Self::NoMemoryFolder => true,
             Self::Sandbox(error) => error.class() != crate::object::ErrorClass::Invalid,
             Self::Failed { .. }
             | Self::Output { .. }
+            | Self::Wordless { .. }
             | Self::Encrypted(_)
             | Self::Variables(_)
             | Self::Refused(_) => false,
@@ -118,22 +130,23 @@ pub(crate) async fn render_kustomization<T: FileTree>(
     program: &InstalledProgram,
     kustomization: TracedKustomization<'_>,
     files: &T,
-    variables: Option<&VariableTable>,
+    values: RenderValues<'_>,
 ) -> Result<Vec<RenderedObject>, RenderError> {
     let TracedKustomization { closure, charts } = kustomization;
     let tree = RenderTree::with_charts(closure, files, charts)?;
-    let (output, tracking) = match build(host, program, &tree, files).await {
+    let (output, tracking) = match build(host, program, &tree, files, values.opened).await {
         // Origins are worth nothing where they are what the program fails for.
         Err(RenderError::Failed { .. }) if tree.origins == OriginTracking::Added => {
             let tree = RenderTree::plain_with_charts(closure, files, charts)?;
-            (build(host, program, &tree, files).await?, OriginTracking::Absent)
+            (build(host, program, &tree, files, values.opened).await?, OriginTracking::Absent)
         }
         output => (output?, tree.origins),
     };
     let named = tree.charts.iter().filter_map(|(path, number)| Some((path.clone(), charts.get(*number)?)));
     let mut finder = OriginFinder::new(closure, files).with_charts(named);
     let mut objects = BuiltObjects::default();
-    for document in documents("kustomize", &output, variables)? {
+    let at = root_place(closure);
+    for document in documents("kustomize", &output, values, &at)? {
         let mut body = document.body;
         let said = match tracking {
             OriginTracking::Added => strip_origin(&mut body),
@@ -153,6 +166,21 @@ pub(crate) async fn render_kustomization<T: FileTree>(
         objects.add(chart, ChartObject { body, origin, generated: Vec::new() });
     }
     objects.into_rendered(charts)
+}
+
+/// The values that take part in a render besides the files of the root.
+#[derive(Clone, Copy)]
+pub(crate) struct RenderValues<'a> {
+    /// The variables that are put into the output.
+    pub(super) variables: Option<&'a VariableTable>,
+    /// The encrypted files.
+    pub(super) opened: &'a OpenedInputs,
+}
+
+/// Returns the place of the file that makes its folder a root.
+fn root_place(closure: &Closure) -> ManifestOrigin {
+    let file = closure.folders.first().and_then(|folder| closure.files.get(&folder.file));
+    ManifestOrigin::of_file(file.map_or_else(|| closure.root.clone(), |file| file.source.clone()))
 }
 
 /// The files of a kustomize root, and what helm made of the charts in them.
@@ -221,14 +249,15 @@ async fn build<T: FileTree>(
     program: &InstalledProgram,
     tree: &RenderTree,
     files: &T,
-) -> Result<Vec<u8>, RenderError> {
-    let place = RenderPlace::write(host, "kustomize", tree, files)?;
+    opened: &OpenedInputs,
+) -> Result<Zeroizing<Vec<u8>>, RenderError> {
+    let place = RenderPlace::write(host, "kustomize", tree, files, opened)?;
     let command = ProgramCommand::new(&program.path, place.tree.join(&*tree.root))
         .arguments(["build", "--load-restrictor", "LoadRestrictionsNone", "."])
         .go_runtime(GO_MEMORY, 1);
     let run = host.sandbox().run(&place.policy, &command).await?;
     if run.is_success() {
-        return Ok(run.output);
+        return Ok(Zeroizing::new(run.output));
     }
     let said = complaint(&run.complaint, place.folder());
     // Of a program that has no memory left the last words are where it stood.
@@ -266,7 +295,8 @@ pub(super) struct PrintedDocument {
 pub(super) fn documents(
     program: &'static str,
     output: &[u8],
-    variables: Option<&VariableTable>,
+    values: RenderValues<'_>,
+    at: &ManifestOrigin,
 ) -> Result<Vec<PrintedDocument>, RenderError> {
     let unreadable = |detail: String| RenderError::Output { program, detail };
     let text = std::str::from_utf8(output).map_err(|error| unreadable(error.to_string()))?;
@@ -274,7 +304,11 @@ pub(super) fn documents(
     let mut documents = Vec::new();
     for part in text.split("\n---\n") {
         let part = part.strip_prefix("---\n").unwrap_or(part);
-        let (found, read) = printed_part(&name, part, variables);
+        let (found, read) = if values.opened.is_empty() {
+            printed_part(&name, part, values.variables)
+        } else {
+            opened_part(&name, part, values, at)?
+        };
         if let Some(fault) = found.iter().find(|found| found.is_error()) {
             return Err(unreadable(format!("line {}: {}", fault.origin.line, fault.message)));
         }
@@ -299,6 +333,39 @@ fn printed_part(
     let read = read_documents(name, part.as_bytes());
     let plain = |value: &PlacedValue| PrintedDocument { body: value.to_value(), faults: Vec::new() };
     (read.diagnostics, read.documents.iter().map(plain).collect())
+}
+
+/// As [`printed_part`], of a program that read opened files: their values must stand in the data of
+/// Secrets alone, and get no variables.
+fn opened_part(
+    name: &Arc<str>,
+    part: &str,
+    values: RenderValues<'_>,
+    at: &ManifestOrigin,
+) -> Result<(Vec<Diagnostic>, Vec<PrintedDocument>), RenderError> {
+    let (found, mut documents) = printed_part(name, part, None);
+    // Nothing else may be said of a text before this.
+    for document in &documents {
+        values.opened.check_exposure(&document.body, at)?;
+    }
+    if values.variables.is_none() || found.iter().any(Diagnostic::is_error) {
+        return Ok((found, documents));
+    }
+    let taken: Vec<TakenValues> =
+        documents.iter_mut().map(|document| values.opened.take_values(&mut document.body)).collect();
+    if taken.iter().all(TakenValues::is_empty) {
+        return Ok(printed_part(name, part, values.variables));
+    }
+    let (mut found, mut substituted) = (Vec::new(), Vec::new());
+    for (document, taken) in documents.into_iter().zip(taken) {
+        let (more, read) = printed_part(name, &document.body.to_string(), values.variables);
+        found.extend(more);
+        substituted.extend(read.into_iter().map(|mut document| {
+            taken.put_back(&mut document.body);
+            document
+        }));
+    }
+    Ok((found, substituted))
 }
 
 fn printed_document(document: super::variables::SubstitutedDocument) -> PrintedDocument {

@@ -10,18 +10,20 @@ use super::chart_layer::LayeredTree;
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
-use super::encryption;
+use super::encryption::{self, RootFiles};
 use super::inflation::inflate;
 use super::kustomize::{ChangeImpact, ClosureIndex, ParsedFiles};
 use super::origin::CHART_SEPARATOR;
 use super::own_thread;
 use super::paths;
 use super::program_slots::{ProgramSlots, SlotClient};
-use super::release_render::{ReleaseSettings, ResolvedReleases, VersionOrigin, render_release};
+use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, VersionOrigin, render_release};
 use super::render_host::RenderHost;
 use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
-use super::root_render::{RenderError, RenderedObject, TracedKustomization, render_kustomization};
+use super::root_render::{
+    RenderError, RenderValues, RenderedObject, TracedKustomization, render_kustomization,
+};
 use super::roots::{self, RenderRoot, find_roots};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::server_charts::ServerCharts;
@@ -308,21 +310,31 @@ impl SourceRenderer {
         let (own, others) = job.programs.split_first().ok_or_else(missing)?;
         match &job.closure.form {
             ClosureForm::Kustomize(closure, inflations) => {
+                let mut opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
                 let mut charts = Vec::new();
                 for inflation in inflations {
+                    encryption::require_clear(&inflation.chart.closure, files)?;
                     let helm = others.first().ok_or_else(missing)?;
-                    charts.push(inflate(&self.host, helm, inflation, files).await?);
-                    let none = Vec::new();
-                    encryption::check(&self.decrypter, &inflation.chart.closure, files, none)?;
+                    let chart = inflate(&self.host, helm, inflation, files).await?;
+                    // It was made of files in the clear.
+                    opened.add_clear(&chart.text);
+                    charts.push(chart);
                 }
                 let kustomization = TracedKustomization { closure, charts: &charts };
                 let variables = job.variables.as_deref();
-                let objects = render_kustomization(&self.host, own, kustomization, files, variables).await?;
-                encryption::check(&self.decrypter, closure, files, objects)
+                let inputs = RenderValues { variables, opened: &opened };
+                let rendered = render_kustomization(&self.host, own, kustomization, files, inputs).await;
+                let objects = rendered.map_err(|error| opened.without_words(error))?;
+                encryption::close_objects(&opened, closure, objects)
             }
             ClosureForm::Helm(chart, options) => {
-                let objects = render_release(&self.host, own, chart, options, files).await?;
-                encryption::check(&self.decrypter, &chart.closure, files, objects)
+                let told = [options.release.as_str(), options.namespace.as_str()];
+                let root = RootFiles { closure: &chart.closure, values: &chart.values, told: &told };
+                let opened = encryption::open_inputs(&self.decrypter, root, files)?;
+                let traced = TracedChart { chart, options };
+                let rendered = render_release(&self.host, own, traced, files, &opened).await;
+                let objects = rendered.map_err(|error| opened.without_words(error))?;
+                encryption::close_objects(&opened, &chart.closure, objects)
             }
         }
     }

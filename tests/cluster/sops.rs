@@ -43,11 +43,17 @@ impl Identity {
 
     /// As [`Identity::encrypt`], where fields are encrypted whose names match.
     fn encrypt_fields(&self, manifest: &str, names: &str) -> String {
+        self.encrypt_file("secret.yaml", manifest, &["--encrypted-regex", names])
+    }
+
+    /// A file of any format, encrypted by the real program.
+    fn encrypt_file(&self, name: &str, text: &str, options: &[&str]) -> String {
         let dir = TempDir::new().unwrap();
-        let file = dir.path().join("secret.yaml");
-        std::fs::write(&file, manifest).unwrap();
+        let file = dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
         let output = Command::new(&encrypters().sops)
-            .args(["encrypt", "--age", &self.recipient, "--encrypted-regex", names])
+            .args(["encrypt", "--age", &self.recipient])
+            .args(options)
             .arg(&file)
             .output()
             .unwrap();
@@ -71,10 +77,26 @@ fn password(site: &TestNamespace<'_>, name: &str) -> serde_json::Value {
     site.value("Secret", name, "/data/password")
 }
 
-/// Fails where a file below a folder holds a text, in the open or packed by git.
+/// Fails where a file below a folder holds a text, or an object of a git repository there, which
+/// git compresses.
 fn assert_absent(folder: &Path, text: &str) {
     let output = Command::new("grep").args(["-rl", text]).arg(folder).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{text} is in {}", folder.display());
+    assert!(!git_objects(folder).contains(text), "{text} is in a git object below {}", folder.display());
+}
+
+/// Returns the contents of all objects of the git repositories below a folder.
+fn git_objects(folder: &Path) -> String {
+    let found = Command::new("find").arg(folder).args(["-type", "d", "-name", "objects"]).output().unwrap();
+    let mut all = String::new();
+    for objects in String::from_utf8(found.stdout).unwrap().lines() {
+        let mut git = Command::new("git");
+        git.args(["-c", "safe.directory=*", "--git-dir"]).arg(Path::new(objects).parent().unwrap());
+        let output = git.args(["cat-file", "--batch-all-objects", "--batch"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        all.push_str(&String::from_utf8_lossy(&output.stdout));
+    }
+    all
 }
 
 #[test]
@@ -160,4 +182,72 @@ fn a_field_that_would_be_shown_is_not_opened_to_be_applied() {
     assert_eq!(daemon.stop().code(), Some(0));
     assert!(!daemon.whole_log().contains(CANARY), "{}", daemon.whole_log());
     assert_absent(site.state.path(), CANARY);
+}
+
+/// A Secret that a generator makes of an encrypted file, and one that an encrypted patch changes.
+#[test]
+fn what_is_made_of_opened_files_is_applied_and_stands_nowhere_else() {
+    let site = TestNamespace::new("sops-opened");
+    let identity = Identity::new();
+    let env = |value: &str| identity.encrypt_file("db.env", &format!("PASSWORD={value}\nUSER=shop\n"), &[]);
+    let patch = identity.encrypt(&secret("patched", CANARY));
+    let kustomization = "resources: [base.yaml, other.yaml]\npatches: [{path: patch.yaml}]\n\
+                         secretGenerator: [{name: made, envs: [db.env]}]\n\
+                         generatorOptions: {disableNameSuffixHash: true}\n";
+    let repo = Repo::new(&[
+        ("app/kustomization.yaml", kustomization.to_owned()),
+        ("app/base.yaml", secret("patched", "to-be-changed")),
+        ("app/patch.yaml", patch),
+        ("app/db.env", env(CANARY)),
+        ("app/other.yaml", yaml::config_map("other", "key", "one")),
+    ]);
+    let runtime = tempfile::tempdir_in("/dev/shm").unwrap();
+    let start = || {
+        let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
+        let mut command = site.command_with_config(&["run"], &site.configuration(repo.path(), &programs));
+        command.env("CREDENTIALS_DIRECTORY", identity.folder.path());
+        command.env("RUNTIME_DIRECTORY", runtime.path());
+        Daemon::start(command)
+    };
+    let mut daemon = start();
+    let encoded = |text: &str| json!(STANDARD.encode(text));
+    let made = |key: &str| site.value("Secret", "made", &format!("/data/{key}"));
+    until("the patched one is there", || password(&site, "patched") == encoded(CANARY));
+    until("the generated one is there", || made("PASSWORD") == encoded(CANARY));
+    assert_eq!(made("USER"), encoded("shop"));
+    let version = |name| site.value("Secret", name, "/metadata/resourceVersion");
+    let versions = (version("made"), version("patched"));
+
+    // The same data, encrypted anew, changes nothing.
+    repo.write("app/db.env", &env(CANARY));
+    repo.change("app/other.yaml", &yaml::config_map("other", "key", "two"));
+    site.await_data("other", "key", "two");
+    assert_eq!((version("made"), version("patched")), versions);
+
+    // A daemon that starts again takes what was rendered and sealed before.
+    assert_eq!(daemon.stop().code(), Some(0));
+    let first_log = daemon.whole_log();
+    let mut daemon = start();
+    repo.write("app/db.env", &env("canary-7f3a9c-newer"));
+    repo.commit("a newer password");
+    until("the newer one is there", || made("PASSWORD") == encoded("canary-7f3a9c-newer"));
+    assert_eq!(version("patched"), versions.1);
+
+    // A root that would show a value is refused, and says none.
+    let exposing = kustomization.to_owned()
+        + "replacements:\n- source: {kind: Secret, name: made, fieldPath: data.PASSWORD}\n  \
+           targets: [{select: {kind: ConfigMap}, fieldPaths: [data.key]}]\n";
+    repo.change("app/kustomization.yaml", &exposing);
+    daemon.says(&["WARN", "ConfigMap other would show a value that is encrypted in app/"]);
+    assert_eq!(site.value("ConfigMap", "other", "/data/key"), json!("two"));
+    assert_eq!(daemon.stop().code(), Some(0));
+    for log in [first_log, daemon.whole_log()] {
+        assert!(!log.contains(CANARY) && !log.contains(&STANDARD.encode(CANARY)), "{log}");
+    }
+    assert!(git_objects(site.state.path()).contains("RHUMB[1,"));
+    for folder in [site.state.path(), runtime.path()] {
+        assert_absent(folder, CANARY);
+        assert_absent(folder, &STANDARD.encode(CANARY));
+        assert_absent(folder, STANDARD.encode("canary-7f3a9c-newer").trim_end_matches('='));
+    }
 }

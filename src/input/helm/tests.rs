@@ -180,14 +180,8 @@ fn a_schema_of_a_part_that_may_be_switched_off_is_left_to_helm() {
 
 #[test]
 fn values_are_found_in_the_chart_or_in_the_source() {
-    let tree = web()
-        .file("apps/web/prod.yaml", "a: 1")
-        .file("apps/common.yaml", "b: 1")
-        .file("other.yaml", "c: 1")
-        .file(
-            "apps/sealed.yaml",
-            "a: ENC[AES256_GCM,data:eA==,iv:eA==,tag:eA==,type:str]\nsops:\n  mac: x\n  version: 3.9.0\n",
-        );
+    let tree =
+        web().file("apps/web/prod.yaml", "a: 1").file("apps/common.yaml", "b: 1").file("other.yaml", "c: 1");
     let closure = closure_with(&tree, &["prod.yaml", "common.yaml", "../../other.yaml"]);
     assert_eq!(findings(&closure), [""; 0]);
     let paths: Vec<_> = ["apps/web/prod.yaml", "apps/common.yaml", "other.yaml"]
@@ -214,10 +208,6 @@ fn values_are_found_in_the_chart_or_in_the_source() {
     check("/etc/passwd", "out-of-tree apps/web: values: the path leaves the repository: /etc/passwd");
     check("../../../x", "out-of-tree apps/web: values: the path leaves the repository: ../../../x");
     check("templates", "missing-file apps/web: values: a file is needed, and templates is a folder");
-    check(
-        "sealed.yaml",
-        "encrypted-values apps/sealed.yaml: values: the file is encrypted by SOPS, and a chart would get it as it is",
-    );
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::input::kustomize::{Closure, ClosureFile};
 use crate::input::paths;
-use crate::input::sops::{self, SopsFormat};
 use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
 use crate::source::{SourceError, TreeEntry, TreeFile};
 
@@ -377,21 +376,12 @@ impl<T: FileTree> ChartWalk<'_, T> {
         };
         match found {
             Ok((folder, ResolvedPath { path, file: Some(file) })) => {
-                self.check_values(&path, file)?;
                 let place = paths::join(folder, text).unwrap_or_else(|| path.clone());
                 self.add(&place, &path.into(), file);
                 self.found.values.push(ChartValues::File(place.into()));
             }
             Ok((_, ResolvedPath { file: None, .. })) => self.found.refuse(refusal::values_folder(root, text)),
             Err(failure) => self.found.refuse(refusal::lost_values(root, text, &failure)),
-        }
-        Ok(())
-    }
-
-    /// Refuses a file of values that holds no values but what SOPS made of them.
-    fn check_values(&mut self, path: &str, file: TreeFile) -> Result<(), SourceError> {
-        if sops::is_encrypted(&self.tree.read(file.blob)?, SopsFormat::Yaml) {
-            self.found.refuse(refusal::encrypted_values(&path.into()));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use crate::input::helm::{HelmOptions, print_chart};
 use crate::input::kustomize::{InflatedChart, InflatedObject};
+use crate::input::opened_inputs::OpenedInputs;
 use crate::input::origin::CHART_SEPARATOR;
 use crate::input::release_render::{chart_host, write_chart};
 use crate::input::render_host::RenderHost;
@@ -23,7 +24,7 @@ pub(in crate::input) async fn inflate<T: FileTree>(
     files: &T,
 ) -> Result<InflatedChart, RenderError> {
     let Inflation { file, chart, options, unnamed } = inflation;
-    let place = write_chart(host, chart, files)?;
+    let place = write_chart(host, chart, files, &OpenedInputs::default())?;
     let printed = print_chart(chart_host(&place, host, helm), chart, options, files).await?;
     if let Some(UnnamedRelease { other, finding }) = unnamed {
         let options = HelmOptions { release: other.clone(), ..options.clone() };

@@ -34,6 +34,8 @@ pub enum ReferenceRole {
     Plugin,
     /// A file of patches.
     Patch,
+    /// A file of variables for a generator, a line each.
+    Variables,
     /// Any other file.
     File,
 }
@@ -283,9 +285,9 @@ impl References {
             self.references.push(FileReference { role: ReferenceRole::File, field, target, place });
         }
         for env in items(generator, "envs") {
-            self.add(env, field, ReferenceRole::File);
+            self.add(env, field, ReferenceRole::Variables);
         }
-        self.text(generator, "env", field, ReferenceRole::File);
+        self.text(generator, "env", field, ReferenceRole::Variables);
     }
 
     /// Adds a patch that is either its own text or the name of a file.

@@ -37,7 +37,9 @@ pub(super) fn remote(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
     let target = printable(&reference.target);
     let what = match reference.role {
         ReferenceRole::Resource | ReferenceRole::Component => "a remote base",
-        ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::File => "a remote file",
+        ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::Variables | ReferenceRole::File => {
+            "a remote file"
+        }
     };
     let message = format!("{}: {what}, which is not fetched: {target}", reference.field);
     let hint = "copy it into the repository at the version that is meant, and name that path instead";
@@ -82,7 +84,7 @@ pub(in crate::input) fn lost(
             let what = match reference.role {
                 ReferenceRole::Resource | ReferenceRole::Plugin => "file or folder",
                 ReferenceRole::Component => "folder",
-                ReferenceRole::Patch | ReferenceRole::File => "file",
+                ReferenceRole::Patch | ReferenceRole::Variables | ReferenceRole::File => "file",
             };
             let message =
                 format!("no such {what} in this revision: {target} ({} is missing)", printable(path));
@@ -140,9 +142,11 @@ const fn defect_text(defect: FileDefect) -> (DiagnosticCode, &'static str) {
 pub(super) fn wrong_form(file: &Arc<str>, reference: &FileReference) -> Diagnostic {
     let (needed, found) = match reference.role {
         ReferenceRole::Component => ("a folder with a component", "a file"),
-        ReferenceRole::Resource | ReferenceRole::Plugin | ReferenceRole::Patch | ReferenceRole::File => {
-            ("a file", "a folder")
-        }
+        ReferenceRole::Resource
+        | ReferenceRole::Plugin
+        | ReferenceRole::Patch
+        | ReferenceRole::Variables
+        | ReferenceRole::File => ("a file", "a folder"),
     };
     let message =
         format!("{}: {needed} is needed, and {} is {found}", reference.field, printable(&reference.target));

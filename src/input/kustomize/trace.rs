@@ -246,7 +246,8 @@ impl<T: FileTree> ClosureWalk<'_, T> {
             return Ok(());
         };
         match (found.file, reference.role) {
-            (Some(_), ReferenceRole::Component) | (None, ReferenceRole::Patch | ReferenceRole::File) => {
+            (Some(_), ReferenceRole::Component)
+            | (None, ReferenceRole::Patch | ReferenceRole::Variables | ReferenceRole::File) => {
                 self.refuse(refusal::wrong_form(site.file, reference));
                 Ok(())
             }

@@ -7,11 +7,12 @@ use zeroize::Zeroizing;
 use crate::manifest::{
     DocumentFault, DocumentTree, NodeId, NodeKind, PlacedDocument, json_document, yaml_documents,
 };
+use crate::object::ManifestOrigin;
 
 use super::age::{self, AgeFault, AgeIdentities, AttemptBudget};
 use super::error::{MetadataFault, SopsError, recipient_names, text_excerpt};
 use super::leaves::{NamedFile, SOPS, walk};
-use super::metadata::SopsMetadata;
+use super::metadata::{AgeEntry, SopsMetadata};
 use super::opening::{DocumentOpener, OpenedLeaf, OpeningState};
 use super::places::MarkCursor;
 use super::value::{DataKey, OpenedValue, SealedValue};
@@ -37,6 +38,11 @@ pub(super) struct OpenedDocuments<'f> {
 }
 
 impl OpenedDocuments<'_> {
+    pub(super) fn values(&self) -> impl Iterator<Item = Zeroizing<Vec<u8>>> {
+        let leaves = self.documents.iter().flat_map(|document| &document.leaves);
+        leaves.filter_map(|leaf| leaf.value.shown_bytes())
+    }
+
     pub(super) fn plaintext(
         &self,
         key: &DataKey,
@@ -89,7 +95,7 @@ pub(super) fn open<'f>(
     let (code, digest) = state.finish();
     check_code(file, line, &metadata, &key, code)?;
     let documents = OpenedDocuments { file, text, format, documents, digest };
-    Ok(OpenedFile { key, content: OpenedContent::Documents(documents) })
+    Ok(OpenedFile { key, entries: metadata.entries, content: OpenedContent::Documents(documents) })
 }
 
 /// Opens a file that is one value in an object of JSON.
@@ -98,8 +104,10 @@ pub(super) fn open_binary<'f>(
     text: &'f str,
     identities: &AgeIdentities,
 ) -> Result<OpenedFile<'f>, SopsError> {
-    let OpenedFile { key, content } = open(file, text, SopsFormat::Binary, identities)?;
-    let OpenedContent::Documents(mut documents) = content else { return Ok(OpenedFile { key, content }) };
+    let OpenedFile { key, entries, content } = open(file, text, SopsFormat::Binary, identities)?;
+    let OpenedContent::Documents(mut documents) = content else {
+        return Ok(OpenedFile { key, entries, content });
+    };
     let leaves = documents.documents.iter_mut().flat_map(|document| document.leaves.drain(..));
     // An empty file is not encrypted, and its only value is an empty text.
     let bytes = match leaves.map(|leaf| leaf.value).collect::<Vec<_>>().pop() {
@@ -108,7 +116,8 @@ pub(super) fn open_binary<'f>(
         Some(OpenedValue::Bytes(bytes)) => bytes,
         Some(_) => return Err(SopsError::Form { at: file.line(0), form: "no binary data below `data`" }),
     };
-    Ok(OpenedFile { key, content: OpenedContent::Bytes(bytes) })
+    let values = vec![bytes.clone()];
+    Ok(OpenedFile { key, entries, content: OpenedContent::Bytes { bytes, values } })
 }
 
 /// Returns the metadata of a file, and its line.
@@ -155,13 +164,22 @@ pub(super) fn data_key(
     metadata: &SopsMetadata,
     identities: &AgeIdentities,
 ) -> Result<DataKey, SopsError> {
-    let at = || file.line(line);
     if metadata.entries.is_empty() {
-        return Err(SopsError::NotSupported { at: at(), names: metadata.others.join(" and ") });
+        return Err(SopsError::NotSupported { at: file.line(line), names: metadata.others.join(" and ") });
     }
+    entry_key(&file.line(line), &metadata.entries, identities)
+}
+
+/// Finds the data key among the entries for its recipients.
+pub(super) fn entry_key(
+    at: &ManifestOrigin,
+    entries: &[AgeEntry],
+    identities: &AgeIdentities,
+) -> Result<DataKey, SopsError> {
+    let at = || at.clone();
     let own: Vec<String> = identities.recipients().collect();
     let is_own = |recipient: &str| own.iter().any(|own| own == recipient);
-    let (first, then): (Vec<_>, Vec<_>) = metadata.entries.iter().partition(|entry| is_own(&entry.recipient));
+    let (first, then): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| is_own(&entry.recipient));
     let mut budget = AttemptBudget::new();
     let mut broken = None;
     for entry in first.into_iter().chain(then) {
@@ -177,7 +195,7 @@ pub(super) fn data_key(
             Ok(None) | Err(_) => {}
         }
     }
-    let recipients = metadata.entries.iter().map(|entry| entry.recipient.as_str());
+    let recipients = entries.iter().map(|entry| entry.recipient.as_str());
     Err(broken.unwrap_or_else(|| SopsError::NoKey { at: at(), recipients: recipient_names(recipients) }))
 }
 

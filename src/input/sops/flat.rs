@@ -68,6 +68,7 @@ pub(super) fn open<'f>(
     let (mut state, mut matched) = (OpeningState::new(&metadata), 0);
     // It never grows again, which would leave copies behind.
     let mut out = Zeroizing::new(Vec::with_capacity(text.len() * 2 + 1));
+    let mut values = Vec::new();
     for line in &lines {
         match line {
             DotenvLine::Comment(comment) => {
@@ -96,7 +97,10 @@ pub(super) fn open<'f>(
                 out.push(b'=');
                 match state.value(Some(&clear), rule, &path, &key).map_err(fault)? {
                     Some(OpenedValue::Comment(_)) => return Err(fault(SealedValueFault::Type)),
-                    Some(opened) => escape_breaks(&opened.code_bytes(), &mut out),
+                    Some(opened) => {
+                        escape_breaks(&opened.code_bytes(), &mut out);
+                        values.extend(opened.shown_bytes());
+                    }
                     None => {
                         state.add_clear(clear.as_bytes());
                         escape_breaks(clear.as_bytes(), &mut out);
@@ -107,7 +111,8 @@ pub(super) fn open<'f>(
         out.push(b'\n');
     }
     check_code(file, 0, &metadata, &key, state.finish().0)?;
-    Ok(OpenedFile { key, content: OpenedContent::Bytes(out) })
+    let content = OpenedContent::Bytes { bytes: out, values };
+    Ok(OpenedFile { key, entries: metadata.entries, content })
 }
 
 fn escape_breaks(value: &[u8], out: &mut Vec<u8>) {

@@ -1,12 +1,12 @@
 //! The metadata of a file: for whom it is encrypted, what of it, and its code.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::MetadataFault;
 use super::rules::EncryptionRule;
 
 /// Entries of age that are looked at.
-const MAX_ENTRIES: usize = 256;
+pub(super) const MAX_ENTRIES: usize = 256;
 
 /// Services and programs that a data key may be encrypted with, besides age.
 const KEY_SERVICES: [(&str, &str); 6] = [
@@ -19,10 +19,22 @@ const KEY_SERVICES: [(&str, &str); 6] = [
 ];
 
 /// The data key, encrypted for one recipient.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct AgeEntry {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AgeEntry {
     pub(super) recipient: String,
     pub(super) armored: String,
+}
+
+impl AgeEntry {
+    pub(super) fn read(entry: &Value) -> Option<Self> {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+        Some(Self { recipient: text("recipient").unwrap_or_default(), armored: text("enc")? })
+    }
+
+    /// Returns the entry in the form of SOPS.
+    pub(super) fn to_value(&self) -> Value {
+        json!({ "recipient": self.recipient, "enc": self.armored })
+    }
 }
 
 /// The metadata below `sops`.
@@ -50,12 +62,8 @@ impl SopsMetadata {
         if age.len() > MAX_ENTRIES {
             return Err(MetadataFault::TooManyRecipients);
         }
-        let entry = |entry: &Value| {
-            let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-            Some(AgeEntry { recipient: text("recipient").unwrap_or_default(), armored: text("enc")? })
-        };
         let metadata = Self {
-            entries: age.iter().filter_map(entry).collect(),
+            entries: age.iter().filter_map(AgeEntry::read).collect(),
             others: KEY_SERVICES
                 .iter()
                 .filter(|(key, _)| !list(key).is_empty())

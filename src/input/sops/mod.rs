@@ -28,17 +28,21 @@ mod writing;
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 pub use age::AgeIdentities;
 pub(crate) use error::{SopsError, text_excerpt};
 pub(crate) use object::{object_key, open_object};
-pub(crate) use value::{DataKey, is_sealed, is_sealed_comment};
+pub(crate) use value::{DataKey, SealingSecret, is_sealed, is_sealed_comment};
 
 use document::OpenedDocuments;
+use error::MetadataFault;
 use leaves::NamedFile;
+use metadata::{AgeEntry, MAX_ENTRIES};
 
 use crate::manifest::MAX_FILE;
+use crate::object::ManifestOrigin;
 
 /// The format of a file, as SOPS takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +83,14 @@ pub enum PlaintextLayout {
 /// A file whose code fits.
 pub struct OpenedFile<'f> {
     key: DataKey,
+    /// The data key, encrypted for each recipient.
+    entries: Vec<AgeEntry>,
     content: OpenedContent<'f>,
 }
 
 enum OpenedContent<'f> {
     Documents(OpenedDocuments<'f>),
-    Bytes(Zeroizing<Vec<u8>>),
+    Bytes { bytes: Zeroizing<Vec<u8>>, values: Vec<Zeroizing<Vec<u8>>> },
 }
 
 impl fmt::Debug for OpenedFile<'_> {
@@ -99,6 +105,19 @@ impl OpenedFile<'_> {
         self.key
     }
 
+    /// Returns what was encrypted, each value by itself. A truth is left out: it tells nothing.
+    pub(crate) fn values(&self) -> Vec<Zeroizing<Vec<u8>>> {
+        match &self.content {
+            OpenedContent::Documents(documents) => documents.values().collect(),
+            OpenedContent::Bytes { values, .. } => values.clone(),
+        }
+    }
+
+    /// Returns the data key as it is encrypted for each recipient.
+    pub(crate) fn holders(&self) -> Value {
+        self.entries.iter().map(AgeEntry::to_value).collect()
+    }
+
     /// Returns the file in the open. The reader of its format gives of it what was encrypted.
     ///
     /// # Errors
@@ -107,7 +126,7 @@ impl OpenedFile<'_> {
     pub fn plaintext(&self, layout: PlaintextLayout) -> Result<Zeroizing<Vec<u8>>, SopsError> {
         match &self.content {
             OpenedContent::Documents(documents) => documents.plaintext(&self.key, layout),
-            OpenedContent::Bytes(bytes) => Ok(bytes.clone()),
+            OpenedContent::Bytes { bytes, .. } => Ok(bytes.clone()),
         }
     }
 }
@@ -151,6 +170,26 @@ pub fn open<'f>(
         SopsFormat::Binary => document::open_binary(named, text, identities),
         SopsFormat::Yaml | SopsFormat::Json => document::open(named, text, format, identities),
     }
+}
+
+/// Returns the secret for seals over what was made of a file, whose data key is encrypted for these
+/// recipients.
+///
+/// # Errors
+///
+/// When it is encrypted for none of the identities.
+pub(crate) fn sealing_secret(
+    holders: &Value,
+    at: &ManifestOrigin,
+    identities: &AgeIdentities,
+) -> Result<SealingSecret, SopsError> {
+    let fault = |fault| SopsError::Metadata { at: at.clone(), fault };
+    let entries = holders.as_array().ok_or_else(|| fault(MetadataFault::Shape))?;
+    if entries.len() > MAX_ENTRIES {
+        return Err(fault(MetadataFault::TooManyRecipients));
+    }
+    let entries: Vec<AgeEntry> = entries.iter().filter_map(AgeEntry::read).collect();
+    document::entry_key(at, &entries, identities).map(DataKey::into_sealing_secret)
 }
 
 #[cfg(test)]

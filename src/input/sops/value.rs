@@ -8,6 +8,8 @@ use aes_gcm::aes::Aes256;
 use aes_gcm::{AesGcm, KeyInit as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hkdf::Hkdf;
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 /// The beginning of each encrypted value.
@@ -16,6 +18,8 @@ pub(super) const PREFIX: &str = "ENC[AES256_GCM,";
 const COMMENT_END: &str = ",type:comment]";
 /// Bytes of a data key, and of the vector that starts each value.
 const KEY: usize = 32;
+/// The label under which a secret is derived from a data key: the key itself seals nothing of ours.
+const SEALING: &[u8] = b"rhumb.dev: values that a renderer made";
 const TAG: usize = 16;
 
 /// Returns whether a text has the form of an encrypted value.
@@ -113,6 +117,15 @@ impl OpenedValue {
             Self::Comment(_) => Vec::new(),
         })
     }
+
+    /// Returns the value as it would stand in a text; none for a truth, which tells nothing.
+    pub(super) fn shown_bytes(&self) -> Option<Zeroizing<Vec<u8>>> {
+        match self {
+            Self::Bool(_) => None,
+            Self::Comment(text) => Some(Zeroizing::new(text.as_bytes().to_vec())),
+            _ => Some(self.code_bytes()),
+        }
+    }
 }
 
 /// Writes a float as Go does without an exponent.
@@ -124,7 +137,13 @@ pub(super) fn go_float(float: f64) -> String {
 }
 
 /// The key that the values of one file are encrypted with.
-pub struct DataKey(Box<AesGcm<Aes256, U32>>);
+pub struct DataKey {
+    cipher: Box<AesGcm<Aes256, U32>>,
+    sealing: SealingSecret,
+}
+
+/// A secret that follows from the data key of one file. A reader of the file knows it.
+pub(crate) type SealingSecret = Zeroizing<[u8; KEY]>;
 
 impl fmt::Debug for DataKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,14 +154,22 @@ impl fmt::Debug for DataKey {
 impl DataKey {
     /// Returns the key of these bytes; none when it has a wrong length.
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
-        AesGcm::new_from_slice(bytes).ok().filter(|_| bytes.len() == KEY).map(|cipher| Self(Box::new(cipher)))
+        let cipher = AesGcm::new_from_slice(bytes).ok().filter(|_| bytes.len() == KEY)?;
+        let mut sealing = SealingSecret::default();
+        Hkdf::<Sha256>::new(None, bytes).expand(SEALING, sealing.as_mut_slice()).ok()?;
+        Some(Self { cipher: Box::new(cipher), sealing })
+    }
+
+    /// Returns the secret for seals over what was made of the file.
+    pub(crate) fn into_sealing_secret(self) -> SealingSecret {
+        self.sealing
     }
 
     /// Opens a value that stands at a key path, for example `data:password:`.
     pub(super) fn open(&self, sealed: &SealedValue<'_>, path: &str) -> Result<OpenedValue, SealedValueFault> {
         let mut buffer = Zeroizing::new(sealed.data.clone());
         let (iv, tag) = (sealed.iv.into(), sealed.tag.into());
-        self.0
+        self.cipher
             .decrypt_inout_detached(&iv, path.as_bytes(), buffer.as_mut_slice().into(), &tag)
             .map_err(|_| SealedValueFault::Code)?;
         OpenedValue::read(sealed.kind, buffer)

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod opened;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,13 +17,16 @@ use tempfile::TempDir;
 struct Workshop {
     programs: Encrypters,
     folder: TempDir,
+    /// The folder of the person who runs rhumb, in memory.
+    runtime: TempDir,
     recipient: String,
 }
 
 impl Workshop {
     fn new() -> Self {
         let (programs, folder) = (Encrypters::find().unwrap(), tempfile::tempdir().unwrap());
-        let mut workshop = Self { programs, folder, recipient: String::new() };
+        let runtime = tempfile::tempdir_in("/dev/shm").unwrap();
+        let mut workshop = Self { programs, folder, runtime, recipient: String::new() };
         workshop.recipient = workshop.new_identity("key.txt");
         workshop
     }
@@ -68,7 +73,10 @@ impl Workshop {
     fn rhumb(&self, arguments: &[&str]) -> (bool, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.current_dir(self.folder.path()).env("SOPS_AGE_KEY_FILE", self.path("key.txt"));
-        command.env("PATH", Renderers::find().unwrap().kustomize.parent().unwrap());
+        command.env("XDG_RUNTIME_DIR", self.runtime.path());
+        let renderers = Renderers::find().unwrap();
+        let folders = [&renderers.kustomize, &renderers.helm].map(|program| program.parent().unwrap());
+        command.env("PATH", std::env::join_paths(folders).unwrap());
         let output = command.args(arguments).output().unwrap();
         (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     }

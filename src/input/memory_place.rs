@@ -1,0 +1,158 @@
+//! Folders in memory, for files that must never be on a disk.
+//!
+//! A folder is gone with its [`MemoryPlace`]. A process that is killed leaves one behind: the next
+//! start removes those that no process holds.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+/// The beginning of the names of such folders.
+const PREFIX: &str = "rhumb-open-";
+/// The file systems that are in memory, by the numbers of `statfs(2)`: tmpfs and ramfs.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+/// The place in memory that every Linux has.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// A start of another process may take a new folder for one that was left behind.
+const ATTEMPTS: usize = 3;
+
+/// A folder in memory that is this process's own.
+pub(super) struct MemoryPlace {
+    // Removed first, then unlocked.
+    folder: TempDir,
+    _lock: File,
+}
+
+impl MemoryPlace {
+    /// Makes a folder below the first of these that is in memory and can be written; none where
+    /// none is.
+    pub(super) fn create(folders: &[PathBuf]) -> io::Result<Option<Self>> {
+        let mut failure = None;
+        for folder in folders.iter().filter(|folder| is_in_memory(folder)) {
+            for _ in 0..ATTEMPTS {
+                match Self::create_in(folder) {
+                    Ok(Some(place)) => return Ok(Some(place)),
+                    Ok(None) => {}
+                    Err(error) => {
+                        failure.get_or_insert(error);
+                        break;
+                    }
+                }
+            }
+        }
+        failure.map_or(Ok(None), Err)
+    }
+
+    fn create_in(folder: &Path) -> io::Result<Option<Self>> {
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
+        let lock = match File::open(folder.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            lock => lock?,
+        };
+        let is_held = try_lock(&lock)? && is_still(&lock, folder.path());
+        Ok(is_held.then_some(Self { folder, _lock: lock }))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Returns the places for such folders: this one where it is in memory, else the host's.
+pub(super) fn candidates(own: &Path) -> Vec<PathBuf> {
+    vec![own.to_owned(), PathBuf::from(SHARED_MEMORY)]
+}
+
+/// Removes the folders that processes of this user left behind when they were killed.
+pub(super) fn remove_leftovers(folders: &[PathBuf]) {
+    for folder in folders.iter().filter(|folder| is_in_memory(folder)) {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+        for entry in named {
+            if let Err(error) = remove_leftover(&entry.path()) {
+                tracing::warn!(folder = %entry.path().display(), "a folder that was left behind stays: {error}");
+            }
+        }
+    }
+}
+
+fn remove_leftover(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let lock = File::open(path)?;
+    if try_lock(&lock)? && is_still(&lock, path) { fs::remove_dir_all(path) } else { Ok(()) }
+}
+
+fn try_lock(folder: &File) -> io::Result<bool> {
+    match flock(folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns whether an open folder still has its name.
+fn is_still(folder: &File, path: &Path) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let named = fs::symlink_metadata(path).map(identity).ok();
+    named.is_some() && named == folder.metadata().map(identity).ok()
+}
+
+fn is_in_memory(folder: &Path) -> bool {
+    statfs(folder)
+        .is_ok_and(|found| IN_MEMORY.iter().any(|kind| i128::from(found.f_type) == i128::from(*kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared() -> TempDir {
+        tempfile::tempdir_in(SHARED_MEMORY).unwrap()
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_folder_is_in_memory_or_there_is_none() {
+        let shared = shared();
+        let folders = [PathBuf::from("/proc"), PathBuf::from("/nowhere"), shared.path().to_owned()];
+        let place = MemoryPlace::create(&folders).unwrap().unwrap();
+        assert_eq!(place.path().parent(), Some(shared.path()));
+        fs::write(place.path().join("a"), "a").unwrap();
+        drop(place);
+        assert_eq!(names(shared.path()), [""; 0]);
+        assert!(MemoryPlace::create(&folders[..2]).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_start_removes_what_nobody_holds() {
+        let shared = shared();
+        let folders = [shared.path().to_owned()];
+        let place = MemoryPlace::create(&folders).unwrap().unwrap();
+        let left = shared.path().join("rhumb-open-left");
+        fs::create_dir_all(left.join("tree")).unwrap();
+        fs::write(left.join("tree/a"), "a").unwrap();
+        fs::create_dir(shared.path().join("other")).unwrap();
+        fs::write(shared.path().join("rhumb-open-file"), "").unwrap();
+        remove_leftovers(&folders);
+        let held = place.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let mut expected = vec!["other".to_owned(), held, "rhumb-open-file".to_owned()];
+        expected.sort();
+        assert_eq!(names(shared.path()), expected);
+    }
+}

@@ -1,0 +1,177 @@
+//! The encrypted files of one root as they are while its program runs: some in the open, all others
+//! as they are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use super::plaintext_index::PlaintextIndex;
+use super::render_seal::{RootSeal, SEALED_FIELDS, is_secret};
+use super::root_job::RENDER_FAILED;
+use super::root_render::{RenderError, RenderedObject};
+use super::sandbox::SandboxError;
+use super::secret_exposure::find_exposed;
+use super::sops::DataKey;
+use crate::object::{Diagnostic, ManifestOrigin};
+
+/// The text that stands for a value while variables are put in, with its number behind it.
+const TAKEN: &str = "rhumb-taken-value-";
+/// The words in the place of those of a program that read opened files.
+const HIDDEN_WORDS: &str =
+    "it cannot be rendered, and the words on it are not shown: they may repeat what was encrypted";
+
+/// The encrypted files of a root.
+#[derive(Default)]
+pub(super) struct OpenedInputs {
+    /// The keys of the files that the program gets as they are.
+    pub(super) keys: Vec<DataKey>,
+    /// The files that it gets in the open, by their paths in the closure.
+    pub(super) files: BTreeMap<Arc<str>, Zeroizing<Vec<u8>>>,
+    /// The surroundings of the opened values; none where nothing was opened.
+    pub(super) opened: Option<OpenedValues>,
+}
+
+/// The opened values of a root: where they are found, and what they are sealed with again.
+pub(super) struct OpenedValues {
+    pub(super) index: PlaintextIndex,
+    pub(super) seal: RootSeal,
+    /// The data keys that the seal follows from, encrypted for their recipients.
+    pub(super) holders: Value,
+}
+
+/// Leaves out all that was opened.
+impl fmt::Debug for OpenedInputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenedInputs({:?})", self.files.keys())
+    }
+}
+
+impl OpenedInputs {
+    /// Returns whether the program gets no file in the open.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.opened.is_none()
+    }
+
+    /// Returns a file in the open; none where the program gets it as it is.
+    pub(super) fn plaintext(&self, path: &str) -> Option<&[u8]> {
+        self.files.get(path).map(|bytes| bytes.as_slice())
+    }
+
+    /// Checks that an object which the program made has opened values in the data of a Secret alone.
+    ///
+    /// # Errors
+    /// Fails with the first other place.
+    pub(super) fn check_exposure(&self, object: &Value, at: &ManifestOrigin) -> Result<(), RenderError> {
+        let found = self.opened.as_ref().and_then(|opened| find_exposed(object, &opened.index, at));
+        found.map_or(Ok(()), |found| Err(RenderError::Encrypted(found.into())))
+    }
+
+    /// Returns whether a text has an opened value.
+    pub(super) fn shows_value(&self, text: &str) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.index.find(text.as_bytes()).is_some())
+    }
+
+    /// Takes those opened values out of an object that look as if they had variables: none is put
+    /// into what was encrypted.
+    pub(super) fn take_values(&self, object: &mut Value) -> TakenValues {
+        let mut taken = TakenValues::default();
+        let Some(opened) = self.opened.as_ref().filter(|_| is_secret(object)) else { return taken };
+        each_text(object, |text| {
+            if text.contains('$') && opened.index.find(text.as_bytes()).is_some() {
+                let name = format!("{TAKEN}{}", taken.0.len());
+                taken.0.push(Zeroizing::new(std::mem::replace(text, name)));
+            }
+        });
+        taken
+    }
+
+    /// Seals the Secrets among what was rendered.
+    pub(super) fn seal(&self, objects: &mut [RenderedObject]) -> Result<(), RenderError> {
+        let Some(opened) = &self.opened else { return Ok(()) };
+        for object in objects.iter_mut().filter(|object| is_secret(&object.body)) {
+            opened.seal.seal(&mut object.body, &opened.holders).map_err(|fault| {
+                let at = object.origin.places.first().cloned();
+                let at = at.unwrap_or_else(|| ManifestOrigin::of_file(Arc::clone(&object.origin.root)));
+                let message = format!("this Secret cannot be sealed: it {fault}");
+                RenderError::Encrypted(Diagnostic::error(at, "seal-failed", message).into())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes the words of a program out of a finding. Its place stays, and so does what is said of a
+    /// chart by names and fields alone.
+    fn without_value(&self, found: Diagnostic) -> Diagnostic {
+        let message = if found.code == RENDER_FAILED || self.shows_value(&found.message) {
+            HIDDEN_WORDS.to_owned()
+        } else {
+            found.message.clone()
+        };
+        Diagnostic { message, excerpt: None, ..found }
+    }
+
+    /// Notes a text that stands in the clear.
+    pub(super) fn add_clear(&mut self, text: &[u8]) {
+        if let Some(opened) = &mut self.opened {
+            opened.index.add_clear(text);
+        }
+    }
+
+    /// Takes the words of a program out of an error, where it may have read what was encrypted.
+    pub(super) fn without_words(&self, error: RenderError) -> RenderError {
+        if self.is_empty() {
+            return error;
+        }
+        let none = String::new;
+        match error {
+            RenderError::Failed { program, .. } | RenderError::Output { program, .. } => {
+                RenderError::Wordless { program }
+            }
+            RenderError::Sandbox(SandboxError::Stopped { program, part, .. }) => {
+                SandboxError::Stopped { program, part, complaint: none() }.into()
+            }
+            RenderError::Sandbox(SandboxError::Killed { program, signal, .. }) => {
+                SandboxError::Killed { program, signal, complaint: none() }.into()
+            }
+            RenderError::Refused(found) => {
+                RenderError::Refused(found.into_iter().map(|found| self.without_value(found)).collect())
+            }
+            other => other,
+        }
+    }
+}
+
+/// Values that were taken out of an object.
+#[derive(Default)]
+pub(super) struct TakenValues(Vec<Zeroizing<String>>);
+
+impl TakenValues {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts them back.
+    pub(super) fn put_back(&self, object: &mut Value) {
+        each_text(object, |text| {
+            let number = text.strip_prefix(TAKEN).and_then(|number| number.parse::<usize>().ok());
+            if let Some(taken) = number.and_then(|number| self.0.get(number)) {
+                taken.as_str().clone_into(text);
+            }
+        });
+    }
+}
+
+/// Comes to each text in the data of a Secret.
+fn each_text(object: &mut Value, mut visit: impl FnMut(&mut String)) {
+    for field in SEALED_FIELDS {
+        let members = object.get_mut(field).and_then(Value::as_object_mut);
+        for value in members.into_iter().flat_map(serde_json::Map::values_mut) {
+            if let Value::String(text) = value {
+                visit(text);
+            }
+        }
+    }
+}

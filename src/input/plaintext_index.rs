@@ -1,0 +1,240 @@
+//! The values that were opened for a render, and where a text has one of them.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+/// The bytes of the shortest value that is looked for. Shorter ones are guessed at once, and stand
+/// in every text by chance.
+const MIN_VALUE: usize = 4;
+/// A value of fewer bytes counts only as a word by itself: it is part of longer words by chance,
+/// for example of the hash at the end of a generated name.
+const MIN_PART: usize = 8;
+/// The bytes in base64 that are looked for within a longer text in base64.
+const MIN_BASE64_PART: usize = 9;
+/// The start of a value that is searched for. The rest is compared where it is found, so that large
+/// values need little memory.
+const SEARCHED: usize = 128;
+/// The start of a value that is looked for in base64, which needs memory for each of its forms.
+const ENCODED: usize = 1536;
+/// Forms with one start, of which a value has up to two: each is compared wherever that start
+/// stands.
+const MAX_ALIKE: usize = 64;
+/// Values of one root. The search needs memory for each.
+const MAX_VALUES: usize = 1 << 16;
+
+/// The values of one root are too many to be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooManyValues;
+
+/// The values that were opened, as texts show them.
+pub(super) struct PlaintextIndex {
+    search: AhoCorasick,
+    forms: Vec<ValueForm>,
+    /// The file of each value.
+    files: Vec<Arc<str>>,
+    /// Indicates for each value whether it stands in the clear beside the encrypted files.
+    known: Vec<bool>,
+}
+
+/// One way in which a text has a value.
+struct ValueForm {
+    value: usize,
+    bytes: Zeroizing<Vec<u8>>,
+    extent: FormExtent,
+}
+
+impl ValueForm {
+    /// Returns the part that is searched for.
+    fn start(&self) -> &[u8] {
+        self.bytes.get(..SEARCHED).unwrap_or(&self.bytes)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FormExtent {
+    /// Between other signs than letters and digits.
+    Word,
+    Anywhere,
+}
+
+/// Leaves the values out.
+impl fmt::Debug for PlaintextIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlaintextIndex({} values)", self.files.len())
+    }
+}
+
+impl PlaintextIndex {
+    /// Returns the index of values, each with the file that it was encrypted in.
+    ///
+    /// # Errors
+    /// Fails where there are too many.
+    pub(super) fn new(values: &[(Arc<str>, Zeroizing<Vec<u8>>)]) -> Result<Self, TooManyValues> {
+        let mut index =
+            Self { search: empty_search()?, forms: Vec::new(), files: Vec::new(), known: Vec::new() };
+        let mut seen: HashSet<&[u8]> = HashSet::new();
+        for (file, value) in values {
+            let lines = value.split(|byte| *byte == b'\n').filter_map(variable);
+            let lines = lines.filter(|_| value.contains(&b'\n'));
+            for text in std::iter::once(value.as_slice()).chain(lines).map(<[u8]>::trim_ascii) {
+                if text.len() >= MIN_VALUE && seen.insert(text) {
+                    index.add(file, text)?;
+                }
+            }
+        }
+        let mut alike: HashMap<&[u8], usize> = HashMap::new();
+        for start in index.forms.iter().map(ValueForm::start) {
+            let count = alike.entry(start).or_default();
+            *count += 1;
+            if *count > MAX_ALIKE {
+                return Err(TooManyValues);
+            }
+        }
+        let starts = index.forms.iter().map(ValueForm::start);
+        index.search = AhoCorasick::new(starts).map_err(|_| TooManyValues)?;
+        Ok(index)
+    }
+
+    fn add(&mut self, file: &Arc<str>, value: &[u8]) -> Result<(), TooManyValues> {
+        let number = self.files.len();
+        if number >= MAX_VALUES {
+            return Err(TooManyValues);
+        }
+        self.files.push(file.clone());
+        self.known.push(false);
+        let extent = if value.len() < MIN_PART { FormExtent::Word } else { FormExtent::Anywhere };
+        let mut form = |bytes: Vec<u8>, extent| {
+            self.forms.push(ValueForm { value: number, bytes: Zeroizing::new(bytes), extent });
+        };
+        form(value.to_vec(), extent);
+        if value.len() <= ENCODED {
+            let encoded = STANDARD.encode(value);
+            form(encoded.trim_end_matches('=').as_bytes().to_vec(), FormExtent::Word);
+        }
+        // Three bytes give four signs, so within a longer text the value begins at one of three
+        // places of such a group.
+        for skipped in 0..3 {
+            let rest = value.get(skipped..value.len().min(ENCODED)).unwrap_or_default();
+            let whole = rest.get(..rest.len() / 3 * 3).unwrap_or_default();
+            if whole.len() >= MIN_BASE64_PART {
+                form(STANDARD.encode(whole).into_bytes(), FormExtent::Anywhere);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a text that stands in the clear in the repository: what it has is no secret.
+    pub(super) fn add_clear(&mut self, text: &[u8]) {
+        let found: Vec<usize> = self.matches(text).map(|form| form.value).collect();
+        for value in found {
+            if let Some(known) = self.known.get_mut(value) {
+                *known = true;
+            }
+        }
+    }
+
+    /// Returns the file of a value that a text has; none where it has none, but such as stand in
+    /// the clear anyway.
+    pub(super) fn find(&self, text: &[u8]) -> Option<&Arc<str>> {
+        let mut hidden = self.matches(text).filter(|form| self.known.get(form.value) == Some(&false));
+        self.files.get(hidden.next()?.value)
+    }
+
+    fn matches<'i>(&'i self, text: &'i [u8]) -> impl Iterator<Item = &'i ValueForm> {
+        self.search.find_overlapping_iter(text).filter_map(|found| {
+            let form = self.forms.get(found.pattern().as_usize())?;
+            let rest = text.get(found.start()..)?;
+            let after = rest.strip_prefix(form.bytes.as_slice())?;
+            let before = text.get(..found.start())?;
+            let is_inside = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+            let is_word = !is_inside(before.last()) && !is_inside(after.first());
+            (form.extent == FormExtent::Anywhere || is_word).then_some(form)
+        })
+    }
+}
+
+fn empty_search() -> Result<AhoCorasick, TooManyValues> {
+    AhoCorasick::new([""; 0]).map_err(|_| TooManyValues)
+}
+
+/// Returns the value of a line of variables: a file that was encrypted as a whole may hold such.
+fn variable(line: &[u8]) -> Option<&[u8]> {
+    let at = line.iter().position(|byte| *byte == b'=')?;
+    let (name, value) = line.split_at_checked(at)?;
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    (!name.is_empty() && name.iter().all(is_name)).then(|| value.get(1..)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(values: &[&str]) -> PlaintextIndex {
+        let values: Vec<_> = values
+            .iter()
+            .map(|value| (Arc::from("a.env"), Zeroizing::new(value.as_bytes().to_vec())))
+            .collect();
+        PlaintextIndex::new(&values).unwrap()
+    }
+
+    #[test]
+    fn a_value_is_found_as_it_is_and_in_base64() {
+        #[track_caller]
+        fn check(value: &str, text: &str, expected: bool) {
+            assert_eq!(index(&[value]).find(text.as_bytes()).is_some(), expected, "{value} in {text}");
+        }
+        check("hunter-and-more", "postgres://a:hunter-and-more@db/x", true);
+        check("hunter-and-more\n", "xhunter-and-morex", true);
+        check("hunter-and-more", "hunter-and-mor", false);
+        check("hunter", "postgres://a:hunter@db/x", true);
+        check("hunter", "web-config-xhunterx9k", false);
+        check("5432", "5432", true);
+        check("5432", "15432", false);
+        check("543", "543", false);
+        check("", "anything", false);
+        check("MODE=x\nPASSWORD=hunter-and-more\n", "a hunter-and-more", true);
+        check("a b=hunter-and-more\nc", "hunter-and-more", false);
+        for before in ["", "a", "ab", "user:"] {
+            let encoded = STANDARD.encode(format!("{before}hunter-and-more@host"));
+            check("hunter-and-more", &format!("x {encoded} x"), true);
+        }
+        check("hunter", &STANDARD.encode("hunter"), true);
+        check("hunters", &STANDARD.encode("hunters"), true);
+        let long = "0123456789".repeat(20);
+        check(&long, &format!("a{long}"), true);
+        check(&long, &long[..199], false);
+    }
+
+    #[test]
+    fn what_stands_in_the_clear_is_no_secret() {
+        let mut found = index(&["production", "hunter-and-more"]);
+        found.add_clear(b"namespace: production\n");
+        assert!(found.find(b"production").is_none());
+        assert_eq!(found.find(b"production hunter-and-more").map(|file| &**file), Some("a.env"));
+        assert_eq!(format!("{found:?}"), "PlaintextIndex(2 values)");
+    }
+
+    #[test]
+    fn more_values_than_can_be_looked_for_are_refused() {
+        let values = |count: usize, start: &str| -> Vec<_> {
+            let value = |number| Zeroizing::new(format!("{start}{number:06}").into_bytes());
+            (0..count).map(|number| (Arc::from("a"), value(number))).collect()
+        };
+        let parts: Vec<String> = (0..SEARCHED).map(|number| number.to_string()).collect();
+        let start = parts.concat();
+        assert!(PlaintextIndex::new(&values(MAX_VALUES + 1, "")).is_err());
+        assert!(PlaintextIndex::new(&values(MAX_ALIKE + 1, &start)).is_err());
+        let found = PlaintextIndex::new(&values(MAX_ALIKE / 2, &start)).unwrap();
+        assert!(found.find(format!("{start}000031").as_bytes()).is_some());
+        assert!(found.find(format!("{start}000032").as_bytes()).is_none());
+        // Copies of one value count once.
+        let copies: Vec<_> = (0..=MAX_VALUES).map(|_| values(1, &start).remove(0)).collect();
+        assert!(PlaintextIndex::new(&copies).is_ok());
+    }
+}
