@@ -1,6 +1,7 @@
 //! Manifests without a cluster: what `validate` and `render` look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,14 +30,47 @@ pub(super) struct ManifestSet {
     pub(super) items: Vec<ManifestItem>,
     /// The findings in each file by itself.
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The number of files.
-    pub(super) files: usize,
+    /// The files and roots that were read.
+    pub(super) places: ReadPlaces,
     /// Indicates whether every file was read and every document understood.
     pub(super) understood: bool,
     /// The versions that charts were told.
     pub(super) versions: ChartVersions,
     /// The revision; none of a pipe.
     pub(super) revision: Option<Revision>,
+}
+
+/// Counts what manifests were read from.
+#[derive(Debug, Default)]
+pub(super) struct ReadPlaces {
+    files: usize,
+    roots: BTreeSet<Arc<str>>,
+}
+
+impl ReadPlaces {
+    /// Counts a file. One that was rendered counts as its root, which has one for each object.
+    fn count(&mut self, origin: Option<&RenderOrigin>) {
+        match origin.filter(|origin| !origin.renderer.is_empty()) {
+            Some(origin) => drop(self.roots.insert(Arc::clone(&origin.root))),
+            None => self.files += 1,
+        }
+    }
+}
+
+impl fmt::Display for ReadPlaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (files, roots) = (count_words(self.files, "file"), count_words(self.roots.len(), "root"));
+        match (self.files, self.roots.len()) {
+            (_, 0) => f.write_str(&files),
+            (0, _) => f.write_str(&roots),
+            _ => write!(f, "{files} and {roots}"),
+        }
+    }
+}
+
+/// Returns a number with its word.
+pub(super) fn count_words(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// The objects of manifests, each with its namespace, and all that is wrong with them.
@@ -79,7 +113,7 @@ impl Default for ManifestSet {
         Self {
             items: Vec::new(),
             diagnostics: Vec::new(),
-            files: 0,
+            places: ReadPlaces::default(),
             understood: true,
             versions: ChartVersions::Named,
             revision: None,
@@ -98,6 +132,7 @@ impl ManifestSet {
         let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
             let bytes = read_standard_input()?;
+            manifests.places.count(None);
             manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), extent);
             return Ok(manifests);
         }
@@ -115,6 +150,7 @@ impl ManifestSet {
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
+                manifests.places.count(file.origin.as_deref());
                 manifests.take(read_manifest(&shown_file(file, shown), bytes, &decrypter), extent);
             }
         }
@@ -136,6 +172,7 @@ impl ManifestSet {
         let shown = |file: &str| -> Arc<str> { without_detours(&Path::new(folder).join(file)).into() };
         for file in &snapshot.files {
             let bytes = reader.read(file.blob)?;
+            manifests.places.count(file.origin.as_deref());
             let reading = read_manifest(&shown_file(file, shown), &bytes, decrypter);
             manifests.take(reading, ReadScope::All);
         }
@@ -193,7 +230,6 @@ impl ManifestSet {
     }
 
     fn take(&mut self, reading: ManifestFile, extent: ReadScope) {
-        self.files += 1;
         self.understood &= reading.understood;
         match extent {
             ReadScope::All => self.items.extend(reading.items),
@@ -243,5 +279,33 @@ fn without_cluster_advice(error: SourceError) -> CommandError {
             CommandError::new(ErrorClass::Source, format!("{place}: no *.yaml, *.yml or *.json file in it"))
         }
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_a_root_count_as_one_place_and_files_for_themselves() {
+        let check = |rendered: &[Option<(&str, &str)>], expected: &str| {
+            let mut places = ReadPlaces::default();
+            for origin in rendered {
+                let origin = origin.map(|(root, renderer)| RenderOrigin {
+                    root: root.into(),
+                    renderer: renderer.into(),
+                    places: Vec::new(),
+                });
+                places.count(origin.as_ref());
+            }
+            assert_eq!(places.to_string(), expected);
+        };
+        let prod = Some(("prod", "kustomize"));
+        check(&[], "0 files");
+        check(&[None], "1 file");
+        check(&[prod, prod], "1 root");
+        check(&[prod, prod, Some(("web", "web 1.2.0")), None, None], "2 files and 2 roots");
+        // A plain file into which variables were put.
+        check(&[Some(("", ""))], "1 file");
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
-use super::reading::{ManifestSet, ReadScope, exit_status_of};
+use super::reading::{ManifestSet, ReadScope, count_words, exit_status_of};
 use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal, diff, settings, source_contents};
 use crate::config::{FetchConfig, RendererConfig};
@@ -74,24 +74,17 @@ fn check(
     terminal: &Terminal,
 ) -> Result<ExitStatus, CommandError> {
     diff::print_notes(&manifests.versions.note(), terminal);
-    let (documents, files, understood) = (manifests.items.len(), manifests.files, manifests.understood);
+    let (documents, understood) = (manifests.items.len(), manifests.understood);
+    let places = manifests.places.to_string();
     let scopes = manifests.scopes();
     let diagnostics = manifests.into_objects(&scopes, namespace, allow).diagnostics;
     terminal.print(&render::diagnostics(&diagnostics, terminal.palette()))?;
-    report_diagnostics(&diagnostics, documents, files, terminal);
+    report_diagnostics(&diagnostics, documents, &places, terminal);
     Ok(if understood { exit_status_of(&diagnostics) } else { ExitStatus::Differs })
 }
 
-fn report_diagnostics(found: &[Diagnostic], documents: usize, files: usize, terminal: &Terminal) {
+fn report_diagnostics(found: &[Diagnostic], documents: usize, places: &str, terminal: &Terminal) {
     let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
     let told = told.as_deref().unwrap_or("no errors");
-    terminal.report(&format!(
-        "{} in {}: {told}\n",
-        count_words(documents, "object"),
-        count_words(files, "file")
-    ));
-}
-
-fn count_words(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+    terminal.report(&format!("{} in {places}: {told}\n", count_words(documents, "object")));
 }

@@ -62,6 +62,21 @@ fn a_command_without_a_configuration_says_that_it_fetches_nothing() {
 }
 
 #[test]
+fn a_difference_of_revisions_without_a_configuration_says_that_it_fetches_nothing() {
+    let fixture = Fixture::new(&[("web/Chart.yaml", &format!("{CHART}{PART}"))]);
+    let author = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+    for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
+        let git =
+            std::process::Command::new("git").current_dir(fixture.path()).args(author).args(words).status();
+        assert!(git.unwrap().success(), "{words:?}");
+    }
+    let shown = fixture.run("diff web --from HEAD");
+    let said = "  hint: without `--config` nothing is fetched: give `rhumb validate`, `diff`, `apply` or `lock` a \
+                configuration with `spec.fetch.allow: [\"https://charts.example.org\"]`\n";
+    assert!(shown.contains(said), "{shown}");
+}
+
+#[test]
 fn a_command_with_a_configuration_names_the_line_that_is_missing_in_it() {
     let configuration = "apiVersion: rhumb.dev/v1alpha1\nkind: Configuration\n---\n\
                          apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: shop}\n\
