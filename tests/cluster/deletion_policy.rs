@@ -76,8 +76,8 @@ fn delete_takes_along_all_but_what_is_kept_in_its_order_though_the_repository_is
     await_condition(&site, "shop", "Reconciling", &["True Progressing"]);
     site.await_object("ConfigMap", "kept");
     assert_eq!(finalizers(&site, "shop"), json!([FINALIZER]));
-    // What they use tells the order, so the revision must be on this host before its repository
-    // goes.
+    // The order follows from their contents, so the revision must be on this host before its
+    // repository goes.
     eventually("the revision is kept", DEFAULT_TIMEOUT, || {
         let pins = below(site.state.path(), "store.git").join("refs/rhumb/keep");
         if fs::read_dir(pins).is_ok_and(|mut pins| pins.next().is_some()) { Ok(()) } else { Err("it is not") }
