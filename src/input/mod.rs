@@ -19,6 +19,7 @@ mod decryption;
 mod disk;
 mod encryption;
 mod exposure;
+mod held_tree;
 pub(crate) mod helm;
 mod inflation;
 mod key;

@@ -11,6 +11,7 @@ use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
 use super::encryption::{self, RootFiles};
+use super::held_tree::HeldTree;
 use super::inflation::inflate;
 use super::kustomize::{ChangeImpact, ClosureIndex, ParsedFiles};
 use super::origin::CHART_SEPARATOR;
@@ -305,7 +306,8 @@ impl SourceRenderer {
         job: &RootJob,
         files: &T,
     ) -> Result<Vec<RenderedObject>, RenderError> {
-        let files = &LayeredTree { tree: files, layer: &job.closure.charts.layer };
+        let files = LayeredTree { tree: files, layer: &job.closure.charts.layer };
+        let files = &HeldTree::of(&files, job.closure.closures())?;
         let missing = || RenderError::NoProgram;
         let (own, others) = job.programs.split_first().ok_or_else(missing)?;
         match &job.closure.form {
