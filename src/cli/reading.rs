@@ -11,7 +11,7 @@ use super::{CommandError, ExitStatus};
 use crate::engine::{AllowList, check_annotations, find_self_waits};
 use crate::input::{ASSUMED_VERSION, Decrypter, read_manifest};
 use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestItem, assemble};
-use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision};
+use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision, count_text};
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 
 /// The objects of a file that count.
@@ -59,18 +59,13 @@ impl ReadPlaces {
 
 impl fmt::Display for ReadPlaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (files, roots) = (count_words(self.files, "file"), count_words(self.roots.len(), "root"));
+        let (files, roots) = (count_text(self.files, "file"), count_text(self.roots.len(), "root"));
         match (self.files, self.roots.len()) {
             (_, 0) => f.write_str(&files),
             (0, _) => f.write_str(&roots),
             _ => write!(f, "{files} and {roots}"),
         }
     }
-}
-
-/// Returns a number with its word.
-pub(super) fn count_words(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// The objects of manifests, each with its namespace, and all that is wrong with them.
