@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use super::buffered_tree::BufferedTree;
 use super::chart_layer::LayeredTree;
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
 use super::decryption::Decrypter;
 use super::encryption::{self, RootFiles};
-use super::held_tree::HeldTree;
 use super::inflation::inflate;
 use super::kustomize::{ChangeImpact, ClosureIndex, ParsedFiles};
 use super::origin::CHART_SEPARATOR;
@@ -307,7 +307,7 @@ impl SourceRenderer {
         files: &T,
     ) -> Result<Vec<RenderedObject>, RenderError> {
         let files = LayeredTree { tree: files, layer: &job.closure.charts.layer };
-        let files = &HeldTree::of(&files, job.closure.closures())?;
+        let files = &BufferedTree::of(&files, job.closure.closures())?;
         let missing = || RenderError::NoProgram;
         let (own, others) = job.programs.split_first().ok_or_else(missing)?;
         match &job.closure.form {

@@ -112,6 +112,15 @@ struct FolderMemory {
     entries: usize,
 }
 
+/// What is remembered of a path.
+#[derive(Debug)]
+enum EntryMemory {
+    /// What stands there, or that nothing does.
+    Known(Option<TreeEntry>),
+    /// Nothing: a look tells.
+    Unread,
+}
+
 /// The entries of a folder by name: mode and object.
 type GitListing = BTreeMap<Box<[u8]>, (i32, Oid)>;
 
@@ -132,7 +141,7 @@ impl RevisionTree {
             return Ok(Some(TreeEntry::Folder));
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if let Some(known) = self.remembered(folder, name) {
+        if let EntryMemory::Known(known) = self.remembered(folder, name) {
             return Ok(known);
         }
         self.reader.look(|objects| {
@@ -149,13 +158,18 @@ impl RevisionTree {
 
     /// Returns what is known of a path without a look, which takes a thread in a followed
     /// repository.
-    fn remembered(&self, folder: &str, name: &str) -> Option<Option<TreeEntry>> {
+    fn remembered(&self, folder: &str, name: &str) -> EntryMemory {
         let memory = self.memory();
-        let listing = memory.listings.get(folder)?;
+        let Some(listing) = memory.listings.get(folder) else { return EntryMemory::Unread };
         match listing.as_ref().and_then(|listing| listing.get(name.as_bytes())) {
-            None => Some(None),
-            Some((mode, _)) if tree::kind(*mode) == EntryKind::Folder => Some(Some(TreeEntry::Folder)),
-            Some(found) => memory.judged.get(found).cloned().map(Some),
+            None => EntryMemory::Known(None),
+            Some((mode, _)) if tree::kind(*mode) == EntryKind::Folder => {
+                EntryMemory::Known(Some(TreeEntry::Folder))
+            }
+            Some(found) => match memory.judged.get(found) {
+                Some(entry) => EntryMemory::Known(Some(entry.clone())),
+                None => EntryMemory::Unread,
+            },
         }
     }
 

@@ -183,13 +183,14 @@ fn looks_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
 
 #[test]
 fn a_render_reads_all_files_of_its_root_at_once() {
-    let (mut files, mut resources) = (MemoryTree::new(), "resources:\n".to_owned());
+    let mut files = MemoryTree::new();
     for number in 0..40 {
         let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a{number}}}}}");
         files = files.file(&format!("a/{number}.yaml"), &map);
         files = files.file(&format!("chart/templates/{number}.yaml"), &map);
-        resources.push_str(&format!("- {number}.yaml\n"));
     }
+    let names: Vec<String> = (0..40).map(|number| format!("{number}.yaml")).collect();
+    let resources = format!("resources: [{}]\n", names.join(", "));
     let chart = "apiVersion: v2\nname: chart\nversion: 1.0.0\n";
     let files = files.file("a/kustomization.yaml", resources).file("chart/Chart.yaml", chart);
     for (folder, form) in [("a", RootForm::Kustomize), ("chart", RootForm::Helm)] {

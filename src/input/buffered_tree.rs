@@ -13,15 +13,15 @@ use crate::source::{BlobId, SourceError, TreeEntry};
 
 /// Bytes that are in memory for one render. Roots with more are rare: the rest of their files is
 /// read one by one.
-const MAX_HELD: u64 = 8 << 20;
+const MAX_BUFFERED: u64 = 8 << 20;
 
 /// A revision of which some files are in memory.
-pub(super) struct HeldTree<'a, T> {
+pub(super) struct BufferedTree<'a, T> {
     tree: &'a T,
     held: HashMap<BlobId, Arc<[u8]>>,
 }
 
-impl<'a, T: FileTree> HeldTree<'a, T> {
+impl<'a, T: FileTree> BufferedTree<'a, T> {
     /// Reads the files of some closures at once, as many of them as may be in memory.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl<'a, T: FileTree> HeldTree<'a, T> {
         closures: impl IntoIterator<Item = &'c Closure>,
     ) -> Result<Self, SourceError> {
         let files = closures.into_iter().flat_map(|closure| closure.files.values());
-        let (mut wanted, mut left) = (HashSet::new(), MAX_HELD);
+        let (mut wanted, mut left) = (HashSet::new(), MAX_BUFFERED);
         for file in files.map(|file| file.file) {
             if let Some(rest) = left.checked_sub(file.size)
                 && wanted.insert(file.blob)
@@ -45,7 +45,7 @@ impl<'a, T: FileTree> HeldTree<'a, T> {
     }
 }
 
-impl<T: FileTree> FileTree for HeldTree<'_, T> {
+impl<T: FileTree> FileTree for BufferedTree<'_, T> {
     fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         self.tree.entry(path)
     }
@@ -84,16 +84,19 @@ mod tests {
 
     #[test]
     fn files_are_in_memory_up_to_a_bound_and_each_can_be_read() {
-        let large = vec![b'x'; usize::try_from(MAX_HELD).unwrap()];
+        let large = vec![b'x'; usize::try_from(MAX_BUFFERED).unwrap()];
         let files: [(&str, &[u8]); 4] = [("a", b"1"), ("b", &large), ("c", b"2"), ("d", b"2")];
         let tree = files.iter().fold(MemoryTree::new(), |tree, (path, bytes)| tree.file(path, bytes));
         let closure = closure(&files);
-        let held = HeldTree::of(&tree, [&closure]).unwrap();
+        let held = BufferedTree::of(&tree, [&closure]).unwrap();
         assert_eq!((held.held.len(), tree.looks()), (2, 1), "the large one is left out, a copy is held once");
         for (_, bytes) in files {
             assert_eq!(&*held.read(BlobId::of(bytes)).unwrap(), bytes);
         }
         assert_eq!(tree.looks(), 2);
-        assert!(HeldTree::of(&MemoryTree::new(), [&closure]).is_err(), "a file that is lost is no empty one");
+        assert!(
+            BufferedTree::of(&MemoryTree::new(), [&closure]).is_err(),
+            "a file that is lost is no empty one"
+        );
     }
 }
