@@ -106,16 +106,16 @@ pub(crate) struct RevisionTree {
 struct FolderMemory {
     /// None where no folder is at the path.
     listings: HashMap<String, Option<Arc<GitListing>>>,
-    /// What was found to stand at an entry of a listing, which its mode and object tell.
+    /// The judged entries of listings, by mode and object.
     judged: HashMap<(i32, Oid), TreeEntry>,
     /// Entries in all of them.
     entries: usize,
 }
 
-/// What is remembered of a path.
+/// The memory of the entry at a path.
 #[derive(Debug)]
 enum EntryMemory {
-    /// What stands there, or that nothing does.
+    /// The entry, or that none is there.
     Known(Option<TreeEntry>),
     /// Nothing: a look tells.
     Unread,
@@ -178,7 +178,7 @@ impl RevisionTree {
     fn judge_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
         let ahead = listing.range::<[u8], _>((Bound::Included(name.as_bytes()), Bound::Unbounded));
         for (_, (mode, id)) in ahead.take(MAX_AHEAD) {
-            // What cannot be read fails where it is asked for itself.
+            // An entry that cannot be read fails where it is asked for itself.
             if let Ok(entry) = self.judge(objects, *mode, *id) {
                 self.memory().judged.insert((*mode, *id), entry);
             }

@@ -1,4 +1,4 @@
-//! The outcome of a write.
+//! Transitions of an entry after each answered action, dry runs included.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
