@@ -121,17 +121,15 @@ impl Executor {
         let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
         let live = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
-        let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
+        let version = ResourceVersion::read(text_at(&live, &["metadata", "resourceVersion"]));
         let claim = apply.release_claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
         let prepared = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
-        let guard = match (guard, version, binds) {
-            (Precondition::Uid(uid), Some(version), VersionBinding::ToVersion) => {
-                Precondition::Exact(uid, version)
-            }
-            (guard, ..) => guard,
+        let guard = match (guard, binds) {
+            (Precondition::Uid(uid), VersionBinding::ToVersion) => Precondition::Exact(uid, version),
+            (guard, _) => guard,
         };
         let guard = self
             .cluster
