@@ -187,14 +187,12 @@ impl Cluster {
     }
 }
 
-/// Reads the answer to a delete. A `Status` means that it is gone; the object itself comes back
-/// while it is still there.
+/// Reads the answer to a delete. Only an object that waits for something has a deletionTimestamp:
+/// one that is gone comes back as it was last, or as a `Status`.
 fn delete_result(answer: &ApiResponse) -> DeleteResult {
     let body: Map<String, Value> = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let gone = body.get("kind").is_some_and(|kind| kind == "Status") && answer.status == StatusCode::OK;
-    // Without a deletionTimestamp the answer is the object as it was last.
     let waits = body.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
-    if gone || !waits { DeleteResult::Gone } else { DeleteResult::Accepted }
+    if waits { DeleteResult::Accepted } else { DeleteResult::Gone }
 }
 
 /// Returns the texts of `Warning: 299 - "..."`.
