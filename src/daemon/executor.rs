@@ -168,14 +168,18 @@ impl Executor {
     }
 
     /// Deletes one incarnation in one version.
-    pub(super) async fn delete(self, kind: Arc<ServedKind>, id: ObjectId, action: Action) -> LoopEvent {
-        let Action::Delete(uid, rv, removal) = &action else {
-            return LoopEvent::LiveLookedUp(BTreeMap::new());
-        };
-        let answer = self.cluster.delete(&kind, &id, uid, *rv).await;
+    pub(super) async fn delete(
+        self,
+        kind: Arc<ServedKind>,
+        id: ObjectId,
+        uid: Uid,
+        rv: ResourceVersion,
+        reason: DeletionReason,
+    ) -> LoopEvent {
+        let answer = self.cluster.delete(&kind, &id, &uid, rv).await;
         let (result, outcome) = match answer {
             Ok(DeleteResult::Gone | DeleteResult::Accepted) => {
-                let outcome = match removal {
+                let outcome = match reason {
                     DeletionReason::Prune => Outcome::Pruned,
                     DeletionReason::Recreate => Outcome::Recreating,
                 };
@@ -183,7 +187,7 @@ impl Executor {
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
-        LoopEvent::ActionDone(id, action, result, outcome)
+        LoopEvent::ActionDone(id, Action::Delete(uid, rv, reason), result, outcome)
     }
 
     /// Looks whether objects of one kind and namespace exist.
