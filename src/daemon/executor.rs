@@ -2,7 +2,7 @@
 //! precondition of a write: to the version that it looked at, and to the uid alone after a write of
 //! its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -259,7 +259,7 @@ impl PodStatus<'_> {
     fn worst_container(&self) -> Option<[Arc<str>; 3]> {
         let troubled = self.containers().filter_map(|container| {
             let waiting = &container.state.waiting;
-            Some((grace_period(&waiting.reason.0)?, container))
+            Some((grace_period(&waiting.reason.0, &waiting.message.0)?, container))
         });
         let (_, container) = troubled.min_by_key(|(patience, _): &(Duration, _)| *patience)?;
         let waiting = &container.state.waiting;
