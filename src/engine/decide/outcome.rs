@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
-use crate::engine::decide::claimants::RoleScope;
+use crate::engine::decide::claimants::{CLAIM_RETRY_DELAY, RoleScope};
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
@@ -235,6 +235,11 @@ impl Engine {
                     entry.direct_view = None;
                 }
                 entry.last_failure = Some(temporary(after, why));
+                // It may be the content on which the server fails.
+                if let Action::Apply(apply) | Action::DryRun(apply) = action {
+                    let retry = now + after.max(CLAIM_RETRY_DELAY);
+                    self.deny_claim(apply.source, id, Some(retry));
+                }
             }
         }
     }
