@@ -21,8 +21,8 @@ use crate::object::{GroupKind, ObjectId};
 /// The longest Lease that is respected.
 const MAX_LEASE_DURATION: Duration = Duration::from_hours(1);
 
-/// The most bytes of a holder's name: that of a replica is shorter, as the name of a Lease ends with
-/// it. Anybody who may write a Lease may write any other.
+/// The most bytes of a holder's name: that of a replica is shorter, as the name of a Lease ends
+/// with it. Anybody who may write a Lease may write any other.
 const MAX_HOLDER_BYTES: usize = 256;
 
 /// The most changes of the holder that a Lease can count: the API has 32 bits for them, and refuses

@@ -207,7 +207,7 @@ impl Engine {
                 // again, and none from before our own last write.
                 entry.direct_view = None;
                 let pending = entry.last_write.map(|(written, _)| written);
-                let newer = seen.map(|rv| rv.next());
+                let newer = seen.map(ResourceVersion::next);
                 entry.last_write = newer.max(pending).map(|version| (version, now));
                 entry.last_failure =
                     (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));

@@ -58,7 +58,7 @@ pub(crate) struct UnreadableClaim {
 const MAX_PAST_OBJECTS: usize = 200;
 
 /// The most bytes of a name in the ledger, be it of a process, of a source or of an inventory: what
-/// rhumb writes is shorter. Whoever may write the ConfigMap may write any other.
+/// rhumb writes is shorter. Anybody who may write the ConfigMap may write any other.
 const MAX_NAME_BYTES: usize = 256;
 
 /// Returns a name as it stands in the ledger, without what is too long.

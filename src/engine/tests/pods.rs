@@ -267,7 +267,7 @@ fn only_known_words_of_the_kubelet_are_failures() {
     check("InvalidImageName", "", Some(Duration::ZERO));
     check("SignatureValidationFailed", "", Some(Duration::ZERO));
     check("CreateContainerError", "", Some(TRANSIENT_REASON_GRACE));
-    // What a registry has not got is decided, what it does not say is not.
+    // A registry that has no such image decides, and one that does not answer does not.
     for missing in [
         r#"rpc error: code = NotFound desc = failed to pull and unpack image "web:1": web:1: not found"#,
         "reading manifest 1 in example.org/web: manifest unknown",
