@@ -2,7 +2,7 @@
 //! precondition of a write: to the version that it looked at, and to the uid alone after a write of
 //! its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,17 +121,15 @@ impl Executor {
         let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
         let live = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
-        let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
+        let version = ResourceVersion::read(text_at(&live, &["metadata", "resourceVersion"]));
         let claim = apply.release_claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
         let prepared = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
-        let guard = match (guard, version, binds) {
-            (Precondition::Uid(uid), Some(version), VersionBinding::ToVersion) => {
-                Precondition::Exact(uid, version)
-            }
-            (guard, ..) => guard,
+        let guard = match (guard, binds) {
+            (Precondition::Uid(uid), VersionBinding::ToVersion) => Precondition::Exact(uid, version),
+            (guard, _) => guard,
         };
         let guard = self
             .cluster
@@ -170,14 +168,18 @@ impl Executor {
     }
 
     /// Deletes one incarnation in one version.
-    pub(super) async fn delete(self, kind: Arc<ServedKind>, id: ObjectId, action: Action) -> LoopEvent {
-        let Action::Delete(uid, rv, removal) = &action else {
-            return LoopEvent::LiveLookedUp(BTreeMap::new());
-        };
-        let answer = self.cluster.delete(&kind, &id, uid, *rv).await;
+    pub(super) async fn delete(
+        self,
+        kind: Arc<ServedKind>,
+        id: ObjectId,
+        uid: Uid,
+        rv: ResourceVersion,
+        reason: DeletionReason,
+    ) -> LoopEvent {
+        let answer = self.cluster.delete(&kind, &id, &uid, rv).await;
         let (result, outcome) = match answer {
             Ok(DeleteResult::Gone | DeleteResult::Accepted) => {
-                let outcome = match removal {
+                let outcome = match reason {
                     DeletionReason::Prune => Outcome::Pruned,
                     DeletionReason::Recreate => Outcome::Recreating,
                 };
@@ -185,7 +187,7 @@ impl Executor {
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
-        LoopEvent::ActionDone(id, action, result, outcome)
+        LoopEvent::ActionDone(id, Action::Delete(uid, rv, reason), result, outcome)
     }
 
     /// Looks whether objects of one kind and namespace exist.
