@@ -23,8 +23,8 @@ use super::{
 };
 use crate::announce::unusable;
 use crate::cluster::{
-    self, AccessRequest, Cluster, KindLookup, KindTable, LiveLookup, explain_unread_claims,
-    explain_unreadable_ledger,
+    self, AccessRequest, Cluster, ClusterFault, KindLookup, KindTable, LiveLookup, explain_unread_claims,
+    explain_unreadable_ledger, missing_key_remedy,
 };
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
 use crate::engine::{HashSeals, PrunePolicy, RolloutLedger, SourceLifecycle};
@@ -285,6 +285,7 @@ async fn check_sources_in_cluster(mut config: Config, naming: NameOrigin, report
         check_writable(&folder, report);
     }
     check_ledger(&cluster, &config.namespace, report).await;
+    check_key(&cluster, &config.namespace, report).await;
     let config = with_cluster_sources(&config, &cluster, &kinds, report).await;
     if let Some(actors) = check_rights(&config, &cluster, &kinds, report).await {
         check_permissions(&cluster, &actors, &config, report).await;
@@ -314,6 +315,17 @@ async fn check_ledger(cluster: &Cluster, namespace: &str, report: &mut CheckRepo
         Err(error) => {
             report.add(CheckLevel::Missing, explain_unreadable_ledger(namespace, &error.to_string()));
         }
+    }
+}
+
+/// Tells of a Secret without a key where the key of seals belongs. The right to read it is asked
+/// about with all others, and one that was never made is made by the first write.
+async fn check_key(cluster: &Cluster, namespace: &str, report: &mut CheckReport) {
+    if let Err(error) = retry_when_throttled(|| cluster.read_config_key(namespace)).await
+        && matches!(error.fault(), ClusterFault::Garbled { .. })
+    {
+        let remedy = missing_key_remedy(namespace, Some(error.fault()));
+        report.add(CheckLevel::Missing, format!("{error}; nothing is pruned; {remedy}"));
     }
 }
 

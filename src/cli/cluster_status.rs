@@ -48,6 +48,10 @@ pub(super) async fn survey(session: &ClusterSession) -> Result<StatusView, Comma
     told.sort_by(|one, other| one.name.cmp(&other.name));
     let (ledger, unreadable) = facts::read_ledger(session).await?;
     let members = members(session, &mut told).await;
+    let is_at_rest =
+        |live: &LiveObject| live.rolling.is_some_and(|numbers| numbers.phase == RolloutPhase::Settled);
+    let at_rest = members.iter().filter(|(_, live)| is_at_rest(live)).map(|(id, _)| id.clone()).collect();
+    let ledger = facts::without_ended_claims(ledger, &at_rest);
     let UnlabelledObjects { proven, notes } = unlabelled_objects::find(session, &told).await;
     let there: BTreeSet<&ObjectId> =
         members.iter().map(|(id, _)| id).chain(proven.iter().map(|(_, id, _)| id)).collect();

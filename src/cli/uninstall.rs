@@ -77,11 +77,16 @@ enum StayReason {
 impl StayReason {
     fn of(live: &LiveObject, set: &str, id: &ObjectId, key: Option<&ReleaseKey>) -> Option<Self> {
         let claim = live.unproven_release.as_deref();
-        let is_proven = key.is_none_or(|key| claim.is_some_and(|claim| key.is_proven(set, id, claim)));
-        match (live.prune_timing, is_proven) {
-            (PruneTiming::Never, _) => Some(Self::Asked),
-            (_, false) => Some(Self::Unproven),
-            _ => None,
+        // Without a key nothing was ever sealed: the label alone counts.
+        let sealed = match key {
+            None => Some(PruneTiming::AfterUnit),
+            Some(key) => claim.and_then(|claim| key.proven_timing(set, id, claim)),
+        };
+        match sealed.map(|sealed| live.prune_timing.strictest(sealed)) {
+            Some(PruneTiming::Never) => Some(Self::Asked),
+            Some(_) => None,
+            None if live.prune_timing == PruneTiming::Never => Some(Self::Asked),
+            None => Some(Self::Unproven),
         }
     }
 

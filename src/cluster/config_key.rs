@@ -22,6 +22,18 @@ const KEY_DATA_KEY: &str = "key";
 /// Length of a key that is made, in bytes.
 const KEY_BYTES: usize = 32;
 
+/// Returns what helps where the key cannot be had: a Secret without a key has to go, as nobody may
+/// change it, and any other one has to be granted.
+pub(crate) fn missing_key_remedy(namespace: &str, fault: Option<&ClusterFault>) -> String {
+    match fault {
+        Some(ClusterFault::Garbled { .. }) => format!(
+            "`kubectl -n {namespace} delete secret {KEY_SECRET}` has another one made, and what the lost one sealed is \
+             kept until its content changes"
+        ),
+        _ => "grant `get` and `create` on it".to_owned(),
+    }
+}
+
 /// A key as it is stored. Its `Debug` form shows nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigKey(Vec<u8>);

@@ -53,6 +53,7 @@ pub use call::Cluster;
 pub(crate) use config_data::DataFollower;
 pub use config_data::{DataChange, DataEvent};
 pub use config_key::ConfigKey;
+pub(crate) use config_key::missing_key_remedy;
 pub use connect::Connection;
 pub(crate) use error::ClusterError;
 #[cfg(test)]

@@ -74,3 +74,40 @@ fn where_the_key_is_lost_nothing_is_written_anew_and_nothing_is_pruned() {
     site.apply(folder.path(), &["--prune"]).ends(0);
     site.await_absence("ConfigMap", "a");
 }
+
+/// A pass over a directory has no history in which it could read the last manifest.
+#[test]
+fn whoever_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
+    let site = TestNamespace::new("seals-keep");
+    let kept = yaml::config_map("kept", "key", "one")
+        .replace("metadata:\n", "metadata:\n  annotations: {rhumb.dev/prune: never}\n");
+    let files = [("kept.yaml", kept), ("other.yaml", yaml::config_map("other", "key", "one"))];
+    let folder = Folder::new(&files);
+    site.apply(folder.path(), &["--prune"]).ends(0);
+    let off = json!({"metadata": {"annotations": {"rhumb.dev/prune": null}}});
+    site.api.merge(&site.at("ConfigMap", "kept"), "somebody", &off);
+    folder.remove("kept.yaml");
+    let run = site.apply(folder.path(), &["--prune"]);
+    run.says(&["configmap/kept", "kept, as an annotation of it asks"]);
+    assert!(site.has("ConfigMap", "kept"));
+    site.rhumb(&["uninstall", "seals-keep", "--delete-objects", "--count", "1"]).ends(0);
+    assert!(site.has("ConfigMap", "kept") && !site.has("ConfigMap", "other"));
+}
+
+#[test]
+fn a_secret_without_a_key_is_told_with_the_command_that_mends_it() {
+    let site = TestNamespace::new("seals-garbled");
+    let folder = Folder::new(&[("a.yaml", yaml::config_map("a", "key", "one"))]);
+    site.apply(folder.path(), &[]).ends(0);
+    let secret = at("Secret", &site.system(), "config-key.rhumb.dev");
+    site.api.delete(&secret);
+    let garbled = json!({"metadata": {"name": "config-key.rhumb.dev"}, "data": {"key": "AAAA"}});
+    site.api.create(&format!("/api/v1/namespaces/{}/secrets", site.system()), "somebody", &garbled);
+    let remedy = format!("`kubectl -n {} delete secret config-key.rhumb.dev`", site.system());
+    site.apply(folder.path(), &[]).says(&["is missing, or shorter than 16 bytes", &remedy]);
+    site.rhumb(&["check", folder.path().to_str().unwrap()])
+        .says(&["is missing, or shorter than 16 bytes", &remedy]);
+    site.api.delete(&secret);
+    let run = site.rhumb(&["check", folder.path().to_str().unwrap()]);
+    assert!(!run.all().contains("shorter than 16 bytes"), "{}", run.all());
+}

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failures::{BOUNDS, BUDGET, IMAGE, await_image, push};
 use crate::manifests::Web;
@@ -122,6 +122,11 @@ fn starts_of_a_minute_are_counted_over_reloads_kills_and_daemons() {
     assert!(new() <= most(), "{} after a kill", new());
 }
 
+/// Returns what `rhumb status` says without a daemon.
+fn status_of(site: &TestNamespace<'_>) -> Value {
+    serde_json::from_str(&site.rhumb(&["status", "-o", "json"]).stdout).unwrap()
+}
+
 #[test]
 fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_rolls() {
     let site = TestNamespace::new("shared-once");
@@ -147,12 +152,19 @@ fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_roll
         status.contains("source shared-once, process ") && status.contains("which has ended"),
         "{status}"
     );
+    let rollout = &status_of(&site)["rollout"];
+    assert_eq!(rollout["workloads"]["used"], 1, "{rollout}");
+    let holder = rollout["rolling"][0]["holder"].as_str().unwrap_or_default();
+    assert!(holder.contains("which has ended"), "{rollout}");
     // It waits in the queue, and has its turn soon after that rollout is over.
     other(&two, &["--wait=60s"]).ends(0);
     assert!(is_new(&site, "slow") && is_new(&site, "web"));
     site.rhumb(&["rollout", "status"])
         .ends(0)
         .says(&["rollout budget: 0 workloads rolling out, at most 0 pods unavailable"]);
+    // The claim of the first command is still recorded, and `status` leaves it out too.
+    let rollout = &status_of(&site)["rollout"];
+    assert_eq!((&rollout["workloads"]["used"], &rollout["unavailable"]["used"]), (&json!(0), &json!(0)));
     let most = observer.judge(BOUNDS);
     assert_eq!((most.workloads, most.pods), (1, 1));
 }

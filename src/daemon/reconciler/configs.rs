@@ -9,7 +9,10 @@ use tokio::sync::mpsc;
 use super::super::inventory::CallState;
 use super::super::loop_event::LoopEvent;
 use super::{Reconciler, StopCondition};
-use crate::cluster::{ClusterError, ConfigKey, DataChange, DataEvent, DataFollower, ServiceAccount};
+use crate::cluster::{
+    ClusterError, ClusterFault, ConfigKey, DataChange, DataEvent, DataFollower, ServiceAccount,
+    missing_key_remedy,
+};
 use crate::engine::{ApplyPurpose, ApplyRequest, KEY_SECRET, ReadState, SourceWrites};
 use crate::object::{ErrorClass, GroupKind, ObjectId};
 
@@ -115,12 +118,14 @@ impl Reconciler {
             }
             Ok(None) => self.make_config_key(),
             Err(error) => {
-                let passes = error.class() == ErrorClass::Transient;
+                // A Secret without a key stays so until a person takes it away.
+                let is_garbled = matches!(error.fault(), ClusterFault::Garbled { .. });
+                let passes = error.class() == ErrorClass::Transient && !is_garbled;
                 self.configs.stale = true;
                 let wait = if passes { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
                 self.configs.due = Some(Instant::now() + wait.mul_f64(1.0 + super::super::random_fraction()));
                 if !passes {
-                    self.record_missing_config_key(&format!("{error}"));
+                    self.record_missing_config_key(&format!("{error}"), Some(error.fault()));
                 }
             }
         }
@@ -143,11 +148,11 @@ impl Reconciler {
     /// another one would say nothing about what pods were started with.
     fn make_config_key(&mut self) {
         if self.is_only_observing() {
-            return self.record_missing_config_key("it has not been made yet");
+            return self.record_missing_config_key("it has not been made yet", None);
         }
         let key = self.configs.key.clone().or_else(ConfigKey::new_random);
         let Some(key) = key else {
-            return self.record_missing_config_key("the system gives no random bytes");
+            return self.record_missing_config_key("the system gives no random bytes", None);
         };
         self.configs.call = CallState::Busy;
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
@@ -158,7 +163,7 @@ impl Reconciler {
 
     /// Records a missing key. Until there is one nothing is pruned, and nothing is restarted for
     /// changed data. Objects released together with a Secret wait, and nothing else does.
-    fn record_missing_config_key(&mut self, why: &str) {
+    fn record_missing_config_key(&mut self, why: &str, fault: Option<&ClusterFault>) {
         if self.configs.key.is_none() {
             self.engine.set_release_key(ReadState::Unreadable(why.into()));
             self.engine.set_config_key(ReadState::Unreadable(why.into()));
@@ -166,9 +171,10 @@ impl Reconciler {
         if self.configs.told.as_deref() != Some(why) {
             let name = format!("Secret {}/{KEY_SECRET}", self.namespace);
             let then = "nothing is pruned, what is written carries no seal, no workload is restarted for data that \
-                        change, and none is released with a Secret; grant `get` and `create` on it";
+                        change, and none is released with a Secret";
+            let remedy = missing_key_remedy(&self.namespace, fault);
             if self.engine.needs_key() || !self.is_only_observing() {
-                tracing::warn!("{name}: {why}; {then}");
+                tracing::warn!("{name}: {why}; {then}; {remedy}");
             }
             self.configs.told = Some(why.to_owned());
             self.apply_new_seals();

@@ -182,7 +182,8 @@ pub struct LiveObject {
     pub finished: bool,
     /// Indicates whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// The time at which it is pruned when no source wants it any more, by its annotations.
+    /// The time at which it is pruned when no source wants it any more, by its annotations, and by
+    /// those of the manifest as the seal of its release proves them.
     pub prune_timing: PruneTiming,
     /// The intents of people for it.
     pub intents: Option<Box<ObjectIntents>>,

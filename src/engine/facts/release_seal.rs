@@ -5,6 +5,9 @@
 //! identity of the object, the hash of the content and the revision. The key stands in rhumb's
 //! namespace alone.
 //!
+//! A manifest that asks to keep its object has a seal of its own. So that word outlives the
+//! annotation on the object, which others may take off, and the revision, which may be lost.
+//!
 //! **Invariant:** [`LiveObject::release`] is a fact. Only a proven release deletes an object, is
 //! gone back to, or names a revision to fetch. A claim alone keeps rhumb from writing that very
 //! object, and does nothing else.
@@ -18,7 +21,7 @@ use crate::engine::facts::entry::{AcceptedContent, DirectView, ObjectEntry, Wait
 use crate::engine::restart::config_hash::HashKey;
 use crate::engine::restart::config_restart::{ReadState, key_id};
 use crate::engine::state::Engine;
-use crate::engine::{KEY_SECRET, LiveObject, ObjectOwner, Reason, Release};
+use crate::engine::{KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, Reason, Release};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// Length of a seal, in bytes: 128 bits cannot be guessed, and its digits fit into an annotation.
@@ -96,9 +99,21 @@ impl ReleaseKey {
         Self { number: key.number(), key: key.derive(RELEASE_SEAL_DOMAIN) }
     }
 
-    /// Seals what a source has put into one object.
-    pub(crate) fn seal(&self, applyset: &str, id: &ObjectId, release: &Release) -> ReleaseSeal {
+    /// Seals what a source has put into one object, and the time of pruning that its manifest asks
+    /// for.
+    pub(crate) fn seal(
+        &self,
+        applyset: &str,
+        id: &ObjectId,
+        release: &Release,
+        timing: PruneTiming,
+    ) -> ReleaseSeal {
         let hash = release.hash.bytes();
+        let keep: Option<&[u8]> = match timing {
+            PruneTiming::AfterUnit | PruneTiming::BeforeUnit => None,
+            PruneTiming::OnConfirmation => Some(b"prune on confirmation"),
+            PruneTiming::Never => Some(b"prune never"),
+        };
         let parts: [&[u8]; 7] = [
             applyset.as_bytes(),
             id.group().as_bytes(),
@@ -109,7 +124,7 @@ impl ReleaseKey {
             release.revision.as_str().as_bytes(),
         ];
         let mut text = Vec::with_capacity(256);
-        for part in parts {
+        for part in parts.into_iter().chain(keep) {
             // With its length, so that no two lists of parts have the same text.
             text.extend((part.len() as u64).to_be_bytes());
             text.extend(part);
@@ -120,10 +135,26 @@ impl ReleaseKey {
 
     /// Returns whether a source with this inventory has put into the object what the claim says.
     pub(crate) fn is_proven(&self, applyset: &str, id: &ObjectId, claim: &ReleaseAnnotation) -> bool {
-        let Some(ReleaseSeal(found)) = claim.seal else { return false };
-        let ReleaseSeal(made) = self.seal(applyset, id, &claim.release);
-        // Takes as long wherever they differ.
-        made.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
+        self.proven_timing(applyset, id, claim).is_some()
+    }
+
+    /// Returns the time of pruning that the manifest asked for, as the seal of a claim proves it;
+    /// none where it proves nothing.
+    pub(crate) fn proven_timing(
+        &self,
+        applyset: &str,
+        id: &ObjectId,
+        claim: &ReleaseAnnotation,
+    ) -> Option<PruneTiming> {
+        let ReleaseSeal(found) = claim.seal?;
+        let is_made_with = |timing: &PruneTiming| {
+            let ReleaseSeal(made) = self.seal(applyset, id, &claim.release, *timing);
+            // Takes as long wherever they differ.
+            made.iter().zip(found).fold(0, |sum, (one, other)| sum | (one ^ other)) == 0
+        };
+        [PruneTiming::AfterUnit, PruneTiming::OnConfirmation, PruneTiming::Never]
+            .into_iter()
+            .find(is_made_with)
     }
 }
 
@@ -209,22 +240,26 @@ impl Engine {
     /// Takes a claim that its seal proves for a fact.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
         let Some(claim) = &live.unproven_release else { return };
-        let proves = |applyset: &str| self.proofs.keys.iter().any(|key| key.is_proven(applyset, id, claim));
+        let proves =
+            |applyset: &str| self.proofs.keys.iter().find_map(|key| key.proven_timing(applyset, id, claim));
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.targets);
-        let (is_proven, is_relabelled) = match &live.owner {
-            ObjectOwner::Ours(set) if proves(set) => (true, false),
-            // A source that takes an object over seals it anew: until then the label is only a
-            // claim. The claim of an unwanted object stays one, so that its source reports that it
-            // is kept.
-            ObjectOwner::Ours(_) => {
-                let is_ours = wanting().any(|(source, _)| proves(&self.applysets[*source]));
-                (is_ours, is_ours)
-            }
+        let (proven, is_relabelled) = match &live.owner {
+            ObjectOwner::Ours(set) => match proves(set) {
+                Some(timing) => (Some(timing), false),
+                // A source that takes an object over seals it anew: until then the label is only a
+                // claim. The claim of an unwanted object stays one, so that its source reports that
+                // it is kept.
+                None => {
+                    let proven = wanting().find_map(|(source, _)| proves(&self.applysets[*source]));
+                    (proven, proven.is_some())
+                }
+            },
             // Its label is gone or altered, which is drift where we wrote it.
-            _ => (self.applysets.iter().any(|set| proves(set)), false),
+            _ => (self.applysets.iter().find_map(|set| proves(set)), false),
         };
-        if is_proven {
+        if let Some(timing) = proven {
             live.release = live.unproven_release.take().map(|claim| claim.release);
+            live.prune_timing = live.prune_timing.strictest(timing);
         }
         if let (true, ObjectOwner::Ours(set)) = (is_relabelled, &live.owner) {
             live.owner = ObjectOwner::Labelled(set.clone());
@@ -308,7 +343,8 @@ impl Engine {
         let (Action::Apply(apply), Some(key)) = (&decision.action, self.proofs.keys.last()) else {
             return decision;
         };
-        let seal = key.seal(&self.applysets[apply.source], id, &apply.release_claim().release);
+        let release = apply.release_claim().release;
+        let seal = key.seal(&self.applysets[apply.source], id, &release, apply.want.traits.prune_timing);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

@@ -77,16 +77,24 @@ impl Engine {
     }
 
     /// Returns the revisions of a source that were in force here, as far as that is written down in
-    /// rhumb's own namespace.
-    fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
+    /// rhumb's own namespace: those of units that succeeded, those that units go back to, and the
+    /// newest one.
+    ///
+    /// A revision that was only read, or that failed, is none: its commit may have been taken back.
+    pub(in crate::engine) fn revisions_in_force(&self, source: SourceId) -> BTreeSet<Revision> {
         let applyset = &self.applysets[source];
-        let ledger = self.rollouts.ledger.iter();
-        let units = ledger.flat_map(|ledger| ledger.units.iter().chain(&ledger.history));
+        let of_source = |unit: &&Unit| unit.applyset == *applyset;
+        let history = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.history).filter(of_source);
+        let releasing = self.rollouts.ledger.iter().flat_map(|ledger| &ledger.units);
         let rejected = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.rejections);
-        let units = units.chain(rejected.map(|rejection| &rejection.unit));
-        let units = units.filter(|unit| unit.applyset == *applyset).map(|unit| unit.revision.clone());
-        let read = self.commits_of(source).into_iter().map(|(revision, _)| revision);
-        units.chain(read).chain(self.sources[source].head.clone()).collect()
+        let units = releasing.chain(rejected.map(|rejection| &rejection.unit)).filter(of_source);
+        let members = units.chain(history.clone()).flat_map(|unit| unit.members.values());
+        let good = members.filter_map(|member| match &member.good {
+            LastGood::Release(release) => Some(release.revision.clone()),
+            LastGood::Absent | LastGood::Unknown => None,
+        });
+        let succeeded = history.map(|unit| unit.revision.clone());
+        succeeded.chain(good).chain(self.sources[source].head.clone()).collect()
     }
 
     /// Returns the unit that brought the content that an object shows, with all members that went

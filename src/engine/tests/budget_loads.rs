@@ -36,7 +36,8 @@ fn labelled(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObjec
 fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = live.release.clone().unwrap();
-    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release));
+    let seal =
+        Some(ReleaseKey::of(&release_key()).seal(SET, &workload("a"), &release, PruneTiming::AfterUnit));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),
@@ -48,7 +49,7 @@ fn copied(harness: &Harness, phase: RolloutPhase, available: u32) -> LiveObject 
 fn sealed(harness: &Harness, id: &ObjectId, phase: RolloutPhase, available: u32) -> LiveObject {
     let live = labelled(harness, phase, available);
     let release = Release { hash: one(id.name(), 1).hash, revision: Revision::new("r1") };
-    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release));
+    let seal = Some(ReleaseKey::of(&release_key()).seal(SET, id, &release, PruneTiming::AfterUnit));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),

@@ -1,5 +1,6 @@
 //! The orders and intents of people: undo, retry, abort, pause, hold.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,6 +173,20 @@ fn an_undo_right_after_a_rollout_goes_to_what_was_in_force() {
     order(&mut harness, &workload("web"), "1-a undo");
     assert_eq!(told(&harness), "undone: revision r4 of Deployment shop/web (2 objects) goes back to r2");
     shows(&harness, 2, "r2");
+}
+
+#[test]
+fn what_failed_or_was_only_read_was_never_in_force() {
+    let mut harness = second();
+    harness.world.bad.insert(web(3).hash);
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    let authored = Authorship::of("somebody", "a commit");
+    harness.engine.sources[FIRST].authors.push((Revision::new("r4"), authored));
+    harness.read(reading("r5", &both(2)));
+    harness.settle();
+    let expected: BTreeSet<Revision> = ["r1", "r2", "r5"].map(Revision::new).into();
+    assert_eq!(harness.engine.revisions_in_force(FIRST), expected);
 }
 
 #[test]

@@ -33,7 +33,8 @@ fn theirs(harness: &Harness, id: &ObjectId, owner: ObjectOwner) -> LiveObject {
 /// As it is read by a look: with a claim instead of a fact.
 fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObject {
     let release = live.release.clone().unwrap();
-    let seal = sealed_for.map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release));
+    let seal =
+        sealed_for.map(|set| ReleaseKey::of(&release_key()).seal(set, id, &release, PruneTiming::AfterUnit));
     LiveObject {
         release: None,
         unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })),

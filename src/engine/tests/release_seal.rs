@@ -25,7 +25,7 @@ fn claimed(harness: &Harness, id: &ObjectId, by: Option<&HashKey>) -> LiveObject
     let thing = &harness.world.things[id];
     let mut live = World::live(id, thing);
     let release = live.release.take().unwrap();
-    let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release));
+    let seal = by.map(|key| ReleaseKey::of(key).seal(SET, id, &release, PruneTiming::AfterUnit));
     LiveObject { unproven_release: Some(Box::new(ReleaseAnnotation { release, seal })), ..live }
 }
 
@@ -62,10 +62,12 @@ fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
 fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
     let web = id("apps", "Deployment", "shop", "web");
     let of = |key: &HashKey, set: &str, id: &ObjectId, release: &Release| {
-        ReleaseKey::of(key).seal(set, id, release)
+        ReleaseKey::of(key).seal(set, id, release, PruneTiming::AfterUnit)
     };
     let seal = of(&release_key(), SET, &web, &release("a", "r1"));
     assert_eq!(seal, of(&release_key(), SET, &web, &release("a", "r1")));
+    let timed = |timing| ReleaseKey::of(&release_key()).seal(SET, &web, &release("a", "r1"), timing);
+    assert_eq!(seal, timed(PruneTiming::BeforeUnit), "the order of a deletion is no proof");
     let others = [
         ("source", of(&release_key(), "applyset-other-v1", &web, &release("a", "r1"))),
         ("group", of(&release_key(), SET, &id("x", "Deployment", "shop", "web"), &release("a", "r1"))),
@@ -77,6 +79,8 @@ fn a_seal_holds_for_one_source_object_content_and_revision_under_one_key() {
         ("hash", of(&release_key(), SET, &web, &release("b", "r1"))),
         ("revision", of(&release_key(), SET, &web, &release("a", "r2"))),
         ("key", of(&other_key(), SET, &web, &release("a", "r1"))),
+        ("keep", timed(PruneTiming::Never)),
+        ("confirm", timed(PruneTiming::OnConfirmation)),
     ];
     let all: BTreeSet<String> = others.iter().map(|(_, other)| other.to_string()).collect();
     assert_eq!(all.len(), others.len());
@@ -121,7 +125,41 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     };
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
     let release = apply.release_claim().release;
-    assert_eq!(apply.seal, Some(ReleaseKey::of(&release_key()).seal(SET, &a, &release)));
+    let seal = |timing| ReleaseKey::of(&release_key()).seal(SET, &a, &release, timing);
+    assert_eq!(apply.seal, Some(seal(PruneTiming::AfterUnit)));
+    // A manifest that asks to be kept says so in the seal too.
+    let mut kept = (*apply.want).clone();
+    kept.traits.prune_timing = PruneTiming::Never;
+    let apply = ApplyRequest { want: kept.into(), ..apply };
+    let decision = Decision { action: Action::Apply(apply), ..harness.decide(&a) };
+    let Action::Apply(apply) = harness.engine.seal_decision(&a, decision).action else { panic!() };
+    assert_eq!(apply.seal, Some(seal(PruneTiming::Never)));
+}
+
+/// Anybody may take the annotation off the object, and a lost revision reads no manifest again.
+#[test]
+fn a_word_to_keep_outlives_the_annotation_and_the_manifest_that_had_it() {
+    let check = |timing: PruneTiming, expected: &str| {
+        let mut harness = at_rest();
+        let a = config("a");
+        let empty =
+            Harness { world: World { things: [].into(), ..harness.world.clone() }, ..harness.clone() };
+        let mut live = claimed(&harness, &a, None);
+        let claim = live.unproven_release.as_mut().unwrap();
+        claim.seal = Some(ReleaseKey::of(&release_key()).seal(SET, &a, &claim.release, timing));
+        let content = claim.release.hash;
+        harness.engine = empty.fresh_without_key();
+        harness.engine.observe_object(&a, live);
+        harness.engine.set_release_key(right());
+        harness.history.remove(&content);
+        harness.read(reading("r2", &[]));
+        let judged = judgement(&mut harness, &a);
+        assert!(judged.starts_with(expected), "{timing:?}: {judged}");
+    };
+    check(PruneTiming::AfterUnit, "Delete");
+    check(PruneTiming::BeforeUnit, "Delete");
+    check(PruneTiming::OnConfirmation, "Confirm");
+    check(PruneTiming::Never, "Keep(\"no longer wanted, and kept, as an");
 }
 
 #[test]
@@ -204,7 +242,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let mut harness = at_rest();
     let web = workload("web");
     let forged = release("of a fork", "f0f0f0");
-    for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged))] {
+    for seal in [None, Some(ReleaseKey::of(&other_key()).seal(SET, &web, &forged, PruneTiming::AfterUnit))] {
         let mut live = claimed(&harness, &web, None);
         live.rv = ResourceVersion(live.rv.0 + 100);
         live.unproven_release = Some(Box::new(ReleaseAnnotation { release: forged.clone(), seal }));
