@@ -12,7 +12,7 @@ use super::*;
 const PLAIN: &str = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: shop\n  namespace: prod\nstringData:\n  \
                      admin: canary-5d20\n  guest: nothing\n";
 
-/// Returns the lines that begin like these, changed places.
+/// Returns the text with the values of two keys in each other's place.
 fn swapped(text: &str, one: &str, other: &str) -> String {
     let line = |key: &str| text.lines().find(|line| line.trim_start().starts_with(key)).unwrap();
     let value = |key: &str| line(key).split_once(": ").unwrap().1;
@@ -21,8 +21,7 @@ fn swapped(text: &str, one: &str, other: &str) -> String {
 }
 
 fn without(text: &str, key: &str) -> String {
-    let kept = text.lines().filter(|line| !line.trim_start().starts_with(key));
-    kept.map(|line| format!("{line}\n")).collect()
+    text.split_inclusive('\n').filter(|line| !line.trim_start().starts_with(key)).collect()
 }
 
 #[test]

@@ -37,9 +37,8 @@ impl Workshop {
                 let path = entry.path();
                 match fs::read_to_string(&path) {
                     Ok(text) if text.contains(CANARY) => open.push(path),
-                    Ok(_) => {}
                     Err(_) if path.is_dir() => folders.push(path),
-                    Err(_) => {}
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
