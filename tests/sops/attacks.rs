@@ -1,8 +1,9 @@
-//! Whoever may write the repository and has no key changes an encrypted file, or has it name a
-//! server of his own. Each case says what stops it.
+//! Attacks on encrypted files by a person who may write the repository and has no key. Each case
+//! says what stops it.
 //!
-//! Texts in variables that would be more than a text are in `src/input/variables/tests.rs`. Words of
-//! programs that quote an opened line are in `opened.rs` and in `tests/cluster/canary.rs`.
+//! Two more are elsewhere. Texts in variables that would be more than a text are in
+//! `src/input/variables/tests.rs`. Words of programs that quote an opened line are in `opened.rs`
+//! and in `tests/cluster/canary.rs`.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;

@@ -32,7 +32,7 @@ impl Workshop {
         let mut open = Vec::new();
         let mut folders = vec![self.runtime.path().to_owned()];
         while let Some(folder) = folders.pop() {
-            // What goes meanwhile is not there.
+            // A folder may go meanwhile.
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let path = entry.path();
                 match fs::read_to_string(&path) {

@@ -75,8 +75,8 @@ impl Engine {
         }
     }
 
-    /// Returns the objects that are there and of the same release as a missing one whose values a
-    /// chart made up, each with the render that made its own.
+    /// Returns the objects of a release that are there, beside a missing one whose values its chart
+    /// made up. Each comes with the render that made its own values.
     pub(in crate::engine) fn generated_beside(
         &self,
         id: &ObjectId,
