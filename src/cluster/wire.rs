@@ -452,6 +452,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WatchedTexts<'a> {
                         annotations::RELEASE,
                         annotations::OVERLAY,
                         annotations::CONFIG,
+                        annotations::GENERATED,
                         annotations::ORDER,
                         annotations::PAUSED,
                         annotations::HOLD,
