@@ -2758,12 +2758,16 @@ _rhumb() {
             return 0
             ;;
         rhumb__subcmd__why)
-            opts="-n -v -h --ref --path --adopt --blast-radius --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
+            opts="-n -v -h --socket --ref --path --adopt --blast-radius --namespace --name --state-directory --kubeconfig --context --system-namespace --verbose --log-level --log-format --color --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --ref)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

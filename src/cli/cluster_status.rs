@@ -112,6 +112,11 @@ pub(super) async fn recorded_status(
     Ok(sources.find_map(|source| source.last.absent_object(&source.name, id)))
 }
 
+/// Returns the place that an object comes from, as it was told last.
+pub(super) fn recorded_origin(inventory: &InventoryObject, id: &ObjectId) -> Option<String> {
+    LastStatus::read(&inventory.data).origin(id)
+}
+
 /// Returns whether what others put on the objects of a source has an effect, as it was told last.
 pub(super) fn is_heeding_opt_outs(inventory: &InventoryObject) -> bool {
     LastStatus::read(&inventory.data).heeds_opt_outs
@@ -239,7 +244,7 @@ fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &L
         phase,
         reason: reason.or_else(|| unhealthy_reason(live)),
         revision: live.shown_release().map(|release| release.revision.to_string()),
-        origin: None,
+        origin: source.last.origin(id),
         wave: 0,
     }
 }

@@ -293,9 +293,10 @@ Works as `kubectl rollout restart`, with the user's own rights, at once: it does
 rollout budget. While it lasts it counts as a rollout.";
 
 pub(super) const WHY: &str = "\
-Reads only the cluster: the object, its source's ConfigMap and the rollout ledger. It names who has
-written to the object since rhumb did. With a SOURCE it also shows file and line of the manifest,
-and whether that differs from the live object.
+Reads the cluster: the object, its source's ConfigMap and the rollout ledger. It names who has
+written to the object since rhumb did. The file and line of the manifest come from the daemon on
+this host, else from the ConfigMap, which names them of objects that are not settled. With a SOURCE
+they come from there, beside whether the manifest differs from the live object.
 
 Examples:
   rhumb why deploy/web

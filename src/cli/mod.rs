@@ -23,6 +23,7 @@ mod facts;
 mod generate;
 mod help;
 mod history;
+mod identities;
 mod journal;
 mod lock;
 mod log;

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
 use super::CommandError;
+use super::identities;
 use super::one_shot_input::STANDARD_INPUT;
 use super::settings::{credentials_directory, process_environment};
 use crate::cluster::Cluster;
-use crate::config::{
-    CredentialUse, FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig,
-};
+use crate::config::{FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig};
 use crate::daemon;
 use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
 use crate::input::helm::GeneratedPolicy;
@@ -20,9 +19,6 @@ use crate::input::{
 use crate::source::{
     self, ClusterFacts, DiskSnapshot, KnownFacts, NamedInput, SnapshotRenderer, SourceError, SourceSettings,
 };
-
-/// The credential with age identities; with a dot and the name of a source behind it, of that one.
-const AGE_CREDENTIAL: &str = "sops-age";
 
 /// Leftovers are looked for once: the renderers of all sources have the same folders.
 static LEFTOVERS: Once = Once::new();
@@ -41,7 +37,7 @@ impl SourceRendering {
             config: substitution,
             namespace: config.namespace.clone(),
         });
-        let decrypter = decrypter(&config.name, &config.credentials);
+        let decrypter = identities::of_source(config);
         let HelmSpec { release, values, kube_version, api_versions, generated } = config.helm.clone();
         let releases = ReleaseSettings {
             release,
@@ -61,19 +57,18 @@ impl SourceRendering {
     /// Returns the one for what is read in the usual way.
     pub(super) fn automatic(renderers: &RendererConfig, fetch: &FetchConfig) -> Self {
         let releases = ReleaseSettings { namespace: "default".to_owned(), ..ReleaseSettings::default() };
-        let decrypter = decrypter("", &CredentialUse::Own);
+        let decrypter = identities::of_command();
         Self::new(RenderMode::Auto, renderers, decrypter, releases, None, chart_fetcher(fetch, None))
     }
 
     fn new(
         mode: RenderMode,
         renderers: &RendererConfig,
-        decrypter: Decrypter,
+        decrypter: Arc<Decrypter>,
         releases: ReleaseSettings,
         variables: Option<SourceVariables>,
         charts: ChartFetcher,
     ) -> Self {
-        let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
         LEFTOVERS.call_once(|| host.remove_leftovers());
@@ -152,24 +147,6 @@ pub(super) fn source_settings(config: &SourceConfig) -> SourceSettings {
     SourceSettings { renderer, ..SourceSettings::of_service(&config.name, &config.credentials) }
 }
 
-/// Returns the identities that a source may use: of a service its own credential or the one for
-/// all, and of a command what `sops` itself would use. A source that is shown no credentials but
-/// those of its address has its own alone.
-fn decrypter(name: &str, shown: &CredentialUse) -> Decrypter {
-    let is_own = *shown == CredentialUse::Own;
-    let mut files = Vec::new();
-    if let Some(folder) = variable("CREDENTIALS_DIRECTORY") {
-        files.push(Path::new(&folder).join(format!("{AGE_CREDENTIAL}.{name}")));
-        files.extend(is_own.then(|| Path::new(&folder).join(AGE_CREDENTIAL)));
-    }
-    if !is_own {
-        return Decrypter::new(files, None);
-    }
-    files.extend(variable("SOPS_AGE_KEY_FILE").map(PathBuf::from));
-    let text = variable("SOPS_AGE_KEY").and_then(|text| text.into_string().ok());
-    Decrypter::new(files, text)
-}
-
 /// Returns the fetcher of a source's charts, or of those of a command. Each source keeps its own
 /// archives: another may not read what its credentials brought.
 fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
@@ -186,7 +163,7 @@ pub(super) fn fetch_surroundings() -> FetchSurroundings {
     FetchSurroundings { credentials: credentials_directory(), variables: variables.collect() }
 }
 
-fn variable(name: &str) -> Option<std::ffi::OsString> {
+pub(super) fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 

@@ -7,7 +7,7 @@ use super::comparison::{RevisionObjects, compare};
 use super::configured::SelectedSources;
 use super::reading::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, here_if_empty};
-use super::{CommandError, ExitStatus, Terminal, diff, session, settings, source_contents};
+use super::{CommandError, ExitStatus, Terminal, diff, identities, session, settings, source_contents};
 use crate::config::{Config, GitSpec, GitUrl, SourceConfig, SourceLocation, TreePath};
 use crate::engine::Plan;
 use crate::manifest::KindScopes;
@@ -232,7 +232,7 @@ impl ReadRevision {
                 }
                 Err(error) => return Err(error.into()),
             }
-            let decrypter = SourceRendering::of(&source).decrypter();
+            let decrypter = identities::of_source(&source);
             let shown = place.shown.to_string_lossy();
             Ok(Self::Read(Box::new(ManifestSet::read_newest(commits, &shown, &decrypter).await?)))
         })

@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::exit::{ExitStatus, os_message};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
-use super::{CommandError, settings};
+use super::{CommandError, identities, settings};
 use crate::cluster::{self, CallMetrics, Cluster, ClusterFault, Connection, ServiceAccount};
 use crate::config::{Config, SourceConfig, SourceLocation, SourceMode};
 use crate::daemon::{FatalError, Setup, SourceFiles, SourceSetup, VariableUse};
@@ -216,7 +216,7 @@ fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetu
             Some(_) => VariableUse::Substituted,
             None => VariableUse::Literal,
         },
-        decrypter: SourceRendering::of(config).decrypter(),
+        decrypter: identities::of_source(config),
         namespaces: config.allow.namespaces.clone(),
         adopt: config.adopt,
         opt_out: config.opt_out,

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::reading::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
-use super::{CommandError, exit, session};
+use super::{CommandError, exit, identities, session};
 use crate::config::{SourceConfig, SourceLocation};
 use crate::daemon::{GatheredManifests, SourceFiles, SourceObjects, gather_manifests};
 use crate::manifest::KindScopes;
@@ -62,7 +62,7 @@ pub(super) fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, Comma
         }
         SourceLocation::Git { path, .. } => session::start_runtime()?.block_on(async {
             let clone = temporary_folder()?;
-            let decrypter = SourceRendering::of(source).decrypter();
+            let decrypter = identities::of_source(source);
             let newest = open_newest(source, clone.path())?;
             ManifestSet::read_newest(newest, path.as_str(), &decrypter).await
         }),
@@ -70,7 +70,7 @@ pub(super) fn read_manifests(source: &SourceConfig) -> Result<ManifestSet, Comma
 }
 
 async fn gather(source: &SourceConfig, folder: &TempDir) -> Result<GatheredManifests, CommandError> {
-    let decrypter = SourceRendering::of(source).decrypter();
+    let decrypter = identities::of_source(source);
     Ok(gather_manifests(files(source, folder.path())?, decrypter).await?)
 }
 

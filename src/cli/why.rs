@@ -1,11 +1,15 @@
 //! `rhumb why`.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use super::args::{GlobalArgs, WhyArgs};
 use super::facts::ObjectFacts;
 use super::overview::clean_text;
-use super::settings;
+use super::settings::{self, StatusSource};
+use super::socket::{DaemonSocket, SocketError};
 use super::target::{ClusterSession, ManagedObject};
-use super::{CommandError, ExitStatus, ObjectName, Terminal, cluster_status, rollout, session};
+use super::{CommandError, ExitStatus, ObjectName, Terminal, cluster_status, rollout, session, status_view};
 use crate::cluster;
 use crate::config::Config;
 use crate::daemon;
@@ -15,10 +19,13 @@ use crate::health;
 use crate::object::ObjectId;
 use crate::object::annotations;
 use crate::render;
-use crate::report::ObjectStatus;
+use crate::report::{ObjectRef, ObjectStatus};
 
 /// The maximum number of differing fields that are named.
 const MAX_NAMED_FIELDS: usize = 3;
+
+/// The time in which a daemon names the place of an object: all else is known without it.
+const DAEMON_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A key and what it is.
 type KeyValueLine = (&'static str, String);
@@ -42,8 +49,10 @@ pub(super) fn carry_out(
             ExplainedObject::Managed(target) => cluster_lines(&session, target).await?,
             ExplainedObject::Recorded(_, told) => recorded_lines(told),
         };
-        if let Ok(Some(plan)) = &plan {
-            lines.extend(plan_lines(found.id(), plan));
+        match &plan {
+            Ok(Some(plan)) => lines.extend(plan_lines(found.id(), plan)),
+            Ok(None) => lines.extend(told_origin(global, args, &found).await?.map(|origin| ("file", origin))),
+            Err(_) => {}
         }
         terminal.print(&format!("{}\n", clean_text(&found.id().to_string())))?;
         for (key, value) in lines {
@@ -78,6 +87,41 @@ impl ExplainedObject {
             Self::Recorded(_, told) => &told.source,
         }
     }
+}
+
+/// Returns the place that an object comes from without a look at its source: by the word of the
+/// daemon on this host, else by the record of its source.
+async fn told_origin(
+    global: &GlobalArgs,
+    args: &WhyArgs,
+    found: &ExplainedObject,
+) -> Result<Option<String>, CommandError> {
+    let target = match found {
+        ExplainedObject::Recorded(_, told) => return Ok(told.origin.clone()),
+        ExplainedObject::Managed(target) => target,
+    };
+    let recorded = cluster_status::recorded_origin(&target.inventory, &target.id);
+    let told = match settings::status_source(global, args.socket.socket.as_deref())? {
+        StatusSource::Daemon(path) => Some(told_object(path, target).await?),
+        StatusSource::DaemonOrCluster(path) => {
+            let told = tokio::time::timeout(DAEMON_TIMEOUT, told_object(path, target)).await;
+            told.ok().and_then(Result::ok)
+        }
+        StatusSource::Cluster => None,
+    };
+    let told = told.filter(|told| is_of_daemon(told, target));
+    Ok(told.and_then(|told| told.origin).or(recorded))
+}
+
+async fn told_object(socket: PathBuf, target: &ManagedObject) -> Result<ObjectStatus, SocketError> {
+    DaemonSocket::new(&socket).read(&status_view::object_page(&ObjectRef::of(&target.id))).await
+}
+
+/// Returns whether a daemon means the very object: it may look after another cluster, where an
+/// object of that name comes from elsewhere.
+fn is_of_daemon(told: &ObjectStatus, target: &ManagedObject) -> bool {
+    let revision = target.release().map(|release| release.revision.to_string());
+    told.source == target.source && revision.is_some() && told.revision == revision
 }
 
 async fn find_object(session: &ClusterSession, name: &ObjectName) -> Result<ExplainedObject, CommandError> {

@@ -19,8 +19,8 @@ use super::interner::Interner;
 use super::kinds::ServedKind;
 use super::{FIELD_MANAGER, controller_progress, owner};
 use crate::engine::{
-    FieldManager, LiveObject, MetadataMap, ObjectIntents, OverlayState, ReleaseAnnotation, ResourceVersion,
-    RolloutNumbers, TOOL_WORDS, Uid,
+    FieldManager, GeneratedMark, LiveObject, MetadataMap, ObjectIntents, OverlayState, ReleaseAnnotation,
+    ResourceVersion, RolloutNumbers, TOOL_WORDS, Uid,
 };
 use crate::fields::{self, ValueDigest, ValueSchema};
 use crate::health::{self, Health, HealthStatus};
@@ -172,6 +172,16 @@ impl LiveDecoder {
                 meta.annotations.get(annotations::PAUSED),
                 meta.annotations.get(annotations::HOLD),
             ),
+            generated: meta
+                .annotations
+                .get(annotations::GENERATED)
+                .filter(|_| {
+                    ours.is_some_and(|entry| {
+                        entry.is_owner_of(&["metadata", "annotations", annotations::GENERATED])
+                    })
+                })
+                .and_then(GeneratedMark::parse)
+                .map(Box::new),
             opt_out: owner::opt_out(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }
@@ -446,6 +456,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WatchedTexts<'a> {
                         annotations::RELEASE,
                         annotations::OVERLAY,
                         annotations::CONFIG,
+                        annotations::GENERATED,
                         annotations::ORDER,
                         annotations::PAUSED,
                         annotations::HOLD,

@@ -338,8 +338,9 @@ impl SourceFeed {
             Err(error) => {
                 let remembered = self.read_remembered().await.map(read);
                 let why: Arc<str> = self.with_age(&error).into();
-                // The same trouble again is no news.
-                let known = self.last_error.replace(why.clone()).is_some_and(|before| before == why);
+                // The same trouble again is no news, also where its place was reached since.
+                let trouble: Arc<str> = error.to_string().into();
+                let known = self.last_error.replace(trouble.clone()).is_some_and(|before| before == trouble);
                 if remembered.is_some() || !known {
                     events.extend(remembered);
                     events.push(LoopEvent::Unreadable(number, why));

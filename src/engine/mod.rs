@@ -65,6 +65,7 @@ pub(crate) use facts::entry::{
     AcceptedContent, DirectView, FieldCoverage, ObjectEntry, RefusalRule, RepairImpact, SourceId,
     VerifiedCoverage, WaitTopic,
 };
+pub(crate) use facts::generated_mark::GeneratedMark;
 pub(crate) use facts::hash_seal::{HashSeals, SealStatus};
 #[cfg(test)]
 pub(crate) use facts::ignore_fields::tool_requests;

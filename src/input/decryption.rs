@@ -1,5 +1,6 @@
 //! Opens what SOPS encrypted, with the age identities that one source may use.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,38 +94,12 @@ impl Decrypter {
         if !is_encrypted(bytes, format) {
             return Ok(None);
         }
-        Ok(Some(self.open(file, bytes, format)?.plaintext(PlaintextLayout::SameLines)?))
+        Ok(Some(self.for_render().open(file, bytes, format)?.plaintext(PlaintextLayout::SameLines)?))
     }
 
-    /// Returns the key of a file whose code fits; none where it is not encrypted.
-    ///
-    /// # Errors
-    /// Fails with what is wrong, or missing.
-    pub(super) fn file_key(&self, file: &Arc<str>, bytes: &[u8]) -> Result<Option<DataKey>, Box<Diagnostic>> {
-        let format = SopsFormat::of_name(file);
-        if !is_encrypted(bytes, format) {
-            return Ok(None);
-        }
-        Ok(Some(self.open(file, bytes, format)?.into_key()))
-    }
-
-    /// Opens a file for a render.
-    ///
-    /// # Errors
-    /// Fails with what is wrong, or missing.
-    pub(super) fn open_input(
-        &self,
-        file: &Arc<str>,
-        bytes: &[u8],
-        format: SopsFormat,
-    ) -> Result<OpenedInput, Box<Diagnostic>> {
-        let opened = self.open(file, bytes, format)?;
-        Ok(OpenedInput {
-            plaintext: opened.plaintext(PlaintextLayout::Sops)?,
-            values: opened.values(),
-            holders: opened.holders(),
-            secret: opened.into_key().into_sealing_secret(),
-        })
+    /// Returns the same for one render, which reads the identities once, when it needs them.
+    pub(super) fn for_render(&self) -> RenderDecrypter<'_> {
+        RenderDecrypter { decrypter: self, identities: OnceCell::new() }
     }
 
     /// Opens the data of a Secret that was rendered from opened files. Returns whether it was
@@ -166,18 +141,58 @@ impl Decrypter {
         Ok(true)
     }
 
+    fn identities_for(&self, at: &ManifestOrigin) -> Result<AgeIdentities, Box<Diagnostic>> {
+        self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))
+    }
+}
+
+/// The identities of one render: read once, so that all of its files are opened by the same.
+pub(super) struct RenderDecrypter<'d> {
+    decrypter: &'d Decrypter,
+    identities: OnceCell<Result<AgeIdentities, String>>,
+}
+
+impl RenderDecrypter<'_> {
+    /// Returns the key of a file whose code fits; none where it is not encrypted.
+    ///
+    /// # Errors
+    /// Fails with what is wrong, or missing.
+    pub(super) fn file_key(&self, file: &Arc<str>, bytes: &[u8]) -> Result<Option<DataKey>, Box<Diagnostic>> {
+        let format = SopsFormat::of_name(file);
+        if !is_encrypted(bytes, format) {
+            return Ok(None);
+        }
+        Ok(Some(self.open(file, bytes, format)?.into_key()))
+    }
+
+    /// Opens a file for a render.
+    ///
+    /// # Errors
+    /// Fails with what is wrong, or missing.
+    pub(super) fn open_input(
+        &self,
+        file: &Arc<str>,
+        bytes: &[u8],
+        format: SopsFormat,
+    ) -> Result<OpenedInput, Box<Diagnostic>> {
+        let opened = self.open(file, bytes, format)?;
+        Ok(OpenedInput {
+            plaintext: opened.plaintext(PlaintextLayout::Sops)?,
+            values: opened.values(),
+            holders: opened.holders(),
+            secret: opened.into_key().into_sealing_secret(),
+        })
+    }
+
     fn open<'f>(
         &self,
         file: &'f Arc<str>,
         bytes: &'f [u8],
         format: SopsFormat,
     ) -> Result<OpenedFile<'f>, Box<Diagnostic>> {
-        let identities = self.identities_for(&ManifestOrigin::of_file(file.clone()))?;
-        Ok(open(file, bytes, format, &identities)?)
-    }
-
-    fn identities_for(&self, at: &ManifestOrigin) -> Result<AgeIdentities, Box<Diagnostic>> {
-        self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))
+        let identities = self.identities.get_or_init(|| self.decrypter.identities());
+        let missing = |why: &String| Box::new(no_key(ManifestOrigin::of_file(file.clone()), why));
+        Ok(open(file, bytes, format, identities.as_ref().map_err(missing)?)?)
     }
 }
 
@@ -211,4 +226,30 @@ fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {
     let message = format!("this file is encrypted by SOPS, and cannot be opened: {why}");
     let hint = "give the service an identity (`LoadCredential=sops-age:FILE`), or a command one by SOPS_AGE_KEY_FILE";
     Diagnostic::error(at, NO_KEY, message).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENCRYPTED: &[u8] = include_bytes!("sops/tests/fixtures/values.yaml");
+    const IDENTITY: &str = include_str!("sops/tests/fixtures/identity.txt");
+
+    #[test]
+    fn a_render_reads_the_identities_once_and_the_next_one_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("key.txt");
+        std::fs::write(&key, IDENTITY).unwrap();
+        let decrypter = Decrypter::new(vec![key.clone()], None);
+        let name: Arc<str> = "values.yaml".into();
+        let opens = |render: &RenderDecrypter<'_>| render.file_key(&name, ENCRYPTED).map(|key| key.is_some());
+        let render = decrypter.for_render();
+        assert_eq!(opens(&render), Ok(true));
+        std::fs::remove_file(&key).unwrap();
+        assert_eq!(opens(&render), Ok(true), "no file is read for the second one");
+        let missing = opens(&decrypter.for_render()).unwrap_err();
+        assert_eq!(missing.code, NO_KEY);
+        std::fs::write(&key, IDENTITY).unwrap();
+        assert_eq!(opens(&decrypter.for_render()), Ok(true));
+    }
 }

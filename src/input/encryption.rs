@@ -65,6 +65,7 @@ pub(super) fn open_inputs<T: FileTree>(
         clear.push(bytes);
     }
     clear.extend(root.told.iter().map(|text| Arc::from(text.as_bytes())));
+    let decrypter = decrypter.for_render();
     let mut inputs = OpenedInputs::default();
     for (source, bytes) in sealed {
         inputs.keys.extend(decrypter.file_key(source, &bytes).map_err(refused)?);

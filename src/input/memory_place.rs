@@ -48,6 +48,19 @@ impl MemoryPlace {
         failure.map_or(Ok(None), Err)
     }
 
+    /// Returns why no folder can be made there; none where one can.
+    pub(super) fn obstacle(folders: &[PathBuf]) -> Option<String> {
+        let shown = || {
+            let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+            names.join(" and ")
+        };
+        match Self::create(folders) {
+            Ok(Some(_)) => None,
+            Ok(None) => Some(format!("neither of {} is on tmpfs or ramfs", shown())),
+            Err(error) => Some(format!("no folder can be made in {}: {error}", shown())),
+        }
+    }
+
     fn create_in(folder: &Path) -> io::Result<Option<Self>> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(folder)?;
         let lock = match File::open(folder.path()) {
@@ -137,6 +150,9 @@ mod tests {
         drop(place);
         assert_eq!(names(shared.path()), [""; 0]);
         assert!(MemoryPlace::create(&folders[..2]).unwrap().is_none());
+        assert_eq!(MemoryPlace::obstacle(&folders), None);
+        let obstacle = MemoryPlace::obstacle(&folders[..2]);
+        assert_eq!(obstacle.as_deref(), Some("neither of /proc and /nowhere is on tmpfs or ramfs"));
     }
 
     #[test]

@@ -5,13 +5,17 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
-use super::memory_place;
+use super::memory_place::{self, MemoryPlace};
 use super::program_slots::MAX_RENDERS;
 use super::sandbox::{
     InstalledProgram, NetworkReach, ProgramCatalog, ProgramError, ProgramPlace, RenderProgram, Sandbox,
     SandboxLimits, SandboxPolicy,
 };
 use crate::config::{ProgramSpec, RendererConfig, SandboxMode};
+
+/// The remedy where no folder is in memory.
+pub(super) const NO_MEMORY_HINT: &str =
+    "set `RuntimeDirectory=` for the service, or name a folder on tmpfs by XDG_RUNTIME_DIR or TMPDIR";
 
 /// Finds and runs the programs of this host.
 #[derive(Debug)]
@@ -77,6 +81,11 @@ impl RenderHost {
         memory_place::candidates(&self.folder)
     }
 
+    /// Returns why no file can be opened in memory for a render, and what to do; none where one can.
+    pub(crate) fn memory_obstacle(&self) -> Option<String> {
+        memory_obstacle(&self.memory_folders())
+    }
+
     /// Removes what a process that was killed left in memory.
     pub(crate) fn remove_leftovers(&self) {
         memory_place::remove_leftovers(&self.memory_folders());
@@ -102,5 +111,27 @@ impl RenderHost {
     /// slots.
     pub(crate) fn parallel_renders() -> usize {
         thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_RENDERS)
+    }
+}
+
+fn memory_obstacle(folders: &[PathBuf]) -> Option<String> {
+    let why = MemoryPlace::obstacle(folders)?;
+    Some(format!("encrypted files cannot be opened for a render, as {why}: {NO_MEMORY_HINT}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_folder_in_memory_is_named_with_a_remedy() {
+        assert_eq!(
+            memory_obstacle(&["/proc".into(), "/nowhere".into()]).as_deref(),
+            Some(
+                "encrypted files cannot be opened for a render, as neither of /proc and /nowhere is on tmpfs or \
+                 ramfs: set `RuntimeDirectory=` for the service, or name a folder on tmpfs by XDG_RUNTIME_DIR or TMPDIR"
+            )
+        );
+        assert_eq!(memory_obstacle(&["/proc".into(), "/dev/shm".into()]), None);
     }
 }

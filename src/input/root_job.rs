@@ -8,6 +8,7 @@ use super::key::ProgramIdentity;
 use super::kustomize::Closure;
 use super::origin::ObjectOrigin;
 use super::paths;
+use super::render_host::NO_MEMORY_HINT;
 use super::root_closure::RootClosure;
 use super::root_render::{RenderError, RenderedObject};
 use super::roots::{RenderRoot, RootForm};
@@ -21,10 +22,6 @@ use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome,
 pub(super) const RENDER_FAILED: &str = "render-failed";
 /// The code of a root whose program is missing, or cannot be used.
 const NO_PROGRAM: &str = "no-program";
-
-/// The remedy where no folder is in memory.
-const NO_MEMORY_HINT: &str =
-    "set `RuntimeDirectory=` for the service, or name a folder on tmpfs by XDG_RUNTIME_DIR or TMPDIR";
 
 /// The remedy where a program fails.
 const FAILED_HINT: &str = "run the same program on this folder to see all it says";

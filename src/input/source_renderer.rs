@@ -315,6 +315,7 @@ impl SourceRenderer {
                 let mut opened = encryption::open_inputs(&self.decrypter, RootFiles::of(closure), files)?;
                 let mut charts = Vec::new();
                 for inflation in inflations {
+                    // Values were looked at as they were merged; this is for all other files.
                     encryption::require_clear(&inflation.chart.closure, files)?;
                     let helm = others.first().ok_or_else(missing)?;
                     let chart = inflate(&self.host, helm, inflation, files).await?;

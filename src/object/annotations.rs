@@ -42,6 +42,8 @@ pub const ORDER: &str = "rhumb.dev/order";
 pub const CONFIG: &str = "rhumb.dev/config";
 /// The same in the pod template, so that the pods are replaced.
 pub const CONFIG_HASH: &str = "rhumb.dev/config-hash";
+/// The release of a chart whose made-up values an object has, and the render that made them up.
+pub const GENERATED: &str = "rhumb.dev/generated";
 /// The release that a hook of a chart ran for.
 pub const HOOK_RELEASE: &str = "rhumb.dev/hook-release";
 /// The step that a rollout stands at.
@@ -99,7 +101,7 @@ const fn key(
 }
 
 /// All keys, in the order in which the reference lists them.
-pub const ANNOTATIONS: [AnnotationKey; 26] = [
+pub const ANNOTATIONS: [AnnotationKey; 27] = [
     key(
         WAVE,
         AnnotationPlace::Manifest,
@@ -254,6 +256,15 @@ pub const ANNOTATIONS: [AnnotationKey; 26] = [
         "an HMAC",
         "",
         "Is in the pod template of such a workload, so that its own controller replaces the pods.",
+    ),
+    key(
+        GENERATED,
+        AnnotationPlace::Record,
+        "a release, and a random number for the render",
+        "",
+        "Is on the objects of a chart with `generated: once` whose values were made up: it names the \
+         render that made them. One that is missing is not created beside others of its release that \
+         another render made.",
     ),
     key(
         HOOK_RELEASE,

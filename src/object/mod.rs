@@ -28,6 +28,7 @@ pub use id::{GroupKind, Gvk, ObjectId};
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,6 +48,14 @@ pub(crate) const SERVER_SET: [&str; 8] = [
     "selfLink",
     "uid",
 ];
+
+/// The bytes that are shown of each path, and of the words on a renderer: both come from the
+/// repository, and git bounds neither.
+const MAX_SHOWN_PATH_BYTES: usize = 300;
+const MAX_SHOWN_RENDERER_BYTES: usize = 200;
+
+/// The places that are shown of one rendered object: more tell nobody more.
+const MAX_SHOWN_PLACES: usize = 8;
 
 /// The place in a source that an object was read from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,9 +107,18 @@ impl fmt::Display for ManifestOrigin {
         if let Some(render) = &self.render {
             return render.fmt(f);
         }
-        f.write_str(&self.file)?;
+        f.write_str(&path_text(&self.file))?;
         if self.line == 0 { Ok(()) } else { write!(f, ":{}", self.line) }
     }
+}
+
+/// Returns a path as it is shown: of a long one the end, which tells more.
+fn path_text(path: &str) -> Cow<'_, str> {
+    if path.len() <= MAX_SHOWN_PATH_BYTES {
+        return path.into();
+    }
+    let end = path.get(path.ceil_char_boundary(path.len() - MAX_SHOWN_PATH_BYTES)..).unwrap_or_default();
+    format!("…{end}").into()
 }
 
 impl RenderOrigin {
@@ -114,13 +132,19 @@ impl fmt::Display for RenderOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = self.renderer.is_empty();
         if !is_plain {
-            write!(f, "{} ({})", self.root, self.renderer)?;
+            let end = self.renderer.floor_char_boundary(MAX_SHOWN_RENDERER_BYTES);
+            let renderer = self.renderer.get(..end).unwrap_or_default();
+            let cut = if end < self.renderer.len() { "…" } else { "" };
+            write!(f, "{} ({renderer}{cut})", path_text(&self.root))?;
         }
-        for (place, number) in self.places.iter().zip(0..) {
+        for (place, number) in self.places.iter().take(MAX_SHOWN_PLACES).zip(0..) {
             let sign = if is_plain { "" } else { " ← " };
             write!(f, "{}{place}", if number == 0 { sign } else { ", " })?;
         }
-        Ok(())
+        match self.places.len().saturating_sub(MAX_SHOWN_PLACES) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
     }
 }
 

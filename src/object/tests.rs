@@ -43,3 +43,26 @@ fn identities_read_as_people_write_them() {
     assert_eq!(Gvk::from_api_version("apps/v1", "Deployment").api_version(), "apps/v1");
     assert_eq!(Gvk::from_api_version("v1", "Pod").group_kind(), GroupKind::new("", "Pod"));
 }
+
+#[test]
+fn an_origin_is_shown_within_its_bound() {
+    let place = |file: &str| ManifestOrigin::new(file.into(), 3, 1);
+    let check = |shown: &str, begin: &str, end: &str| {
+        assert!(shown.starts_with(begin) && shown.ends_with(end), "{shown}");
+        assert!(shown.len() < 4000, "{} bytes", shown.len());
+    };
+    check(&place("deploy/web.yaml").to_string(), "deploy/web.yaml:3", ":3");
+    let long = format!("{}/web.yaml", "é".repeat(5000));
+    check(&place(&long).to_string(), "…é", "é/web.yaml:3");
+    let render = |root: &str, renderer: &str, places: Vec<ManifestOrigin>| {
+        RenderOrigin { root: root.into(), renderer: renderer.into(), places }.to_string()
+    };
+    check(
+        &render("prod", "helm, web 1.0.0", vec![place("a"), place("b")]),
+        "prod (helm, web 1.0.0) ← a:3",
+        ", b:3",
+    );
+    let many = render(&long, &"v".repeat(5000), vec![place(&long); 500]);
+    check(&many, "…é", "é/web.yaml:3 and 492 more");
+    assert!(many.contains("web.yaml (vvv") && many.contains("vvv…) ← …é"), "{many}");
+}

@@ -14,6 +14,9 @@ pub(crate) const MAX_NAMED_OBJECTS: usize = 20;
 /// The maximum number of bytes of a reason.
 const MAX_REASON_BYTES: usize = 300;
 
+/// The maximum number of bytes of an origin: a file and a line fit, and some places of a render.
+const MAX_ORIGIN_BYTES: usize = 400;
+
 /// The key of [`StatusSummary::line`] in the ConfigMap's data.
 pub(crate) const STATUS_KEY: &str = "status";
 
@@ -22,6 +25,9 @@ const OPEN_OBJECTS_KEY: &str = "not-as-wanted";
 
 /// The key of [`StatusSummary::left_alone`] in the ConfigMap's data.
 const LEFT_ALONE_KEY: &str = "left-alone";
+
+/// The key of [`StatusSummary::origins`] in the ConfigMap's data.
+const ORIGINS_KEY: &str = "origins";
 
 /// The key of [`StatusSummary::opt_out`] in the ConfigMap's data.
 const OPT_OUT_KEY: &str = "opt-out";
@@ -41,6 +47,8 @@ pub(crate) struct StatusSummary {
     pub open: String,
     /// A line for each object that is left alone; empty where none is.
     pub left_alone: String,
+    /// A line for each of these with the place that it comes from; empty where no source wants any.
+    pub origins: String,
     /// Says if what others put on its objects has an effect; empty where it has.
     pub opt_out: String,
     /// The revision of which it was told that all was settled; empty where that was not told, or
@@ -77,6 +85,7 @@ impl StatusSummary {
             line: sanitize_line(&line),
             open: list(unwell, count(|phase| !phase.is_well())),
             left_alone: list(left_alone, count(|phase| phase == Phase::LeftAlone)),
+            origins: origin_list(unwell) + &origin_list(left_alone),
             opt_out: if source.opt_out == OptOutPolicy::Denied {
                 OPT_OUT_DENIED.to_owned()
             } else {
@@ -107,6 +116,7 @@ impl StatusSummary {
             line: text(STATUS_KEY)?,
             open: rest(OPEN_OBJECTS_KEY),
             left_alone: rest(LEFT_ALONE_KEY),
+            origins: rest(ORIGINS_KEY),
             opt_out: rest(OPT_OUT_KEY),
             settled: rest(SETTLED_KEY),
         })
@@ -119,7 +129,14 @@ impl StatusSummary {
 
     /// Returns the objects that are named.
     pub(crate) fn objects(&self) -> impl Iterator<Item = RecordedObject> {
-        self.open.lines().chain(self.left_alone.lines()).filter_map(RecordedObject::parse)
+        let split = |line: &'_ str| line.split_once(": ").map(|(name, at)| (name.to_owned(), at.to_owned()));
+        let origins: BTreeMap<String, String> = self.origins.lines().filter_map(split).collect();
+        let recorded = self.open.lines().chain(self.left_alone.lines()).filter_map(RecordedObject::parse);
+        recorded.map(move |recorded| {
+            let origin =
+                origins.get(&recorded_name(&recorded.object)).map(|text| bounded_origin(text).to_owned());
+            RecordedObject { origin, ..recorded }
+        })
     }
 
     /// Returns how many objects of each phase there are beside those that are named.
@@ -133,6 +150,7 @@ impl StatusSummary {
         for (key, text) in [
             (OPEN_OBJECTS_KEY, &self.open),
             (LEFT_ALONE_KEY, &self.left_alone),
+            (ORIGINS_KEY, &self.origins),
             (OPT_OUT_KEY, &self.opt_out),
             (SETTLED_KEY, &self.settled),
         ] {
@@ -154,6 +172,8 @@ pub(crate) struct RecordedObject {
     pub object: ObjectRef,
     /// The reason; empty where there was none.
     pub reason: String,
+    /// The place that it comes from; none where no source wants it.
+    pub origin: Option<String>,
 }
 
 impl RecordedObject {
@@ -170,7 +190,7 @@ impl RecordedObject {
         let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
         let (group, kind) = (group.to_owned(), kind.to_owned());
         let object = ObjectRef { group, kind, namespace, name: name.to_owned() };
-        Some(Self { phase, object, reason: reason.to_owned() })
+        Some(Self { phase, object, reason: reason.to_owned(), origin: None })
     }
 }
 
@@ -186,10 +206,7 @@ fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String 
         let reason = told.reason.as_deref().unwrap_or_default();
         let reason = &reason[..reason.floor_char_boundary(MAX_REASON_BYTES)];
         let colon = if reason.is_empty() { "" } else { ": " };
-        let ObjectRef { group, kind, namespace, name } = &told.object;
-        let dot = if group.is_empty() { "" } else { "." };
-        let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let line = format!("{} {kind}{dot}{group} {place}{name}{colon}{reason}", told.phase);
+        let line = format!("{} {}{colon}{reason}", told.phase, recorded_name(&told.object));
         let _ = writeln!(text, "{}", sanitize_line(&line));
         counts.entry(told.phase).and_modify(|count| *count = count.saturating_sub(1));
     }
@@ -200,6 +217,27 @@ fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String 
         let _ = writeln!(text, "and {more} more: {}", each.join(", "));
     }
     text
+}
+
+/// `Deployment.apps shop/web`.
+fn recorded_name(object: &ObjectRef) -> String {
+    let ObjectRef { group, kind, namespace, name } = object;
+    let dot = if group.is_empty() { "" } else { "." };
+    let place = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    format!("{kind}{dot}{group} {place}{name}")
+}
+
+/// Returns a line for each object that [`list`] names and that a source wants, with its origin.
+fn origin_list(objects: &[ObjectStatus]) -> String {
+    let line = |told: &ObjectStatus| {
+        let origin = bounded_origin(told.origin.as_deref()?);
+        Some(sanitize_line(&format!("{}: {origin}", recorded_name(&told.object))) + "\n")
+    };
+    objects.iter().take(MAX_NAMED_OBJECTS).filter_map(line).collect()
+}
+
+fn bounded_origin(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_ORIGIN_BYTES)]
 }
 
 /// Reads the last line of [`list`].
@@ -333,9 +371,25 @@ mod tests {
     }
 
     #[test]
+    fn origins_have_a_bound_also_those_that_are_read() {
+        let long = || Some("é".repeat(MAX_ORIGIN_BYTES));
+        let object = ObjectStatus { origin: long(), ..object("web", "so") };
+        let mut stand = StatusSummary::of(&source(&[(Phase::Refused, 1)]), &[object], &[]);
+        let most = |stand: &StatusSummary| {
+            let origins = stand.objects().filter_map(|recorded| recorded.origin);
+            origins.map(|origin| origin.len()).max()
+        };
+        assert!(stand.origins.len() < MAX_ORIGIN_BYTES + 40, "{}", stand.origins);
+        assert_eq!(most(&stand), Some(MAX_ORIGIN_BYTES));
+        stand.origins = format!("Pod shop/web: {}\n", "é".repeat(MAX_ORIGIN_BYTES));
+        assert_eq!(most(&stand), Some(MAX_ORIGIN_BYTES));
+    }
+
+    #[test]
     fn who_reads_it_learns_each_object_with_its_group() {
         let mut rolling = object("web", "1 of 2: so");
         (rolling.object.group, rolling.object.kind) = ("apps".to_owned(), "Deployment".to_owned());
+        rolling.origin = Some("prod (kustomize) ← base/web.yaml:3: odd, prod/patch.yaml:1".to_owned());
         let left = ObjectStatus { phase: Phase::LeftAlone, ..object("-node", "") };
         let counts = source(&[(Phase::Refused, 1), (Phase::LeftAlone, 1)]);
         let stand = StatusSummary::of(&counts, std::slice::from_ref(&rolling), std::slice::from_ref(&left));
@@ -344,6 +398,7 @@ mod tests {
             phase: told.phase,
             object: told.object.clone(),
             reason: told.reason.clone().unwrap_or_default(),
+            origin: told.origin.clone(),
         };
         assert_eq!(found, [recorded(&rolling), recorded(&left)]);
         assert!(stand.is_heeding_opt_outs());

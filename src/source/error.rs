@@ -53,6 +53,17 @@ pub enum SourceError {
         /// The revision, or the folder.
         within: String,
     },
+    /// All that the revision has are parts for others.
+    #[error(
+        "{place}: {within} has only library charts and kustomize components, which make no objects by themselves: \
+         name the folder of a chart or kustomization that uses them as `path`"
+    )]
+    OnlyParts {
+        /// The source.
+        place: String,
+        /// The revision, or the folder.
+        within: String,
+    },
     /// The configured path is not in the revision.
     #[error("{place}: {what} {path} in revision {revision}; was it moved, or is `path` misspelt?")]
     NoPath {
@@ -443,6 +454,7 @@ impl SourceError {
             Self::Missing { .. }
             | Self::Unreadable { .. }
             | Self::Empty { .. }
+            | Self::OnlyParts { .. }
             | Self::NoPath { .. }
             | Self::TooMany { .. }
             | Self::Gone { .. }

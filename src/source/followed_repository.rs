@@ -174,6 +174,9 @@ pub(super) struct RepositoryFolders {
 pub(super) struct FollowedRepository {
     pub(super) repository: Repository,
     pub(super) folders: RepositoryFolders,
+    /// Its own configuration and no other, as it was before the library looked; none where the
+    /// library alone has read it.
+    pub(super) configuration: Option<Config>,
 }
 
 impl FollowedRepository {
@@ -182,7 +185,7 @@ impl FollowedRepository {
         self,
         work: impl FnOnce(&Repository) -> T + Send,
     ) -> Result<T, FollowedRepositoryError> {
-        let Self { repository, folders } = self;
+        let Self { repository, folders, .. } = self;
         let read = read_sandbox::run_within(&[&folders.own, &folders.common], move || work(&repository));
         read.map_err(|error| unreadable(&folders.own, error))
     }
@@ -200,7 +203,8 @@ impl FollowedRepository {
 /// decides only how the library reads, and no value in it is shown.
 pub(super) fn open(path: &Path) -> Result<FollowedRepository, FollowedRepositoryError> {
     let folders = RepositoryFolders::find(path)?;
-    Ok(FollowedRepository { repository: folders.open()?, folders })
+    let (repository, configuration) = folders.open()?;
+    Ok(FollowedRepository { repository, folders, configuration: Some(configuration) })
 }
 
 impl RepositoryFolders {
@@ -227,9 +231,9 @@ impl RepositoryFolders {
         Ok(Self { named, own, common })
     }
 
-    fn open(&self) -> Result<Repository, FollowedRepositoryError> {
+    fn open(&self) -> Result<(Repository, Config), FollowedRepositoryError> {
         // Before the library looks, which reads included files even to find out whose it is.
-        self.configuration()?;
+        let configuration = self.configuration()?;
         if has_alternates(&self.common) {
             return Err(FollowedRepositoryError::Alternates);
         }
@@ -237,7 +241,7 @@ impl RepositoryFolders {
             Err(error) if error.code() == ErrorCode::Owner => Repository::open_bare(&self.own),
             opened => opened,
         };
-        self.confirm(opened)
+        Ok((self.confirm(opened)?, configuration))
     }
 
     /// Opens it where it is this user's, or configured as safe: it was found by chance.
@@ -245,7 +249,7 @@ impl RepositoryFolders {
     /// Its configuration may include files of this user, and no value of it may be shown.
     pub(super) fn open_trusted(self) -> Result<FollowedRepository, FollowedRepositoryError> {
         let repository = self.confirm(objects::open(&self.named))?;
-        Ok(FollowedRepository { repository, folders: self })
+        Ok(FollowedRepository { repository, folders: self, configuration: None })
     }
 
     /// Returns the repository, if the library found the one that was judged.
@@ -269,7 +273,7 @@ impl RepositoryFolders {
     ///
     /// Fails where it includes files: whoever may write it could name one that only rhumb may read,
     /// and messages show parts of it.
-    pub(super) fn configuration(&self) -> Result<Config, FollowedRepositoryError> {
+    fn configuration(&self) -> Result<Config, FollowedRepositoryError> {
         read_configuration(&self.own, &self.common)
     }
 }

@@ -103,13 +103,11 @@ pub(super) fn repository_folders(path: &Path) -> Result<RepositoryFolders, Sourc
 
 /// Opens the repository, or says by name why it is not read.
 fn open(path: &Path) -> Result<FollowedRepository, SourceError> {
-    let opened = followed_repository::open(path).and_then(|opened| {
-        let is_partial = has_promisor(&opened.folders.configuration()?);
-        Ok((opened, is_partial))
-    });
-    match opened {
-        Ok((opened, false)) => Ok(opened),
-        Ok((_, true)) => Err(unsupported_error(path, "a partial clone")),
+    match followed_repository::open(path) {
+        Ok(opened) if opened.configuration.as_ref().is_some_and(has_promisor) => {
+            Err(unsupported_error(path, "a partial clone"))
+        }
+        Ok(opened) => Ok(opened),
         Err(FollowedRepositoryError::Git(error)) => Err(classify_error(path, &error)),
         Err(error) => Err(error.into_source_error(&path.display().to_string())),
     }

@@ -158,10 +158,14 @@ impl RevisionReader {
         let mut plain = renderer.plain_part(raw);
         plain.files.retain(|file| roots.binary_search_by(|root| root.path.cmp(&file.path)).is_err());
         let snapshot = RenderedSnapshot::of_known_roots(plain, roots.to_vec()).into_snapshot();
-        if snapshot.files.is_empty() && snapshot.is_complete() {
-            return Err(self.empty_error(revision));
+        match (snapshot.files.is_empty() && snapshot.is_complete(), roots.is_empty()) {
+            (false, _) => Ok(snapshot),
+            (true, false) => Err(self.empty_error(revision)),
+            (true, true) => Err(SourceError::OnlyParts {
+                place: self.shared.place.clone(),
+                within: self.within(revision),
+            }),
         }
-        Ok(snapshot)
     }
 
     /// Lists the files of a revision as they are.
@@ -554,9 +558,12 @@ impl RevisionReader {
     }
 
     fn empty_error(&self, revision: &Revision) -> SourceError {
+        SourceError::Empty { place: self.shared.place.clone(), within: self.within(revision) }
+    }
+
+    fn within(&self, revision: &Revision) -> String {
         let folder = self.shared.path.as_ref().map(|path| format!("folder {path} of ")).unwrap_or_default();
-        let within = format!("{folder}revision {}", revision.short_name());
-        SourceError::Empty { place: self.shared.place.clone(), within }
+        format!("{folder}revision {}", revision.short_name())
     }
 
     pub(super) fn stop(&self, stop: WalkStop) -> SourceError {

@@ -77,6 +77,7 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
     let repo = Repo::new(&[
         ("web/Chart.yaml", CHART.to_owned()),
         ("web/templates/login.yaml", secret.to_owned()),
+        ("web/templates/token.yaml", secret.replace("login", "token")),
         ("own.yaml", yaml::config_map("own", "key", "one")),
     ]);
     let daemon = site.configured(&configuration(&site, &repo, ""));
@@ -96,6 +97,15 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
     site.await_data("own", "key", "two");
     daemon.says_since(mark, &["settled: revision"]);
     assert_eq!(site.value("Secret", "login", "/data/password"), password);
+
+    // One that is lost would get a value that does not fit the other one, which stays as it is.
+    let token = site.value("Secret", "token", "/data/password");
+    site.api.delete(&site.at("Secret", "login"));
+    let held = || site.rhumb(&["why", "secret/login"]).all();
+    let is_held = || held().contains("would not fit those of Secret helm-generated/token");
+    until("the lost Secret is held", is_held);
+    assert!(!site.has("Secret", "login"));
+    assert_eq!(site.value("Secret", "token", "/data/password"), token);
     drop(daemon);
 }
 

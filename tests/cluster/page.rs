@@ -62,6 +62,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
         "1 of 1 workloads are rolling out: Deployment",
         "Needs attention",
         "no source names",
+        "lonely.yaml:1",
         "1 repaired",
         "prune waiting",
         &format!("rhumb prune confirm --name {0} {0}/persistentvolumeclaim/uploads", site.name),
@@ -116,7 +117,7 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &TestNamespace
     let both = lines("web", browser) + &lines("api", browser);
     assert!(both.contains('+') && both.contains("image: shop/"), "{both}");
     browser.open(&at("Secret", "token"), LARGE, "light");
-    browser.shows(&[&format!("Secret {}/token", site.name), "There is no difference."]);
+    browser.shows(&[&format!("Secret {}/token", site.name), "There is no difference.", "token.yaml:1"]);
     browser.value("document.querySelectorAll('[role=tab]')[1].click()");
     browser.shows(&["password: '<masked>'"]);
     let whole = browser.value("document.documentElement.outerHTML");

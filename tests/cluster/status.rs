@@ -379,3 +379,30 @@ fn a_daemon_that_is_silent_or_odd_is_told_from_one_that_is_not_there() {
         server.join().unwrap();
     }
 }
+
+#[test]
+fn origins_are_known_without_a_look_at_the_source() {
+    let site = TestNamespace::new("origins");
+    let web = format!("# a line before\n{}", yaml::config_map("web", "a", "b"));
+    let held = yaml::config_map("held", "a", "b");
+    let held =
+        held.replacen("metadata:", "metadata:\n  annotations: {rhumb.dev/depends-on: ConfigMap/no}", 1);
+    let repo = Repo::new(&[("deploy/web.yaml", web), ("deploy/held.yaml", held)]);
+    let fixture = StatusFixture::start(&site, &repo);
+    site.await_data("web", "a", "b");
+    let file = |arguments: &[&str]| {
+        let told = site.rhumb(&[&["why"], arguments].concat());
+        let line = told.stdout.lines().find_map(|line| line.trim().strip_prefix("file "));
+        line.map(|line| line.trim().to_owned())
+    };
+    let socket = fixture.socket();
+    let asked = ["cm/web", "--socket", socket.to_str().unwrap()];
+    until("the daemon names the file", || file(&asked).as_deref() == Some("deploy/web.yaml:2"));
+    let recorded = || file(&["cm/held"]).as_deref() == Some("deploy/held.yaml:1");
+    until("the record names the file of what waits", recorded);
+    // Of what is settled the cluster has no record.
+    let why = site.rhumb(&["why", "cm/web"]).ends(0);
+    why.says(&["phase", "Settled"]);
+    assert!(!why.all().contains("file"), "{why:#?}");
+    site.rhumb(&["why", "cm/web", "--socket", "/nonexistent/socket"]).ends(3).says(&["no daemon answers on"]);
+}

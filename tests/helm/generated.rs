@@ -1,6 +1,8 @@
 //! Values that charts make up, found by a second render.
 
-use rhumb::testing::input::helm::{ChartError, GeneratedPolicy, HelmOptions, ValuesSource};
+use rhumb::testing::input::helm::{
+    ChartError, ChartObject, ChartRender, GeneratedPolicy, HelmOptions, ValuesSource,
+};
 use rhumb::testing::object::annotations;
 
 use crate::fixture::{Chart, findings, options};
@@ -49,8 +51,19 @@ fn what_is_made_once_is_left_alone_from_then_on() {
         .iter()
         .map(|object| object.body["metadata"]["annotations"][annotations::IGNORE_FIELDS].as_str().unwrap())
         .collect();
-    assert_eq!(ignored, ["/stringData/password", "/spec/template/metadata/annotations/checksum~1login"]);
-    assert_eq!(render.objects[0].generated, ["/stringData/password"]);
+    let mark = "/metadata/annotations/rhumb.dev~1generated";
+    let checksum = "/spec/template/metadata/annotations/checksum~1login";
+    assert_eq!(ignored, [format!("/stringData/password, {mark}"), format!("{checksum}, {mark}")]);
+    assert_eq!(render.objects[0].generated, ["/stringData/password", mark]);
+    let marks = |render: ChartRender| {
+        let text =
+            |object: &ChartObject| object.body["metadata"]["annotations"][annotations::GENERATED].clone();
+        render.objects.iter().map(text).collect::<Vec<_>>()
+    };
+    let (first, second) = (marks(render), marks(chart().render(&once()).unwrap()));
+    assert!(first[0].as_str().unwrap().starts_with("prod/web "), "{first:?}");
+    assert_eq!(first[0], first[1], "one render has one mark");
+    assert_ne!(first[0], second[0], "each render has another");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in its own functions")]
 
+mod attacks;
+mod killed;
 mod opened;
 
 use std::fs;
@@ -71,14 +73,19 @@ impl Workshop {
 
     /// Runs rhumb with the identity. Returns whether it succeeds, and what it prints.
     fn rhumb(&self, arguments: &[&str]) -> (bool, String) {
+        let renderers = Renderers::find().unwrap();
+        let folders = [&renderers.kustomize, &renderers.helm].map(|program| program.parent().unwrap());
+        let output = self.command(arguments, &folders).output().unwrap();
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    }
+
+    /// A command of rhumb with the identity, which finds programs in these folders.
+    fn command(&self, arguments: &[&str], programs: &[&Path]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rhumb"));
         command.current_dir(self.folder.path()).env("SOPS_AGE_KEY_FILE", self.path("key.txt"));
         command.env("XDG_RUNTIME_DIR", self.runtime.path());
-        let renderers = Renderers::find().unwrap();
-        let folders = [&renderers.kustomize, &renderers.helm].map(|program| program.parent().unwrap());
-        command.env("PATH", std::env::join_paths(folders).unwrap());
-        let output = command.args(arguments).output().unwrap();
-        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+        command.env("PATH", std::env::join_paths(programs).unwrap()).args(arguments);
+        command
     }
 
     /// Opens a file with the identities of another.

@@ -17,7 +17,7 @@ impl Workshop {
     }
 
     /// Encrypts a file under a name that does not show its format.
-    fn encrypt_as(&self, name: &str, plain: &str, format: &str) {
+    pub(super) fn encrypt_as(&self, name: &str, plain: &str, format: &str) {
         self.write(name, plain);
         let arguments = ["encrypt", "--in-place", "--input-type", format, "--output-type", format];
         let rules = format!("creation_rules:\n  - age: {}\n", self.recipient);
@@ -27,7 +27,7 @@ impl Workshop {
     }
 
     /// Writes a root whose kustomization and other plain files are these.
-    fn root(&self, files: &[(&str, &str)]) {
+    pub(super) fn root(&self, files: &[(&str, &str)]) {
         for (name, text) in files {
             self.write(&format!("app/{name}"), text);
         }
@@ -59,7 +59,7 @@ impl Workshop {
     }
 
     /// Fails where a run left anything in memory.
-    fn check_nothing_left(&self) {
+    pub(super) fn check_nothing_left(&self) {
         let left: Vec<_> =
             fs::read_dir(self.runtime.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(left.is_empty(), "{left:?}");

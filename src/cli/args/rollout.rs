@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use super::super::help;
 use super::super::object_name::{ObjectName, ParseObjectNameError};
 use super::LocationArgs;
+use super::inspection::SocketArgs;
 use crate::config::{DnsLabel, PositiveDuration};
 
 /// The subcommands of `rhumb rollout`.
@@ -54,6 +55,9 @@ pub(crate) struct WhyArgs {
     /// whether it differs
     #[arg(value_name = "SOURCE")]
     pub source: Option<String>,
+    /// The daemon that names the file and the line of the object.
+    #[command(flatten)]
+    pub socket: SocketArgs,
     /// The location within the source.
     #[command(flatten)]
     pub place: LocationArgs,

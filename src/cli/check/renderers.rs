@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::super::rendering::{SourceRendering, private_folder};
+use super::super::identities;
+use super::super::rendering::private_folder;
 use super::{CheckLevel, CheckReport};
 use crate::config::{Config, RenderMode, RendererConfig, SourceConfig};
 use crate::input::RenderHost;
@@ -67,11 +68,21 @@ async fn check_sandbox(renderers: &RendererConfig, report: &mut CheckReport) {
     }
 }
 
-/// Reads each file of age identities that a source would use.
+/// Reads each file of age identities that a source would use, and looks for the memory in which
+/// files are opened.
 fn check_identities(config: &Config, report: &mut CheckReport) {
     let mut files: BTreeSet<PathBuf> = BTreeSet::new();
+    let opens = |source: &&SourceConfig| {
+        source.render != RenderMode::None && identities::of_source(source).file().is_some()
+    };
+    if let Some(source) = config.sources.iter().find(opens) {
+        match host_of(&source.renderers).memory_obstacle() {
+            None => report.add(CheckLevel::Ok, "encrypted files can be opened in memory for a render"),
+            Some(why) => report.add(CheckLevel::Warning, why),
+        }
+    }
     for source in &config.sources {
-        let decrypter = SourceRendering::of(source).decrypter();
+        let decrypter = identities::of_source(source);
         let Some(file) = decrypter.file().filter(|file| files.insert(file.to_path_buf())) else { continue };
         match decrypter.identities() {
             Ok(identities) => {

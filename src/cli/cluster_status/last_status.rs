@@ -48,6 +48,11 @@ impl LastStatus {
         self.objects.get(id).map(|recorded| (recorded.phase, reason(recorded)))
     }
 
+    /// Returns the place that an object comes from, where it was told.
+    pub(super) fn origin(&self, id: &ObjectId) -> Option<String> {
+        self.objects.get(id)?.origin.clone()
+    }
+
     /// Returns the object as it was told where the cluster shows none: of such an object this is
     /// all that is known.
     pub(super) fn absent_object(&self, source: &str, id: &ObjectId) -> Option<ObjectStatus> {
@@ -61,7 +66,7 @@ impl LastStatus {
             phase: recorded.phase,
             reason: Some(reason(recorded)),
             revision: None,
-            origin: None,
+            origin: recorded.origin.clone(),
             wave: 0,
         })
     }
@@ -119,6 +124,7 @@ mod tests {
             ("status".to_owned(), "0123: 4 objects: 4 Refused; not read completely: env.yaml".to_owned()),
             ("not-as-wanted".to_owned(), open.to_owned()),
             ("left-alone".to_owned(), "LeftAlone ConfigMap shop/own: so\n".to_owned()),
+            ("origins".to_owned(), "ConfigMap shop/env: env.yaml:3\n".to_owned()),
         ]))
     }
 
@@ -145,6 +151,9 @@ mod tests {
         assert_eq!(absent(&id("", "ConfigMap", "slow")), Some(Phase::Waiting));
         assert_eq!(absent(&id("apps", "Deployment", "db")), None);
         assert_eq!(absent(&id("", "ConfigMap", "none")), None);
+        let origin = |name: &str| record.absent_object("shop", &id("", "ConfigMap", name))?.origin;
+        assert_eq!((origin("env"), origin("slow")), (Some("env.yaml:3".to_owned()), None));
+        assert_eq!(record.origin(&id("", "ConfigMap", "env")), Some("env.yaml:3".to_owned()));
     }
 
     #[test]

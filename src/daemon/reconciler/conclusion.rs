@@ -54,6 +54,7 @@ impl Reconciler {
             | Reason::Unusable(_)
             | Reason::Oversized(..)
             | Reason::Rejected(_)
+            | Reason::Generated(_)
             | Reason::Paused(_)
             | Reason::OnHold(_)
             | Reason::Fight(..)

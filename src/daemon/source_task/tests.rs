@@ -10,7 +10,10 @@ use super::super::reading::{TextInterner, VariableUse};
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
-use crate::source::{GitLocation, ResolvedLocation, SignatureVerification, SnapshotFile, VerifyExtent};
+use crate::source::{
+    GitLocation, RenderRequest, RenderedSnapshot, ResolvedLocation, SignatureVerification, Snapshot,
+    SnapshotFile, SnapshotRenderer, SourceSettings, VerifyExtent,
+};
 
 /// A repository with one manifest, and a feed that has told nothing yet.
 struct FeedFixture {
@@ -52,8 +55,12 @@ impl FeedFixture {
     }
 
     fn of(dir: TempDir, location: &ResolvedLocation) -> Self {
+        Self::with_settings(dir, location, SourceSettings::default())
+    }
+
+    fn with_settings(dir: TempDir, location: &ResolvedLocation, settings: SourceSettings) -> Self {
         let state = TempDir::new().unwrap();
-        let source = Source::open("test", location, state.path()).unwrap();
+        let source = Source::open_with("test", location, state.path(), settings).unwrap();
         let settings = ReadSettings {
             source: FIRST,
             applyset: "set".into(),
@@ -150,6 +157,41 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
     assert_eq!(fixture.look().await, "");
+}
+
+/// A renderer to which all is a part for others.
+#[derive(Debug)]
+struct PartsRenderer;
+
+impl SnapshotRenderer for PartsRenderer {
+    fn has_roots(&self, _: &Snapshot) -> bool {
+        true
+    }
+
+    fn plain_part(&self, raw: Snapshot) -> Snapshot {
+        Snapshot { files: Vec::new(), refused: Vec::new(), ..raw }
+    }
+
+    fn render(&self, request: RenderRequest<'_>) -> Result<RenderedSnapshot, SourceError> {
+        Ok(RenderedSnapshot::of_known_roots(self.plain_part(request.raw), Vec::new()))
+    }
+}
+
+#[tokio::test]
+async fn that_all_is_a_part_for_others_is_told_once() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("repo");
+    make(&path);
+    let settings = SourceSettings { renderer: Some(Arc::new(PartsRenderer)), ..SourceSettings::default() };
+    let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
+    let mut fixture = FeedFixture::with_settings(dir, &location, settings);
+    let told = fixture.look().await;
+    assert!(told.contains("unreadable: ") && told.contains("only library charts"), "{told}");
+    // The place is reached at each look, at another time.
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < Duration::from_millis(1100) {
+        assert_eq!(fixture.look().await, "");
+    }
 }
 
 #[tokio::test]

@@ -63,6 +63,7 @@ impl Engine {
             prune_decision: None,
             incompleteness: self.wanted_doubt(entry),
             finished: self.finished_job_content(id, entry),
+            generated_beside: self.generated_beside(id, entry),
             accounts: self.accounts_of_claimants(entry),
         };
         let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
@@ -488,7 +489,16 @@ pub(super) fn write_hindrance(
         Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
         None => Some(Reason::Refused(refusal.text.clone(), None)),
     });
-    input.write_blocked.clone().or(refused).or_else(|| recent_failure(input, now))
+    let blocked = input.write_blocked.clone().or_else(|| generated_mismatch(input, want));
+    blocked.or(refused).or_else(|| recent_failure(input, now))
+}
+
+/// Returns why a missing object is not created: of its release others have made-up values already,
+/// by another render.
+fn generated_mismatch(input: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
+    let mark = want.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
+    let other = input.generated_beside.iter().find(|(_, render)| *render != Some(mark));
+    other.map(|(other, _)| Reason::Generated((*other).clone()))
 }
 
 pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<Reason> {

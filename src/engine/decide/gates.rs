@@ -8,7 +8,9 @@ use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
-use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, WantedObject, is_workload};
+use crate::engine::{
+    DesiredObject, GeneratedMark, LiveObject, Reason, RollbackContent, WantedObject, is_workload,
+};
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -71,6 +73,33 @@ impl Engine {
             Some(_) => None,
             None => Some(Reason::Needs(namespace, "is not there yet".into())),
         }
+    }
+
+    /// Returns the objects of a release that are there, beside a missing one whose values its chart
+    /// made up. Each comes with the render that made its own values.
+    pub(in crate::engine) fn generated_beside(
+        &self,
+        id: &ObjectId,
+        entry: &ObjectEntry,
+    ) -> Vec<(&ObjectId, Option<&GeneratedMark>)> {
+        let Some((source, desired)) = entry.target_content() else { return Vec::new() };
+        let Some(mark) = desired.generated.as_deref().filter(|_| !self.live.contains_key(id)) else {
+            return Vec::new();
+        };
+        let is_beside = |other: &ObjectEntry| {
+            let wanted = other.target_content().filter(|(of, _)| *of == source);
+            let other = wanted.and_then(|(_, desired)| desired.generated.as_deref());
+            other.is_some_and(|other| other.is_of_release(mark))
+        };
+        let others = self.entries.iter().filter(|(other, entry)| *other != id && is_beside(entry));
+        let mut there: Vec<_> = others
+            .filter_map(|(other, _)| {
+                let live = self.live.get(other).filter(|live| !live.deleting)?;
+                Some((other, live.generated.as_deref()))
+            })
+            .collect();
+        there.sort_unstable_by_key(|(other, _)| *other);
+        there
     }
 
     /// Returns the obstacle to a new content of an object.

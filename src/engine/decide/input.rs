@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::engine::deletion::prune_guard::PruneDecision;
 use crate::engine::facts::entry::ObjectEntry;
-use crate::engine::{AdoptPolicy, ConfigStamp, InventoryHolder, LiveObject, OptOutPolicy, Overlay, Reason};
+use crate::engine::{
+    AdoptPolicy, ConfigStamp, GeneratedMark, InventoryHolder, LiveObject, OptOutPolicy, Overlay, Reason,
+};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The observation of an object.
@@ -75,6 +77,8 @@ pub(crate) struct DecisionInput<'a> {
     pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
+    /// Objects that are there, of the release whose made-up values it has, each with its render.
+    pub generated_beside: Vec<(&'a ObjectId, Option<&'a GeneratedMark>)>,
     /// Says if all sources that want it act as one account.
     pub accounts: ClaimantAccounts,
 }

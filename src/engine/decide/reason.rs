@@ -53,6 +53,8 @@ pub(crate) enum Reason {
     /// The record of what is released together with this workload is larger than one may be. All
     /// that are released with it are refused for the same reason.
     Oversized(ObjectId, Arc<str>),
+    /// A chart made up its values, and this object of the release has those of another render.
+    Generated(ObjectId),
     /// It is being deleted.
     Terminating,
     /// The view is older than our own last write.
@@ -98,6 +100,7 @@ impl Reason {
                 | Self::Unusable(_)
                 | Self::Oversized(..)
                 | Self::Rejected(_)
+                | Self::Generated(_)
         )
     }
 }
@@ -138,6 +141,11 @@ impl fmt::Display for Reason {
             Self::Unit(id) => write!(f, "it is released together with {id}, which has not started to roll out"),
             Self::Owned(owner) => write!(f, "it belongs to {owner}"),
             Self::NotAdopted => f.write_str("it exists already, this source did not create it, and adopt is `never`; `adopt: if-unowned` takes it over"),
+            Self::Generated(other) => write!(
+                f,
+                "its generated values would not fit those of {other}, which another render made: restore it, or delete \
+                 all objects of the release with generated values"
+            ),
             Self::Terminating => f.write_str("it is being deleted"),
             Self::OwnWrite => f.write_str("waiting for the watch to show rhumb's last write"),
             Self::Retrying(why, after) => write!(f, "{why}; retry in {}", seconds(*after)),

@@ -42,7 +42,7 @@ impl Engine {
                 Some(WaitTopic::Kinds)
             }
             Reason::Inventory(_) => source().map(WaitTopic::Inventory),
-            Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) => {
+            Reason::Needs(need, _) | Reason::Unit(need) | Reason::Reading(need) | Reason::Generated(need) => {
                 Some(WaitTopic::Object(need.clone()))
             }
             Reason::Sealed(_) => Some(WaitTopic::Object(crate::engine::restart::config_restart::key_id())),

@@ -70,6 +70,8 @@ pub(crate) fn check_annotations(object: &Object) -> Vec<Diagnostic> {
                 );
                 continue;
             }
+            // A render writes this one.
+            None if *key == annotations::GENERATED => continue,
             None if key.starts_with("rhumb.dev/") && key != annotations::RELEASE => (
                 // It may be a slip in a word that was to protect something.
                 format!("{key} is no annotation that rhumb knows"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::engine::facts::effective_content::effective_content;
+use crate::engine::facts::generated_mark::GeneratedMark;
 use crate::engine::facts::ignore_fields::{ReconcilePolicy, remove_ignored, tool_requests};
 use crate::engine::facts::tool_vocabulary::ToolRequests;
 use crate::engine::{ConfigData, PruneTiming, SourceId, Steps, UpdateStrategy, has_restart_on_change};
@@ -104,6 +105,8 @@ pub(crate) struct DesiredObject {
     pub traits: ObjectTraits,
     /// The fields that it leaves to others, as its annotation names them.
     pub ignores: Option<Box<str>>,
+    /// The render that made up values of it, where one did.
+    pub generated: Option<Box<GeneratedMark>>,
     /// The place in a file, for people.
     pub origin: ManifestOrigin,
     /// The location of its body.
@@ -120,6 +123,7 @@ impl DesiredObject {
         let ignores =
             Some(annotation_text(&content, annotations::IGNORE_FIELDS)).filter(|text| !text.is_empty());
         let ignores = ignores.map(Box::from);
+        let generated = GeneratedMark::parse(annotation_text(&content, annotations::GENERATED));
         let needs = graph::references(&object.id, &content).into_iter().collect();
         let content = if ignores.is_some() { remove_ignored(content) } else { content };
         let template = value_at(&content, &["spec", "template"]).filter(|_| is_workload(&object.id));
@@ -144,6 +148,7 @@ impl DesiredObject {
             // Also where a word of it is left to others.
             traits: object_traits(&object.id, &object.body),
             ignores,
+            generated: generated.map(Box::new),
             origin: object.origin.clone(),
             body,
         }

@@ -1,7 +1,7 @@
 //! Fields that an object leaves to others, and objects that are left alone, by annotations.
 
 use crate::object::annotations;
-use crate::object::annotations::IGNORE_FIELDS;
+use crate::object::annotations::{GENERATED, IGNORE_FIELDS};
 use serde_json::Value;
 
 use crate::engine::facts::tool_vocabulary::{MetadataMap, ToolRequests};
@@ -331,6 +331,8 @@ fn parse_allowed_path(part: &str) -> Result<Vec<IgnoredPathStep>, &'static str> 
         (Some("metadata"), Some("labels"), Some(label)) if label == crate::object::PART_OF => {
             Err("tells whose the object is")
         }
+        // As the values that it stands for, it is left as it was made.
+        (Some("metadata"), Some("annotations"), Some(GENERATED)) => Ok(steps),
         (Some("metadata"), Some("annotations"), Some(name)) if name.starts_with("rhumb.dev/") => {
             Err("is rhumb's own")
         }

@@ -4,7 +4,9 @@ use crate::object::annotations;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::engine::{ConfigStamp, ObjectIntents, OverlayState, PruneTiming, ReleaseAnnotation};
+use crate::engine::{
+    ConfigStamp, GeneratedMark, ObjectIntents, OverlayState, PruneTiming, ReleaseAnnotation,
+};
 use crate::fields::ValueDigest;
 use crate::health::Health;
 use crate::object::{ContentHash, Gvk, Revision};
@@ -187,6 +189,8 @@ pub struct LiveObject {
     pub prune_timing: PruneTiming,
     /// The intents of people for it.
     pub intents: Option<Box<ObjectIntents>>,
+    /// The render that made up values of it, by our annotation.
+    pub generated: Option<Box<GeneratedMark>>,
     /// The word that somebody else put on it, by which it is to be left alone.
     pub opt_out: Option<&'static str>,
 }

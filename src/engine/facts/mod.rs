@@ -10,6 +10,7 @@ pub(super) mod catalog;
 pub(super) mod desired;
 pub(super) mod effective_content;
 pub(super) mod entry;
+pub(super) mod generated_mark;
 pub(super) mod hash_seal;
 pub(super) mod ignore_fields;
 pub(super) mod label_selector;

@@ -148,6 +148,7 @@ pub(crate) const TOOL_WORDS: &[ToolWord] = &[
     label_word("helm.toolkit.fluxcd.io/namespace", OWNER_MARK),
     flux_word("helm.toolkit.fluxcd.io/driftDetection", &[("enabled", DEFAULT_BEHAVIOUR)]),
     label_word("toolkit.fluxcd.io/tenant", WordEffect::Ignored("names a tenant of Flux")),
+    label_word("toolkit.fluxcd.io/role", WordEffect::Ignored("only lets Flux's objects be selected")),
     any_value_word("event.toolkit.fluxcd.io/", WordEffect::Ignored("only appears in Flux's events")),
     flux_word("fluxcd.controlplane.io/prune", &[("disabled", KEEP), ("enabled", DEFAULT_BEHAVIOUR)]),
     flux_word(

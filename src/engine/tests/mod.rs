@@ -13,6 +13,7 @@ mod decisions;
 mod dry_run_impact;
 mod evictions;
 mod flapping;
+mod generated;
 mod handover;
 mod harness;
 mod ignore;

@@ -100,6 +100,8 @@ fn a_word_of_another_tool_is_carried_over_or_holds_its_object_back() {
         says(&format!("argocd.argoproj.io/{harmless}"), "x", &[]);
     }
     check("labels", "kustomize.toolkit.fluxcd.io/name", "apps", &[]);
+    check("labels", "toolkit.fluxcd.io/role", "automation", &[]);
+    says("toolkit.fluxcd.io/roles", "x", &["error: toolkit.fluxcd.io/roles is not understood"]);
     says("event.toolkit.fluxcd.io/change", "7", &[]);
     says(
         "kustomize.toolkit.fluxcd.io/prune",

@@ -66,6 +66,7 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired 
         defines: None,
         traits: ObjectTraits::default(),
         ignores: None,
+        generated: None,
         origin: ManifestOrigin::new(file.into(), 1, 1),
         body: BodyLocation { source: FIRST, blob: [0; 20], index: 0 },
     })
@@ -120,6 +121,8 @@ pub(super) struct WorldObject {
     /// The content whose rollout its controller says has failed: it goes on saying so until another
     /// got somewhere.
     pub(super) failed: Option<ContentHash>,
+    /// The render that made up values of it.
+    pub(super) generated: Option<Box<GeneratedMark>>,
     /// Its pods, where they are not all there.
     pub(super) numbers: Option<RolloutNumbers>,
 }
@@ -141,6 +144,7 @@ impl WorldObject {
             asked: None,
             asks: ReconcilePolicy::Enabled,
             failed: None,
+            generated: None,
             numbers: None,
         }
     }
@@ -243,6 +247,7 @@ impl World {
             deleting: false,
             prune_timing: PruneTiming::AfterUnit,
             intents: thing.asked.clone(),
+            generated: thing.generated.clone(),
             opt_out: (thing.asks == ReconcilePolicy::Disabled).then_some(annotations::RECONCILE),
         }
     }
@@ -306,6 +311,11 @@ impl World {
             asks: known.as_ref().map_or(ReconcilePolicy::Enabled, |thing| thing.asks),
             failed: known.as_ref().and_then(|thing| thing.failed),
             numbers: known.as_ref().and_then(|thing| thing.numbers),
+            // It is among the fields that are left alone.
+            generated: match &known {
+                Some(thing) => thing.generated.clone(),
+                None => apply.want.generated.clone(),
+            },
             release: Some(release),
             ..WorldObject::settled(apply.want.hash, "", rv)
         };

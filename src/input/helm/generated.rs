@@ -8,14 +8,16 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::engine::GeneratedMark;
 use crate::input::kustomize::printable;
 use crate::input::tree::FileTree;
-use crate::object::annotations::IGNORE_FIELDS;
-use crate::object::{Diagnostic, annotation_text, text_at};
+use crate::object::annotations::{GENERATED, IGNORE_FIELDS};
+use crate::object::{Diagnostic, annotation_text, hex_text, text_at};
 use crate::source::SourceError;
 
 use super::closure::{ChartClosure, ChartValues};
 use super::hooks::is_made_once;
+use super::options::{HelmOptions, MAX_RELEASE_NAME};
 use super::output::ChartObject;
 
 /// Functions of templates whose answer is another one each time, besides those whose names begin
@@ -32,6 +34,12 @@ const CHANGING_FUNCTIONS: [&str; 10] = [
     "shuffle",
     "uuidv4",
 ];
+
+/// The path of the mark of a render.
+const MARK_PATH: &str = "/metadata/annotations/rhumb.dev~1generated";
+
+/// The random bytes that tell one render from another.
+const RENDER_ID_BYTES: usize = 16;
 
 /// Fields of one object that are named in a finding.
 const MAX_NAMED: usize = 5;
@@ -133,11 +141,12 @@ fn differ(paths: &[String]) -> String {
     }
 }
 
-/// Leaves what is made up to whoever has it in the cluster: it is created once.
+/// Leaves what is made up to whoever has it in the cluster: it is created once. The mark names the
+/// render, so that values of two renders never meet.
 ///
 /// # Errors
 /// Fails with the fields that no annotation can name.
-pub(super) fn leave_alone(objects: &mut [ChartObject]) -> Result<(), Vec<Diagnostic>> {
+pub(super) fn leave_alone(objects: &mut [ChartObject], mark: &GeneratedMark) -> Result<(), Vec<Diagnostic>> {
     let mut faults = Vec::new();
     for object in objects.iter_mut().filter(|object| !object.generated.is_empty()) {
         let unnamed = object.generated.iter().find(|path| path.contains([',', '[', ']', '"', '\'', '\n']));
@@ -146,12 +155,26 @@ pub(super) fn leave_alone(objects: &mut [ChartObject]) -> Result<(), Vec<Diagnos
             faults.push(finding(object, message).hint("give the value yourself"));
             continue;
         }
+        super::hooks::annotate(&mut object.body, GENERATED, &mark.to_string());
+        object.generated.push(MARK_PATH.to_owned());
         let known = annotation_text(&object.body, IGNORE_FIELDS);
         let paths = known.split(',').map(str::trim).filter(|path| !path.is_empty()).map(str::to_owned);
         let text = paths.chain(object.generated.iter().cloned()).collect::<Vec<_>>().join(", ");
         super::hooks::annotate(&mut object.body, IGNORE_FIELDS, &text);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Returns the mark of one render of a release. Its number is random: one that was made of the
+/// values would say something of them.
+pub(super) fn new_mark(options: &HelmOptions) -> GeneratedMark {
+    let mut bytes = [0; RENDER_ID_BYTES];
+    // The kernel gives so few bytes whole. Marks that were equal would only hold nothing back.
+    let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+    let template = options.name_template.as_deref().unwrap_or(&options.release);
+    let is_word = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
+    let name: String = template.chars().filter(is_word).take(MAX_RELEASE_NAME).collect();
+    GeneratedMark::new(&format!("{}/{name}", options.namespace), &hex_text(&bytes))
 }
 
 fn finding(object: &ChartObject, message: String) -> Diagnostic {
@@ -270,12 +293,15 @@ mod tests {
         assert_eq!(refused[0].message, "Secret prod/a: /data/a differs from render to render");
         assert!(refused[0].hint.as_ref().unwrap().contains("existingSecret"));
         assert!(!format!("{refused:?}").contains("canary"));
-        leave_alone(&mut first).unwrap();
-        assert_eq!(annotation_text(&first[0].body, IGNORE_FIELDS), "/data/c, /data/a");
+        let mark = GeneratedMark::new("prod/web", "1");
+        leave_alone(&mut first, &mark).unwrap();
+        let ignored = "/data/c, /data/a, /metadata/annotations/rhumb.dev~1generated";
+        assert_eq!(annotation_text(&first[0].body, IGNORE_FIELDS), ignored);
+        assert_eq!(annotation_text(&first[0].body, GENERATED), "prod/web 1");
         let mut first = [secret(json!({"a,b": "1"}))];
         compare(&mut first, &[secret(json!({"a,b": "2"}))]).unwrap();
         assert_eq!(
-            leave_alone(&mut first).unwrap_err()[0].message,
+            leave_alone(&mut first, &mark).unwrap_err()[0].message,
             "Secret prod/a: /data/a,b cannot be left alone"
         );
     }

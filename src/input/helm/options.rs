@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::object::Diagnostic;
 
 /// The longest name of a release: helm takes no longer one.
-const MAX_RELEASE_NAME: usize = 53;
+pub(super) const MAX_RELEASE_NAME: usize = 53;
 /// The longest name of a namespace.
 const MAX_NAMESPACE_NAME: usize = 63;
 

@@ -124,7 +124,7 @@ pub(crate) async fn print_chart<T: FileTree>(
         return Ok(printed);
     }
     let again = template(host, chart, options, files).await?;
-    judge_generated(&mut printed.objects, &again.objects, options.generated)
+    judge_generated(&mut printed.objects, &again.objects, options)
         .map_err(|findings| ChartError::Refused { findings })?;
     if printed.objects.iter().any(|object| !object.generated.is_empty()) {
         let documents: Vec<String> = printed.objects.iter().map(|object| object.body.to_string()).collect();
@@ -167,11 +167,11 @@ async fn template<T: FileTree>(
 fn judge_generated(
     objects: &mut [ChartObject],
     again: &[ChartObject],
-    policy: GeneratedPolicy,
+    options: &HelmOptions,
 ) -> Result<(), Vec<Diagnostic>> {
     generated::compare(objects, again)?;
-    match policy {
-        GeneratedPolicy::Once => generated::leave_alone(objects),
+    match options.generated {
+        GeneratedPolicy::Once => generated::leave_alone(objects, &generated::new_mark(options)),
         GeneratedPolicy::Refuse => match generated::refusals(objects) {
             refusals if refusals.is_empty() => Ok(()),
             refusals => Err(refusals),
