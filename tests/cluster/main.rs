@@ -11,6 +11,7 @@ mod admission;
 mod adoption;
 mod allowed;
 mod another;
+mod attacks;
 mod budget;
 mod canary;
 #[path = "../charts/archives.rs"]
@@ -44,6 +45,7 @@ mod kinds;
 mod kustomize;
 mod lifecycle;
 mod listening;
+mod lost_rights;
 mod namespaced;
 mod network;
 mod node_steps;

@@ -1,6 +1,7 @@
 //! Tests against real repositories, made by the `git` program in temporary folders.
 
 mod awaited;
+mod bombs;
 mod change_hints;
 mod confined;
 mod credentials;
@@ -14,6 +15,7 @@ mod identity;
 mod local;
 mod location;
 mod outage;
+mod packs;
 mod pointers;
 mod remote;
 mod rendered;
