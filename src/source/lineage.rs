@@ -74,7 +74,7 @@ impl LineageWalk {
 /// Returns the parents of a commit, as they stand in it; none where it is not here.
 fn parents(odbs: &[Odb<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
     for odb in odbs {
-        match objects::check_size(odb, id).and_then(|()| odb.read(id)) {
+        match objects::check_size(odb, id).and_then(|_| odb.read(id)) {
             Ok(object) if object.kind() == ObjectType::Commit => return parents_in(object.data()).map(Some),
             Ok(_) => return Err(git2::Error::from_str("a parent is no commit")),
             Err(error) if error.code() == ErrorCode::NotFound => {}

@@ -104,7 +104,7 @@ impl ObjectStores {
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
         self.read_from_any(|repository| {
-            check_size(&repository.odb()?, id).and_then(|()| repository.find_commit(id))
+            check_size(&repository.odb()?, id).and_then(|_| repository.find_commit(id))
         })
     }
 
@@ -121,8 +121,14 @@ impl ObjectStores {
     }
 
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
+        self.sized_tree(id).map(|(tree, _)| tree)
+    }
+
+    /// Returns a tree with its size in bytes.
+    pub(super) fn sized_tree(&self, id: Oid) -> Result<(Tree<'_>, usize), git2::Error> {
         self.read_from_any(|repository| {
-            check_size(&repository.odb()?, id).and_then(|()| repository.find_tree(id))
+            let size = check_size(&repository.odb()?, id)?;
+            Ok((repository.find_tree(id)?, size))
         })
     }
 
@@ -251,11 +257,12 @@ pub(super) fn commit_at(repository: &Repository, id: Oid) -> Result<Oid, git2::E
     Err(git2::Error::new(ErrorCode::Peel, git2::ErrorClass::Odb, "it leads to no commit"))
 }
 
-/// Fails for a tree or commit that is larger than any honest one, before it is in memory.
-pub(super) fn check_size(odb: &Odb<'_>, id: Oid) -> Result<(), git2::Error> {
+/// Returns the size of a tree or commit in bytes. Fails where it is larger than that of any honest
+/// one, before it is in memory.
+pub(super) fn check_size(odb: &Odb<'_>, id: Oid) -> Result<usize, git2::Error> {
     let (size, _) = odb.read_header(id)?;
     if size <= MAX_STRUCTURE {
-        return Ok(());
+        return Ok(size);
     }
     let text = format!("object {id} has {size} bytes, which no honest tree or commit has");
     Err(git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text))
