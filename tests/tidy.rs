@@ -8,6 +8,8 @@ mod comments;
 mod documents;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/prose.rs"]
+mod prose;
 #[path = "tidy/rust.rs"]
 mod rust;
 #[path = "tidy/tree.rs"]

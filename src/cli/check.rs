@@ -29,7 +29,7 @@ use crate::cluster::{
 use crate::config::{Config, CustomSource, DeletionPolicy, SourceConfig, custom_path};
 use crate::engine::{HashSeals, PrunePolicy, RolloutLedger, SourceLifecycle};
 use crate::manifest::KindScopes;
-use crate::object::{ErrorClass, GroupKind, Gvk, Object};
+use crate::object::{ErrorClass, GroupKind, Gvk, Object, count_text, verb_to_be};
 use crate::render::{Palette, TextStyle};
 use crate::source::{GitVersion, unusable_keys};
 
@@ -270,7 +270,7 @@ async fn check_sources_in_cluster(mut config: Config, naming: NameOrigin, report
     };
     match kinds.unknown_groups() {
         silent if silent.is_empty() => {
-            report.add(CheckLevel::Ok, format!("it serves {} kinds", kinds.scopes().count()));
+            report.add(CheckLevel::Ok, format!("it serves {}", count_text(kinds.scopes().count(), "kind")));
         }
         silent => {
             let groups: Vec<&str> = silent.into_iter().collect();
@@ -412,7 +412,8 @@ async fn check_rights(
             continue;
         };
         let kinds: BTreeSet<_> = held.objects.iter().map(|object| object.id.group_kind()).collect();
-        let text = format!("source {}: {} objects of {} kinds", source.name, held.objects.len(), kinds.len());
+        let (objects, kinds) = (count_text(held.objects.len(), "object"), count_text(kinds.len(), "kind"));
+        let text = format!("source {}: {objects} of {kinds}", source.name);
         report.add(CheckLevel::Ok, text);
         if !held.complete {
             let text = format!("source {}: not all files are understood: `rhumb validate`", source.name);
@@ -516,10 +517,15 @@ fn note_all_granted(count: usize, config: &Config, report: &mut CheckReport) {
     }
     let unread: Vec<&str> = report.unread.iter().map(String::as_str).collect();
     if unread.is_empty() {
-        report.add(CheckLevel::Ok, format!("all {count} rights that these sources need are granted"));
+        let text = match count {
+            1 => "the 1 right that these sources need is granted".to_owned(),
+            count => format!("all {count} rights that these sources need are granted"),
+        };
+        report.add(CheckLevel::Ok, text);
     } else {
         let unread = unread.join(", ");
-        let text = format!("{count} rights are granted; which others are needed is not known: {unread}");
+        let granted = format!("{} {} granted", count_text(count, "right"), verb_to_be(count));
+        let text = format!("{granted}; which others are needed is not known: {unread}");
         report.add(CheckLevel::Warning, text);
     }
 }

@@ -1,7 +1,7 @@
 //! The facts about one managed object that stand outside of it: in its source's inventory and in
 //! the rollout ledger.
 
-use crate::object::annotations;
+use crate::object::{annotations, count_text};
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -181,7 +181,7 @@ pub(super) fn queue_lines(ledger: &RolloutLedger, applysets: &BTreeSet<String>) 
             && place as usize == MAX_PUBLISHED_OBJECTS
             && of > place
         {
-            lines.push(format!("and {} more wait in the rollout queue", of - place));
+            lines.push(format!("and {} more in the rollout queue", of - place));
         }
     }
     lines
@@ -206,13 +206,10 @@ pub(super) fn budget_words(ledger: &RolloutLedger) -> String {
         more => format!(" and {more} more"),
     };
     let holders = if holders.is_empty() { String::new() } else { format!(": {}{more}", holders.join(", ")) };
-    let workloads = match ledger.claims.len() + ledger.unreadable_claims.len() {
-        1 => "1 workload".to_owned(),
-        count => format!("{count} workloads"),
-    };
+    let workloads = count_text(ledger.claims.len() + ledger.unreadable_claims.len(), "workload");
     format!(
-        "rollout budget: {workloads} rolling out, at most {} pods unavailable{holders}",
-        ledger.pods_away()
+        "rollout budget: {workloads} rolling out, at most {} unavailable{holders}",
+        count_text(ledger.pods_away(), "pod")
     )
 }
 
@@ -237,6 +234,6 @@ mod tests {
         assert_eq!(lines.len(), MAX_PUBLISHED_OBJECTS + 1);
         let first = "shop/deployment.apps/w1: waiting in the rollout queue: 1st of 170, as it is so";
         assert_eq!(lines[0], first);
-        assert_eq!(lines[MAX_PUBLISHED_OBJECTS], "and 70 more wait in the rollout queue");
+        assert_eq!(lines[MAX_PUBLISHED_OBJECTS], "and 70 more in the rollout queue");
     }
 }

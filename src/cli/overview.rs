@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::object_name::ObjectName;
 use super::status_view::{StatusView, id};
-use crate::object::Revision;
+use crate::object::{Revision, count_text};
 use crate::render::{Palette, TextStyle, sanitize_line};
 use crate::report::{
     BoundUsage, ObjectRef, ObjectStatus, Phase, QueuedWorkloadStatus, RolloutStatus, SourceStatus,
@@ -288,7 +288,7 @@ pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
         notes.push((TextStyle::Waiting, format!("paused: {why}")));
     }
     if source.findings > 0 {
-        let findings = count_words(source.findings, "finding", "findings");
+        let findings = count_text(source.findings, "finding");
         let which = match source.first_findings.len() {
             0 => ": `rhumb validate` shows them",
             shown if shown < source.findings => ", the first of them:",
@@ -307,10 +307,6 @@ pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     notes.extend(source.unlisted.clone().map(|why| (TextStyle::Warning, why)));
     notes.extend(source.unwatched.as_ref().map(|what| (TextStyle::Waiting, what.clone())));
     notes
-}
-
-fn count_words(count: usize, one: &str, more: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { more })
 }
 
 fn phase_words(phase: Phase, count: usize) -> String {
@@ -366,22 +362,19 @@ pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
     if of == 0 {
         // Nobody but the daemon knows the bounds.
         return format!(
-            "rollout budget: {} rolling out, at most {pods} pods unavailable",
-            counted_workloads(workloads)
+            "rollout budget: {} rolling out, at most {} unavailable",
+            count_text(workloads, "workload"),
+            count_text(pods, "pod")
         );
     }
     let window = rollout.window;
     let now = if (1..of).contains(&window) { format!(" (now at most {window})") } else { String::new() };
     let pods = if pods > most {
-        format!("{pods} pods unavailable (at most {most})")
+        format!("{} unavailable (at most {most})", count_text(pods, "pod"))
     } else {
         format!("{pods} of {most} pods unavailable")
     };
     format!("rollout budget: {workloads} of {of} workloads{now}, {pods}")
-}
-
-fn counted_workloads(count: u32) -> String {
-    count_words(count as usize, "workload", "workloads")
 }
 
 /// Returns the objects that need attention: first those that roll out, then the rollout queue in

@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, InventoryObject};
 use crate::config::{Config, DnsLabel};
 use crate::daemon::{self, PendingPrune};
 use crate::engine::{MAX_CONFIRMED_PER_ORDER, confirmation_text};
-use crate::object::{ErrorClass, ObjectId};
+use crate::object::{ErrorClass, ObjectId, count_text, verb_to_be};
 use crate::render::{Palette, TextStyle};
 
 use super::overview::{Cell, Row, align_rows};
@@ -97,8 +97,10 @@ async fn confirm(
     if args.count.is_some() {
         let left: usize = inventories.iter().map(|(_, inventory)| daemon::untold_prunes(inventory)).sum();
         if left > 0 {
-            terminal
-                .print(&format!("{left} more are listed, and can be confirmed, once these are deleted\n"))?;
+            terminal.print(&format!(
+                "{left} more {} listed, and can be confirmed, once these are deleted\n",
+                verb_to_be(left)
+            ))?;
         }
     }
     Ok(exit)
@@ -136,8 +138,8 @@ fn confirm_all(inventories: &[NamedInventory], expected: usize) -> Result<Source
     };
     let found = count_pending(inventory);
     if found != expected {
-        let message =
-            format!("source {source} has {found} pending deletions, not {expected}: none is confirmed");
+        let found = count_text(found, "pending deletion");
+        let message = format!("source {source} has {found}, not {expected}: none is confirmed");
         return Err(CommandError::usage_error(message)
             .hint(format!("`rhumb prune list --source {source}` shows them")));
     }

@@ -11,7 +11,7 @@ use super::{CommandError, ExitStatus};
 use crate::engine::{AllowList, check_annotations, find_self_waits};
 use crate::input::{ASSUMED_VERSION, Decrypter, read_manifest};
 use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestItem, assemble};
-use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision};
+use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision, count_text};
 use crate::source::{Snapshot, SnapshotFile, Source, SourceError};
 
 /// The objects of a file that count.
@@ -59,18 +59,13 @@ impl ReadPlaces {
 
 impl fmt::Display for ReadPlaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (files, roots) = (count_words(self.files, "file"), count_words(self.roots.len(), "root"));
+        let (files, roots) = (count_text(self.files, "file"), count_text(self.roots.len(), "root"));
         match (self.files, self.roots.len()) {
             (_, 0) => f.write_str(&files),
             (0, _) => f.write_str(&roots),
             _ => write!(f, "{files} and {roots}"),
         }
     }
-}
-
-/// Returns a number with its word.
-pub(super) fn count_words(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// The objects of manifests, each with its namespace, and all that is wrong with them.
@@ -132,8 +127,7 @@ impl ManifestSet {
         let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
             let bytes = read_standard_input()?;
-            manifests.places.count(None);
-            manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), extent);
+            manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), None, extent);
             return Ok(manifests);
         }
         let files = UnrenderedFiles::read(here_if_empty(path)).map_err(without_cluster_advice)?;
@@ -150,8 +144,8 @@ impl ManifestSet {
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
-                manifests.places.count(file.origin.as_deref());
-                manifests.take(read_manifest(&shown_file(file, shown), bytes, &decrypter), extent);
+                let reading = read_manifest(&shown_file(file, shown), bytes, &decrypter);
+                manifests.take(reading, file.origin.as_deref(), extent);
             }
         }
         manifests.add_refused(&disk.snapshot, shown);
@@ -172,9 +166,8 @@ impl ManifestSet {
         let shown = |file: &str| -> Arc<str> { without_detours(&Path::new(folder).join(file)).into() };
         for file in &snapshot.files {
             let bytes = reader.read(file.blob)?;
-            manifests.places.count(file.origin.as_deref());
             let reading = read_manifest(&shown_file(file, shown), &bytes, decrypter);
-            manifests.take(reading, ReadScope::All);
+            manifests.take(reading, file.origin.as_deref(), ReadScope::All);
         }
         manifests.add_refused(&snapshot, shown);
         manifests.revision = Some(observed.revision);
@@ -229,7 +222,8 @@ impl ManifestSet {
         }));
     }
 
-    fn take(&mut self, reading: ManifestFile, extent: ReadScope) {
+    fn take(&mut self, reading: ManifestFile, origin: Option<&RenderOrigin>, extent: ReadScope) {
+        self.places.count(origin);
         self.understood &= reading.understood;
         match extent {
             ReadScope::All => self.items.extend(reading.items),

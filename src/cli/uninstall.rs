@@ -24,7 +24,7 @@ use crate::daemon::{Reconciler, StopCondition};
 use crate::engine::{
     AllowList, IS_SERVED, KEY_SECRET, LiveObject, ObjectOwner, PruneTiming, ReleaseKey, ResourceVersion, Uid,
 };
-use crate::object::{ErrorClass, Gvk, ObjectId, text_at};
+use crate::object::{ErrorClass, Gvk, ObjectId, count_text, text_at};
 use crate::report::{ObjectEvent, RemainingObjects};
 
 /// The time limit for deletions: finalizers take their time.
@@ -212,11 +212,11 @@ impl Uninstallation<'_> {
                 let _ = writeln!(
                     text,
                     "source {name} is removed; its {} stay as they are",
-                    count_objects(members.len())
+                    count_text(members.len(), "object")
                 );
                 continue;
             }
-            let _ = writeln!(text, "source {name} is removed, with {}:", count_objects(members.len()));
+            let _ = writeln!(text, "source {name} is removed, with {}:", count_text(members.len(), "object"));
             for member in members {
                 let kept = member.stay.map_or("", StayReason::text);
                 let _ = writeln!(text, "  {}{kept}", clean_text(&ObjectName::of(&member.id).to_string()));
@@ -242,15 +242,18 @@ impl Uninstallation<'_> {
             Some(expected) if expected == found => Ok(None),
             Some(expected) => Err(CommandError::usage_error(format!(
                 "{} would be deleted, not {expected}: none is deleted",
-                count_objects(found)
+                count_text(found, "object")
             ))
             .hint("--dry-run lists them")),
-            None => match self.terminal.ask(&format!("Delete {}?", count_objects(found))) {
+            None => match self.terminal.ask(&format!("Delete {}?", count_text(found, "object"))) {
                 Some(Confirmation::Yes) => Ok(None),
                 Some(Confirmation::No) => Ok(Some(ExitStatus::Guarded)),
-                None => Err(CommandError::usage_error(format!("{} would be deleted", count_objects(found)))
-                    .with_exit(ExitStatus::Guarded)
-                    .hint(format!("--count {found} confirms that"))),
+                None => Err(CommandError::usage_error(format!(
+                    "{} would be deleted",
+                    count_text(found, "object")
+                ))
+                .with_exit(ExitStatus::Guarded)
+                .hint(format!("--count {found} confirms that"))),
             },
         }
     }
@@ -417,8 +420,4 @@ impl Uninstallation<'_> {
         self.cluster.delete(&kind, &id, &uid, ResourceVersion(version)).await?;
         self.terminal.print(&format!("{id} deleted\n"))
     }
-}
-
-fn count_objects(objects: usize) -> String {
-    if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
 }

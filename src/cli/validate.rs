@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
-use super::reading::{ManifestSet, ReadScope, count_words, exit_status_of};
+use super::reading::{ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal, diff, settings, source_contents};
 use crate::config::{FetchConfig, RendererConfig};
 use crate::engine::AllowList;
-use crate::object::Diagnostic;
+use crate::object::{Diagnostic, count_text};
 use crate::render;
 
 /// Prints what is wrong with manifests, each alone and all together; needs no cluster.
@@ -86,5 +86,5 @@ fn check(
 fn report_diagnostics(found: &[Diagnostic], documents: usize, places: &str, terminal: &Terminal) {
     let told = Some(render::tally(found)).filter(|tally| !tally.is_empty());
     let told = told.as_deref().unwrap_or("no errors");
-    terminal.report(&format!("{} in {places}: {told}\n", count_words(documents, "object")));
+    terminal.report(&format!("{} in {places}: {told}\n", count_text(documents, "object")));
 }

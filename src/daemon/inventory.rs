@@ -1,6 +1,6 @@
 //! The parent object of a source, and what it means to the engine.
 
-use crate::object::annotations;
+use crate::object::{annotations, count_text};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::handover;
@@ -35,7 +35,7 @@ const PRUNE_CLOSED_KEY: &str = "prune-closed";
 /// Data key with the contents that failed here: one line of JSON a unit.
 const REJECTED_KEY: &str = "rejected";
 
-/// Data key with what became of that which people asked for: one line each, `<token> <outcome>`.
+/// Data key with the outcomes of orders: one line each, `<token> <outcome>`.
 const ACKNOWLEDGED_KEY: &str = "acknowledged";
 
 /// Data key with the confirmed deletions: one uid a line.
@@ -143,10 +143,10 @@ pub(super) fn unreadable_reason(
 ) -> Option<String> {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY))?;
     let count = unreadable_rejections(text);
-    let lines = if count == 1 { "1 line of".to_owned() } else { format!("{count} lines of") };
+    let (lines, verb) = (count_text(count, "line"), if count == 1 { "counts" } else { "count" });
     (count > 0).then(|| {
         format!(
-            "ConfigMap {namespace}/{name}: {lines} `{REJECTED_KEY}` cannot be read and count as not written: what \
+            "ConfigMap {namespace}/{name}: {lines} of `{REJECTED_KEY}` cannot be read and {verb} as not written: what \
              failed or was undone is tried again where only they said so"
         )
     })

@@ -31,6 +31,7 @@ use crate::cluster::{
 };
 use crate::engine::{LEASE_DURATION, LEASE_LIST_INTERVAL, LeaseMark, LeaseShares, WRITE_TERM};
 use crate::heartbeat::Heartbeat;
+use crate::object::count_text;
 
 const LOST_REASON: &str = "lost the Lease of the source: another replica holds it, or has held it";
 
@@ -265,7 +266,7 @@ impl LeaseKeeper {
                 names.join(", ")
             };
             let (taken, left) = (names(&share, known), names(known, &share));
-            tracing::info!(%taken, %left, "serves {} sources by their Leases", share.len());
+            tracing::info!(%taken, %left, "serves {} by Lease", count_text(share.len(), "source"));
             *known = share;
             true
         });

@@ -9,7 +9,7 @@ use crate::engine::{
 };
 use crate::input::{Decrypter, read_manifest};
 use crate::manifest::{self, KindScopes};
-use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId};
+use crate::object::{Diagnostic, GroupKind, Gvk, Object, ObjectId, count_text, verb_to_be};
 use crate::source::SnapshotFile;
 
 /// Tells what `${NAME}` means in the files of a source.
@@ -138,7 +138,8 @@ impl DisallowedObjects {
 
     fn diagnostics(self, file: &Arc<str>) -> impl Iterator<Item = Diagnostic> {
         let Self { named, more } = self;
-        let words = || format!("{more} more objects of this file are not allowed");
+        let words =
+            || format!("{} of this file {} not allowed", count_text(more, "more object"), verb_to_be(more));
         let rest = (more > 0).then(|| Diagnostic::file_error(file.clone(), "not-allowed", words()));
         named.into_iter().chain(rest)
     }

@@ -18,7 +18,7 @@ use crate::cluster::{Cluster, ClusterFault, CustomSourceVersion};
 use crate::config::{
     API_VERSION, CustomSource, CustomSourcePolicy, FinalizerState, SOURCE_FINALIZER, custom_path,
 };
-use crate::object::ErrorClass;
+use crate::object::{ErrorClass, count_text};
 use crate::report::{DaemonStatus, RemainingObjects, SourceCondition, is_ready, updated_status};
 
 /// The interval of listing and of status updates.
@@ -215,7 +215,7 @@ impl CustomSourceFollower {
             if is_same(known, &customs) {
                 return false;
             }
-            tracing::info!("{} sources in the cluster", customs.len());
+            tracing::info!("{} in the cluster", count_text(customs.len(), "source"));
             for (custom, why) in
                 customs.iter().filter_map(|custom| Some((custom, custom.config.as_ref().err()?)))
             {

@@ -9,7 +9,7 @@ use super::cover::uncovered_paths;
 use super::entry::{EntryNode, ManagedEntry};
 use super::sole::owned_alone;
 use super::{FieldPath, PathElement};
-use crate::object::{canonical_json, text_at};
+use crate::object::{canonical_json, count_text, text_at};
 
 /// The name under which the API server keeps what was there before anybody's ownership was tracked.
 const UNKNOWN_MANAGER: &str = "before-first-apply";
@@ -129,7 +129,7 @@ pub(crate) fn drift_words(
         writers.iter().take(MAX_NAMED_WRITERS).map(WriterPaths::description).collect();
     match writers.len().saturating_sub(MAX_NAMED_WRITERS) {
         0 => {}
-        more => words.push(format!("{more} more writers changed others")),
+        more => words.push(format!("{} changed others", count_text(more, "more writer"))),
     }
     (!words.is_empty()).then(|| words.join("; "))
 }

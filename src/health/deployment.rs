@@ -1,7 +1,7 @@
 //! Deployment: `kubectl rollout status`, kstatus' order.
 
 use super::Health;
-use super::view::{HealthView, failed, in_progress};
+use super::view::{HealthView, failed, in_progress, pending_termination_text};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(condition) = view.condition("Progressing")
@@ -32,10 +32,10 @@ fn missing(view: &HealthView<'_>) -> Option<String> {
         return Some(format!("{updated} out of {wanted} new replicas have been updated"));
     }
     if all > updated {
-        return Some(format!("{} old replicas are pending termination", all.saturating_sub(updated)));
+        return Some(pending_termination_text(all.saturating_sub(updated), "old replica"));
     }
     if all > wanted {
-        return Some(format!("{} replicas are pending termination", all.saturating_sub(wanted)));
+        return Some(pending_termination_text(all.saturating_sub(wanted), "replica"));
     }
     if available < updated {
         return Some(format!("{available} of {updated} updated replicas are available"));

@@ -1,7 +1,7 @@
 //! ReplicaSet and `ReplicationController`: they count pods and never replace them.
 
 use super::Health;
-use super::view::{HealthView, in_progress};
+use super::view::{HealthView, in_progress, pending_termination_text};
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     if let Some(failure) = view.holds("ReplicaFailure") {
@@ -12,7 +12,7 @@ pub(super) fn of(view: &HealthView<'_>) -> Health {
     let missing = if available < wanted {
         format!("{available} of {wanted} replicas are available")
     } else if all > wanted {
-        format!("{} replicas are pending termination", all.saturating_sub(wanted))
+        pending_termination_text(all.saturating_sub(wanted), "replica")
     } else {
         return Health::current();
     };

@@ -1,7 +1,8 @@
 //! StatefulSet: `kubectl rollout status`. Its controller writes no conditions, so it never fails.
 
 use super::Health;
-use super::view::{HealthView, in_progress};
+use super::view::{HealthView, in_progress, pending_termination_text};
+use crate::object::count_text;
 
 pub(super) fn of(view: &HealthView<'_>) -> Health {
     missing(view).map_or_else(Health::current, |missing| in_progress(&missing))
@@ -12,7 +13,7 @@ fn missing(view: &HealthView<'_>) -> Option<String> {
     let (all, ready, updated) =
         (view.count("replicas"), view.count("readyReplicas"), view.count("updatedReplicas"));
     if ready < wanted {
-        return Some(format!("waiting for {} pods to be ready", wanted.saturating_sub(ready)));
+        return Some(format!("waiting for {} to be ready", count_text(wanted.saturating_sub(ready), "pod")));
     }
     // Servers before 1.25 do not tell it.
     let available = view.status("availableReplicas").map_or(wanted, |_| view.count("availableReplicas"));
@@ -20,7 +21,7 @@ fn missing(view: &HealthView<'_>) -> Option<String> {
         return Some(format!("{available} of {wanted} pods are available"));
     }
     if all > wanted {
-        return Some(format!("{} pods are pending termination", all.saturating_sub(wanted)));
+        return Some(pending_termination_text(all.saturating_sub(wanted), "pod"));
     }
     // With OnDelete, which pod takes the newest template is a person's business.
     if view.spec_text(&["updateStrategy", "type"]) == "OnDelete" {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{Health, HealthStatus};
-use crate::object::{annotation_text, text_at, value_at};
+use crate::object::{annotation_text, count_text, text_at, value_at, verb_to_be};
 
 /// No message is longer than this many characters: it ends up in one line of a terminal, of a log,
 /// of an Event.
@@ -164,4 +164,9 @@ fn one_line(text: &str) -> String {
         line.push_str(word);
     }
     line
+}
+
+/// Says of replicas or pods that their controller has yet to see them end.
+pub(super) fn pending_termination_text(count: i64, noun: &str) -> String {
+    format!("{} {} pending termination", count_text(count, noun), verb_to_be(count))
 }

@@ -29,6 +29,15 @@ pub trait FileTree {
     /// # Errors
     /// Fails where there is no such content, or where it cannot be read.
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError>;
+
+    /// Returns the bytes of many files, in this order, by one look where a look costs
+    /// something. Who asks bounds their size.
+    ///
+    /// # Errors
+    /// As [`FileTree::read`].
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        blobs.iter().map(|blob| self.read(*blob)).collect()
+    }
 }
 
 impl FileTree for RevisionTree {
@@ -42,6 +51,10 @@ impl FileTree for RevisionTree {
 
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
         self.read(blob).map(Into::into)
+    }
+
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        self.read_all(blobs)
     }
 }
 

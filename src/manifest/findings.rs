@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::text;
 use super::tree::{DocumentFault, TextMark};
-use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity};
+use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity, count_text, verb_to_be};
 
 /// More findings than this in one file are only counted.
 const MAX_FINDINGS: usize = 200;
@@ -140,7 +140,8 @@ impl FileFindings {
             })
             .collect();
         if self.left_out > 0 {
-            let message = format!("{} more findings in this file are not shown", self.left_out);
+            let (count, verb) = (count_text(self.left_out, "more finding"), verb_to_be(self.left_out));
+            let message = format!("{count} in this file {verb} not shown");
             let severity = if self.errors > 0 { Severity::Error } else { Severity::Warning };
             let whole = Diagnostic::file_error(self.file.clone(), "more-findings", message);
             diagnostics.push(Diagnostic { severity, ..whole });

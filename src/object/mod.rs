@@ -9,6 +9,7 @@
 
 pub mod annotations;
 mod class;
+mod count;
 mod diagnostic;
 mod duration;
 mod hash;
@@ -17,6 +18,7 @@ mod id;
 mod tree;
 
 pub use class::ErrorClass;
+pub(crate) use count::{count_text, verb_to_be};
 pub use diagnostic::Diagnostic;
 pub(crate) use diagnostic::{DiagnosticCode, Severity};
 pub(crate) use duration::{duration_text, parse_duration};

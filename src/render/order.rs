@@ -7,7 +7,7 @@ use super::palette::sanitize;
 use super::{Palette, TextStyle};
 use crate::change::{Impact, ImpactKind};
 use crate::engine::{Plan, PlannedAction, PlannedObject, PlannedUnit};
-use crate::object::ObjectId;
+use crate::object::{ObjectId, count_text};
 
 /// The number of objects of a unit that are named without an impact on pods.
 const MAX_NAMED_MEMBERS: usize = 5;
@@ -29,13 +29,9 @@ pub(super) fn order_lines(plan: &Plan, palette: Palette) -> String {
     let restarting = plan.objects.iter().filter(|planned| planned.restarted_pods() > 0);
     let (workloads, pods) =
         restarting.fold((0, 0), |(count, pods), one| (count + 1, pods + one.restarted_pods()));
-    let in_units = count_words(plan.units.len(), "unit");
-    let _ = writeln!(
-        out,
-        "{}, {}, in {in_units}\n",
-        count_words(workloads, "workload"),
-        count_words(pods as usize, "pod")
-    );
+    let in_units = count_text(plan.units.len(), "unit");
+    let _ =
+        writeln!(out, "{}, {}, in {in_units}\n", count_text(workloads, "workload"), count_text(pods, "pod"));
     out
 }
 
@@ -45,8 +41,7 @@ pub(super) fn impact_text(planned: &PlannedObject) -> Option<String> {
     let pods = match pods {
         0 if kind == ImpactKind::Recreate => return Some("is deleted and created again".to_owned()),
         0 => return None,
-        1 => "1 pod".to_owned(),
-        pods => format!("{pods} pods"),
+        pods => count_text(pods, "pod"),
     };
     let verb = match kind {
         ImpactKind::InPlace if planned.verdict == PlannedAction::Create => "starts",
@@ -96,8 +91,4 @@ fn shorten_names(names: &[String]) -> String {
         0 => first,
         more => format!("{first} and {more} more"),
     }
-}
-
-fn count_words(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -7,7 +7,7 @@ use super::outline::{DiffSide, outline_lines};
 use super::palette::sanitize;
 use super::{Palette, TextStyle};
 use crate::engine::{Plan, PlanBasis, PlannedAction, PlannedObject};
-use crate::object::Diagnostic;
+use crate::object::{Diagnostic, count_text};
 
 /// Returns a line for each object that is not applied, with the changed fields under it. Notes
 /// that hold for several objects are given once, and the summary comes last.
@@ -186,8 +186,7 @@ fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
     let place = first.origin.to_string();
     let more = match errors.count() {
         0 => String::new(),
-        1 => " (and 1 more error)".to_owned(),
-        count => format!(" (and {count} more errors)"),
+        count => format!(" (and {})", count_text(count, "more error")),
     };
     let told = if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
     format!("{}{more}", sanitize(&told))

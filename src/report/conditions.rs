@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Phase, SourceStatus, healthy_text};
+use crate::object::count_text;
 
 /// Phases that do not pass without a person.
 const STUCK_PHASES: [Phase; 4] = [Phase::Failed, Phase::Refused, Phase::RolledBack, Phase::Quarantined];
@@ -178,7 +179,7 @@ fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
 
 /// `1 pending deletion`, `2 pending deletions`.
 pub(crate) fn pending_deletions_text(count: usize) -> String {
-    format!("{count} pending {}", if count == 1 { "deletion" } else { "deletions" })
+    count_text(count, "pending deletion")
 }
 
 /// Returns the status that an object should have, where it has another now; none where it says all

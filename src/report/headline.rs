@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{DaemonStatus, Phase};
-use crate::object::Revision;
+use crate::object::{Revision, count_text};
 
 /// The maximum number of sources named; of more, only their number.
 const MAX_NAMED_SOURCES: usize = 3;
@@ -97,14 +97,14 @@ impl fmt::Display for DaemonSummary {
                 }
             }
             many => {
-                write!(f, "{} sources", many.len())?;
+                f.write_str(&count_text(many.len(), "source"))?;
                 let troubled = many.iter().filter(|source| source.incomplete).count();
                 if troubled > 0 {
                     write!(f, ", {troubled} incomplete")?;
                 }
             }
         }
-        write!(f, ": {} objects", self.objects)?;
+        write!(f, ": {}", count_text(self.objects, "object"))?;
         for (count, words) in [
             (self.unhealthy, "not healthy"),
             (self.rolling, "rolling"),
@@ -160,7 +160,7 @@ mod tests {
         check(
             vec![shop(), shop(), shop(), source("a", None, true)],
             [1, 0, 0, 0, 0],
-            "4 sources, 1 incomplete: 1 objects; next resync 03:04:05 UTC",
+            "4 sources, 1 incomplete: 1 object; next resync 03:04:05 UTC",
         );
     }
 }

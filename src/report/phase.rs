@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, ObjectEntry, Reason, RollbackContent};
 use crate::health::HealthStatus;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, count_text, verb_to_be};
 
 /// The phase of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,8 +46,12 @@ pub(crate) enum Phase {
 pub(crate) fn healthy_text(objects: &BTreeMap<Phase, usize>) -> String {
     let all: usize = objects.values().sum();
     match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
-        0 => format!("{all} objects are applied and healthy"),
-        left => format!("{} objects are applied and healthy, {left} left alone", all - left),
+        0 => format!("{} {} applied and healthy", count_text(all, "object"), verb_to_be(all)),
+        left => {
+            let well = all - left;
+            let objects = count_text(well, "object");
+            format!("{objects} {} applied and healthy, {left} left alone", verb_to_be(well))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{ObjectRef, ObjectStatus, PHASES, Phase, SourceStatus};
 use crate::engine::OptOutPolicy;
-use crate::object::Revision;
+use crate::object::{Revision, count_text};
 use crate::render::sanitize_line;
 
 /// The maximum number of objects named.
@@ -216,17 +216,18 @@ fn unnamed_counts(list: &str) -> BTreeMap<Phase, usize> {
 /// `20 objects, applied and healthy`, or `20 objects: 18 Settled, 2 Refused`.
 fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     let count: usize = objects.values().sum();
+    let text = count_text(count, "object");
     if count == 0 {
-        return "0 objects".to_owned();
+        return text;
     }
     if objects.keys().all(|phase| phase.is_well()) {
         return match objects.get(&Phase::LeftAlone).copied().unwrap_or_default() {
-            0 => format!("{count} objects, applied and healthy"),
-            left => format!("{count} objects: {} applied and healthy, {left} left alone", count - left),
+            0 => format!("{text}, applied and healthy"),
+            left => format!("{text}: {} applied and healthy, {left} left alone", count - left),
         };
     }
     let each: Vec<String> = objects.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
-    format!("{count} objects: {}", each.join(", "))
+    format!("{text}: {}", each.join(", "))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ fn the_inventory_tells_where_its_source_stands() {
         data.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let head = repo.head();
-    until("all is well", || stand("status").contains(": 1 objects, applied and healthy"));
+    until("all is well", || stand("status").contains(": 1 object, applied and healthy"));
     assert!(stand("status").starts_with(&head[..12]), "{}", stand("status"));
     assert_eq!(stand("not-as-wanted"), "");
     repo.write("bad.yaml", &yaml::config_map("bad_name", "a", "b"));

@@ -79,7 +79,7 @@ fn where_opting_out_is_allowed_the_mark_of_another_owner_is_told_and_counted_as_
     site.await_data("map", "a", "ours");
     for (metadata, word) in claims(&site) {
         claim(&site, &metadata);
-        until("it is counted", || status(&site).ends_with("1 objects: 1 OptedOut"));
+        until("it is counted", || status(&site).ends_with("1 object: 1 OptedOut"));
         let told = format!("{word} is set on the live object");
         until("an Event tells it", || events(&site, "map").iter().any(|event| event.contains(&told)));
         assert_eq!(site.data("map", "a"), "theirs");

@@ -278,7 +278,7 @@ fn one_source_that_cannot_be_read_hides_nothing_of_another() {
     command.arg("check").arg("--config").arg(&file);
     let told = run(command).ends(1);
     told.says(&["missing source gone: "]);
-    told.says(&["ok      source there: 1 objects of 1 kinds"]);
+    told.says(&["ok      source there: 1 object of 1 kind"]);
     // Nobody takes that for all.
     told.says(&["warning ", "rights are granted; which others are needed is not known: gone"]);
     assert!(!told.stdout.contains("these sources need are granted"), "{told:#?}");

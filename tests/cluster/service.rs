@@ -102,7 +102,7 @@ fn the_manager_hears_when_the_service_is_up_what_it_does_and_when_it_ends() {
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"]);
     let revision = shop.head();
-    manager.hears(&["STATUS=notify at ", &revision[..12], ": 1 objects; next resync ", " UTC"]);
+    manager.hears(&["STATUS=notify at ", &revision[..12], ": 1 object; next resync ", " UTC"]);
     shop.write("env.yaml", &yaml::config_map("env", "a", "2"));
     shop.write("more.yaml", &yaml::config_map("more", "a", "1"));
     shop.commit("Add one");
@@ -231,7 +231,7 @@ fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
     assert!(site.api.get(&lease).is_none());
     write(&site, &enforced);
     daemon.signal("HUP");
-    daemon.says(&["serves 1 sources by their Leases"]);
+    daemon.says(&["serves 1 source by Lease"]);
     site.await_data("env", "a", "1");
     let holder = site.api.get(&lease).unwrap()["spec"]["holderIdentity"].clone();
     assert!(holder.as_str().is_some_and(|holder| !holder.is_empty()), "{holder}");
@@ -239,7 +239,7 @@ fn a_shared_source_is_written_under_its_lease_from_its_first_write_on() {
     daemon.says(&["created"]);
     let log = daemon.log();
     let said = |words: &str| log.find(words).unwrap();
-    assert!(said("serves 1 sources by their Leases") < said("created"), "{log}");
+    assert!(said("serves 1 source by Lease") < said("created"), "{log}");
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
@@ -266,7 +266,7 @@ fn sources_come_go_and_change_without_a_new_process() {
     daemon.says(&["the source reload-shop is gone; its objects stay as they are"]);
     manager.hears(&["RELOADING=1"]);
     manager.hears(&["READY=1"]);
-    manager.hears(&["STATUS=reload-ops at ", ": 1 objects;"]);
+    manager.hears(&["STATUS=reload-ops at ", ": 1 object;"]);
     shop.remove("env.yaml");
     shop.commit("Remove it");
     ops.change("env.yaml", &yaml::config_map("ops", "a", "2"));

@@ -268,7 +268,7 @@ fn what_a_single_pass_leaves_gives_way_to_what_a_daemon_says() {
     let site = TestNamespace::new("pass-beside");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let daemon = site.configured(&site.configuration(repo.path(), ""));
-    let its_own = format!("{} (Ann: Begin): 1 objects, applied and healthy", &repo.head()[..12]);
+    let its_own = format!("{} (Ann: Begin): 1 object, applied and healthy", &repo.head()[..12]);
     let record = || site.inventory().unwrap_or_default()["data"]["status"].clone();
     let await_record = || {
         eventually("the daemon tells where it stands", DEFAULT_TIMEOUT, || match record() {
@@ -281,7 +281,7 @@ fn what_a_single_pass_leaves_gives_way_to_what_a_daemon_says() {
     let folder = Folder::new(&[("env.yaml", yaml::config_map("env", "a", "two"))]);
     site.apply(folder.path(), &[]).ends(0);
     let left = record().as_str().unwrap_or_default().to_owned();
-    assert!(left.ends_with(": 1 objects, applied and healthy") && left != its_own, "{left}");
+    assert!(left.ends_with(": 1 object, applied and healthy") && left != its_own, "{left}");
     daemon.signal("CONT");
     site.await_data("env", "a", "one");
     await_record();

@@ -31,7 +31,7 @@ fn the_packaged_unit_runs_under_systemd() {
     let started = host.output(&["systemctl", "start", "rhumb"]);
     assert_eq!((&*started, &*host.shows("ActiveState")), ("", "active"), "{}", host.output(&["journalctl"]));
     let head = repo.head();
-    host.await_status(&[&site.name, &head[..12], ": 1 objects; next resync "]);
+    host.await_status(&[&site.name, &head[..12], ": 1 object; next resync "]);
     site.await_data("env", "a", "1");
 
     // Nobody in particular, and the group that may read the journal.
@@ -63,7 +63,7 @@ fn the_packaged_unit_runs_under_systemd() {
     host.output(&["systemctl", "reload", "rhumb"]);
     until("the new one is in force", || {
         let status = host.shows("StatusText");
-        status.contains(": 1 objects; next resync ") && !status.contains("refused")
+        status.contains(": 1 object; next resync ") && !status.contains("refused")
     });
 
     // It ends by itself, in time, and a wrong configuration is not tried again.

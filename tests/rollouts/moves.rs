@@ -253,7 +253,7 @@ fn what_moves_between_replicas_that_share_their_sources_is_not_deleted() {
     let text = with(&format!("leases: always\n{BUDGET}"), &sources);
     let both = [one.configured(&text), other.configured(&text)];
     for replica in &both {
-        replica.says(&["serves 1 sources"]);
+        replica.says(&["serves 1 source"]);
     }
     one.await_rollout("web");
     one.await_free_budget();

@@ -211,6 +211,6 @@ fn an_api_server_that_is_away_ends_the_writes_and_not_the_loop() {
     proxy.clear();
     await_all(&site, SHARED, "two");
     await_shares(&site, SHARED, &[10]);
-    let served = daemon.log().lines().skip(mark).filter(|line| line.contains("by their Leases")).count();
+    let served = daemon.log().lines().skip(mark).filter(|line| line.contains("by Lease")).count();
     assert_eq!(served, 0);
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rhumb::testing::config::{self, Environment};
 
+use crate::prose::{MOST_WORDS_OF_A_SENTENCE, sentences, words};
 use crate::rust;
 use crate::tree::{Source, files, read, root, sources};
 use crate::{none, order};
@@ -27,10 +28,6 @@ const FOREIGN_FLAGS: [&str; 15] = [
     "--lib",
     "--test",
 ];
-
-/// The maximum number of words of a sentence, as in comments; more cannot be read aloud in one
-/// breath.
-const MOST_WORDS_OF_A_SENTENCE: usize = 25;
 
 /// Words of older texts, each with the one of docs/glossary.md that is used instead.
 const REPLACED_WORDS: [(&str, &str); 4] = [
@@ -226,36 +223,6 @@ fn documents_are_short_and_narrow() {
     none("a line of prose has at most 100 characters", broken);
 }
 
-/// Returns the sentences of a page outside of code blocks and headings, cells of tables included.
-fn sentences(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut open = String::new();
-    let mut is_code = false;
-    for line in text.lines() {
-        is_code ^= line.starts_with("```");
-        if !is_code && line.starts_with('|') {
-            let ends = [". ", ": ", "; ", "? ", " | "];
-            let cells = ends.iter().fold(line.to_owned(), |line, end| line.replace(end, "\n"));
-            found.extend(cells.lines().map(|cell| cell.trim_matches(['|', ' ']).to_owned()));
-        }
-        let is_prose = !is_code && !line.starts_with(['`', '|', '#']) && !line.trim().is_empty();
-        let is_item =
-            line.starts_with("- ") || line.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
-        if !is_prose || is_item {
-            found.push(std::mem::take(&mut open));
-        }
-        for word in line.split_whitespace().filter(|_| is_prose) {
-            open.push_str(word);
-            open.push(' ');
-            if word.trim_end_matches(['*', ')', '`']).ends_with(['.', ':', ';', '?']) {
-                found.push(std::mem::take(&mut open));
-            }
-        }
-    }
-    found.push(open);
-    found
-}
-
 #[test]
 fn pages_speak_in_short_sentences() {
     // These two are lists of long points.
@@ -263,9 +230,9 @@ fn pages_speak_in_short_sentences() {
     let mut broken = Vec::new();
     for page in documents().iter().filter(|page| is_page(&page.path)) {
         for sentence in sentences(&page.text) {
-            let words = sentence.split_whitespace().count();
+            let words = words(&sentence.text);
             if words > MOST_WORDS_OF_A_SENTENCE {
-                broken.push(format!("{}: {words} words: {sentence}", page.path));
+                broken.push(format!("{}:{}: {words} words: {}", page.path, sentence.line, sentence.text));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::cli::object_name::ObjectName;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, count_text};
 use crate::report::Outcome;
 
 /// The pause between two lines. Most runners of pipelines end a job that is silent for minutes.
@@ -43,19 +43,19 @@ impl PassProgress {
         let Some((id, why)) = self.open.first_key_value() else {
             return format!(
                 "progress: {} done; waiting for the API server\n",
-                count_objects(self.done.len())
+                count_text(self.done.len(), "object")
             );
         };
         let more = match self.open.len() - 1 {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
-        format!("progress: {} done; {}: {why}{more}\n", count_objects(self.done.len()), ObjectName::of(id))
+        format!(
+            "progress: {} done; {}: {why}{more}\n",
+            count_text(self.done.len(), "object"),
+            ObjectName::of(id)
+        )
     }
-}
-
-fn count_objects(objects: usize) -> String {
-    if objects == 1 { "1 object".to_owned() } else { format!("{objects} objects") }
 }
 
 #[cfg(test)]

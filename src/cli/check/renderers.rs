@@ -9,6 +9,7 @@ use super::{CheckLevel, CheckReport};
 use crate::config::{Config, RenderMode, RendererConfig, SourceConfig};
 use crate::input::RenderHost;
 use crate::input::sandbox::{RenderProgram, Sandbox, SandboxSupport};
+use crate::object::count_text;
 
 /// Looks for the programs that the configuration names or asks for, and tries the sandbox with a
 /// process that does nothing. Of what a source has for other programs its own reading tells.
@@ -74,8 +75,8 @@ fn check_identities(config: &Config, report: &mut CheckReport) {
         let Some(file) = decrypter.file().filter(|file| files.insert(file.to_path_buf())) else { continue };
         match decrypter.identities() {
             Ok(identities) => {
-                let count = identities.recipients().count();
-                report.add(CheckLevel::Ok, format!("{}: {count} age identities", file.display()));
+                let count = count_text(identities.recipients().count(), "age identity");
+                report.add(CheckLevel::Ok, format!("{}: {count}", file.display()));
             }
             Err(why) => report.add(CheckLevel::Missing, format!("age identities: {why}")),
         }

@@ -10,6 +10,7 @@ use super::feed::StatusOrigin;
 use super::model::{Outage, TopMode, TopModel};
 use super::panes::bar_text;
 use super::styled_text::{cut_end, styled_span};
+use crate::object::count_text;
 use crate::render::{Palette, TextStyle};
 use crate::report::{BoundUsage, RolloutStatus, silence_text};
 
@@ -64,7 +65,8 @@ fn summary(model: &TopModel) -> String {
     let healthy = view.sources.iter().filter(|source| source.healthy).count();
     let objects: usize = view.sources.iter().flat_map(|source| source.objects.values()).sum();
     let newest = view.sources.iter().filter_map(|source| source.since).max();
-    let mut parts = vec![format!("{healthy} of {} sources healthy, {objects} objects", view.sources.len())];
+    let objects = count_text(objects, "object");
+    let mut parts = vec![format!("{healthy} of {} sources healthy, {objects}", view.sources.len())];
     let silence = view.process.as_ref().and_then(|process| process.server_silent_since);
     parts.extend(silence.map(silence_text));
     parts.extend(newest.map(|since| format!("newest revision {} ago", ago(since))));

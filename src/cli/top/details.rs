@@ -8,7 +8,7 @@ use super::super::overview::{self, Cell};
 use super::super::status_view::StatusView;
 use super::panes::clock_text;
 use super::styled_text::{styled_span, wrap_text};
-use crate::object::Revision;
+use crate::object::{Revision, count_text};
 use crate::render::{Palette, TextStyle};
 use crate::report::{EventRecord, ObjectRef, ObjectStatus, SourceStatus};
 
@@ -106,7 +106,7 @@ fn add_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
         ("subject", source.subject.clone()),
         ("since", when(source.since)),
         ("checked", when(source.looked)),
-        ("repaired", (repaired > 0).then(|| format!("{repaired} drifted objects"))),
+        ("repaired", (repaired > 0).then(|| count_text(repaired, "drifted object"))),
     ];
     for (key, value) in facts {
         page.add_value(key, &Cell::plain_cell(value.unwrap_or_default()));

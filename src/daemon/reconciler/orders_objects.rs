@@ -206,12 +206,12 @@ impl Reconciler {
         self.engine.take_orders(source, list.orders);
         if let Some(why) = news {
             let what = if count == 1 {
-                "1 key is no order".to_owned()
+                "1 key is no order and is".to_owned()
             } else {
-                format!("{count} keys are no orders")
+                format!("{count} keys are no orders and are")
             };
             let name = cluster::orders_name(&self.engine.source(source).name);
-            let message = format!("{what} and is taken out of ConfigMap {name}: {why}");
+            let message = format!("{what} taken out of ConfigMap {name}: {why}");
             self.notice(EventReason::OrderIgnored, source, None, message, None);
         }
     }

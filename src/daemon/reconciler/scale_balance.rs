@@ -6,7 +6,7 @@ use super::super::loop_event::LoopEvent;
 use super::Reconciler;
 use super::daemon_sets::is_denied;
 use crate::engine::{ScalePurpose, ScaleRequest, ScaleResult};
-use crate::object::ErrorClass;
+use crate::object::{ErrorClass, count_text};
 
 impl Reconciler {
     /// Scales the `ReplicaSets` that have other counts than a step asks for.
@@ -37,7 +37,7 @@ impl Reconciler {
             match due.aim {
                 ScalePurpose::Give => tracing::info!(
                     object = %due.of, set = %due.name,
-                    "gave the old template {count} pods: a scale had given them to the one that a step holds"
+                    "gave the old template {}: a scale had given that to the one that a step holds", count_text(count, "pod")
                 ),
                 ScalePurpose::TakeBack => tracing::info!(
                     object = %due.of, set = %due.name,

@@ -11,7 +11,7 @@ use crate::engine::facts::hash_seal::HashSeals;
 use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{LastGood, RolloutClaim, RolloutLedger, Unit, UnitMember};
 use crate::engine::state::Engine;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, count_text, verb_to_be};
 
 /// The most bytes of data in one ConfigMap of ours: what Kubernetes allows, less what its keys and
 /// others may add.
@@ -156,8 +156,9 @@ impl Engine {
         let kilobytes = |bytes: usize| bytes.div_ceil(1000);
         if bytes > MAX_UNIT_BYTES {
             let (is, most) = (kilobytes(bytes), kilobytes(MAX_UNIT_BYTES));
+            let (count, verb) = (count_text(objects, "object"), verb_to_be(objects));
             let why = format!(
-                "{objects} objects are released together with {first}, and the record of what was good before \
+                "{count} {verb} released together with {first}, and the record of what was good before \
                  ({is} kB) is larger than one may be ({most} kB); change fewer of them in one commit"
             );
             return Some(Reason::Oversized(first.clone(), why.into()));

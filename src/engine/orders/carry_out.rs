@@ -16,7 +16,7 @@ use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::PromotionRequest;
 use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, LiveObject, Overlay};
-use crate::object::{ContentHash, ObjectId};
+use crate::object::{ContentHash, ObjectId, count_text};
 
 /// The number of acknowledgements kept, besides those of orders and intents that still stand.
 const MAX_ACKNOWLEDGEMENTS: usize = 50;
@@ -276,10 +276,7 @@ impl Engine {
 }
 
 pub(in crate::engine) fn objects(unit: &Unit) -> String {
-    match unit.members.len() {
-        1 => "1 object".to_owned(),
-        count => format!("{count} objects"),
-    }
+    count_text(unit.members.len(), "object")
 }
 
 /// Returns whose hand it was, in words.

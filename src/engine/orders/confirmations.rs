@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::Engine;
 use crate::engine::{LiveObject, SourceState, Uid};
-use crate::object::ObjectId;
+use crate::object::{ObjectId, count_text};
 
 /// The maximum number of confirmed deletions in an inventory: 150 kB of it.
 const MAX_RECORDED_CONFIRMATIONS: usize = 4000;
@@ -51,8 +51,7 @@ impl Engine {
             if left == 0 { String::new() } else { format!("; {left} of the given ones are not pending") };
         let words = match found.len() - 1 {
             0 => format!("the deletion of {first}"),
-            1 => format!("the deletions of {first} and 1 other"),
-            others => format!("the deletions of {first} and {others} others"),
+            others => format!("the deletions of {first} and {}", count_text(others, "other")),
         };
         format!("confirmed: {words}{rest}")
     }

@@ -16,7 +16,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::engine::SourceId;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, count_text, verb_to_be};
 
 /// A number of pods: so many, or a share of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,9 +331,10 @@ impl fmt::Display for BudgetShortage {
                 write_names(f, rolling)
             }
             Self::Pods(scope, cost, away, most) if away > most => {
+                let (pods, verb) = (count_text(*away, "pod"), verb_to_be(*away));
                 write!(
                     f,
-                    "{away} pods{scope} are unavailable, at most {most} may be, and this one takes down {cost} more"
+                    "{pods}{scope} {verb} unavailable, at most {most} may be, and this one takes down {cost} more"
                 )
             }
             Self::Pods(scope, cost, away, most) => write!(
@@ -341,12 +342,16 @@ impl fmt::Display for BudgetShortage {
                 "{away} of at most {most} pods{scope} are unavailable, and this one takes down {cost} more"
             ),
             Self::TooMany(scope, cost, most) => {
+                let pods = count_text(*cost, "pod");
                 write!(
                     f,
-                    "it takes down {cost} pods at once, and at most {most}{scope} may be unavailable (maxUnavailable)"
+                    "it takes down {pods} at once, and at most {most}{scope} may be unavailable (maxUnavailable)"
                 )
             }
-            Self::Starts(scope, most) => write!(f, "{most} rollouts{scope} have started in the last minute"),
+            Self::Starts(scope, most) => {
+                let verb = if *most == 1 { "has" } else { "have" };
+                write!(f, "{}{scope} {verb} started in the last minute", count_text(*most, "rollout"))
+            }
             Self::Behind(first) => write!(f, "{first} goes first"),
             Self::Hidden(short, claimed, why) => {
                 write!(f, "{short}; it is not known whether {claimed} is still rolling out: {why}")

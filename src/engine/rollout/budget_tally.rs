@@ -19,7 +19,7 @@ use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, object_word, p
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{KindState, LiveObject, is_workload};
-use crate::object::ObjectId;
+use crate::object::{ObjectId, count_text, verb_to_be};
 
 /// The number of a source's workloads that are named, the largest numbers first: some 2 KB.
 const MAX_NAMED_WORKLOADS: usize = 20;
@@ -427,7 +427,9 @@ impl Engine {
             let away = tally.unavailable.iter().filter(|(id, told)| {
                 self.rollouts.bound_foreign_unavailable(id, **told) > 0 && !ledger.claims.contains_key(*id)
             });
-            away.map(move |(id, pods)| format!("{pods} pods of {id} of {of} are unavailable"))
+            away.map(move |(id, pods)| {
+                format!("{} of {id} of {of} {} unavailable", count_text(*pods, "pod"), verb_to_be(*pods))
+            })
         });
         let unread = self.rollouts.unreadable_claims.iter().map(ToString::to_string);
         let all: Vec<String> = unread.chain(claims).chain(sick).take(3).collect();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::{ResourceVersion, Uid};
+use crate::object::count_text;
 
 /// A pod that no node takes counts as failing after this time.
 pub const UNSCHEDULABLE_GRACE: Duration = Duration::from_mins(1);
@@ -297,7 +298,11 @@ fn restart_signal(pod: &PodFacts) -> Option<FailureSignal> {
         rank: 2,
         failing: RolloutFailure {
             container: pod.restarted.clone(),
-            ..pod_failure(pod, "Restarting", format!("it has restarted {} times", pod.restarts).into())
+            ..pod_failure(
+                pod,
+                "Restarting",
+                format!("it has restarted {}", count_text(pod.restarts, "time")).into(),
+            )
         },
     })
 }

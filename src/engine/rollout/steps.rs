@@ -5,7 +5,7 @@
 //! a rollout is read from the overlay that the cluster shows, so it goes on from there after any
 //! crash.
 
-use crate::object::annotations;
+use crate::object::{annotations, count_text, verb_to_be};
 use std::fmt;
 use std::time::Duration;
 
@@ -272,11 +272,14 @@ impl fmt::Display for StepWait {
             SurplusPods::None => Ok(()),
             SurplusPods::Shared(more) => write!(
                 f,
-                "; it was scaled meanwhile, and its controller gave the new template {more} pods more than the step has"
+                "; it was scaled meanwhile, and its controller gave the new template {} more than the step has",
+                count_text(more, "pod")
             ),
             SurplusPods::Made(more) => write!(
                 f,
-                "; it was scaled meanwhile, and {more} pods more than the step has are of the new template: each keeps it until somebody deletes it"
+                "; it was scaled meanwhile, and {} more than the step has {} of the new template: each keeps it until somebody deletes it",
+                count_text(more, "pod"),
+                verb_to_be(more)
             ),
         }
     }

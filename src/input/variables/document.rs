@@ -12,7 +12,7 @@ use super::table::VariableTable;
 use crate::manifest::{
     PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents, stays_literal,
 };
-use crate::object::{Diagnostic, Severity};
+use crate::object::{Diagnostic, Severity, count_text, verb_to_be};
 
 /// Findings of one file that are told; more are counted.
 const MAX_FINDINGS: usize = 200;
@@ -69,7 +69,8 @@ impl SubstitutedFile {
         all.extend(findings.map(|finding| finding.diagnostic(file)));
         all.sort_by(|one, other| one.origin.cmp(&other.origin));
         if self.left_out > 0 {
-            let message = format!("{} more findings in this file are not shown", self.left_out);
+            let (count, verb) = (count_text(self.left_out, "more finding"), verb_to_be(self.left_out));
+            let message = format!("{count} in this file {verb} not shown");
             all.push(Diagnostic::file_error(file.clone(), "more-findings", message));
         }
         all
