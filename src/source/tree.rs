@@ -77,6 +77,11 @@ impl EntryBudget {
         Ok([load(old)?, load(new)?])
     }
 
+    /// Takes one entry whose path has so many bytes.
+    pub(super) fn take_entry(&mut self, bytes: usize) -> Result<(), WalkStop> {
+        self.take((bytes / BYTES_OF_AN_ENTRY).max(1))
+    }
+
     /// Takes what a path counts beyond its entry.
     pub(super) fn take_path(&mut self, path: &str) -> Result<(), WalkStop> {
         self.take(path.len() / BYTES_OF_AN_ENTRY)

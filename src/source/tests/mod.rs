@@ -15,7 +15,6 @@ mod identity;
 mod local;
 mod location;
 mod outage;
-mod packs;
 mod pointers;
 mod remote;
 mod rendered;
