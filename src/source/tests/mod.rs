@@ -21,6 +21,7 @@ mod rendered;
 mod revision_tree;
 mod server;
 mod state;
+mod stuck;
 mod verify;
 
 use std::path::Path;
