@@ -14,6 +14,7 @@ mod http;
 mod identity;
 mod local;
 mod location;
+mod loose;
 mod outage;
 mod pointers;
 mod remote;
