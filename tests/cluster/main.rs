@@ -11,7 +11,6 @@ mod admission;
 mod adoption;
 mod allowed;
 mod another;
-mod attacks;
 mod budget;
 mod canary;
 #[path = "../charts/archives.rs"]
@@ -45,7 +44,6 @@ mod kinds;
 mod kustomize;
 mod lifecycle;
 mod listening;
-mod lost_rights;
 mod namespaced;
 mod network;
 mod node_steps;
