@@ -395,10 +395,11 @@ impl SourceFeed {
         &mut self,
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
-        let (reader, settings, scopes) = (self.source.reader(), self.settings.clone(), self.known_scopes());
+        let (settings, scopes) = (self.settings.clone(), self.known_scopes());
         let (from, extent) = (self.told_snapshot.clone(), self.extent);
-        let step =
-            run_blocking(move || read_newest(&reader, &settings, scopes, from, extent, &revision)).await?;
+        let read =
+            move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, extent, &revision);
+        let step = self.source.read_bounded(read).await?;
         self.told_snapshot = Some(step.told);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;

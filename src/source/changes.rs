@@ -8,7 +8,7 @@ use git2::{Oid, Tree, TreeEntry};
 
 use super::file_names::{self, EntryKind, IgnoreFiles};
 use super::objects::ObjectStores;
-use super::tree::{self, JudgedEntry, WalkStop};
+use super::tree::{self, EntryBudget, JudgedEntry, WalkStop};
 
 /// One file that differs, sizes not looked at yet.
 pub(super) struct ChangedPath {
@@ -25,7 +25,8 @@ pub(super) fn compare(
     new: Oid,
     most: usize,
 ) -> Result<Option<Vec<ChangedPath>>, WalkStop> {
-    let mut walk = TreeDiffWalk { objects, ignores: IgnoreFiles::default(), left: most, pairs: Vec::new() };
+    let budget = EntryBudget::new(most);
+    let mut walk = TreeDiffWalk { objects, ignores: IgnoreFiles::default(), budget, pairs: Vec::new() };
     let plain = walk.compare_folders(Some(old), Some(new), String::new(), 0)?;
     Ok((plain == ChangeScope::Plain).then_some(walk.pairs))
 }
@@ -39,7 +40,7 @@ enum ChangeScope {
 struct TreeDiffWalk<'a> {
     objects: &'a ObjectStores,
     ignores: IgnoreFiles,
-    left: usize,
+    budget: EntryBudget,
     pairs: Vec<ChangedPath>,
 }
 
@@ -62,10 +63,7 @@ impl TreeDiffWalk<'_> {
         path: String,
         depth: usize,
     ) -> Result<ChangeScope, WalkStop> {
-        let load = |id: Option<Oid>| id.map(|id| self.objects.tree(id)).transpose();
-        let (old, new) = (load(old)?, load(new)?);
-        let size = |tree: &Option<Tree<'_>>| tree.as_ref().map_or(0, Tree::len);
-        self.left = self.left.checked_sub(size(&old) + size(&new)).ok_or(WalkStop::TooMany)?;
+        let [old, new] = self.budget.load(self.objects, [old, new])?;
         let outside = self.ignores.depth();
         let finding = self.entries(old.as_ref(), new.as_ref(), &path, depth)?;
         self.ignores.leave_to(outside);
@@ -129,6 +127,7 @@ impl TreeDiffWalk<'_> {
             (Some(JudgedEntry::Skip) | None, Some(JudgedEntry::Skip) | None) => Ok(ChangeScope::Plain),
             (Some(JudgedEntry::Take(path)), Some(JudgedEntry::Take(_)) | None)
             | (None, Some(JudgedEntry::Take(path))) => {
+                self.budget.take_path(&path)?;
                 self.pairs.push(ChangedPath { path, old: id(old), new: id(new) });
                 Ok(ChangeScope::Plain)
             }

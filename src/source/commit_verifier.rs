@@ -23,7 +23,7 @@ use super::followed_repository::{self, FollowedRepositoryError};
 use super::keys::{self, VerificationKeys};
 use super::lineage::{self, CommitRange};
 use super::lock::StateLock;
-use super::objects;
+use super::objects::{self, ObjectDatabase};
 use super::signature_report;
 use super::store::{QuotaRoom, RevisionStore};
 use crate::object::{Revision, annotations};
@@ -141,8 +141,9 @@ impl CommitVerifier {
         let (older, newer) = (older.clone(), newer.clone());
         let walk = move || -> Result<CommitRange, FollowedRepositoryError> {
             let (older, newer) = (Oid::from_str(older.as_str())?, Oid::from_str(newer.as_str())?);
-            let between =
-                |repository: &Repository| lineage::commits_between(&[repository.odb()?], older, newer);
+            let between = |repository: &Repository| {
+                lineage::commits_between(&[ObjectDatabase::of(repository)?], older, newer)
+            };
             Ok(match &followed {
                 Some(path) => followed_repository::open(path)?.read(between)?,
                 None => between(&objects::open(own.path())?),

@@ -77,7 +77,9 @@ pub enum SourceError {
         revision: Revision,
     },
     /// More entries than any real source has.
-    #[error("{place}: more than {limit} files and folders; narrow it with `path` or .rhumbignore")]
+    #[error(
+        "{place}: more than {limit} files and folders, of which a long path counts as several; narrow it with `path` or .rhumbignore"
+    )]
     TooMany {
         /// The source.
         place: String,

@@ -14,6 +14,9 @@ use super::refusal::RefusalReason;
 pub(super) const IGNORE_FILE: &str = ".rhumbignore";
 /// An ignore file over this size is refused.
 pub(super) const MAX_IGNORE_FILE: u64 = 1 << 20;
+/// The longest name that the file systems of Linux take: nobody can check out a longer one. A tree
+/// may have names of 64 KiB, and a path has up to a hundred of them.
+pub(super) const MAX_NAME: usize = 255;
 /// Folders nested deeper than this are refused: the walk is recursive.
 pub(super) const MAX_FOLDER_DEPTH: usize = 100;
 
@@ -59,7 +62,7 @@ pub(super) fn judge(name: &[u8], kind: EntryKind) -> EntryVerdict {
     if plain_file && !is_manifest(name) {
         return EntryVerdict::Skip;
     }
-    if !is_plain(name) {
+    if name.len() > MAX_NAME || !is_plain(name) {
         return EntryVerdict::Refuse(RefusalReason::Name);
     }
     match kind {

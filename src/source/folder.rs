@@ -15,7 +15,7 @@ use super::error::SourceError;
 use super::file_names::{self, EntryKind, IgnoreFiles};
 use super::reader::MAX_ENTRIES;
 use super::refusal::{RefusalReason, RefusedFile};
-use super::tree::{self, JudgedEntry};
+use super::tree::{self, EntryBudget, JudgedEntry};
 
 /// The bytes of a followed folder that are frozen for its renders.
 const MAX_FROZEN_BYTES: u64 = 512 << 20;
@@ -89,8 +89,13 @@ impl OpenFolder {
 
     /// Lists the files by their names alone.
     pub(super) fn list(&self) -> Result<FolderListing, SourceError> {
+        self.list_within(EntryBudget::new(MAX_ENTRIES))
+    }
+
+    fn list_within(&self, budget: EntryBudget) -> Result<FolderListing, SourceError> {
         let mut walk = FolderWalk {
             root: self,
+            budget,
             ignores: IgnoreFiles::default(),
             levels: Vec::new(),
             out: FolderListing::default(),
@@ -105,14 +110,13 @@ impl OpenFolder {
     /// Lists every regular file, whatever its name, but for what belongs to a repository itself.
     /// Ordered by path.
     pub(super) fn list_everything(&self) -> Result<Vec<(String, FileStat)>, SourceError> {
-        let place = || self.path.display().to_string();
         let is_own = |entry: &DirEntry| !entry.file_name().eq_ignore_ascii_case(".git");
         let walk = WalkDir::new(&self.path).min_depth(1).max_depth(file_names::MAX_FOLDER_DEPTH);
         let (mut files, mut bytes) = (Vec::new(), 0);
-        for (entry, number) in walk.into_iter().filter_entry(is_own).zip(0..) {
-            if number >= MAX_ENTRIES {
-                return Err(SourceError::TooMany { place: place(), limit: MAX_ENTRIES });
-            }
+        let mut budget = EntryBudget::new(MAX_ENTRIES);
+        for entry in walk.into_iter().filter_entry(is_own) {
+            let path = entry.as_ref().map(DirEntry::path);
+            self.count(&mut budget, path.unwrap_or(&self.path))?;
             // A render that needs a file that is gone or unreadable by now misses it.
             let Ok(entry) = entry else { continue };
             let inside = entry.path().strip_prefix(&self.path).ok().and_then(Path::to_str);
@@ -121,12 +125,21 @@ impl OpenFolder {
             let stat = FileStat::of(&metadata);
             bytes += stat.size;
             if bytes > MAX_FROZEN_BYTES {
-                return Err(SourceError::TooLarge { place: place(), size: bytes, limit: MAX_FROZEN_BYTES });
+                let place = self.path.display().to_string();
+                return Err(SourceError::TooLarge { place, size: bytes, limit: MAX_FROZEN_BYTES });
             }
             files.push((inside.to_owned(), stat));
         }
         files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Ok(files)
+    }
+
+    /// Takes an entry of the folder.
+    fn count(&self, budget: &mut EntryBudget, path: &Path) -> Result<(), SourceError> {
+        let inside = path.strip_prefix(&self.path).unwrap_or(path);
+        let place = || self.path.display().to_string();
+        let taken = budget.take_entry(inside.as_os_str().len());
+        taken.map_err(|_| SourceError::TooMany { place: place(), limit: MAX_ENTRIES })
     }
 
     /// Reads a file of at most `most` bytes, through no link, and looks whether it stayed the same.
@@ -214,6 +227,7 @@ fn trouble(path: &Path, error: io::Error) -> SourceError {
 
 struct FolderWalk<'a> {
     root: &'a OpenFolder,
+    budget: EntryBudget,
     ignores: IgnoreFiles,
     /// The number of ignore files that count inside the folder of each depth.
     levels: Vec<usize>,
@@ -223,15 +237,9 @@ struct FolderWalk<'a> {
 impl FolderWalk<'_> {
     fn run(&mut self) -> Result<(), SourceError> {
         let mut entries = WalkDir::new(&self.root.path).sort_by_file_name().into_iter();
-        let mut seen = 0;
         while let Some(entry) = entries.next() {
-            seen += 1;
-            if seen > MAX_ENTRIES {
-                return Err(SourceError::TooMany {
-                    place: self.root.path.display().to_string(),
-                    limit: MAX_ENTRIES,
-                });
-            }
+            let path = entry.as_ref().map(DirEntry::path);
+            self.root.count(&mut self.budget, path.unwrap_or(&self.root.path))?;
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
@@ -372,4 +380,33 @@ pub(super) enum FileReadResult {
     /// Changed while it was read.
     Moving,
     Gone,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_counts_as_several_entries() {
+        #[track_caller]
+        fn check(folder: &str, most: usize, fits: bool) {
+            let root = tempfile::tempdir().unwrap();
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+            for number in 0..10 {
+                fs::write(root.path().join(folder).join(format!("{number}.yaml")), "").unwrap();
+            }
+            let listed = OpenFolder::open(root.path()).unwrap().list_within(EntryBudget::new(most));
+            match listed {
+                Ok(listing) => assert!(fits && listing.files.len() == 10, "{most}"),
+                Err(error) => assert!(!fits && matches!(error, SourceError::TooMany { .. }), "{error}"),
+            }
+        }
+        // The root, one folder, ten files.
+        check("folder", 12, true);
+        check("folder", 11, false);
+        // The last folder and each file have nine times 256 bytes and more.
+        let deep = vec!["a".repeat(255); 10].join("/");
+        check(&deep, 1 + 45 + 10 + 10 * 10, true);
+        check(&deep, 10 * 10, false);
+    }
 }

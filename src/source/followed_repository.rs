@@ -27,6 +27,9 @@ const MAX_POINTER_BYTES: u64 = 4096 + 64;
 /// A repository's configuration of a thousand branches has 100 KiB.
 const MAX_CONFIGURATION_BYTES: u64 = 1 << 20;
 
+/// The list of a million references has 64 MiB. The library reads such files as a whole.
+const MAX_OWN_FILE_BYTES: u64 = 64 << 20;
+
 /// The characters of a path that is shown: its writer may have chosen any.
 const MAX_SHOWN_TARGET: usize = 200;
 
@@ -220,10 +223,10 @@ impl RepositoryFolders {
             _ => unreadable(named, error),
         })?;
         let own = own_folder(&named)?;
-        refuse_links(&own, &OWN_FILES)?;
+        judge_own_files(&own, &OWN_FILES)?;
         let common = common_folder(&own)?;
         if common != own {
-            refuse_links(&common, &OWN_FILES)?;
+            judge_own_files(&common, &OWN_FILES)?;
         }
         for folder in OBJECT_FOLDERS {
             refuse_linked_entries(&common.join(folder))?;
@@ -285,7 +288,7 @@ pub(super) fn judge_reference(repository: &Repository, name: &str) -> Result<(),
         let ends: Vec<&str> =
             name.match_indices('/').map(|(at, _)| &name[..at]).chain([name.as_str()]).collect();
         for folder in [repository.path(), repository.commondir()] {
-            refuse_links(folder, &ends)?;
+            judge_own_files(folder, &ends)?;
         }
         let Ok(found) = repository.find_reference(&name) else { return Ok(()) };
         let Ok(Some(next)) = found.symbolic_target() else { return Ok(()) };
@@ -390,11 +393,14 @@ fn link_error(link: &Path) -> FollowedRepositoryError {
     }
 }
 
-fn refuse_links(folder: &Path, names: &[&str]) -> Result<(), FollowedRepositoryError> {
+fn judge_own_files(folder: &Path, names: &[&str]) -> Result<(), FollowedRepositoryError> {
     for name in names {
         let path = folder.join(name);
-        if let Ok(found) = fs::symlink_metadata(&path) {
-            judge_kind(&path, found.file_type())?;
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        judge_kind(&path, found.file_type())?;
+        if found.is_file() && found.len() > MAX_OWN_FILE_BYTES {
+            let why = format!("it has {} bytes, which no honest one has", found.len());
+            return Err(unreadable(&path, io::Error::other(why)));
         }
     }
     Ok(())

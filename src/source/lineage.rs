@@ -6,9 +6,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use git2::{ErrorCode, ObjectType, Odb, Oid};
+use git2::{ErrorCode, ObjectType, Oid};
 
-use super::objects;
+use super::objects::ObjectDatabase;
 
 /// The commits between two revisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ struct LineageWalk {
 
 impl LineageWalk {
     /// Walks from one commit to its ancestors, and not past another one.
-    fn new(odbs: &[Odb<'_>], from: Oid, until: Option<Oid>) -> Result<Self, git2::Error> {
+    fn new(odbs: &[ObjectDatabase<'_>], from: Oid, until: Option<Oid>) -> Result<Self, git2::Error> {
         let mut walk = Self::default();
         let mut open = vec![from];
         walk.known.insert(from);
@@ -72,9 +72,9 @@ impl LineageWalk {
 }
 
 /// Returns the parents of a commit, as they stand in it; none where it is not here.
-fn parents(odbs: &[Odb<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
+fn parents(odbs: &[ObjectDatabase<'_>], id: Oid) -> Result<Option<Vec<Oid>>, git2::Error> {
     for odb in odbs {
-        match objects::check_size(odb, id).and_then(|()| odb.read(id)) {
+        match odb.read_structure(id) {
             Ok(object) if object.kind() == ObjectType::Commit => return parents_in(object.data()).map(Some),
             Ok(_) => return Err(git2::Error::from_str("a parent is no commit")),
             Err(error) if error.code() == ErrorCode::NotFound => {}
@@ -96,7 +96,7 @@ fn parents_in(commit: &[u8]) -> Result<Vec<Oid>, git2::Error> {
 /// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
 ///
 /// A commit that is named as a parent counts, be it here or not: its child's id vouches for it.
-pub(super) fn ancestry(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<Ancestry, git2::Error> {
+pub(super) fn ancestry(odbs: &[ObjectDatabase<'_>], older: Oid, newer: Oid) -> Result<Ancestry, git2::Error> {
     let mut known = HashSet::from([newer]);
     let mut open = VecDeque::from([newer]);
     let mut missing = HashSet::new();
@@ -116,7 +116,11 @@ pub(super) fn ancestry(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<Ances
 
 /// Tells what lies between two revisions; blocks. Both count by their ids: the older one need not
 /// be here.
-pub(super) fn commits_between(odbs: &[Odb<'_>], older: Oid, newer: Oid) -> Result<CommitRange, git2::Error> {
+pub(super) fn commits_between(
+    odbs: &[ObjectDatabase<'_>],
+    older: Oid,
+    newer: Oid,
+) -> Result<CommitRange, git2::Error> {
     let walk = LineageWalk::new(odbs, newer, Some(older))?;
     if walk.met && walk.missing.is_empty() && !walk.begins {
         // Each of them leads to the older one and to nothing else.
@@ -180,7 +184,8 @@ mod tests {
             let (dir, _, ids) = history(words);
             // Opened anew, as the first one remembers what it wrote.
             let repository = Repository::open(dir.path()).unwrap();
-            let found = commits_between(&[repository.odb().unwrap()], ids[older], ids[newer]).unwrap();
+            let found =
+                commits_between(&[ObjectDatabase::of(&repository).unwrap()], ids[older], ids[newer]).unwrap();
             let names = |commits: &[Oid]| {
                 let name = |id: &Oid| ids.iter().find(|(_, known)| *known == id).unwrap().0.clone();
                 assert_eq!(commits.first(), Some(&ids[newer]), "the newest comes first");
@@ -228,7 +233,7 @@ mod tests {
         fn check(words: &str, older: &str, newer: &str, expected: Ancestry) {
             let (dir, _, ids) = history(words);
             let repository = Repository::open(dir.path()).unwrap();
-            let odbs = [repository.odb().unwrap()];
+            let odbs = [ObjectDatabase::of(&repository).unwrap()];
             assert_eq!(
                 ancestry(&odbs, ids[older], ids[newer]).unwrap(),
                 expected,
@@ -262,7 +267,7 @@ mod tests {
             let repository = Repository::open(dir.path()).unwrap();
             let seen = repository.find_commit(ids["c"]).unwrap().parent_ids().next();
             assert_ne!(seen, Some(ids["b"]), "the library believes {file}");
-            let odbs = [repository.odb().unwrap()];
+            let odbs = [ObjectDatabase::of(&repository).unwrap()];
             assert_eq!(ancestry(&odbs, ids["a"], ids["c"]).unwrap(), Ancestry::Descends, "{file}");
             assert_eq!(ancestry(&odbs, ids["u"], ids["c"]).unwrap(), Ancestry::Apart, "{file}");
             std::fs::remove_file(dir.path().join(file)).unwrap();

@@ -1,20 +1,25 @@
 //! Reading git objects from one repository, or from a user's repository and our copies beside it.
 
 use std::collections::HashSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use git2::{Commit, ErrorCode, ObjectType, Odb, Oid, Repository, RepositoryOpenFlags, Tree};
+use git2::{Commit, ErrorCode, ObjectType, Odb, OdbObject, Oid, Repository, RepositoryOpenFlags, Tree};
 
 use super::file_names::EntryKind;
 use super::followed_repository::{self, FollowedRepositoryError};
 use super::read_sandbox;
-use super::reader::ReadLimits;
+use super::reader::{MAX_FILE, ReadLimits};
 use super::{tree, tree_builder};
 
 /// A tree of a million entries with long names.
 const MAX_STRUCTURE: usize = 128 << 20;
+
+/// The bytes by which a loose object may be larger than its content, which does not compress: its
+/// head, and five bytes for each block of 16 KiB.
+const LOOSE_OVERHEAD: u64 = 64 << 10;
 
 /// Opens exactly this repository, checks its owner, loads its shallow boundaries, writes nothing.
 ///
@@ -104,14 +109,17 @@ impl ObjectStores {
 
     pub(super) fn commit(&self, id: Oid) -> Result<Commit<'_>, git2::Error> {
         self.read_from_any(|repository| {
-            check_size(&repository.odb()?, id).and_then(|()| repository.find_commit(id))
+            ObjectDatabase::of(repository)?.judge_structure(id)?;
+            repository.find_commit(id)
         })
     }
 
     /// Returns the commit whose id begins so, where it is the only object that does.
     pub(super) fn commit_by_prefix(&self, prefix: &str) -> Result<Oid, git2::Error> {
         self.read_from_any(|repository| {
-            let commit = repository.find_commit_by_prefix(prefix)?;
+            let id = repository.odb()?.exists_prefix(Oid::from_str(prefix)?, prefix.len())?;
+            ObjectDatabase::of(repository)?.judge_structure(id)?;
+            let commit = repository.find_commit(id)?;
             if tree_builder::is_rendered_commit(&commit) {
                 let what = "a rendered revision is no revision itself";
                 return Err(git2::Error::new(ErrorCode::NotFound, git2::ErrorClass::Odb, what));
@@ -121,19 +129,28 @@ impl ObjectStores {
     }
 
     pub(super) fn tree(&self, id: Oid) -> Result<Tree<'_>, git2::Error> {
+        self.sized_tree(id).map(|(tree, _)| tree)
+    }
+
+    /// Returns a tree with its size in bytes.
+    pub(super) fn sized_tree(&self, id: Oid) -> Result<(Tree<'_>, usize), git2::Error> {
         self.read_from_any(|repository| {
-            check_size(&repository.odb()?, id).and_then(|()| repository.find_tree(id))
+            let size = ObjectDatabase::of(repository)?.judge_structure(id)?;
+            Ok((repository.find_tree(id)?, size))
         })
     }
 
     /// Returns the size of a blob in bytes, without reading it.
     pub(super) fn size(&self, id: Oid) -> Result<u64, git2::Error> {
-        self.read_from_any(|repository| repository.odb()?.read_header(id)).map(|(size, _)| size as u64)
+        self.read_from_any(|repository| ObjectDatabase::of(repository)?.header(id))
+            .map(|(size, _)| size as u64)
     }
 
     /// Returns the content of a blob whose size has been looked at.
     pub(super) fn read(&self, id: Oid) -> Result<Vec<u8>, git2::Error> {
-        self.read_from_any(|repository| repository.find_blob(id).map(|blob| blob.content().to_vec()))
+        self.read_from_any(|repository| {
+            ObjectDatabase::of(repository)?.read(id, MAX_FILE).map(|blob| blob.data().to_vec())
+        })
     }
 
     /// Returns whether every object of a commit's files is here, or known elsewhere together with
@@ -173,9 +190,75 @@ impl ObjectStores {
     }
 
     /// Returns the object databases, for many reads in a row.
-    pub(super) fn object_databases(&self) -> Result<Vec<Odb<'_>>, git2::Error> {
-        self.stores.iter().map(Repository::odb).collect()
+    pub(super) fn object_databases(&self) -> Result<Vec<ObjectDatabase<'_>>, git2::Error> {
+        self.stores.iter().map(ObjectDatabase::of).collect()
     }
+}
+
+/// An object database whose loose objects are looked at before the library opens them.
+///
+/// The library opens whatever stands in the place of a file, and reads all of it: a pipe never
+/// ends, and a file with holes costs nothing on the disk.
+pub(super) struct ObjectDatabase<'a> {
+    database: Odb<'a>,
+    folder: PathBuf,
+}
+
+impl<'a> ObjectDatabase<'a> {
+    pub(super) fn of(repository: &'a Repository) -> Result<Self, git2::Error> {
+        Ok(Self { database: repository.odb()?, folder: repository.commondir().join("objects") })
+    }
+
+    /// Returns the size and the kind of an object, without reading it.
+    pub(super) fn header(&self, id: Oid) -> Result<(usize, ObjectType), git2::Error> {
+        self.judge_loose(id, u64::MAX)?;
+        self.database.read_header(id)
+    }
+
+    /// Returns an object that has at most so many bytes in any form.
+    pub(super) fn read(&self, id: Oid, most: u64) -> Result<OdbObject<'_>, git2::Error> {
+        self.judge_loose(id, most + LOOSE_OVERHEAD)?;
+        self.database.read(id)
+    }
+
+    /// Returns a tree, commit or tag.
+    pub(super) fn read_structure(&self, id: Oid) -> Result<OdbObject<'_>, git2::Error> {
+        self.judge_structure(id)?;
+        self.database.read(id)
+    }
+
+    /// Returns the size of a tree, commit or tag in bytes. Fails where it is larger than that of any
+    /// honest one, before it is in memory.
+    pub(super) fn judge_structure(&self, id: Oid) -> Result<usize, git2::Error> {
+        self.judge_loose(id, MAX_STRUCTURE as u64 + LOOSE_OVERHEAD)?;
+        let (size, _) = self.database.read_header(id)?;
+        if size <= MAX_STRUCTURE {
+            return Ok(size);
+        }
+        Err(refusal(&format!("object {id} has {size} bytes, which no honest tree or commit has")))
+    }
+
+    /// Fails where a loose object is no regular file, or a larger one than any that is read.
+    fn judge_loose(&self, id: Oid, most: u64) -> Result<(), git2::Error> {
+        let name = id.to_string();
+        let (folder, file) = name.split_at(2);
+        // One that is packed, or gone by now, is looked for by the library.
+        let Ok(found) = fs::symlink_metadata(self.folder.join(folder).join(file)) else { return Ok(()) };
+        if !found.is_file() {
+            return Err(refusal(&format!("objects/{folder}/{file} is no regular file")));
+        }
+        if found.len() > most {
+            let size = found.len();
+            return Err(refusal(&format!(
+                "objects/{folder}/{file} has {size} bytes, and {most} may be read"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn refusal(text: &str) -> git2::Error {
+    git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text)
 }
 
 /// The time for which handles are used again; a handle that is kept holds every deleted pack open.
@@ -238,25 +321,15 @@ const MAX_TAG_CHAIN: usize = 10;
 ///
 /// Nothing is read before its size is looked at: a reference may name any object.
 pub(super) fn commit_at(repository: &Repository, id: Oid) -> Result<Oid, git2::Error> {
-    let database = repository.odb()?;
+    let database = ObjectDatabase::of(repository)?;
     let mut id = id;
     for _ in 0..MAX_TAG_CHAIN {
-        check_size(&database, id)?;
-        match database.read_header(id)?.1 {
+        database.judge_structure(id)?;
+        match database.header(id)?.1 {
             ObjectType::Commit => return Ok(repository.find_commit(id)?.id()),
             ObjectType::Tag => id = repository.find_tag(id)?.target_id(),
             _ => break,
         }
     }
     Err(git2::Error::new(ErrorCode::Peel, git2::ErrorClass::Odb, "it leads to no commit"))
-}
-
-/// Fails for a tree or commit that is larger than any honest one, before it is in memory.
-pub(super) fn check_size(odb: &Odb<'_>, id: Oid) -> Result<(), git2::Error> {
-    let (size, _) = odb.read_header(id)?;
-    if size <= MAX_STRUCTURE {
-        return Ok(());
-    }
-    let text = format!("object {id} has {size} bytes, which no honest tree or commit has");
-    Err(git2::Error::new(ErrorCode::GenericError, git2::ErrorClass::Odb, text))
 }

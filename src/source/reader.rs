@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use git2::{ErrorCode, Odb, Oid};
+use git2::{ErrorCode, Oid};
 use jiff::Timestamp;
 
 use crate::object::Revision;
@@ -14,7 +14,7 @@ use super::changes;
 use super::error::SourceError;
 use super::file_names::{self, EntryKind};
 use super::lineage::{self, Ancestry};
-use super::objects::{HandlePool, ObjectStores, PooledHandle, StorePath};
+use super::objects::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, StorePath};
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendering::{RenderedSnapshot, SnapshotRenderer};
@@ -392,14 +392,15 @@ impl RevisionReader {
         Ok(batch)
     }
 
-    fn bytes(&self, databases: &[Odb<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
+    fn bytes(&self, databases: &[ObjectDatabase<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
         let mut last = self.lost_error(blob);
         for database in databases {
-            let read = database.read_header(blob.oid()).and_then(|(size, _)| {
-                if size as u64 > self.shared.limits.file {
+            let most = self.shared.limits.file;
+            let read = database.header(blob.oid()).and_then(|(size, _)| {
+                if size as u64 > most {
                     return Ok(Err(size as u64));
                 }
-                database.read(blob.oid()).map(|object| Ok(object.data().to_vec()))
+                database.read(blob.oid(), most).map(|object| Ok(object.data().to_vec()))
             });
             match read {
                 Ok(Ok(bytes)) => return Ok(bytes),

@@ -70,7 +70,7 @@ impl RefusalReason {
             Self::TooLarge => "the file is too large to be read",
             Self::TooDeep => "the folder is nested too deep to be read",
             Self::Name => {
-                "the name cannot be a manifest's: it is not UTF-8, or has a control character, a backslash or a meaning to git"
+                "the name cannot be a manifest's: it is not UTF-8, longer than 255 bytes, or has a control character, a backslash or a meaning to git"
             }
             Self::NotAFile => "neither a regular file nor a folder",
             Self::Unreadable => "the file cannot be read",

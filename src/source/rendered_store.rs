@@ -16,7 +16,7 @@ use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin, Revision, hex_byte
 
 use super::error::SourceError;
 use super::lock::StateLock;
-use super::objects;
+use super::objects::ObjectDatabase;
 use super::rendering::{RenderedRoot, RenderedSnapshot, RootOutcome, StoredRoot};
 use super::snapshot::{BlobId, SnapshotFile};
 use super::store::RevisionStore;
@@ -227,7 +227,7 @@ pub(super) struct StoredRoots {
 
 /// Reads the roots of what was rendered.
 pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<StoredRoots, git2::Error> {
-    let odb = store.odb()?;
+    let odb = ObjectDatabase::of(store)?;
     let mut roots = Vec::new();
     for folder in &store.find_tree(tree)? {
         let folder = store.find_tree(folder.id())?;
@@ -240,9 +240,8 @@ pub(super) fn read_roots(store: &Repository, tree: Oid) -> Result<StoredRoots, g
     Ok(StoredRoots { tree, roots: roots.into() })
 }
 
-fn read_list(odb: &Odb<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
-    objects::check_size(odb, list)?;
-    let object = odb.read(list)?;
+fn read_list(odb: &ObjectDatabase<'_>, list: Oid) -> Result<RenderedRoot, git2::Error> {
+    let object = odb.read_structure(list)?;
     let list: RootList =
         serde_json::from_slice(object.data()).map_err(|_| damaged("the list of a root cannot be read"))?;
     let key = hex_bytes(&list.key).ok_or_else(|| damaged("the key of a root cannot be read"))?;

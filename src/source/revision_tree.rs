@@ -17,7 +17,7 @@ use super::objects::ObjectStores;
 use super::reader::RevisionReader;
 use super::refusal::RefusalReason;
 use super::snapshot::BlobId;
-use super::tree::{self, WalkStop};
+use super::tree::{self, EntryBudget, WalkStop};
 
 /// The longest path that the system takes: a longer target of a link leads nowhere.
 pub(super) const MAX_TARGET: u64 = 4096;
@@ -108,8 +108,8 @@ struct FolderMemory {
     listings: HashMap<String, Option<Arc<GitListing>>>,
     /// The judged entries of listings, by mode and object.
     judged: HashMap<(i32, Oid), TreeEntry>,
-    /// Entries in all of them.
-    entries: usize,
+    /// The entries that may still be in all of them; none before the first one.
+    budget: Option<EntryBudget>,
 }
 
 /// The memory of the entry at a path.
@@ -212,7 +212,8 @@ impl RevisionTree {
     /// their difference. Of a file in whose place a folder came, both are named.
     pub(crate) fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
         self.reader.look(|objects| {
-            let mut diff = TreeDiff { objects, left: self.reader.most_entries(), paths: Vec::new() };
+            let budget = EntryBudget::new(self.reader.most_entries());
+            let mut diff = TreeDiff { objects, budget, paths: Vec::new() };
             let done = diff.folders(Some(self.root), Some(newer.root), String::new(), 0);
             done.map_err(|stop| self.reader.stop(stop)).map(|()| diff.paths)
         })
@@ -240,12 +241,12 @@ impl RevisionTree {
     }
 
     fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<GitListing>, SourceError> {
-        let tree = objects.tree(id).map_err(|error| self.reader.damaged_error(&error))?;
+        let sized = objects.sized_tree(id).map_err(|error| self.reader.damaged_error(&error))?;
+        let most = self.reader.most_entries();
         let mut memory = self.memory();
-        memory.entries += tree.len();
-        if memory.entries > self.reader.most_entries() {
-            return Err(self.reader.stop(WalkStop::TooMany));
-        }
+        let budget = memory.budget.get_or_insert_with(|| EntryBudget::new(most));
+        budget.take_tree(&sized).map_err(|stop| self.reader.stop(stop))?;
+        let (tree, _) = sized;
         let entries =
             tree.iter().map(|entry| (entry.name_bytes().into(), (entry.filemode_raw(), entry.id())));
         Ok(Arc::new(entries.collect()))
@@ -281,8 +282,7 @@ impl RevisionTree {
 /// The comparison of two trees by all their names, without a look at their equal parts.
 struct TreeDiff<'a> {
     objects: &'a ObjectStores,
-    /// The number of entries that may still be looked at.
-    left: usize,
+    budget: EntryBudget,
     paths: Vec<String>,
 }
 
@@ -295,13 +295,11 @@ impl TreeDiff<'_> {
         depth: usize,
     ) -> Result<(), WalkStop> {
         if depth > file_names::MAX_FOLDER_DEPTH {
+            self.budget.take_path(&path)?;
             self.paths.push(path);
             return Ok(());
         }
-        let load = |id: Option<Oid>| id.map(|id| self.objects.tree(id)).transpose();
-        let (old, new) = (load(old)?, load(new)?);
-        let entries = |tree: &Option<Tree<'_>>| tree.as_ref().map_or(0, Tree::len);
-        self.left = self.left.checked_sub(entries(&old) + entries(&new)).ok_or(WalkStop::TooMany)?;
+        let [old, new] = self.budget.load(self.objects, [old, new])?;
         let mut olds = old.iter().flat_map(Tree::iter).peekable();
         let mut news = new.iter().flat_map(Tree::iter).peekable();
         loop {
@@ -334,6 +332,7 @@ impl TreeDiff<'_> {
         let folder = |side: Option<(i32, Oid)>| side.filter(|side| tree::kind(side.0) == EntryKind::Folder);
         let (folders, files) = ((folder(old), folder(new)), (old, new));
         if folders != files {
+            self.budget.take_path(&path)?;
             self.paths.push(path.clone());
         }
         if folders == (None, None) {

@@ -9,7 +9,7 @@ use git2::Oid;
 
 use crate::object::{ErrorClass, Revision};
 
-use super::bounded::run_bounded;
+use super::bounded::WorkSlot;
 use super::change_hints::{ChangeHints, HintTarget};
 use super::cluster_facts::ClusterFacts;
 use super::commit_verifier::{CommitVerifier, VerificationAnchor, VerificationRange};
@@ -47,6 +47,8 @@ pub(crate) struct SourceObservation {
 pub(crate) struct Source {
     name: String,
     place: String,
+    /// For all work that waits for the disk.
+    work: WorkSlot,
     location: ResolvedLocation,
     identity: String,
     repository: Option<String>,
@@ -96,6 +98,7 @@ impl Source {
             verifier: location
                 .verification()
                 .map(|verification| CommitVerifier::new(verification, name, &place)),
+            work: WorkSlot::default(),
             location,
             interval,
             origin,
@@ -538,6 +541,18 @@ impl Source {
         &self,
         work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
     ) -> Result<T, SourceError> {
-        run_bounded(&self.place, self.store.settings().fetch, work).await?
+        self.work.run_bounded(&self.place, self.store.settings().fetch, work).await?
+    }
+
+    /// Reads what the source has seen, under a deadline and beside no other read of its own.
+    ///
+    /// Fails as the read does. Where the disk does not answer in time, the read goes on by itself,
+    /// and each later one fails until it ends.
+    pub(crate) async fn read_bounded<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&RevisionReader) -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let reader = self.reader();
+        self.run_blocking(move || read(&reader)).await
     }
 }

@@ -20,7 +20,7 @@ use super::child::{self, ChildLimits, ChildPeer};
 use super::error::SourceError;
 use super::lineage::{self, Ancestry};
 use super::lock::StateLock;
-use super::objects;
+use super::objects::{self, ObjectDatabase};
 use super::rendered_roots::Rendering;
 use super::settings::SourceSettings;
 
@@ -249,7 +249,7 @@ impl RevisionStore {
     /// Returns how a commit stands to another one: the same, after it, or apart. Blocks.
     pub(super) fn ancestry(&self, tip: &Revision, revision: &Revision) -> Result<Ancestry, SourceError> {
         let repository = self.repository()?;
-        let odbs = [repository.odb().map_err(|error| self.classify_error(&error))?];
+        let odbs = [ObjectDatabase::of(&repository).map_err(|error| self.classify_error(&error))?];
         let id = |revision: &Revision| Oid::from_str(revision.as_str());
         let told = id(revision).and_then(|older| lineage::ancestry(&odbs, older, id(tip)?));
         told.map_err(|error| self.classify_error(&error))

@@ -38,6 +38,61 @@ impl From<git2::Error> for WalkStop {
     }
 }
 
+/// The bytes of names that count as one entry. An honest path has fewer.
+const BYTES_OF_AN_ENTRY: usize = 256;
+
+/// The number of entries that a walk may still look at: trees can be nested into bombs of any size.
+///
+/// A long path counts as several entries, and so do long names in a tree. So it bounds the bytes
+/// too, of which a walk holds all trees on the way to a file.
+#[derive(Debug)]
+pub(super) struct EntryBudget {
+    left: usize,
+}
+
+impl EntryBudget {
+    /// Returns a budget of so many entries.
+    pub(super) const fn new(most: usize) -> Self {
+        Self { left: most }
+    }
+
+    /// Takes the entries of a tree.
+    pub(super) fn take_tree(&mut self, (tree, bytes): &(Tree<'_>, usize)) -> Result<(), WalkStop> {
+        self.take(tree.len().max(bytes / BYTES_OF_AN_ENTRY))
+    }
+
+    /// Reads two trees that are to be compared, where they are there, and takes their entries.
+    pub(super) fn load<'a>(
+        &mut self,
+        objects: &'a ObjectStores,
+        trees: [Option<Oid>; 2],
+    ) -> Result<[Option<Tree<'a>>; 2], WalkStop> {
+        let mut load = |id: Option<Oid>| -> Result<Option<Tree<'a>>, WalkStop> {
+            let Some(id) = id else { return Ok(None) };
+            let sized = objects.sized_tree(id)?;
+            self.take_tree(&sized)?;
+            Ok(Some(sized.0))
+        };
+        let [old, new] = trees;
+        Ok([load(old)?, load(new)?])
+    }
+
+    /// Takes one entry whose path has so many bytes.
+    pub(super) fn take_entry(&mut self, bytes: usize) -> Result<(), WalkStop> {
+        self.take((bytes / BYTES_OF_AN_ENTRY).max(1))
+    }
+
+    /// Takes what a path counts beyond its entry.
+    pub(super) fn take_path(&mut self, path: &str) -> Result<(), WalkStop> {
+        self.take(path.len() / BYTES_OF_AN_ENTRY)
+    }
+
+    fn take(&mut self, count: usize) -> Result<(), WalkStop> {
+        self.left = self.left.checked_sub(count).ok_or(WalkStop::TooMany)?;
+        Ok(())
+    }
+}
+
 /// The results of a walk.
 pub(super) enum WalkSink {
     File(String, Oid),
@@ -47,16 +102,14 @@ pub(super) enum WalkSink {
 /// Walks a tree in the order of paths.
 pub(super) struct TreeWalk<'a, F> {
     objects: &'a ObjectStores,
-    /// The number of entries that may still be looked at: trees can be nested into bombs of any
-    /// size.
-    left: usize,
+    budget: EntryBudget,
     ignores: IgnoreFiles,
     found: F,
 }
 
 impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
     pub(super) fn new(objects: &'a ObjectStores, most: usize, found: F) -> Self {
-        Self { objects, left: most, ignores: IgnoreFiles::default(), found }
+        Self { objects, budget: EntryBudget::new(most), ignores: IgnoreFiles::default(), found }
     }
 
     /// Walks everything under a root.
@@ -66,8 +119,9 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
     }
 
     fn walk_folder(&mut self, id: Oid, path: String, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
-        let tree = self.objects.tree(id)?;
-        self.left = self.left.checked_sub(tree.len()).ok_or(WalkStop::TooMany)?;
+        let sized = self.objects.sized_tree(id)?;
+        self.budget.take_tree(&sized)?;
+        let (tree, _) = sized;
         let outside = self.ignores.depth();
         let flow = match self.enter_folder(&tree, &path)? {
             Some(refusal) => (self.found)(WalkSink::Refused(refusal)),
@@ -95,8 +149,14 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
             let kind = kind(entry.filemode_raw());
             let flow = match judge(&self.ignores, path, entry.name_bytes(), kind, depth) {
                 JudgedEntry::Skip => continue,
-                JudgedEntry::Take(path) => (self.found)(WalkSink::File(path, entry.id())),
-                JudgedEntry::Refuse(refusal) => (self.found)(WalkSink::Refused(refusal)),
+                JudgedEntry::Take(path) => {
+                    self.budget.take_path(&path)?;
+                    (self.found)(WalkSink::File(path, entry.id()))
+                }
+                JudgedEntry::Refuse(refusal) => {
+                    self.budget.take_path(&refusal.path)?;
+                    (self.found)(WalkSink::Refused(refusal))
+                }
                 JudgedEntry::Enter(path) => self.walk_folder(entry.id(), path, depth + 1)?,
             };
             if flow.is_break() {
@@ -132,7 +192,12 @@ pub(super) fn judge(
         return JudgedEntry::Skip;
     }
     // Another text only for names that are refused.
-    let path = file_names::printable(&full);
+    let path = match name.get(..file_names::MAX_NAME) {
+        Some(begin) if begin != name => {
+            join(folder, &file_names::printable(&[begin, "…".as_bytes()].concat()))
+        }
+        _ => file_names::printable(&full),
+    };
     match verdict {
         EntryVerdict::Enter if depth >= file_names::MAX_FOLDER_DEPTH => {
             JudgedEntry::Refuse(RefusedFile::new(path, RefusalReason::TooDeep))

@@ -10,7 +10,7 @@ use super::fact_reader::RevisionAccess;
 use super::{ContentReader, SourceFeed, past_contents};
 use crate::engine::Release;
 use crate::object::{ContentHash, ErrorClass, ObjectId, Revision};
-use crate::source::SourceError;
+use crate::source::{RevisionReader, SourceError};
 
 /// Contents of one revision.
 #[derive(Debug)]
@@ -87,7 +87,11 @@ impl SourceFeed {
                 self.missing.push(wanted);
                 continue;
             }
-            let (wanted, found) = self.content_reader().look_up(wanted).await;
+            let found = self.look_up_missing(&wanted).await;
+            if matches!(found, Err(SourceError::Silent { .. })) {
+                self.missing.push(wanted);
+                continue;
+            }
             let revision = wanted.revision;
             told.push(LoopEvent::Resolved(found.unwrap_or_else(|error| {
                 tracing::warn!(%revision, "an older revision cannot be read: {error}");
@@ -96,5 +100,18 @@ impl SourceFeed {
             })));
         }
         told
+    }
+
+    /// As [`ContentReader::look_up`], under the deadline of the source.
+    async fn look_up_missing(
+        &self,
+        wanted: &WantedContents,
+    ) -> Result<past_contents::ResolvedContents, SourceError> {
+        let ContentReader { settings, scopes, .. } = self.content_reader();
+        let (revision, contents) = (wanted.revision.clone(), wanted.contents.clone());
+        let read = move |reader: &RevisionReader| {
+            past_contents::resolve(reader, &settings, scopes, &revision, &contents)
+        };
+        self.source.read_bounded(read).await
     }
 }

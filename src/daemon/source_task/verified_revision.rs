@@ -1,11 +1,10 @@
 //! The reports between a source with signed commits and the record of its accepted revision.
 
-use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
 use super::fact_reader::RevisionAccess;
-use super::{SourceFeed, TaskQueue, past_contents};
+use super::{ContentReader, SourceFeed, TaskQueue, past_contents};
 use crate::engine::UndoRequest;
-use crate::source::VerificationAnchor;
+use crate::source::{RevisionReader, VerificationAnchor};
 
 /// The look-ups that run beside the feed's other tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,18 +44,24 @@ impl SourceFeed {
     /// accepted, and must be signed itself.
     pub(super) async fn look_back(&mut self, undo: UndoRequest) -> LoopEvent {
         let (token, in_force) = (undo.token.clone(), undo.in_force.clone());
-        let reader = self.source.reader();
-        let target = {
-            let undo = undo.clone();
-            run_blocking(move || past_contents::undo_target_revision(&reader, &undo)).await
-        };
-        if let Ok(target) = target
+        let wanted = undo.clone();
+        let find = move |reader: &RevisionReader| Ok(past_contents::undo_target_revision(reader, &wanted));
+        let target = self.source.read_bounded(find).await;
+        if let Ok(Ok(target)) = target
             && let Err(error) =
                 self.facts.prepare_revision(&mut self.source, &target, RevisionAccess::Stored).await
         {
             return LoopEvent::LookedBack(token, Err(error.to_string()));
         }
-        let event = self.content_reader().look_back(undo, self.head_revision()).await;
+        let (ContentReader { settings, scopes, .. }, head) = (self.content_reader(), self.head_revision());
+        let read = move |reader: &RevisionReader| {
+            Ok(past_contents::look_back(reader, &settings, scopes, &undo, head.as_ref()))
+        };
+        let past = match self.source.read_bounded(read).await {
+            Ok(past) => past,
+            Err(error) => Err(error.to_string()),
+        };
+        let event = LoopEvent::LookedBack(token.clone(), past);
         let LoopEvent::LookedBack(_, Ok(past)) = &event else { return event };
         if in_force.contains(&past.revision) {
             return event;

@@ -1,6 +1,7 @@
 //! Tests against real repositories, made by the `git` program in temporary folders.
 
 mod awaited;
+mod bombs;
 mod change_hints;
 mod confined;
 mod credentials;
@@ -13,6 +14,7 @@ mod http;
 mod identity;
 mod local;
 mod location;
+mod loose;
 mod outage;
 mod pointers;
 mod remote;
@@ -20,6 +22,7 @@ mod rendered;
 mod revision_tree;
 mod server;
 mod state;
+mod stuck;
 mod verify;
 
 use std::path::Path;

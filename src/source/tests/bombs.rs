@@ -1,0 +1,48 @@
+//! Names of a repository that are too long to be held.
+
+use git2::{ObjectType, Oid, Repository};
+
+use super::fixture::{TestRepository, refused};
+use crate::object::Revision;
+use crate::source::Source;
+
+fn tree(repository: &Repository, entries: &[(&str, &[u8], Oid)]) -> Oid {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in entries {
+        bytes.extend_from_slice(mode.as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(name);
+        bytes.push(0);
+        bytes.extend_from_slice(id.as_bytes());
+    }
+    repository.odb().unwrap().write(ObjectType::Tree, &bytes).unwrap()
+}
+
+fn commit(repository: &Repository, tree: Oid) -> Revision {
+    let text = format!("tree {tree}\nauthor x <x> 0 +0000\ncommitter x <x> 0 +0000\n\nlong\n");
+    Revision::new(&repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap().to_string())
+}
+
+#[test]
+fn the_paths_of_a_repository_have_a_bound_in_bytes() {
+    let (repo, plain) = TestRepository::with(&[("a.yaml", "1")]);
+    let repository = Repository::open(repo.path()).unwrap();
+    let source = Source::open("test", &repo.location(), repo.path()).unwrap();
+    let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
+    let names: Vec<String> = (0..20).map(|number| format!("f{number:02}.yaml")).collect();
+    let files: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("100644", name.as_bytes(), blob)).collect();
+    let long = vec![b'a'; 65_000];
+    let mut folder = tree(&repository, &files);
+    for _ in 0..90 {
+        folder = tree(&repository, &[("40000", &long, folder)]);
+    }
+    let revision =
+        commit(&repository, tree(&repository, &[("100644", b"ok.yaml", blob), ("40000", b"x", folder)]));
+    let snapshot = source.snapshot(&revision).unwrap();
+    let bytes: usize = snapshot.files.iter().map(|file| file.path.len()).sum();
+    let refusals: usize = refused(&snapshot.refused).iter().map(String::len).sum();
+    assert!(bytes + refusals < 10_000, "{bytes} and {refusals} bytes");
+    let changed = source.changes(&plain, &revision).unwrap();
+    let bytes: usize = changed.iter().map(|file| file.path.len()).sum();
+    assert!(bytes < 10_000, "{bytes} bytes");
+}
