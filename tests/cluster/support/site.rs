@@ -102,11 +102,6 @@ impl<'a> TestNamespace<'a> {
         self.kubeconfig = proxy.kubeconfig(&self.user).unwrap();
     }
 
-    /// Lets all later runs use this kubeconfig.
-    pub(crate) fn through_file(&mut self, kubeconfig: PathBuf) {
-        self.kubeconfig = kubeconfig;
-    }
-
     /// Lets all later runs be a user who may do only what RBAC objects grant, in a namespace of
     /// rhumb's that is there.
     pub(crate) fn limited(&mut self) {
