@@ -106,6 +106,14 @@ fn a_chart_that_makes_up_values_is_refused_by_name() {
     until("the lost Secret is held", is_held);
     assert!(!site.has("Secret", "login"));
     assert_eq!(site.value("Secret", "token", "/data/password"), token);
+    // Without the other one both are made anew.
+    site.api.delete(&site.at("Secret", "token"));
+    for name in ["login", "token"] {
+        site.await_object("Secret", name);
+    }
+    let anew =
+        [site.value("Secret", "login", "/data/password"), site.value("Secret", "token", "/data/password")];
+    assert!(!anew.contains(&password) && !anew.contains(&token));
     drop(daemon);
 }
 
