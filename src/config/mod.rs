@@ -167,7 +167,7 @@ impl NotificationEvent {
 /// The recipient of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipient {
-    /// Any HTTP server: the notice as JSON.
+    /// Any HTTP server: the notification as JSON.
     Webhook {
         /// The URL.
         url: UrlSource,

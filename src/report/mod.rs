@@ -31,7 +31,7 @@ pub(crate) use conditions::{
     RemainingObjects, SourceCondition, is_ready, pending_deletions_text, updated_status,
 };
 pub(crate) use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
-pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_notice, shorten_text};
+pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_event, shorten_text};
 pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub(crate) use object_events::{
     EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, LosslessSubscription,

@@ -221,7 +221,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         "Status",
         json!(DaemonStatus { api_version, kind, at: now, process, sources: Vec::new(), rollout }),
     );
-    let notice = EventRecord {
+    let event = EventRecord {
         number: 1,
         at: now,
         reason: EventReason::Created,
@@ -233,5 +233,5 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         subject: some(),
         regarding: None,
     };
-    check("Notice", json!(notice));
+    check("Event", json!(event));
 }

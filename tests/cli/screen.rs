@@ -40,7 +40,7 @@ pub(crate) const STATUS: &str = r#"{
 const ENV: &str = r#"{"kind": "ConfigMap", "namespace": "shop", "name": "env", "source": "shop", "phase": "Refused",
                       "reason": "it is not understood", "origin": "deploy/env.yaml:3"}"#;
 
-const EVENTS: &str = "retry: 2000\n\nid: 1\nevent: notice\ndata: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \
+const EVENTS: &str = "retry: 2000\n\nid: 1\nevent: event\ndata: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \
                       \"reason\": \"Refused\", \"source\": \"shop\", \"message\": \"ConfigMap env\"}\n\n";
 
 /// A daemon's answers.

@@ -166,7 +166,7 @@ fn tell_as_described(served: &ServingFixture, name: &str) {
     }
     for line in ask(&served.socket(), "GET", "/v1/events?follow=no").body.lines() {
         if let Some(data) = line.strip_prefix("data: ") {
-            schema.has_form("Notice", &serde_json::from_str(data).unwrap());
+            schema.has_form("Event", &serde_json::from_str(data).unwrap());
         }
     }
 }

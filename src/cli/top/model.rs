@@ -30,7 +30,7 @@ pub(super) struct TopModel {
     pub(super) origin: StatusOrigin,
     pub(super) palette: Palette,
     pub(super) view: StatusView,
-    pub(super) notices: Vec<EventRecord>,
+    pub(super) events: Vec<EventRecord>,
     pub(super) outage: Option<Outage>,
     /// The only source shown, where one was asked for.
     pub(super) only: Option<String>,
@@ -78,7 +78,7 @@ impl TopModel {
             origin: place,
             palette,
             view: look.view,
-            notices: Vec::new(),
+            events: Vec::new(),
             outage: None,
             only,
             text: String::new(),
@@ -87,7 +87,7 @@ impl TopModel {
             cursors: Default::default(),
             size: (80, 24),
         };
-        model.note(look.notices);
+        model.note(look.events);
         model
     }
 
@@ -95,7 +95,7 @@ impl TopModel {
     pub(super) fn refresh(&mut self, look: Refresh) {
         self.view = look.view;
         self.outage = None;
-        self.note(look.notices);
+        self.note(look.events);
         if let TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, status }, .. }) =
             &mut self.mode
             && let Some((asked, told)) = look.object
@@ -124,9 +124,9 @@ impl TopModel {
         self.scroll_back();
     }
 
-    fn note(&mut self, notices: Vec<EventRecord>) {
-        self.notices.extend(notices);
-        self.notices.drain(..self.notices.len().saturating_sub(MAX_EVENTS));
+    fn note(&mut self, events: Vec<EventRecord>) {
+        self.events.extend(events);
+        self.events.drain(..self.events.len().saturating_sub(MAX_EVENTS));
     }
 
     /// Returns the object whose status is asked for.
@@ -159,7 +159,7 @@ impl TopModel {
     /// As [`Self::pane_items`], of a view that is at hand.
     pub(super) fn pane_items_of(&self, pane: Pane, view: &StatusView) -> Vec<PaneItem> {
         let text = self.text.to_lowercase();
-        let mut items = panes::pane_items(pane, view, &self.notices);
+        let mut items = panes::pane_items(pane, view, &self.events);
         items.retain(|item| {
             let of_it = self.only.is_none() || pane != Pane::Events || item.source == self.only;
             let has = |cell: &Cell| cell.text.to_lowercase().contains(&text);
@@ -184,7 +184,7 @@ impl TopModel {
     /// Returns the detail view, in lines of a width.
     pub(super) fn detail_lines(&self, columns: usize) -> Vec<Line<'static>> {
         match &self.mode {
-            TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, self.palette, columns),
+            TopMode::Opened(opened) => opened.lines(&self.view, &self.events, self.palette, columns),
             _ => Vec::new(),
         }
     }

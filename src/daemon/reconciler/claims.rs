@@ -206,7 +206,7 @@ impl Reconciler {
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
         for source in self.engine.source_ids() {
-            self.notice_unreadable(source, why.clone());
+            self.record_unreadable_event(source, why.clone());
         }
         self.ledger_store.unreadable = Some(why);
     }

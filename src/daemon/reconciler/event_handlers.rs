@@ -28,7 +28,7 @@ impl Reconciler {
                 tracing::warn!(source = %name, message_id, "{why}");
                 let head = self.engine.source(source).head.clone();
                 self.engine.set_unreadable(source, why);
-                self.notice_read(source, head.as_ref());
+                self.record_read_event(source, head.as_ref());
                 self.tried.insert(source);
             }
             LoopEvent::Accepted(source, revision) => self.inventories[source].accepted = Some(revision),

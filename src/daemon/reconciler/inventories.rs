@@ -128,7 +128,7 @@ impl Reconciler {
         store.unreadable.clone_from(&why);
         if let Some(why) = why {
             tracing::warn!(source = %name, message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-            self.notice_unreadable(source, why);
+            self.record_unreadable_event(source, why);
         }
     }
 

@@ -75,7 +75,7 @@ impl OptOutHistory {
 
 impl Reconciler {
     /// Tells which objects somebody takes out of our hands.
-    pub(super) fn notice_opt_outs(&mut self, source: SourceId) {
+    pub(super) fn record_opt_out_events(&mut self, source: SourceId) {
         let state = self.engine.source(source);
         if state.writes == SourceWrites::Allowed
             && self.inventories[source].inventory == InventoryState::Unread
@@ -94,11 +94,11 @@ impl Reconciler {
                     "{word} is set on the live object: it is neither changed nor repaired until that is removed"
                 )
             };
-            self.notice(EventReason::OptedOut, source, Some(&id), message, head.clone());
+            self.record_event(EventReason::OptedOut, source, Some(&id), message, head.clone());
         }
         for (id, word) in news.ended {
             let message = format!("{word} does not keep rhumb away any more");
-            self.notice(EventReason::OptOutEnded, source, Some(&id), message, head.clone());
+            self.record_event(EventReason::OptOutEnded, source, Some(&id), message, head.clone());
         }
     }
 

@@ -186,7 +186,7 @@ impl Reconciler {
                     if error.class() == ErrorClass::Transient { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
                 if store.last_error.as_ref() != Some(&words) {
                     store.last_error = Some(words.clone());
-                    self.notice(EventReason::OrderIgnored, source, None, words, None);
+                    self.record_event(EventReason::OrderIgnored, source, None, words, None);
                 }
                 return self.read_orders(source, wait.mul_f64(1.0 + super::super::random_fraction()));
             }
@@ -212,7 +212,7 @@ impl Reconciler {
             };
             let name = cluster::orders_name(&self.engine.source(source).name);
             let message = format!("{what} taken out of ConfigMap {name}: {why}");
-            self.notice(EventReason::OrderIgnored, source, None, message, None);
+            self.record_event(EventReason::OrderIgnored, source, None, message, None);
         }
     }
 
@@ -223,14 +223,14 @@ impl Reconciler {
             if self.until != StopCondition::Stopped {
                 self.orders[source].notes.push(format!("{id}: {words}"));
             }
-            self.notice(EventReason::OrderDone, source, Some(&id), words, head);
+            self.record_event(EventReason::OrderDone, source, Some(&id), words, head);
         }
         for (source, id) in self.engine.take_misplaced_orders() {
             let message = format!(
                 "an order on an object is not obeyed: give it by `rhumb rollout`, and take the annotation {} away",
                 annotations::ORDER
             );
-            self.notice(EventReason::OrderIgnored, source, Some(&id), message, None);
+            self.record_event(EventReason::OrderIgnored, source, Some(&id), message, None);
         }
     }
 }

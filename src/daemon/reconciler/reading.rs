@@ -50,7 +50,7 @@ impl Reconciler {
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.read(source, reading);
-        self.notice_read(source, known.as_ref());
+        self.record_read_event(source, known.as_ref());
         self.tried.insert(source);
         let dropped = self.engine.last_drop_reading();
         if dropped > before || (waits && known != self.engine.source(source).head) {

@@ -168,7 +168,7 @@ fn events_are_about_the_object_and_about_the_source() {
 
 /// An object may have the name of its source, and be in the namespace of the inventories.
 #[test]
-fn two_events_of_one_notice_have_two_names() {
+fn two_kubernetes_events_of_one_event_have_two_names() {
     let mut fixture = CorrelatorFixture::new();
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let id = ObjectId::new(&gvk.group_kind(), Some(NAMESPACE), "shop");
