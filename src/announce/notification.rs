@@ -172,7 +172,7 @@ fn status(
         NotificationEvent::PruneWaiting => return None,
     };
     let about = event.object.as_ref().map(|object| format!("{object}: "));
-    // The way back names it.
+    // The rollback names it.
     let about = about.filter(|about| !event.message.contains(&**about)).unwrap_or_default();
     let words = format!("{about}{}", event.message);
     let description: String = sanitize(&words).chars().take(MAX_DESCRIPTION_CHARS).collect();

@@ -180,7 +180,7 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
     let incomplete = source.unread.clone().or_else(|| source.last.incomplete_reason());
     SourceStatus {
         name: source.name.clone(),
-        place: daemon::place(&source.inventory).unwrap_or_default().to_owned(),
+        location: daemon::location(&source.inventory).unwrap_or_default().to_owned(),
         revision: recorded_revision(source, ledger, &brought).or_else(only),
         // Nobody knows.
         complete: false,
@@ -398,7 +398,7 @@ fn rollout_status(
     });
     let queue = ledger.queue.iter().map(|queued| QueuedWorkloadStatus {
         object: ObjectRef::of(&queued.id),
-        place: queued.place.map(|(place, _)| place),
+        position: queued.position.map(|(position, _)| position),
         reason: queued.reason.to_string(),
     });
     let share = |used| BoundUsage { used, of: 0 };

@@ -98,7 +98,7 @@ fn line(event: &EventRecord, palette: Palette) -> String {
     format!("{at} {} {}{by}\n", palette.paint(style, &reason), describe(event))
 }
 
-/// On what, and what more there is to say.
+/// Returns the object of an event and its message.
 pub(super) fn describe(event: &EventRecord) -> String {
     let text = clean_text(&event.to_string());
     let rest = text.strip_prefix(&*event.reason.to_string()).map(|rest| rest.trim_start().to_owned());

@@ -263,7 +263,7 @@ impl Daemon<'_> {
         let mut teller =
             Some(AbortOnDropHandle::new(tokio::spawn(report_status(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
-        let reconciler = Reconciler::new(setup, StopCondition::Stopped, self.listener.clone());
+        let reconciler = Reconciler::new(setup, StopCondition::Shutdown, self.listener.clone());
         let reconciler = reconciler.with_summary(summary).with_recorder(self.recorder.clone());
         let reconciler = reconciler.with_metrics(self.metrics.clone()).with_retired_sources(&served.retired);
         let reconciler = reconciler.with_end_token(self.signals.stop().clone());

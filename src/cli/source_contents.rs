@@ -78,8 +78,8 @@ fn files(config: &SourceConfig, folder: &Path) -> Result<SourceFiles, CommandErr
     Ok(match &config.location {
         SourceLocation::Directory(path) => {
             let files = UnrenderedFiles::read(path)?;
-            SourceFiles::Once(SourceRendering::of(config).render(&files)?)
+            SourceFiles::Snapshot(SourceRendering::of(config).render(&files)?)
         }
-        SourceLocation::Git { .. } => SourceFiles::Followed(open_newest(config, folder)?),
+        SourceLocation::Git { .. } => SourceFiles::Source(open_newest(config, folder)?),
     })
 }

@@ -48,7 +48,7 @@ pub(super) struct OmittedStrategy {
 }
 
 impl OmittedStrategy {
-    /// None where the content can be sent as it is.
+    /// Returns the filled strategy of a content; none where the content can be sent as it is.
     pub(super) fn of(kind: &GroupKind, body: &Value, live: Option<&Value>) -> Option<Self> {
         let field = strategy_field(kind, body)?;
         rolling_update_of(live?, field)?;

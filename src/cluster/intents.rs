@@ -61,7 +61,7 @@ impl Cluster {
         self.merge(url, spot, key, value, CallSubject::Object(id.clone())).await
     }
 
-    /// As [`Cluster::patch_annotation`], on the parent of a source.
+    /// Does the same as [`Cluster::patch_annotation`], on the parent of a source.
     pub(crate) async fn annotate_inventory(
         &self,
         namespace: &str,

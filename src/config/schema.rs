@@ -13,7 +13,7 @@ const KIND_PATTERN: &str = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z]([-A-Za-z
 /// DNS labels with dots between them.
 const ACCOUNT_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
-/// The `CustomResourceDefinition`.
+/// Returns the `CustomResourceDefinition`.
 pub(crate) fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -135,7 +135,7 @@ pub(crate) struct GitSpec {
 }
 
 impl GitSpec {
-    /// A repository with nothing but its place given.
+    /// Returns a source of which nothing but the location is given.
     pub(crate) fn new(url: GitUrl) -> Self {
         Self {
             url,
@@ -163,7 +163,7 @@ pub(crate) enum SpecError {
 }
 
 impl SourceSpec {
-    /// The checked form, with its paths made independent of the file's place.
+    /// Returns the checked form, with paths that are independent of the file's folder.
     ///
     /// # Errors
     ///

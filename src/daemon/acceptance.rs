@@ -69,7 +69,7 @@ pub(super) async fn with_anchor(
     namespace: &str,
     mut setup: SourceSetup,
 ) -> Result<SourceSetup, cluster::ClusterError> {
-    if let SourceFiles::Followed(source) = &mut setup.files
+    if let SourceFiles::Source(source) = &mut setup.files
         && source.is_verified()
     {
         source.set_anchor(verification_anchor(

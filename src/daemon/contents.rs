@@ -57,8 +57,8 @@ impl SourceBytes {
     /// Returns those of a source's files.
     pub(super) fn of(files: &SourceFiles) -> Self {
         match files {
-            SourceFiles::Followed(source) => Self::Store(source.reader()),
-            SourceFiles::Once(disk) => Self::Disk(disk.clone()),
+            SourceFiles::Source(source) => Self::Store(source.reader()),
+            SourceFiles::Snapshot(disk) => Self::Disk(disk.clone()),
         }
     }
 }
@@ -75,13 +75,13 @@ pub(super) struct ContentOrigin {
 }
 
 /// With the size of each file.
-type ParsedFiles = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
+type RecentParses = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ContentStore {
     origins: Arc<Vec<ContentOrigin>>,
-    kept: Arc<Mutex<ParsedFiles>>,
+    kept: Arc<Mutex<RecentParses>>,
 }
 
 impl ContentStore {
@@ -156,7 +156,7 @@ impl ContentStore {
     ) -> Result<Arc<Vec<ManifestItem>>, ContentError> {
         let blob = BlobId::from(want.body.blob);
         let known =
-            |kept: &ParsedFiles| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
+            |kept: &RecentParses| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
         if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(parsed);
         }
@@ -168,7 +168,7 @@ impl ContentStore {
         let items = Arc::new(read_manifest(&file_of(want), &bytes, &place.decrypter).items);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((blob, bytes.len(), items.clone()));
-        let size = |kept: &ParsedFiles| kept.iter().map(|(_, size, _)| size).sum::<usize>();
+        let size = |kept: &RecentParses| kept.iter().map(|(_, size, _)| size).sum::<usize>();
         while kept.len() > MAX_PARSED_FILES || (kept.len() > 1 && size(&kept) > KEPT_BYTES) {
             kept.pop_front();
         }

@@ -14,7 +14,7 @@ use crate::cluster::{
 };
 use crate::engine::{
     ApplyPurpose, ApplyRequest, ApplyVariant, DesiredObject, FieldCoverage, LiveObject, Precondition,
-    Release, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesired, Uid, VerifiedCoverage,
+    Release, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid, VerifiedCoverage,
 };
 use crate::fields::{self, Coverage, FieldPath, ValueDigest, ValueSchema};
 use crate::object::{ObjectId, Revision, text_at};
@@ -23,7 +23,7 @@ use crate::object::{ObjectId, Revision, text_at};
 #[derive(Clone, Debug)]
 pub(super) struct ComparisonRequest {
     pub(super) id: ObjectId,
-    pub(super) want: SharedDesired,
+    pub(super) want: SharedDesiredObject,
     pub(super) form: ApplyVariant,
     /// Our entry.
     shape: Option<Arc<str>>,
@@ -37,7 +37,7 @@ impl ComparisonRequest {
     /// Returns the question about what the cluster shows.
     pub(super) fn new(
         id: ObjectId,
-        want: SharedDesired,
+        want: SharedDesiredObject,
         form: ApplyVariant,
         shown: Option<&LiveObject>,
     ) -> Self {

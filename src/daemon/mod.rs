@@ -50,7 +50,7 @@ mod watchers;
 
 pub(crate) use cluster_facts::learn_facts;
 pub(crate) use inventory::{
-    PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of,
+    PendingPrune, acknowledgements, is_made_from, location, pending_prunes, rejections, unlisted_reason_of,
     untold_prunes,
 };
 pub(crate) use kube_events::write_events;

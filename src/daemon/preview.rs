@@ -24,7 +24,7 @@ use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, S
 use crate::engine::{
     Action, ApplyVariant, Budget, Decision, DirectView, Engine, FieldCoverage, KindAvailability, KindState,
     ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release, ReleaseAnnotation, RepairImpact,
-    SharedDesired, SourceId, SourceReading, SourceState, VerifiedCoverage, WantedObject, WatchScope,
+    SharedDesiredObject, SourceId, SourceReading, SourceState, VerifiedCoverage, WantedObject, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -44,7 +44,7 @@ pub(crate) async fn preview(
     Ok(preview.plan(decisions).await)
 }
 
-/// As [`preview`], of one object alone: the plan has no other.
+/// Does the same as [`preview`], of one object alone: the plan has no other.
 ///
 /// # Errors
 ///
@@ -60,9 +60,9 @@ pub(crate) async fn preview_of(
     Ok(preview.plan(decisions).await)
 }
 
-/// As [`preview`], of several sources as one process would serve them: what one of them wants or
-/// has counts for the others. One that cannot be read has its error in place of a plan, and the
-/// others know nothing of it.
+/// Does the same as [`preview`], of several sources as one process would serve them: what one of
+/// them wants or has counts for the others. One that cannot be read has its error in place of a
+/// plan, and the others know nothing of it.
 ///
 /// # Errors
 ///
@@ -141,7 +141,7 @@ struct SourceView {
     /// The cluster as whom it acts.
     acting: Cluster,
     namespaces: Option<BTreeSet<Arc<str>>>,
-    place: String,
+    location: String,
     scalable: bool,
     /// None for files on disk.
     older_contents: Option<ContentReader>,
@@ -171,11 +171,11 @@ impl PreviewRun {
         // A plan says who may come to want what it deletes, and waits for nobody.
         source.prune_delay = Duration::ZERO;
         let bytes = match &setup.files {
-            SourceFiles::Followed(source) => SourceBytes::Store(source.reader()),
-            SourceFiles::Once(disk) => SourceBytes::Disk(disk.clone()),
+            SourceFiles::Source(source) => SourceBytes::Store(source.reader()),
+            SourceFiles::Snapshot(disk) => SourceBytes::Disk(disk.clone()),
         };
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
-        let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
+        let (location, namespaces) = (setup.location.clone(), setup.namespaces.clone());
         let decrypter = setup.decrypter.clone();
         let number = SourceId::new(self.engine.sources().len());
         let (reading, older_contents) = self.read(number, &applyset, setup, &acting).await?;
@@ -185,7 +185,7 @@ impl PreviewRun {
         let number = self.engine.add_source(source);
         self.contents.add(ContentOrigin { applyset, bytes, decrypter });
         let scalable = self.take(number, reading);
-        self.source_views.push(SourceView { acting, namespaces, place, scalable, older_contents });
+        self.source_views.push(SourceView { acting, namespaces, location, scalable, older_contents });
         Ok(number)
     }
 
@@ -205,11 +205,11 @@ impl PreviewRun {
         let read_settings = setup.read_settings(source, applyset);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
-            SourceFiles::Once(disk) => {
+            SourceFiles::Snapshot(disk) => {
                 let (reading, _) = run_blocking(move || read_disk(&disk, &read_settings, scopes)).await;
                 Ok((reading, None))
             }
-            SourceFiles::Followed(source) => {
+            SourceFiles::Source(source) => {
                 let facts = FactReader::new(acting.clone(), Some(versions_of(&self.kinds)));
                 let (reading, older) =
                     super::source_task::read_newest_once(source, read_settings, scopes, facts).await?;
@@ -221,7 +221,7 @@ impl PreviewRun {
     /// Takes a reading over, and says whether any of it may be scaled by others.
     fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
-        let desired: Vec<SharedDesired> = facts.flat_map(|facts| &facts.objects).cloned().collect();
+        let desired: Vec<SharedDesiredObject> = facts.flat_map(|facts| &facts.objects).cloned().collect();
         self.engine.read(source, reading);
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
             let served = match self.kinds.get(&gvk) {
@@ -432,14 +432,19 @@ impl PreviewRun {
         }
     }
 
-    async fn content(&self, want: &SharedDesired, form: ApplyVariant) -> Option<Value> {
+    async fn content(&self, want: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
         let (contents, want) = (self.contents.clone(), want.clone());
         let release = Release { hash: form.hash(&want), revision: Revision::new("") };
         let claim = ReleaseAnnotation { release, seal: None };
         run_blocking(move || contents.body_without_live(&want, &claim, form)).await.ok()
     }
 
-    async fn compare(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
+    async fn compare(
+        &self,
+        id: &ObjectId,
+        want: &SharedDesiredObject,
+        form: ApplyVariant,
+    ) -> VerifiedCoverage {
         let question = self.comparison_request(id, want, form);
         let (contents, want) = (self.contents.clone(), want.clone());
         let content = run_blocking(move || contents.defended_content(&want)).await.unwrap_or_default();
@@ -448,7 +453,12 @@ impl PreviewRun {
 
     /// Reads an object whose values have to be compared, and asks a dry run where they are spelled
     /// otherwise. An object that cannot be read counts as changed.
-    async fn inspect(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
+    async fn inspect(
+        &self,
+        id: &ObjectId,
+        want: &SharedDesiredObject,
+        form: ApplyVariant,
+    ) -> VerifiedCoverage {
         let question = self.comparison_request(id, want, form);
         let verified = match self.served_kind_of_version(&want.gvk) {
             Some(kind) => {
@@ -462,7 +472,7 @@ impl PreviewRun {
     fn comparison_request(
         &self,
         id: &ObjectId,
-        want: &SharedDesired,
+        want: &SharedDesiredObject,
         form: ApplyVariant,
     ) -> ComparisonRequest {
         ComparisonRequest::new(id.clone(), want.clone(), form, self.engine.live_object(id))

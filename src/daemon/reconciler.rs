@@ -88,7 +88,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopCondition {
     /// Runs until it is stopped.
-    Stopped,
+    Shutdown,
     /// Runs until nothing is left that passes by itself, or the time is over.
     Settled(Instant),
     /// As [`StopCondition::Settled`], and all that is wanted is healthy.
@@ -126,7 +126,7 @@ pub(crate) struct Reconciler {
     unscoped: BTreeSet<GroupKind>,
     tried: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
-    /// Orders whose way back is being looked up.
+    /// Orders whose rollback is being looked up.
     undoing: BTreeSet<Arc<str>>,
     writes: usize,
     /// One reference for each write in flight that `writes` does not count.
@@ -198,7 +198,7 @@ impl Reconciler {
                 decrypter: source.decrypter.clone(),
             });
             let read_settings = source.read_settings(number, &applyset);
-            locations.push(source.place);
+            locations.push(source.location);
             pending_feeds.push((number, source.files, read_settings));
         }
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
@@ -429,7 +429,7 @@ impl Reconciler {
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();
-        if self.until == StopCondition::Stopped {
+        if self.until == StopCondition::Shutdown {
             self.log_unlisted();
         }
         self.resolve();
@@ -479,7 +479,7 @@ impl Reconciler {
     }
 
     fn is_waiting_for_person(&self, source: SourceId) -> bool {
-        self.until == StopCondition::Stopped
+        self.until == StopCondition::Shutdown
             && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
@@ -522,7 +522,7 @@ async fn tick(heartbeat: Heartbeat) {
 fn set_peer_rules(engine: &mut Engine, namespace: &str, until: StopCondition) {
     engine.require_peer_consent();
     engine.set_inventory_namespace(namespace);
-    if until == StopCondition::Stopped {
+    if until == StopCondition::Shutdown {
         engine.answer_look_requests();
     }
 }

@@ -49,12 +49,12 @@ pub(crate) use deletion::peer_sources::{PRUNE_DELAY, PeerSource, RepositoryIdent
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
-pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScoped, KindPattern};
+pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
 pub(crate) use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
 pub(crate) use facts::desired::{
-    BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesired, has_replica_count,
+    BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
     is_workload, recreate_policy, wave,
 };
 #[cfg(test)]

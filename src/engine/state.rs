@@ -252,7 +252,8 @@ impl Engine {
         self.drop_counter
     }
 
-    /// A source was looked at after a reading of this number, and what that found was read.
+    /// Records that a source was looked at after a reading of this number, and that what was found
+    /// was read.
     pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
         self.complete_looks(source, reading);

@@ -37,7 +37,7 @@ const MAX_BRIEF_CHARS: usize = 200;
 /// The length of the end of a long text, which says what came of it.
 const BRIEF_TAIL_CHARS: usize = 110;
 
-/// As much of a text as a line has room for: how it begins, and how it ends.
+/// Returns as much of a text as a line has room for: its beginning and its end.
 pub(crate) fn shorten_text(text: &str) -> Cow<'_, str> {
     let count = text.chars().count();
     if count <= MAX_BRIEF_CHARS {
@@ -171,7 +171,7 @@ pub(crate) fn log_event(event: &EventRecord) {
 }
 
 impl Outcome {
-    /// In a word, for machines.
+    /// Returns the action in a word, for machines.
     pub(crate) const fn action_word(&self) -> &'static str {
         match self {
             Self::Created => "create",

@@ -151,12 +151,12 @@ pub(crate) struct EventRecord {
     /// The subject of Kubernetes Events; none where none are written, as the source is only
     /// observed.
     #[serde(skip)]
-    pub regarding: Option<EventRegarding>,
+    pub regarding: Option<RegardingObjects>,
 }
 
 /// The subject of the Kubernetes Events about an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EventRegarding {
+pub(crate) struct RegardingObjects {
     /// The object, in which version of its kind, and which incarnation where one is known.
     pub object: Option<(ObjectId, Gvk, Option<Uid>)>,
     /// The incarnation of the source's `ConfigMap`; none where there is none.
@@ -185,7 +185,7 @@ pub(crate) struct EventDraft {
     /// See [`EventRecord::object`].
     pub object: Option<ObjectId>,
     /// See [`EventRecord::regarding`].
-    pub regarding: Option<EventRegarding>,
+    pub regarding: Option<RegardingObjects>,
     /// See [`EventRecord::message`].
     pub message: String,
     /// See [`EventRecord::revision`].
@@ -238,7 +238,7 @@ pub(crate) struct EventSubscription {
 }
 
 impl EventRecorder {
-    /// One that begins now: its numbers are larger than those of all that began earlier.
+    /// Creates a recorder whose numbers are larger than those of all that began earlier.
     pub(crate) fn new(now: Timestamp) -> Self {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
         Self(Arc::new(RecorderState {

@@ -201,7 +201,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         step: some(),
     };
     check("Rolling", json!(rolling));
-    check("Queued", json!(QueuedWorkloadStatus { object: named(), place: Some(1), reason: text() }));
+    check("Queued", json!(QueuedWorkloadStatus { object: named(), position: Some(1), reason: text() }));
     let rollout = RolloutStatus {
         unreadable: Some(String::new()),
         known: true,

@@ -97,7 +97,7 @@ pub enum SourceError {
         "{place}: the server's answer names no branch at all (an empty repository, a proxy's page or a broken \
          server look the same); nothing is concluded from it"
     )]
-    Hollow {
+    EmptyRepository {
         /// The source.
         place: String,
     },
@@ -320,7 +320,7 @@ pub enum SourceError {
         "{place}: revision {revision} is refused: it does not come after {accepted}, which was accepted last; if \
          the reference was set back on purpose, confirm it: {confirm}"
     )]
-    Apart {
+    Diverged {
         /// The source.
         place: String,
         /// The revision that is refused.
@@ -337,7 +337,7 @@ pub enum SourceError {
          last, is there to be verified; make the repository whole (`git fetch --unshallow`), or confirm the \
          revision: {confirm}"
     )]
-    Cut {
+    ShallowHistory {
         /// The source.
         place: String,
         /// The revision that is refused.
@@ -407,8 +407,8 @@ impl SourceError {
         matches!(
             self,
             Self::Unverified { .. }
-                | Self::Apart { .. }
-                | Self::Cut { .. }
+                | Self::Diverged { .. }
+                | Self::ShallowHistory { .. }
                 | Self::Keys { .. }
                 | Self::NoVerifier { .. }
         )
@@ -432,7 +432,7 @@ impl SourceError {
             Self::Denied { .. } => ErrorClass::Forbidden,
             Self::Unreachable { .. }
             | Self::Silent { .. }
-            | Self::Hollow { .. }
+            | Self::EmptyRepository { .. }
             | Self::Busy { .. }
             | Self::Full { .. }
             | Self::Moving { .. }
@@ -454,8 +454,8 @@ impl SourceError {
             | Self::Damaged { .. }
             | Self::Memory { .. }
             | Self::Unverified { .. }
-            | Self::Apart { .. }
-            | Self::Cut { .. }
+            | Self::Diverged { .. }
+            | Self::ShallowHistory { .. }
             | Self::TooLarge { .. } => ErrorClass::Source,
         }
     }

@@ -218,7 +218,7 @@ fn tell_of_the_rollout_and_the_source(served: &ServingFixture) {
     assert_eq!(status["rollout"]["workloads"], json!({"used": 1, "of": 1}));
     let queued = &status["rollout"]["queue"][0];
     assert_eq!(
-        (&queued["kind"], &queued["group"], &queued["place"]),
+        (&queued["kind"], &queued["group"], &queued["position"]),
         (&json!("Deployment"), &json!("apps"), &json!(1))
     );
     assert!(queued["reason"].as_str().unwrap().contains("1 of 1 workloads"), "{queued}");

@@ -100,7 +100,7 @@ fn add_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
     let when = |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     let repaired = source.drift_repaired;
     let facts = [
-        ("place", Some(source.place.clone())),
+        ("location", Some(source.location.clone())),
         ("revision", source.revision.clone()),
         ("author", source.author.clone()),
         ("subject", source.subject.clone()),

@@ -112,13 +112,13 @@ impl TopModel {
         self.scroll_back();
     }
 
-    /// Nobody answers; what was told last stays.
+    /// Records that the status cannot be read; the last answer stays.
     pub(super) fn note_failure(&mut self, now: Timestamp, why: String) {
         let since = self.outage.as_ref().map_or(now, |silence| silence.since);
         self.outage = Some(Outage { since, why });
     }
 
-    /// The terminal has another size.
+    /// Takes a new size of the terminal.
     pub(super) fn resize(&mut self, columns: u16, rows: u16) {
         self.size = (columns, rows);
         self.scroll_back();
@@ -156,7 +156,7 @@ impl TopModel {
         self.pane_items_of(pane, &self.shown_status())
     }
 
-    /// As [`Self::pane_items`], of a view that is at hand.
+    /// Does the same as [`Self::pane_items`], of a view that is at hand.
     pub(super) fn pane_items_of(&self, pane: Pane, view: &StatusView) -> Vec<PaneItem> {
         let text = self.text.to_lowercase();
         let mut items = panes::pane_items(pane, view, &self.events);

@@ -170,12 +170,12 @@ fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
 
 fn waiting_item(known: &BTreeMap<&ObjectRef, &ObjectStatus>, queued: &QueuedWorkloadStatus) -> PaneItem {
     let known = known.get(&queued.object);
-    let place = queued.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
+    let position = queued.position.map_or_else(|| "-".to_owned(), |position| position.to_string());
     PaneItem {
         subject: ItemSubject::Object(queued.object.clone()),
         source: known.map(|object| object.source.clone()),
         cells: vec![
-            Cell::styled_cell(TextStyle::Waiting, place),
+            Cell::styled_cell(TextStyle::Waiting, position),
             Cell::plain_cell(overview::name(&queued.object)),
             Cell::plain_cell(&*queued.reason),
         ],

@@ -134,7 +134,8 @@ pub(super) struct EventCorrelator {
 }
 
 impl EventCorrelator {
-    /// Nothing was written yet. The sources' `ConfigMap`s are in this namespace.
+    /// Creates a correlator that has written nothing yet. The sources' `ConfigMap`s are in this
+    /// namespace.
     pub(super) fn new(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -317,7 +318,7 @@ impl EventCorrelator {
         self.order.push_back(key.clone());
     }
 
-    /// An Event that was to be changed is not there any more: it is made anew.
+    /// Forgets an Event that was to be changed and is gone: it is made anew.
     pub(super) fn forget_event(&mut self, write: EventWrite) {
         let EventWrite { mut occurrence, key, source, of_source, tried, added, .. } = write;
         self.forget(&key);
@@ -343,7 +344,7 @@ impl EventCorrelator {
         true
     }
 
-    /// One is not written, and nobody misses it.
+    /// Drops an Event that nobody misses.
     pub(super) fn note_skipped(&mut self, write: &EventWrite) {
         match self.made.get_mut(&write.key) {
             Some(made) if write.deed == EventWriteKind::Patch => made.count -= write.added,
@@ -351,7 +352,7 @@ impl EventCorrelator {
         }
     }
 
-    /// One is not written, and will not be: what it says counts as lost.
+    /// Drops an Event, and counts what it says as lost.
     pub(super) fn note_lost(&mut self, write: &EventWrite) {
         self.note_skipped(write);
         self.lost += u64::from(write.added);

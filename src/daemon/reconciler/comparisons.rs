@@ -12,7 +12,8 @@ use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
 use crate::engine::{
-    ApplyVariant, Precondition, Release, ReleaseAnnotation, ReplicaMode, SharedDesired, Uid, WantedObject,
+    ApplyVariant, Precondition, Release, ReleaseAnnotation, ReplicaMode, SharedDesiredObject, Uid,
+    WantedObject,
 };
 use crate::object::{ObjectId, Revision, text_at};
 use crate::report::{ObjectComparison, ObjectStatus, Phase};
@@ -28,7 +29,7 @@ pub(super) struct ComparisonInput {
 
 /// The content to compare with.
 enum ComparisonTarget {
-    Content(SharedDesired),
+    Content(SharedDesiredObject),
     /// No source asks for it.
     Nothing,
     /// It cannot be told, for this reason.
@@ -127,7 +128,7 @@ impl ComparisonInput {
     async fn wanted_object(
         &self,
         kind: &ServedKind,
-        want: &SharedDesired,
+        want: &SharedDesiredObject,
         live: Option<&Value>,
     ) -> (Option<Value>, Option<String>) {
         let release = Release { hash: self.form.hash(want), revision: Revision::new("") };

@@ -165,7 +165,7 @@ impl Reconciler {
         self.unhealthy.is_empty()
     }
 
-    /// Wanted objects that are not healthy.
+    /// Returns the wanted objects that are not healthy.
     pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {

@@ -216,7 +216,7 @@ impl Reconciler {
         });
     }
 
-    /// As [`Self::spawn`], for what may be written: a stop waits for its answer.
+    /// Does the same as [`Self::spawn`], for what may be written: a stop waits for its answer.
     pub(super) fn spawn_write(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
         let underway = self.in_flight.clone();
         self.spawn(async move {
@@ -289,7 +289,7 @@ impl Reconciler {
             }
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
-                if self.until != StopCondition::Stopped && !self.outcomes.contains_key(id) {
+                if self.until != StopCondition::Shutdown && !self.outcomes.contains_key(id) {
                     self.record_outcome(id, Outcome::Unchanged);
                 }
             }
@@ -429,7 +429,7 @@ mod tests {
             sources: Vec::new(),
         };
         let (listener, told) = mpsc::unbounded_channel();
-        (Reconciler::new(setup, StopCondition::Stopped, listener), told)
+        (Reconciler::new(setup, StopCondition::Shutdown, listener), told)
     }
 
     #[tokio::test]

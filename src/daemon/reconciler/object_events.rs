@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::object::{ContentHash, ObjectId, Revision, duration_text};
 use crate::report::{
-    DaemonStatus, EventDraft, EventReason, EventRecorder, EventRegarding, ObjectEvent, Outcome,
+    DaemonStatus, EventDraft, EventReason, EventRecorder, ObjectEvent, Outcome, RegardingObjects,
     RolloutResult, SourceStatus, SourceTimes, StatusSummary, healthy_text, pending_deletions_text,
     shorten_text,
 };
@@ -235,7 +235,7 @@ impl Reconciler {
     fn record_outcome_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
         let again = told == Outcome::Created && self.outcomes.get(id) == Some(&Outcome::Recreating);
         let told = if again { Outcome::Recreated } else { told };
-        if self.until != StopCondition::Stopped
+        if self.until != StopCondition::Shutdown
             && !matches!(told, Outcome::Waiting(_) | Outcome::Unhealthy(_))
         {
             self.outcomes.insert(id.clone(), told.clone());
@@ -401,7 +401,7 @@ impl Reconciler {
                 let uid = self.engine.live_object(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
             });
-            EventRegarding { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
+            RegardingObjects { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
         };
         let writes = self.engine.source(source).writes == SourceWrites::Allowed;
         // The commit's author did not do what somebody else did in the cluster.

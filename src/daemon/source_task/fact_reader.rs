@@ -105,7 +105,7 @@ impl FactReader {
             let learnt = learn_facts(cluster, facts, &mut self.known).await;
             learnt.map_err(|error| SourceError::FactsUnread(error.to_string()))?;
         }
-        source.set_facts(ClusterFacts::Asked(self.known.clone()));
+        source.set_facts(ClusterFacts::Queried(self.known.clone()));
         Ok(())
     }
 }

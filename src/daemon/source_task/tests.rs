@@ -93,7 +93,7 @@ fn said(event: LoopEvent) -> Option<String> {
             format!("read {} files {whole}", reading.files.len())
         }
         LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
-        LoopEvent::Place(_, place) => format!("at {place}"),
+        LoopEvent::Location(_, location) => format!("at {location}"),
         LoopEvent::Repository(..) => return None,
         other => panic!("{other:?}"),
     })

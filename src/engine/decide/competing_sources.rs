@@ -59,7 +59,7 @@ impl Engine {
         std::mem::replace(&mut entry.owner, owner) != owner
     }
 
-    /// Another source has an object now: no wave of the others waits for it.
+    /// Gives an object to another source: no wave of the others waits for it.
     pub(in crate::engine) fn change_owner(&mut self, id: &ObjectId) {
         let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
         for (source, want) in wants {

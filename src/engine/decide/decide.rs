@@ -25,7 +25,8 @@ use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
-    RecreatePolicy, ReplicaMode, RollbackContent, RolloutPhase, SharedDesired, WantedObject, is_workload,
+    RecreatePolicy, ReplicaMode, RollbackContent, RolloutPhase, SharedDesiredObject, WantedObject,
+    is_workload,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -211,7 +212,7 @@ pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision
 pub(super) fn decide_wanted(
     input: &DecisionInput<'_>,
     source: SourceId,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     now: Instant,
 ) -> Decision {
     let live = match input.observation {
@@ -233,7 +234,7 @@ pub(super) fn decide_wanted(
 pub(super) fn decide_absent(
     input: &DecisionInput<'_>,
     source: SourceId,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     now: Instant,
 ) -> Decision {
     if input.finished.is_some_and(|hash| desired.is_release(hash)) {
@@ -261,7 +262,7 @@ pub(super) fn decide_absent(
 pub(super) fn create(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesired,
+    want: &SharedDesiredObject,
     purpose: ApplyPurpose,
     now: Instant,
 ) -> Decision {
@@ -284,7 +285,7 @@ pub(super) fn create(
 pub(super) fn decide_present(
     input: &DecisionInput<'_>,
     source: SourceId,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
@@ -357,7 +358,7 @@ pub(super) fn decide_present(
 pub(super) fn decide_step(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesired,
+    want: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
@@ -409,7 +410,11 @@ pub(super) fn write_precondition(live: &LiveObject, exact: bool) -> Precondition
     if exact { Precondition::Exact(live.uid.clone(), live.rv) } else { Precondition::Uid(live.uid.clone()) }
 }
 
-pub(super) fn replicas(input: &DecisionInput<'_>, want: &SharedDesired, live: &LiveObject) -> ReplicaMode {
+pub(super) fn replicas(
+    input: &DecisionInput<'_>,
+    want: &SharedDesiredObject,
+    live: &LiveObject,
+) -> ReplicaMode {
     if input.scaling == ReplicaOwner::Manifest || want.hash_without_replicas.is_none() {
         ReplicaMode::AsWritten
     } else if live.replicas_ceded {
@@ -423,7 +428,7 @@ pub(super) fn replicas(input: &DecisionInput<'_>, want: &SharedDesired, live: &L
 /// Returns the risk that this content restarts pods that are available now.
 pub(super) fn restart_risk(
     input: &DecisionInput<'_>,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
 ) -> RestartRisk {
     let steps = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some());
@@ -479,7 +484,7 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
 /// Returns the hindrance to writing this content, whatever the purpose.
 pub(super) fn write_hindrance(
     input: &DecisionInput<'_>,
-    want: &SharedDesired,
+    want: &SharedDesiredObject,
     now: Instant,
 ) -> Option<Reason> {
     let refused = input.entry.refused.as_ref().filter(|refusal| refusal.is_of(want));
@@ -496,13 +501,13 @@ pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<
     Some(Reason::Retrying(failure.reason.clone(), failure.retry_at - now))
 }
 
-pub(super) fn immutability_refusal(input: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
+pub(super) fn immutability_refusal(input: &DecisionInput<'_>, want: &SharedDesiredObject) -> Option<Reason> {
     let refusal = input.entry.refused.as_ref()?;
     (refusal.is_of(want) && refusal.rule == RefusalRule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 
-/// An object that is not provably ours is not deleted to be created again either.
+/// Returns why an object that is not provably ours is not deleted to be created again.
 pub(super) fn unproven_refusal_reason(input: &DecisionInput<'_>) -> Reason {
     let text = input.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
     let why = "it is not deleted and created again, as its annotation rhumb.dev/release has no valid seal: \

@@ -42,8 +42,9 @@ impl Engine {
     pub(in crate::engine) fn write_obstacle(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
-            let tells =
-                |inventory: &Inventory| inventory.kinds.contains(&id.group_kind()) && !inventory.unplaced;
+            let tells = |inventory: &Inventory| {
+                inventory.kinds.contains(&id.group_kind()) && !inventory.lacks_location
+            };
             let named = source.inventory.as_ref().is_some_and(tells);
             if let Some(why) = self.locked_inventory_reason().filter(|_| source.inventory.is_none()) {
                 return Some(Reason::Sealed(why));
@@ -190,7 +191,8 @@ impl Engine {
         self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
     }
 
-    /// The definition of a custom kind must be established, and changed before its objects.
+    /// Returns the definition that a custom object waits for: it must be established, and changed
+    /// first.
     pub(in crate::engine) fn definition_obstacle(
         &self,
         source: SourceId,
@@ -229,7 +231,8 @@ pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
     entry.rollback.as_ref().is_some_and(|rollback| matches!(rollback.content, RollbackContent::Unreadable(_)))
 }
 
-/// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
+/// Returns whether an object is healthy for those that wait for it. A volume claim may wait for the
+/// very pod that waits for it.
 pub(in crate::engine) fn is_healthy(live: &LiveObject) -> bool {
     live.health.is_current() || waits_for_consumer(&live.health)
 }

@@ -11,7 +11,7 @@ use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesired,
+    ApplyVariant, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesiredObject,
 };
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
@@ -32,11 +32,11 @@ const STRIPPED_ANNOTATION_REASON: &str = "the server does not keep the annotatio
 /// would ever prune it.
 const STRIPPED_LABEL_REASON: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
 
-/// Our newest content is there: is all of it still ours?
+/// Decides about an object with our newest content, by whether all of it is still ours.
 pub(super) fn verify(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesired,
+    want: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
@@ -78,7 +78,7 @@ pub(super) fn verify(
 /// The content that a repair restores.
 struct RepairTarget<'a> {
     source: SourceId,
-    want: &'a SharedDesired,
+    want: &'a SharedDesiredObject,
     variant: ApplyVariant,
     /// The worst that was lost of it.
     lost: RepairImpact,
@@ -109,7 +109,7 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
     }))
 }
 
-/// The newest revision's wish cannot be carried out: what was accepted before stays defended.
+/// Decides how to defend the accepted content while the wanted one cannot be applied.
 pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
     let accepted = match &input.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,

@@ -197,7 +197,7 @@ impl Engine {
         self.progress_by(source, || self.completeness(source))
     }
 
-    /// As [`Engine::progress`], where it is known whether it was read completely.
+    /// Does the same as [`Engine::progress`], where it is known whether it was read completely.
     pub(in crate::engine) fn progress_by(
         &self,
         source: SourceId,

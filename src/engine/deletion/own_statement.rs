@@ -89,7 +89,7 @@ impl Engine {
         })
     }
 
-    /// As [`Engine::statement`], with nothing left in it that no longer holds.
+    /// Does the same as [`Engine::statement`], with nothing left in it that no longer holds.
     pub(crate) fn tidy_statement(
         &mut self,
         source: SourceId,

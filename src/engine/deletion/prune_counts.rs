@@ -9,7 +9,7 @@ use crate::engine::state::Engine;
 use crate::object::{ObjectId, Revision};
 
 impl Engine {
-    /// The cluster shows an object otherwise than before, or no longer.
+    /// Counts an object again whose live state has changed or gone.
     pub(in crate::engine) fn count_live(&mut self, id: &ObjectId, before: Option<&LiveObject>) {
         let now = self.live.get(id);
         let brought =

@@ -76,8 +76,8 @@ pub(crate) struct PruneGuard<'a> {
     /// The decision for all objects where nothing is pruned; none when the source prunes and was
     /// read completely.
     pub closed: Option<PruneDecision>,
-    /// The place that the inventory was made from, where it is not the present one.
-    pub other_place: Option<Arc<str>>,
+    /// The location that the inventory was made from, where it is not the present one.
+    pub other_location: Option<Arc<str>>,
     /// The number of objects that go at once without a question.
     pub radius: BlastRadius,
     /// The lifecycle of the source. Deleting the source itself has been confirmed with the number.
@@ -193,9 +193,9 @@ fn unconfirmed_reasons(
     for pending in unconfirmed {
         let kind = pending.id.group_kind();
         let all = guard.inventory.get(&kind).copied().unwrap_or(0);
-        let why = if let Some(place) = &guard.other_place {
+        let why = if let Some(location) = &guard.other_location {
             Some(format!(
-                "this inventory was made from {place}; nothing of it is pruned until it is confirmed"
+                "this inventory was made from {location}; nothing of it is pruned until it is confirmed"
             ))
         } else if let Some(kind) = data_loss_reason(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))

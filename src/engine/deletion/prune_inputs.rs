@@ -58,7 +58,7 @@ impl Engine {
         let parent = state.inventory.as_ref();
         let guard = PruneGuard {
             closed: self.prune_obstacle(source),
-            other_place: parent.and_then(|parent| parent.other_place.clone()),
+            other_location: parent.and_then(|parent| parent.other_location.clone()),
             radius: state.radius,
             lifecycle: state.lifecycle,
             confirmed: &self.confirmations(source),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::engine::{ObjectCounts, SharedDesired};
+use crate::engine::{ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
 /// The number of places named for an object that stands several times: each copy names the others.
@@ -27,7 +27,7 @@ pub(crate) struct UnusableObject {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileFacts {
     /// Usable objects.
-    pub objects: Vec<SharedDesired>,
+    pub objects: Vec<SharedDesiredObject>,
     /// Objects that are wanted but cannot be used.
     pub unusable: Vec<Arc<UnusableObject>>,
     /// Indicates whether every document of it was understood.
@@ -55,7 +55,7 @@ pub(crate) enum FileCompleteness {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum WantedObject {
     /// This content.
-    Object(SharedDesired),
+    Object(SharedDesiredObject),
     /// It should exist, but its manifest cannot be used.
     Unusable(Arc<UnusableObject>),
 }

@@ -244,4 +244,4 @@ fn object_lifetime(id: &ObjectId, content: &Value) -> ObjectLifetime {
 }
 
 /// A wanted object, shared between the catalog of its source and its entry.
-pub(crate) type SharedDesired = Arc<DesiredObject>;
+pub(crate) type SharedDesiredObject = Arc<DesiredObject>;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::engine::{
     ApplyVariant, ConfigStamp, DesiredObject, DryRunImpact, LiveObject, Overlay, Release, ResourceVersion,
-    RollbackTarget, SharedDesired, Uid, WantedObject,
+    RollbackTarget, SharedDesiredObject, Uid, WantedObject,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -19,7 +19,7 @@ pub(crate) enum AcceptedContent {
     #[default]
     Nothing,
     /// This content.
-    Known(SharedDesired),
+    Known(SharedDesiredObject),
     /// The content of this release, which has not been read yet.
     Unresolved(Release),
     /// The content of this release, which cannot be read any more.
@@ -28,7 +28,7 @@ pub(crate) enum AcceptedContent {
 
 impl AcceptedContent {
     /// Returns the content, where it is known.
-    pub(crate) fn content(&self) -> Option<&SharedDesired> {
+    pub(crate) fn content(&self) -> Option<&SharedDesiredObject> {
         match self {
             Self::Known(desired) => Some(desired),
             _ => None,
@@ -170,7 +170,7 @@ pub(crate) struct ObjectEntry {
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
     /// The accepted content before this one, as far as this process has seen it.
-    pub previous_content: Option<SharedDesired>,
+    pub previous_content: Option<SharedDesiredObject>,
     /// The revision that brought the accepted content: it stays in the annotation as long as the
     /// content.
     pub revision: Option<Revision>,
@@ -198,7 +198,7 @@ pub(crate) struct ObjectEntry {
 impl ObjectEntry {
     /// Returns the target content of one source, when only one wants the object, or has it, and its
     /// manifest is usable.
-    pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesired)> {
+    pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesiredObject)> {
         match &self.targets[..] {
             [(source, WantedObject::Object(desired)), others @ ..]
                 if others.is_empty() || self.owner == Some(*source) =>
@@ -221,7 +221,7 @@ impl ObjectEntry {
     }
 
     /// Returns the target content, where the cluster must not show it yet.
-    pub(crate) fn unreleased_content(&self) -> Option<&SharedDesired> {
+    pub(crate) fn unreleased_content(&self) -> Option<&SharedDesiredObject> {
         let (_, desired) = self.target_content()?;
         match &self.accepted {
             AcceptedContent::Known(accepted) if accepted.hash == desired.hash => None,

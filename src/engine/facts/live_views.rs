@@ -56,7 +56,7 @@ impl Engine {
         seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
     }
 
-    /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
+    /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.
     pub(in crate::engine) fn track_end(&mut self, id: &ObjectId, live: &LiveObject) {
         let Some(release) =
             live.shown_release().filter(|release| live.finished && self.is_wanted_hash(id, release.hash))

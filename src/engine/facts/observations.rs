@@ -9,7 +9,7 @@ use crate::engine::{LiveObject, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
-    /// An informer begins a list: what it does not show until the end is gone.
+    /// Begins the list of an informer: objects that it does not show until its end are gone.
     pub(crate) fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> =
@@ -19,7 +19,7 @@ impl Engine {
         self.begin_listing(&listing);
     }
 
-    /// An informer shows all there is.
+    /// Ends the list of an informer.
     pub(crate) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         for id in self.watchers.end(&listing) {
@@ -46,7 +46,7 @@ impl Engine {
         self.mark_prunes_stale();
     }
 
-    /// An informer shows an object.
+    /// Takes an object that an informer shows.
     pub(crate) fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
         self.prove(id, &mut live);
         let listed = self.remove_expected(watcher, id);
@@ -123,7 +123,7 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// A look at the API server answered.
+    /// Takes the answer of a look at the API server.
     pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut looked: DirectView) {
         if let DirectView::Found(live) = &mut looked {
             self.prove(id, live);
@@ -160,7 +160,7 @@ impl Engine {
         self.mark_prunes_stale();
     }
 
-    /// The verdict of comparing a content with our entry.
+    /// Takes the verdict of comparing a content with our entry.
     pub(crate) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);

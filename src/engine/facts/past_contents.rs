@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, LastGood, PruneDecision, Release, RollbackContent, SharedDesired, SourceId,
+    AcceptedContent, LastGood, PruneDecision, Release, RollbackContent, SharedDesiredObject, SourceId,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -27,13 +27,12 @@ impl Engine {
         found
     }
 
-    /// An older revision was read: the content of an object there, or nothing when it cannot be
-    /// had.
+    /// Takes the content of an object in an older revision; none where it cannot be had.
     pub(crate) fn record_past_content(
         &mut self,
         id: &ObjectId,
         release: &Release,
-        content: Option<SharedDesired>,
+        content: Option<SharedDesiredObject>,
     ) {
         self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)

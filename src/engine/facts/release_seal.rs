@@ -231,7 +231,8 @@ impl Engine {
         }
     }
 
-    /// A source has come to want an object: what was a claim under another label may be proven now.
+    /// Proves the record of an object that a source has come to want: it may have been a claim
+    /// under another label.
     pub(in crate::engine) fn prove_wanted(&mut self, id: &ObjectId) {
         if self.proofs.unproven.contains(id) {
             self.prove_shown(id);

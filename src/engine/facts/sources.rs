@@ -20,11 +20,11 @@ pub(crate) struct Inventory {
     pub kinds: BTreeSet<GroupKind>,
     /// Namespaces that it names, as early.
     pub namespaces: BTreeSet<Arc<str>>,
-    /// The place that it was made from, where that is not the source's place now.
-    pub other_place: Option<Arc<str>>,
+    /// The location that it was made from, where that is not the source's location now.
+    pub other_location: Option<Arc<str>>,
     /// It does not name the present location beside the others yet. An object written before it
     /// does would pass for one of theirs that is no longer wanted.
-    pub unplaced: bool,
+    pub lacks_location: bool,
     /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
@@ -201,7 +201,7 @@ impl SourceState {
         self.kinds.note(id, before, now);
     }
 
-    /// As [`SourceState::count`], for what the cluster shows.
+    /// Does the same as [`SourceState::count`], for what the cluster shows.
     pub(in crate::engine) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
         self.members.note(id, before, now);
     }

@@ -200,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// The server does not have a kind: there is nothing of it that anybody could be shown.
+    /// Records that the server does not have a kind: nobody can be shown an object of it.
     pub(crate) fn set_kind_absent(&mut self, kind: &GroupKind) {
         for watcher in 0..self.watchers.all.len() {
             self.set_informer_state(WatchScope::whole_cluster(watcher, kind), KindState::Absent);
@@ -295,7 +295,7 @@ impl Engine {
         matches!(self.listing_state(id), Some(KindState::Synced | KindState::Absent))
     }
 
-    /// As [`Engine::is_observable`], by one watcher.
+    /// Does the same as [`Engine::is_observable`], by one watcher.
     #[cfg(test)]
     pub(in crate::engine) fn would_be_shown_by(&self, watcher: WatcherId, id: &ObjectId) -> bool {
         let state = self.watchers.all[watcher].state_of(&id.group_kind(), id.namespace());

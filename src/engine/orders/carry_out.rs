@@ -326,7 +326,7 @@ impl Engine {
         (next != *known).then_some(next)
     }
 
-    /// The parent says something new.
+    /// Records a new content of the inventory.
     pub(in crate::engine) fn note_inventory_change(&mut self, source: SourceId) {
         self.orders.stale = true;
         let Some(inventory) = &self.sources[source].inventory else { return };

@@ -117,8 +117,8 @@ impl Engine {
         }
     }
 
-    /// The parent says something new: what is recorded is not to be written down any more, and what
-    /// it says of an object that is wanted does not count.
+    /// Drops the recorded confirmations of a new inventory. They are not written down again, and
+    /// those for a wanted object do not count.
     pub(in crate::engine) fn drop_recorded_confirmations(&mut self, source: SourceId) {
         let state = &mut self.sources[source];
         let Some(inventory) = &state.inventory else { return };

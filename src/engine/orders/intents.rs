@@ -103,7 +103,7 @@ pub(crate) struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// One of bounded length.
+    /// Creates an intent of bounded length.
     pub(crate) fn new(token: &Arc<str>, outcome: &str) -> Self {
         Self { token: token.clone(), outcome: truncate(outcome, MAX_OUTCOME_BYTES).into() }
     }

@@ -43,7 +43,7 @@ pub(in crate::engine) struct OrderState {
     clock: Option<(Instant, Timestamp)>,
     /// The time of the last check for expired holds.
     last_hold_check: Option<Instant>,
-    /// Ways back that are being looked up, by token.
+    /// Rollbacks that are being looked up, by token.
     pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
     pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,

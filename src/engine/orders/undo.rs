@@ -1,4 +1,4 @@
-//! Ways back by hand.
+//! Undo orders.
 //!
 //! They lead to what was in force here before, as the records of units say, or to a revision that a
 //! person names.
@@ -12,11 +12,11 @@ use crate::engine::orders::order::Order;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::state::Engine;
-use crate::engine::{Release, SharedDesired, WantedObject};
+use crate::engine::{Release, SharedDesiredObject, WantedObject};
 use crate::graph::ConnectedUnits;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-/// A way back by hand: what older content is to be looked up.
+/// An undo order: the older content that is to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UndoRequest {
     /// The order's token.
@@ -44,7 +44,7 @@ pub(crate) struct PastRevision {
     /// The revision.
     pub revision: Revision,
     /// The contents that it has.
-    pub contents: BTreeMap<ObjectId, SharedDesired>,
+    pub contents: BTreeMap<ObjectId, SharedDesiredObject>,
 }
 
 impl Engine {
@@ -182,12 +182,12 @@ impl Engine {
         found
     }
 
-    /// Returns the ways back whose contents are to be looked up.
+    /// Returns the rollbacks whose contents are to be looked up.
     pub(crate) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 
-    /// Takes over the target of a way back, or the reason for which it cannot be had, in words.
+    /// Takes over the target of a rollback, or the reason for which it cannot be had, in words.
     pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.

@@ -68,7 +68,7 @@ enum MissingConfig {
     /// This is being read.
     Reading(ObjectId),
     /// It cannot be had now.
-    Blind,
+    Unknown,
 }
 
 impl DesiredObject {
@@ -135,7 +135,8 @@ impl Engine {
         used
     }
 
-    /// As [`Engine::data_to_follow`]; none where that has not changed since it was asked for last.
+    /// Does the same as [`Engine::data_to_follow`]; none where that has not changed since it was
+    /// asked for last.
     pub(crate) fn take_data_to_follow(&mut self) -> Option<BTreeSet<ObjectId>> {
         std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
     }
@@ -189,7 +190,7 @@ impl Engine {
         }
     }
 
-    /// An object is not followed any more.
+    /// Forgets an object that is not followed any more.
     pub(crate) fn forget_config(&mut self, id: &ObjectId) {
         self.configs.followed.remove(id);
     }
@@ -231,7 +232,7 @@ impl Engine {
         self.wake_users(id);
     }
 
-    /// Something about an object changed: those whose pods use it may have to restart.
+    /// Wakes the workloads whose pods use a changed object, as they may have to restart.
     pub(in crate::engine) fn wake_users(&mut self, used: &ObjectId) {
         let Some(users) = self.configs.users.get(used).cloned() else { return };
         self.track_used(used);
@@ -274,7 +275,7 @@ impl Engine {
         if !self.is_from_git(id) {
             return match self.configs.followed.get(id) {
                 Some(ReadState::Value(data)) => Ok(*data),
-                Some(ReadState::Unreadable(_)) => Err(MissingConfig::Blind),
+                Some(ReadState::Unreadable(_)) => Err(MissingConfig::Unknown),
                 Some(ReadState::Reading) | None => Err(MissingConfig::Reading(id.clone())),
             };
         }
@@ -283,14 +284,14 @@ impl Engine {
         {
             return Ok(content.set_config_data());
         }
-        let Some(entry) = self.entry(id) else { return Err(MissingConfig::Blind) };
+        let Some(entry) = self.entry(id) else { return Err(MissingConfig::Unknown) };
         match (&entry.accepted, &entry.direct_view) {
             (AcceptedContent::Known(content), _) => {
-                content.set_config_data().map(Some).ok_or(MissingConfig::Blind)
+                content.set_config_data().map(Some).ok_or(MissingConfig::Unknown)
             }
             (AcceptedContent::Unresolved(_), _) => Err(MissingConfig::Reading(id.clone())),
             (AcceptedContent::Nothing, Some(DirectView::Absent)) => Ok(None),
-            (AcceptedContent::Unreadable(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
+            (AcceptedContent::Unreadable(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Unknown),
         }
     }
 
@@ -304,10 +305,10 @@ impl Engine {
         let (mut all, mut reading) = (BTreeMap::new(), None);
         for id in desired.restart_references().unwrap_or_default() {
             match self.data_of(id, when) {
-                Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Blind),
+                Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Unknown),
                 Ok(data) => drop(all.insert(id.clone(), data)),
                 Err(MissingConfig::Reading(what)) => reading = Some(what),
-                Err(MissingConfig::Blind) => return Err(MissingConfig::Blind),
+                Err(MissingConfig::Unknown) => return Err(MissingConfig::Unknown),
             }
         }
         match reading {
@@ -323,7 +324,7 @@ impl Engine {
         match &self.configs.key {
             ReadState::Value(key) => Ok((key.number(), config_hash(key, used))),
             ReadState::Reading => Err(MissingConfig::Reading(key_id())),
-            ReadState::Unreadable(_) => Err(MissingConfig::Blind),
+            ReadState::Unreadable(_) => Err(MissingConfig::Unknown),
         }
     }
 

@@ -236,7 +236,7 @@ impl Engine {
         bounds
     }
 
-    /// A write is on its way: it holds its token from now on.
+    /// Records that a write is on its way: it holds its token from now on.
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.rollouts.writing.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
@@ -321,8 +321,8 @@ impl Engine {
         self.dirty.extend(opened);
     }
 
-    /// The rollout ledger cannot be read before a person mends it, and why: nothing new is claimed
-    /// until it can be.
+    /// Records why the rollout ledger cannot be read: nothing new is claimed before a person mends
+    /// it.
     pub(crate) fn set_ledger_unreadable(&mut self, why: &str) {
         self.set_ledger_fault(Some(why.into()));
     }
@@ -358,7 +358,7 @@ impl Engine {
         let Some(release) = release else { return false };
         let entry = self.entry(id);
         let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
-        let same = |desired: &crate::engine::SharedDesired| {
+        let same = |desired: &crate::engine::SharedDesiredObject| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
             (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
         };

@@ -108,7 +108,7 @@ impl Engine {
         dry_run.map_or(0, |dry_run| dry_run.impact.pods)
     }
 
-    /// The server has said what a content would do.
+    /// Records the server's answer to a dry run.
     pub(in crate::engine) fn record_dry_run(&mut self, id: &ObjectId, dry_run: DryRunImpact) {
         let guess = |engine: &Self| {
             let (live, entry) = (engine.live_object(id)?, engine.entry(id)?);

@@ -37,9 +37,9 @@ pub(crate) struct QueuedObject {
     pub id: ObjectId,
     /// The inventory that it is in.
     pub applyset: Arc<str>,
-    /// Its place among so many that wait for the budget, from 1; none for one that waits for
+    /// Its position among so many that wait for the budget, from 1; none for one that waits for
     /// something else.
-    pub place: Option<(u32, u32)>,
+    pub position: Option<(u32, u32)>,
     /// The reason for its wait.
     pub reason: Arc<str>,
 }
@@ -47,9 +47,14 @@ pub(crate) struct QueuedObject {
 /// As a predicate: "waiting in the rollout queue: 3rd of 17, as …".
 impl fmt::Display for QueuedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place {
-            Some((place, of)) => {
-                write!(f, "waiting in the rollout queue: {} of {of}, as {}", ordinal_text(place), self.reason)
+        match self.position {
+            Some((position, of)) => {
+                write!(
+                    f,
+                    "waiting in the rollout queue: {} of {of}, as {}",
+                    ordinal_text(position),
+                    self.reason
+                )
             }
             None => write!(f, "waiting: {}", self.reason),
         }
@@ -72,8 +77,9 @@ fn ordinal_text(number: u32) -> String {
 pub(in crate::engine) struct QueuedObjectText {
     object: String,
     source: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    place: Option<(u32, u32)>,
+    // Daemons of other versions read this key.
+    #[serde(rename = "place", default, skip_serializing_if = "Option::is_none")]
+    position: Option<(u32, u32)>,
     reason: String,
 }
 
@@ -83,7 +89,7 @@ impl QueuedObjectText {
         Self {
             object: object_word(&queued.id),
             source: queued.applyset.to_string(),
-            place: queued.place,
+            position: queued.position,
             reason: queued.reason.to_string(),
         }
     }
@@ -93,7 +99,7 @@ impl QueuedObjectText {
         let id = parse_object_word(&self.object)?;
         // Others write it, too.
         let reason = shorten(&self.reason);
-        Some(QueuedObject { id, applyset: self.source.into(), place: self.place, reason })
+        Some(QueuedObject { id, applyset: self.source.into(), position: self.position, reason })
     }
 }
 
@@ -176,20 +182,25 @@ impl Engine {
         let asks = self.rollouts.requests.iter();
         let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
-        let numbered = (1..).zip(&short).map(|(place, (ask, shortage))| QueuedObject {
+        let numbered = (1..).zip(&short).map(|(position, (ask, shortage))| QueuedObject {
             id: ask.id.clone(),
             applyset: self.applysets[ask.source].clone(),
-            place: Some((place, of)),
+            position: Some((position, of)),
             reason: shorten(&shortage.to_string()),
         });
         let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
             let applyset = self.applysets[self.wanting_source(id)?].clone();
-            Some(QueuedObject { id: id.clone(), applyset, place: None, reason: shorten(&reason.to_string()) })
+            Some(QueuedObject {
+                id: id.clone(),
+                applyset,
+                position: None,
+                reason: shorten(&reason.to_string()),
+            })
         });
         numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
 
-    /// Without what the rollout ledger says of the sources of this process.
+    /// Returns the ledger without the queue of this process' sources.
     pub(crate) fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
         self.with_queue(ledger, &[])
     }
@@ -270,7 +281,7 @@ impl Engine {
         }) || self.next_ledger().is_some()
     }
 
-    /// Nothing is known of an object any more.
+    /// Forgets what an object waits for.
     pub(in crate::engine) fn forget_gate(&mut self, id: &ObjectId) {
         self.rollouts.queue_dirty |= self.rollouts.gates.remove(id).is_some();
     }

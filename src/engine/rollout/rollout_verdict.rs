@@ -223,7 +223,7 @@ impl Engine {
     }
 
     /// Returns whether a failure was reported before the write of this rollout. The controller of a
-    /// Deployment leaves the condition as it is until the way back has made progress.
+    /// Deployment leaves the condition as it is until the rollback has made progress.
     fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
         let rejected = self.entry(id).and_then(|entry| entry.rollback.as_ref());

@@ -218,7 +218,8 @@ impl Engine {
         self.rollouts.holder = holder.into();
     }
 
-    /// A write that may restart pods was answered with this version, or changed nothing.
+    /// Records the answer to a write that may restart pods: its version, or that it changed
+    /// nothing.
     pub(in crate::engine) fn record_rollout_write(
         &mut self,
         id: &ObjectId,
@@ -264,7 +265,7 @@ impl Engine {
         }
     }
 
-    /// A content of a workload was released.
+    /// Records the release of a workload's content.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
             self.unit_openers.remove(&apply.source);
@@ -398,7 +399,7 @@ impl Engine {
         }
     }
 
-    /// Another revision is in force: where nothing is under way, its rollout begins slowly.
+    /// Begins the slow start of another revision anew, where no rollout is in flight.
     pub(in crate::engine) fn begin_slowly(&mut self) {
         if self.rollouts.in_flight.is_empty() {
             self.rollouts.slow_start_limit = 1;
@@ -477,7 +478,7 @@ impl Engine {
             .collect()
     }
 
-    /// The pods of a workload, as they are now.
+    /// Records the pods of a workload, as they are now.
     pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {

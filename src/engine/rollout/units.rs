@@ -242,7 +242,7 @@ impl Engine {
                 .entry(need)
                 .is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
         if self.has_rollback_target(&desired.id) {
-            // On the way back too the configuration goes first, but nothing that is refused keeps a
+            // In the rollback too the configuration goes first, but nothing that is refused keeps a
             // workload from it.
             return self.entry(need).is_some_and(|entry| entry.refused.is_some());
         }
@@ -250,7 +250,7 @@ impl Engine {
     }
 
     fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
-        // On the way back nothing waits for the workload: it waits for what it uses.
+        // In the rollback nothing waits for the workload: it waits for what it uses.
         if self.has_rollback_target(&desired.id) {
             return true;
         }

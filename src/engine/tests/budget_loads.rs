@@ -158,7 +158,7 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
 }
 
 /// Returns a content that gives a count of pods, or leaves it to whoever scales it.
-fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesired {
+fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesiredObject {
     let mut counted = (*one(name, content)).clone();
     counted.replicas = count;
     if let Some(count) = count {

@@ -21,20 +21,20 @@ fn sources(accounts: [Option<&str>; 2]) -> Engine {
 }
 
 /// Returns content that a source wants, in a file with the source's name.
-fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
+fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObject)) -> SharedDesiredObject {
     let mut content = DesiredObject::clone(&desired(id, 1, if source == FIRST { "one" } else { "two" }));
     content.body.source = source;
     change(&mut content);
     Arc::new(content)
 }
 
-fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesired]) {
+fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesiredObject]) {
     let files: Vec<_> = contents.iter().map(|want| (&*want.origin.file, Some(want.clone()))).collect();
     engine.read(source, reading("c1", &files));
 }
 
 /// Shows an object as a source, by its inventory, has put it there.
-fn show(engine: &mut Engine, want: &SharedDesired, set: &str) {
+fn show(engine: &mut Engine, want: &SharedDesiredObject, set: &str) {
     let live = World::live(&want.id, &WorldObject::settled(want.hash, "c1", 1));
     engine.observe_object(&want.id, LiveObject { owner: ObjectOwner::Ours(set.into()), ..live });
 }

@@ -15,7 +15,7 @@ fn claim(name: &str) -> ObjectId {
 }
 
 /// Returns a file with one claim.
-fn file(name: &str) -> (&str, Option<SharedDesired>) {
+fn file(name: &str) -> (&str, Option<SharedDesiredObject>) {
     (name, Some(desired(&claim(name), 1, name)))
 }
 

@@ -272,7 +272,7 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
     assert_eq!(harness.world.things.len(), 3, "it is tried again, and what needs it follows");
 }
 
-fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> SharedDesired {
+fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> SharedDesiredObject {
     let mut one = (*desired(id, 1, file)).clone();
     one.depends_on = [before.clone()].into();
     one.into()

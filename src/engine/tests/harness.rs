@@ -25,9 +25,9 @@ pub(super) struct Harness {
     /// The ledger in flight, as long as its write is not answered.
     pub(super) in_flight: Option<RolloutLedger>,
     /// Contents that older revisions can still give.
-    pub(super) history: BTreeMap<ContentHash, SharedDesired>,
+    pub(super) history: BTreeMap<ContentHash, SharedDesiredObject>,
     /// All revisions, each with what it says.
-    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, SharedDesired>)>,
+    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, SharedDesiredObject>)>,
 }
 
 impl Harness {
@@ -120,7 +120,7 @@ impl Harness {
         self.engine.read(FIRST, reading);
     }
 
-    /// Returns the target of a way back, as git tells it.
+    /// Returns the target of a rollback, as git tells it.
     fn past(&self, undo: &UndoRequest) -> Result<PastRevision, String> {
         let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
         let before = || place(undo.from.as_str())?.checked_sub(1);
@@ -297,7 +297,7 @@ impl Harness {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) {
+    fn compare(&mut self, id: &ObjectId, want: &SharedDesiredObject, form: ApplyVariant) {
         let shown = self.engine.live_object(id);
         let (managed_fields, value_digest) =
             (shown.and_then(|live| live.our_fields.clone()), shown.and_then(|live| live.value_digest));

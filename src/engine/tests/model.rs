@@ -62,7 +62,7 @@ impl ModelCase {
         Budget { max_unavailable: PodAmount::Pods(self.pods), ..super::world::budget(self.most) }
     }
 
-    fn wanted(&self, commit: usize) -> Vec<SharedDesired> {
+    fn wanted(&self, commit: usize) -> Vec<SharedDesiredObject> {
         let [env, contents @ ..] = self.commits[commit];
         let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
         let workloads = NAMES.iter().zip(contents).map(|(name, content)| {
@@ -150,7 +150,7 @@ impl<'a> ExhaustiveModel<'a> {
     fn read(&mut self) {
         let revision = format!("r{}", self.commit);
         let wanted = self.case.wanted(self.commit);
-        let files: Vec<(&str, Option<SharedDesired>)> =
+        let files: Vec<(&str, Option<SharedDesiredObject>)> =
             ["env", "a", "b", "c"].into_iter().zip(wanted).map(|(file, want)| (file, Some(want))).collect();
         self.harness.read(reading(&revision, &files));
         for lost in &self.case.lost {
@@ -534,14 +534,14 @@ fn what_failed_under_the_smallest_bound_goes_back_whenever_the_process_ends() {
 }
 
 #[test]
-fn a_newer_commit_replaces_a_rollout_and_a_way_back_at_every_point() {
+fn a_newer_commit_replaces_a_rollout_and_a_rollback_at_every_point() {
     let one_unit = [ONE, [2, 2, 1, 1], [3, 3, 1, 1]];
     explore_all(&ModelCase { bad: vec![("a", 2)], ..serial(&one_unit) }, 11_000);
     explore_all(&ModelCase { bad: vec![("a", 2)], ..serial(&[ONE, [2, 2, 1, 1], ONE]) }, 2_600);
 }
 
 #[test]
-fn a_way_back_that_fails_too_is_held_in_every_order() {
+fn a_rollback_that_fails_too_is_held_in_every_order() {
     explore_all(&ModelCase { bad: vec![("a", 1), ("a", 2)], pods: 2, ..serial(&[ONE, TWO]) }, 1_900);
 }
 

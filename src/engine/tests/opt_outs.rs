@@ -14,14 +14,14 @@ fn asking(
     content: u32,
     reconcile: ReconcilePolicy,
     change: impl FnOnce(&mut DesiredObject),
-) -> SharedDesired {
+) -> SharedDesiredObject {
     let mut wanted = (*desired(id, content, id.name())).clone();
     wanted.traits.reconcile = reconcile;
     change(&mut wanted);
     Arc::new(wanted)
 }
 
-fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesired {
+fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesiredObject {
     asking(id, content, reconcile, |_| {})
 }
 

@@ -39,7 +39,7 @@ fn words(judged: &BTreeMap<ObjectId, PruneDecision>, id: &ObjectId) -> String {
 fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKind, u32>) -> PruneGuard<'a> {
     PruneGuard {
         closed: None,
-        other_place: None,
+        other_location: None,
         radius: BlastRadius::default(),
         lifecycle: SourceLifecycle::Active,
         confirmed,
@@ -107,7 +107,7 @@ fn each_guard_says_why() {
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
-    let elsewhere = PruneGuard { other_place: Some("/old".into()), ..open.clone() };
+    let elsewhere = PruneGuard { other_location: Some("/old".into()), ..open.clone() };
     let why = "confirm: this inventory was made from /old; nothing of it is pruned until it is confirmed";
     check(&[a()], &elsewhere, why);
     check(&[a()], &PruneGuard { confirmed: &confirmed, ..elsewhere }, "delete");
@@ -170,7 +170,7 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
                     all.iter().take(confirmed as usize).map(|p| p.uid.clone()).collect();
                 let guard = PruneGuard {
                     closed: None,
-                    other_place: None,
+                    other_location: None,
                     radius,
                     lifecycle: SourceLifecycle::Active,
                     confirmed: &confirmed,
@@ -200,8 +200,14 @@ fn an_object_may_ask_for_a_confirmation() {
     let check = |unfinished: Option<&str>, confirmed: &BTreeSet<Uid>, expected: &str| {
         let radius = BlastRadius::default();
         let lifecycle = SourceLifecycle::Active;
-        let guard =
-            PruneGuard { closed: None, other_place: None, radius, lifecycle, confirmed, inventory: &hundred };
+        let guard = PruneGuard {
+            closed: None,
+            other_location: None,
+            radius,
+            lifecycle,
+            confirmed,
+            inventory: &hundred,
+        };
         let unfinished = unfinished.map(Into::into);
         let asks =
             PruneCandidate { prune_timing: PruneTiming::OnConfirmation, unfinished, ..pending(config("a")) };
@@ -218,7 +224,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     let all = inventory(&[("ConfigMap", 40), ("Namespace", 1), ("Deployment.apps", 1)]);
     let guard = PruneGuard {
         closed: None,
-        other_place: None,
+        other_location: None,
         radius: BlastRadius { count: 0, percent: 0 },
         lifecycle: SourceLifecycle::Deleting,
         confirmed: &nobody,
@@ -244,6 +250,6 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     check(&config("1"), "keep: ConfigMap shop/0, which is kept, uses it");
     check(&config("2"), "later: pruned after ConfigMap shop/3, which uses it");
     check(&config("3"), "delete");
-    let elsewhere = PruneGuard { other_place: Some("/old".into()), ..guard };
+    let elsewhere = PruneGuard { other_location: Some("/old".into()), ..guard };
     assert!(words(&judge(&pending[3..4], &elsewhere), &config("3")).starts_with("confirm: this inventory"));
 }

@@ -15,7 +15,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 
-fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesiredObject {
     let mut wanted = (*desired(id, content, id.name())).clone();
     change(&mut wanted);
     Arc::new(wanted)
@@ -275,7 +275,7 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread), "{}", judged(&mut engine, FIRST, &user));
-    let named = |wanted: &SharedDesired| Release { hash: wanted.hash, revision: Revision::new("r1") };
+    let named = |wanted: &SharedDesiredObject| Release { hash: wanted.hash, revision: Revision::new("r1") };
     engine.record_past_content(&user, &named(&with_need), Some(with_need.clone()));
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.

@@ -13,14 +13,14 @@ use crate::object::{GroupKind, ObjectId};
 pub(super) const THEIRS: &str = "applyset-theirs-v1";
 
 /// Returns a workload that takes one pod down at a time.
-pub(super) fn one(name: &str, content: u32) -> SharedDesired {
+pub(super) fn one(name: &str, content: u32) -> SharedDesiredObject {
     let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
     let mut one = (*desired(&workload(name), content, name)).clone();
     one.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
     Arc::new(one)
 }
 
-pub(super) fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<SharedDesired>)> {
+pub(super) fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<SharedDesiredObject>)> {
     names.iter().map(|name| (*name, Some(one(name, content)))).collect()
 }
 

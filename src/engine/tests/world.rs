@@ -46,7 +46,7 @@ pub(super) fn gvk(id: &ObjectId) -> Gvk {
 }
 
 /// Returns a wanted object whose content is this number.
-pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired {
+pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredObject {
     let hash = ContentHash::hash_bytes(format!("{id} {content}").as_bytes());
     Arc::new(DesiredObject {
         id: id.clone(),
@@ -72,8 +72,9 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired 
 }
 
 /// One reading of the only source: one file an object.
-pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesired>)]) -> SourceReading {
-    let facts = |shared: &SharedDesired| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
+pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesiredObject>)]) -> SourceReading {
+    let facts =
+        |shared: &SharedDesiredObject| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
     SourceReading {
         revision: Some(Revision::new(revision)),
         files: files.iter().map(|(file, shared)| ((*file).into(), shared.as_ref().map(facts))).collect(),

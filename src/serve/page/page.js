@@ -65,7 +65,7 @@ const section = (title, count, ...children) =>
   el('section', {}, el('h2', {}, title, count === undefined ? null : el('span', { class: 'count' }, String(count))), children);
 
 /** A link, only where it leads to the web. */
-function place(text) {
+function shownLocation(text) {
   return /^https?:\/\//i.test(text) ? el('a', { href: text, rel: 'noreferrer noopener' }, text) : text;
 }
 
@@ -118,7 +118,7 @@ function sourceCard(source, at) {
   const total = counts.reduce((sum, [, count]) => sum + count, 0);
   const to = (phase) => `#/objects/${encodeURIComponent(source.name)}/${phase}`;
   return el('article', { class: `card source ${tone(source)}` },
-    el('header', {}, el('h3', {}, source.name), el('span', { class: 'ellipsis soft', title: source.place }, place(source.place)),
+    el('header', {}, el('h3', {}, source.name), el('span', { class: 'ellipsis soft', title: source.location }, shownLocation(source.location)),
       source.observed ? el('span', { class: 'chip rest', title: 'nothing is written' }, 'observed') : null),
     source.revision ? el('div', { class: 'commit' },
       el('span', { class: 'hash', title: source.revision }, short(source.revision)),
@@ -168,7 +168,7 @@ function rollout(rollout) {
     rollout.rolling.length + queue.length === 0
       ? el('p', { class: 'empty' }, rollout.known ? 'No rollouts, and none are queued.' : 'The budget has not been read yet.')
       : el('ul', { class: 'rows' }, rollout.rolling.map(rolling), queue.map((queued) =>
-        el('li', { class: 'queued' }, el('span', { class: 'place' }, queued.place ? `${queued.place}.` : '–'),
+        el('li', { class: 'queued' }, el('span', { class: 'position' }, queued.position ? `${queued.position}.` : '–'),
           named(queued, 'queue'), el('p', { class: 'why' }, queued.reason)))),
     rollout.queue.length > queue.length ? el('p', { class: 'more soft' }, `and ${rollout.queue.length - queue.length} more`) : null));
 }

@@ -2,7 +2,6 @@
 
 mod awaited;
 mod change_hints;
-mod confined;
 mod credentials;
 mod directory;
 mod disk_snapshot;
@@ -19,6 +18,7 @@ mod remote;
 mod rendered;
 mod revision_tree;
 mod server;
+mod server_limits;
 mod state;
 mod verify;
 

@@ -10,7 +10,7 @@ pub(super) const NOW: &str = "2030-01-02T03:04:05Z";
 
 fn source(name: &str, since: &str, objects: Value) -> SourceStatus {
     let told = json!({
-        "name": name, "place": format!("https://git.example.org/{name}.git"),
+        "name": name, "location": format!("https://git.example.org/{name}.git"),
         "revision": "0123456789abcdef0123456789abcdef01234567", "author": "Ada", "subject": "Two of each",
         "since": since, "looked": NOW, "complete": true, "observed": false, "healthy": false,
         "changes": [
@@ -50,13 +50,7 @@ pub(super) fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> Obje
     .unwrap()
 }
 
-pub(super) fn record_event(
-    number: u64,
-    at: &str,
-    reason: &str,
-    object: Option<&str>,
-    message: &str,
-) -> EventRecord {
+pub(super) fn event(number: u64, at: &str, reason: &str, object: Option<&str>, message: &str) -> EventRecord {
     let mut told =
         json!({"number": number, "at": at, "reason": reason, "source": "shop", "message": message});
     if let Some(name) = object {
@@ -117,8 +111,8 @@ pub(super) fn rolling() -> Refresh {
     let because =
         "2 of 2 workloads are rolling out: Deployment shop/web, Deployment shop/search-with-a-long-name";
     let queue = json!([
-        workload("api", json!({"place": 1, "reason": because})),
-        workload("\u{65e5}\u{672c}\u{8a9e}", json!({"place": 2, "reason": because})),
+        workload("api", json!({"position": 1, "reason": because})),
+        workload("\u{65e5}\u{672c}\u{8a9e}", json!({"position": 2, "reason": because})),
         workload("late", json!({"reason": "of a later wave: Deployment shop/web is not healthy yet"})),
     ]);
     let objects = ["web", "api", "late"].map(|name| object("Deployment", name, Phase::Waiting, "it waits"));

@@ -1,4 +1,4 @@
-//! A way back begins only when all contents that go back together have been read.
+//! A rollback begins only when all contents that go back together have been read.
 //!
 //! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
@@ -9,10 +9,10 @@ use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::ledger::UnitMember;
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, RollbackContent, bound_cause};
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{LiveObject, Release, SharedDesired};
+use crate::engine::{LiveObject, Release, SharedDesiredObject};
 use crate::object::ObjectId;
 
-/// The readiness of one way back.
+/// The readiness of one rollback.
 enum RollbackReadiness {
     /// Not enough.
     Waiting,
@@ -23,12 +23,12 @@ enum RollbackReadiness {
 }
 
 impl Engine {
-    /// The content that an object goes back to was read, or cannot be.
+    /// Records the content of a rollback target, or that it cannot be read.
     pub(in crate::engine) fn record_rollback_content(
         &mut self,
         id: &ObjectId,
         release: &Release,
-        content: Option<&SharedDesired>,
+        content: Option<&SharedDesiredObject>,
     ) {
         let is_back = self
             .live_object(id)
@@ -70,7 +70,7 @@ impl Engine {
         self.source_ids().find(|source| self.sources[*source].rollbacks.contains(id))
     }
 
-    /// Begins the ways back of which all is known, and gives up those that lack something.
+    /// Begins the rollbacks of which all is known, and gives up those that lack something.
     pub(in crate::engine) fn begin_rollbacks(&mut self) {
         if self.rollbacks_deferred.is_empty() {
             return;
@@ -171,7 +171,7 @@ impl Engine {
         self.quarantine_failed_unit(source, rejection, cause);
     }
 
-    /// A way back ends where it is: all of the unit is held once the parent says so, and takes
+    /// Ends a rollback where it is. All of the unit is held once the inventory says so, and takes
     /// nothing of the budget.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,

@@ -1,4 +1,4 @@
-//! Ways back that the API server refuses end in a hold.
+//! Rollbacks that the API server refuses end in a hold.
 //!
 //! Content that was good before may be refused by now: by a quota, by a policy that came later, for
 //! a field that never changes. A workload that waited for that to heal would keep its token from
@@ -11,12 +11,12 @@ use crate::engine::state::Engine;
 use crate::engine::{RecreatePolicy, is_workload};
 use crate::object::ObjectId;
 
-/// The number of refusals in a row that end a way back: the API server's parts learn of rights and
+/// The number of refusals in a row that end a rollback: the API server's parts learn of rights and
 /// quotas one after another.
 const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
 impl Engine {
-    /// Ends the way back of a workload that is there and whose good content is refused for good.
+    /// Ends the rollback of a workload that is there and whose good content is refused for good.
     pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
         let Some(source) =
             self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())

@@ -14,7 +14,7 @@ use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember, UnitText};
 use crate::engine::state::Engine;
-use crate::engine::{Reason, Release, SharedDesired, SourceLifecycle, WantedObject};
+use crate::engine::{Reason, Release, SharedDesiredObject, SourceLifecycle, WantedObject};
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
@@ -43,7 +43,7 @@ pub(crate) enum RejectionAction {
 /// in a ConfigMap.
 const MAX_CAUSE_BYTES: usize = 2000;
 
-/// As much of a cause as is kept.
+/// Returns as much of a cause as is kept.
 pub(in crate::engine) fn bound_cause(mut cause: String) -> Arc<str> {
     if cause.len() > MAX_CAUSE_BYTES {
         cause.truncate(cause.floor_char_boundary(MAX_CAUSE_BYTES));
@@ -120,7 +120,7 @@ pub(crate) enum RollbackContent {
     /// The content of this release, which is being read.
     Unresolved(Release),
     /// This one, of this release.
-    Resolved(SharedDesired, Release),
+    Resolved(SharedDesiredObject, Release),
     /// The content of this release, which is live and cannot be read any more: it stays.
     Unreadable(Release),
     /// This one, once all that goes back together with it has been read. Until then whatever is
@@ -340,7 +340,7 @@ impl Engine {
         rollback.is_some_and(|rollback| matches!(rollback.content, RollbackContent::Resolved(..)))
     }
 
-    /// A rollout failed: its unit is rejected, and goes back or is held.
+    /// Rejects the unit of a failed rollout, which is rolled back or held.
     pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;

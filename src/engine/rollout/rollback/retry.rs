@@ -134,7 +134,7 @@ impl Engine {
         Some(unit)
     }
 
-    /// The parent has been read: what it has forgotten is tried again from here on.
+    /// Judges the units anew that a newly read inventory no longer rejects.
     pub(in crate::engine) fn retry_forgotten_rejections(&mut self, source: SourceId) {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;
