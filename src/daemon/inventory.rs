@@ -35,7 +35,7 @@ const PRUNE_CLOSED_KEY: &str = "prune-closed";
 /// Data key with the contents that failed here: one line of JSON a unit.
 const REJECTED_KEY: &str = "rejected";
 
-/// Data key with what became of that which people asked for: one line each, `<token> <outcome>`.
+/// Data key with the outcomes of orders: one line each, `<token> <outcome>`.
 const ACKNOWLEDGED_KEY: &str = "acknowledged";
 
 /// Data key with the confirmed deletions: one uid a line.

@@ -1,4 +1,4 @@
-//! Everything that can happen.
+//! Results of spawned tasks, as the loop receives them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! The loop.
+//! The event loop: receives events, has the engine decide, and carries its decisions out.
+//!
+//! One key of the queue is reconciled by `process_key`, as by `Reconcile` in controller-runtime.
 
 mod answers;
 mod channels;

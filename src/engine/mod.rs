@@ -2,8 +2,9 @@
 //!
 //! A git commit is not a transaction over the cluster: each object advances by itself and is always
 //! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the wanted content, the
-//! accepted content that must be shown *now*, the live view, the server's refusal. *Releasing* is
-//! accepted := wanted; everything else follows from when that is allowed.
+//! accepted content that must be shown *now*, the server's refusal. The informers' views stand
+//! beside the entries. *Releasing* is accepted := wanted; everything else follows from when that is
+//! allowed.
 //!
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget

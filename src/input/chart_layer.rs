@@ -79,6 +79,15 @@ impl<T: FileTree> FileTree for LayeredTree<'_, T> {
             None => self.tree.read(blob),
         }
     }
+
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        let below: Vec<BlobId> =
+            blobs.iter().filter(|blob| !self.layer.bytes.contains_key(blob)).copied().collect();
+        let mut read = self.tree.read_all(&below)?.into_iter();
+        let lost = || SourceError::Missing { place: "a file of the revision".to_owned() };
+        let each = |blob| self.layer.bytes.get(blob).cloned().or_else(|| read.next()).ok_or_else(lost);
+        blobs.iter().map(each).collect()
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +117,8 @@ mod tests {
         };
         assert_eq!(&*seen.read(file.blob).unwrap(), b"c");
         assert_eq!(&*seen.read(BlobId::of(b"b")).unwrap(), b"b");
+        let many = seen.read_all(&[BlobId::of(b"a"), file.blob, BlobId::of(b"b")]).unwrap();
+        assert_eq!(many.iter().map(|bytes| &**bytes).collect::<Vec<_>>(), [b"a", b"c", b"b"]);
         assert!(layer.holds("web/charts") && !layer.holds("web/charts/old"));
     }
 }

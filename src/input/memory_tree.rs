@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::paths;
 use super::tree::FileTree;
@@ -12,6 +13,7 @@ use crate::source::{BlobId, FileDefect, SourceError, TreeEntry, TreeFile, TreeLi
 pub(crate) struct MemoryTree {
     entries: BTreeMap<String, TreeEntry>,
     bytes: BTreeMap<BlobId, Arc<[u8]>>,
+    looks: Arc<AtomicUsize>,
 }
 
 impl MemoryTree {
@@ -49,6 +51,16 @@ impl MemoryTree {
         self
     }
 
+    /// Returns how often files were read: many at once count as one.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    fn bytes(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
+        let lost = || SourceError::Missing { place: blob.to_string() };
+        self.bytes.get(&blob).cloned().ok_or_else(lost)
+    }
+
     fn put(mut self, path: &str, entry: TreeEntry) -> Self {
         self.entries.insert(path.to_owned(), entry);
         self
@@ -78,7 +90,12 @@ impl FileTree for MemoryTree {
     }
 
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
-        let lost = || SourceError::Missing { place: blob.to_string() };
-        self.bytes.get(&blob).cloned().ok_or_else(lost)
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.bytes(blob)
+    }
+
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        blobs.iter().map(|blob| self.bytes(*blob)).collect()
     }
 }

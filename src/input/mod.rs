@@ -10,6 +10,7 @@
 //! of a program in it, and for [`charts`], nothing is started, written or fetched here. A file
 //! outside the revision is refused by name before any program starts.
 
+mod buffered_tree;
 mod chart_layer;
 mod chart_lock;
 mod chart_resolver;

@@ -80,6 +80,15 @@ impl RootClosure {
         }
     }
 
+    /// Returns the files, and then those of each chart that its kustomizations render.
+    pub(super) fn closures(&self) -> impl Iterator<Item = &Closure> {
+        let inflations = match &self.form {
+            ClosureForm::Kustomize(_, inflations) => inflations.as_slice(),
+            ClosureForm::Helm(..) => &[],
+        };
+        std::iter::once(self.closure()).chain(inflations.iter().map(|one| &one.chart.closure))
+    }
+
     /// Returns whether helm renders it, or a part of it.
     pub(super) fn has_charts(&self) -> bool {
         self.programs().contains(&RenderProgram::Helm)

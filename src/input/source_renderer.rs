@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use super::buffered_tree::BufferedTree;
 use super::chart_layer::LayeredTree;
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::charts::ChartFetcher;
@@ -306,7 +307,8 @@ impl SourceRenderer {
         job: &RootJob,
         files: &T,
     ) -> Result<Vec<RenderedObject>, RenderError> {
-        let files = &LayeredTree { tree: files, layer: &job.closure.charts.layer };
+        let files = LayeredTree { tree: files, layer: &job.closure.charts.layer };
+        let files = &BufferedTree::of(&files, job.closure.closures())?;
         let missing = || RenderError::NoProgram;
         let (own, others) = job.programs.split_first().ok_or_else(missing)?;
         match &job.closure.form {

@@ -29,6 +29,12 @@ pub trait FileTree {
     /// # Errors
     /// Fails where there is no such content, or where it cannot be read.
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError>;
+
+    /// Returns the bytes of many files, in this order, by one look. Who asks bounds their size.
+    ///
+    /// # Errors
+    /// As [`FileTree::read`].
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError>;
 }
 
 impl FileTree for RevisionTree {
@@ -43,6 +49,10 @@ impl FileTree for RevisionTree {
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
         self.read(blob).map(Into::into)
     }
+
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        self.read_all(blobs)
+    }
 }
 
 impl FileTree for DiskTree {
@@ -56,6 +66,10 @@ impl FileTree for DiskTree {
 
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
         self.read(blob)
+    }
+
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        blobs.iter().map(|blob| self.read(*blob)).collect()
     }
 }
 

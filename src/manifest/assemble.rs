@@ -1,4 +1,6 @@
-//! All items of a source together: namespaces in their normal form, and each object only once.
+//! Manifest items as objects: namespaces in their normal form, and each object only once.
+//!
+//! The daemon assembles item by item, and commands all items of a source together.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{Oid, Tree};
@@ -20,6 +21,10 @@ use super::tree::{self, WalkStop};
 
 /// The longest path that the system takes: a longer target of a link leads nowhere.
 pub(super) const MAX_TARGET: u64 = 4096;
+
+/// Entries of a folder that are judged by one look. Each costs some microseconds, and a look of its
+/// own about a hundred.
+const MAX_AHEAD: usize = 100;
 
 /// The kind of entry at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +106,19 @@ pub(crate) struct RevisionTree {
 struct FolderMemory {
     /// None where no folder is at the path.
     listings: HashMap<String, Option<Arc<GitListing>>>,
+    /// The judged entries of listings, by mode and object.
+    judged: HashMap<(i32, Oid), TreeEntry>,
     /// Entries in all of them.
     entries: usize,
+}
+
+/// The memory of the entry at a path.
+#[derive(Debug)]
+enum EntryMemory {
+    /// The entry, or that none is there.
+    Known(Option<TreeEntry>),
+    /// Nothing: a look tells.
+    Unread,
 }
 
 /// The entries of a folder by name: mode and object.
@@ -125,21 +141,48 @@ impl RevisionTree {
             return Ok(Some(TreeEntry::Folder));
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let known = self.memory().listings.get(folder).cloned();
-        if let Some(listing) = known {
-            // A look at a followed repository takes a thread, which what is known need not.
-            match listing.as_ref().and_then(|listing| listing.get(name.as_bytes())) {
-                None => return Ok(None),
-                Some((mode, _)) if tree::kind(*mode) == EntryKind::Folder => {
-                    return Ok(Some(TreeEntry::Folder));
-                }
-                Some(_) => {}
-            }
+        if let EntryMemory::Known(known) = self.remembered(folder, name) {
+            return Ok(known);
         }
         self.reader.look(|objects| {
-            let found = self.find(objects, path)?;
-            found.map(|(mode, id)| self.judge(objects, mode, id)).transpose()
+            let listing = self.listing(objects, folder)?;
+            let found = listing.as_ref().and_then(|listing| Some((listing, *listing.get(name.as_bytes())?)));
+            let Some((listing, (mode, id))) = found else { return Ok(None) };
+            let entry = self.judge(objects, mode, id)?;
+            if entry != TreeEntry::Folder {
+                self.judge_ahead(objects, listing, name);
+            }
+            Ok(Some(entry))
         })
+    }
+
+    /// Returns what is known of a path without a look, which takes a thread in a followed
+    /// repository.
+    fn remembered(&self, folder: &str, name: &str) -> EntryMemory {
+        let memory = self.memory();
+        let Some(listing) = memory.listings.get(folder) else { return EntryMemory::Unread };
+        match listing.as_ref().and_then(|listing| listing.get(name.as_bytes())) {
+            None => EntryMemory::Known(None),
+            Some((mode, _)) if tree::kind(*mode) == EntryKind::Folder => {
+                EntryMemory::Known(Some(TreeEntry::Folder))
+            }
+            Some(found) => match memory.judged.get(found) {
+                Some(entry) => EntryMemory::Known(Some(entry.clone())),
+                None => EntryMemory::Unread,
+            },
+        }
+    }
+
+    /// Remembers what stands at the names from this one on: whoever asks for one file of a folder
+    /// asks for its neighbours too.
+    fn judge_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
+        let ahead = listing.range::<[u8], _>((Bound::Included(name.as_bytes()), Bound::Unbounded));
+        for (_, (mode, id)) in ahead.take(MAX_AHEAD) {
+            // An entry that cannot be read fails where it is asked for itself.
+            if let Ok(entry) = self.judge(objects, *mode, *id) {
+                self.memory().judged.insert((*mode, *id), entry);
+            }
+        }
     }
 
     /// Returns the names in a folder; none where no folder is at the path. Names that are no UTF-8
@@ -156,6 +199,17 @@ impl RevisionTree {
         self.reader.read(blob)
     }
 
+    /// Reads the bytes of many files by one look, in this order: all are in memory at once.
+    pub(crate) fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        if blobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.reader.look(|objects| {
+            let databases = objects.object_databases().map_err(|error| self.reader.damaged_error(&error))?;
+            blobs.iter().map(|blob| self.reader.bytes(&databases, *blob).map(Into::into)).collect()
+        })
+    }
+
     /// Returns the paths of all files that differ between this revision and another, at the cost of
     /// their difference. Of a file in whose place a folder came, both are named.
     pub(crate) fn changed_paths(&self, newer: &Self) -> Result<Vec<String>, SourceError> {
@@ -164,12 +218,6 @@ impl RevisionTree {
             let done = diff.folders(Some(self.root), Some(newer.root), String::new(), 0);
             done.map_err(|stop| self.reader.stop(stop)).map(|()| diff.paths)
         })
-    }
-
-    fn find(&self, objects: &ObjectStores, path: &str) -> Result<Option<(i32, Oid)>, SourceError> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let listing = self.listing(objects, folder)?;
-        Ok(listing.and_then(|listing| listing.get(name.as_bytes()).copied()))
     }
 
     /// Returns the entries of a folder, each level from memory or read once.

@@ -91,7 +91,7 @@ impl StateFixture {
 }
 
 /// The first folder of this name below another.
-fn below(folder: &Path, name: &str) -> PathBuf {
+pub(crate) fn below(folder: &Path, name: &str) -> PathBuf {
     let mut left = vec![folder.to_owned()];
     while let Some(next) = left.pop() {
         if next.ends_with(name) {

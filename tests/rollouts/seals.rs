@@ -108,7 +108,8 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
     let inventory = site.inventory().unwrap()["data"]["rejected"].as_str().unwrap().to_owned();
     assert!(inventory.contains("\"~"), "{inventory}");
     records(&site, &[&one, &two]);
-    viewer.rhumb(&["rollout", "status", "deploy/web"]).ends(0);
+    // The daemon publishes its status some seconds later.
+    until("its status is published", || viewer.rhumb(&["rollout", "status", "deploy/web"]).code == 0);
     viewer.rhumb(&["rollout", "history", "deploy/web"]).ends(0);
     viewer.rhumb(&["why", "deploy/web"]).ends(0).says(&["phase", "RolledBack"]);
     push(&repo, &files(&Web::new("web", "app:3"), "three"), "Mend it");

@@ -1,4 +1,4 @@
-//! The outcome of a write.
+//! Transitions of an entry after each answered action, dry runs included.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -204,9 +204,11 @@ impl Engine {
         match failure {
             WriteFailure::Conflict(rest) => {
                 // The view that this was decided on is known to be old: only a newer one decides
-                // again.
+                // again, and none from before our own last write.
                 entry.direct_view = None;
-                entry.last_write = seen.map(|rv| (ResourceVersion(rv.0 + 1), now));
+                let pending = entry.last_write.map(|(written, _)| written);
+                let newer = seen.map(|rv| ResourceVersion(rv.0 + 1));
+                entry.last_write = newer.max(pending).map(|version| (version, now));
                 entry.last_failure =
                     (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));
             }

@@ -1,10 +1,10 @@
 //! The prune guard: the unwanted objects that may be deleted now, and the reasons for the others.
 //!
-//! This is the one place that decides about deletion. An object gets here only when a source that
-//! was read completely does not want it, and no other source does. It is in that source's inventory
-//! by its label *and* by our own managedFields entry. Only the seal of its release annotation makes
-//! it one that may go. The guard always judges the whole pending set: half a set inside the blast
-//! radius is not safer than the set.
+//! This is the one place that decides about prunes. An object gets here when no source of this
+//! process wants it. A source that was not read completely closes the guard. It is in that source's
+//! inventory by its label *and* by our own managedFields entry. Only the seal of its release
+//! annotation makes it one that may go. The guard always judges the whole pending set: half a set
+//! inside the blast radius is not safer than the set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,14 +73,14 @@ impl PruneTiming {
 /// The facts about the whole source.
 #[derive(Clone, Debug)]
 pub(crate) struct PruneGuard<'a> {
-    /// The decision for all objects where nothing is pruned; none when the source prunes and was
-    /// read completely.
+    /// The decision for all objects where nothing is pruned, for any of the reasons that hold for a
+    /// whole source; none where each is judged by itself.
     pub closed: Option<PruneDecision>,
     /// The location that the inventory was made from, where it is not the present one.
     pub other_location: Option<Arc<str>>,
     /// The number of objects that go at once without a question.
     pub radius: BlastRadius,
-    /// The lifecycle of the source. Deleting the source itself has been confirmed with the number.
+    /// The lifecycle of the source. A deletion of the source itself takes all of its objects along.
     pub lifecycle: SourceLifecycle,
     /// Incarnations whose deletion a person has confirmed by name.
     pub confirmed: &'a BTreeSet<Uid>,
@@ -117,8 +117,8 @@ pub(crate) fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTree
     judged.collect()
 }
 
-/// Returns where a source ends, nobody comes back to what waits for something that stays: it stays
-/// too.
+/// Returns the objects that a kept object still uses, each with that user, where the source is
+/// deleted: they are kept too, as nobody comes back to them.
 fn used_by_kept<'a>(
     pending: &'a [PruneCandidate],
     guard: &PruneGuard<'_>,

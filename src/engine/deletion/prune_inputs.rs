@@ -81,7 +81,8 @@ impl Engine {
             Some(why.clone())
         };
         let facts = |id: &&ObjectId| {
-            let live = self.live.get(*id)?;
+            // As it is deleted: the answer to our own write may show more than the informer yet.
+            let live = self.live_object(id)?;
             // An annotation taken off the object still stands in the manifest that was in force
             // last.
             let accepted = self.entries.get(*id).and_then(|entry| entry.accepted.content());

@@ -93,7 +93,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Replaces what one file holds (nothing, when it is gone) and returns whom that touches.
+    /// Replaces what one file holds (nothing, when it is gone) and returns the objects affected.
     pub(crate) fn replace(&mut self, file: &Arc<str>, facts: Option<FileFacts>) -> Vec<ObjectId> {
         let mut touched = Vec::new();
         self.partly_understood.remove(file);

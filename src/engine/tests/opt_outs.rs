@@ -244,6 +244,22 @@ fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     assert!(matches!(told(&mut harness, &a), Some(Reason::Kept(_))));
 }
 
+#[test]
+fn a_word_to_keep_that_only_a_newer_view_than_the_informers_shows_counts() {
+    let a = config("a");
+    let [first, second] = ["a", "b"].map(|name| (name, Some(desired(&config(name), 1, name))));
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[first, second]));
+    harness.settle();
+    let mut newer = harness.engine.live_object(&a).unwrap().clone();
+    newer.rv.0 += 1;
+    newer.prune_timing = PruneTiming::Never;
+    harness.engine.entries.get_mut(&a).unwrap().direct_view = Some(DirectView::Found(Box::new(newer)));
+    harness.read(reading("r2", &[("a", None)]));
+    let decision = harness.decide(&a);
+    assert!(matches!(decision.reason, Some(Reason::Kept(_))), "{decision:?}");
+}
+
 /// A word that is taken off while nobody looks gets nothing deleted either.
 #[test]
 fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() {

@@ -160,6 +160,23 @@ fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
 }
 
 #[test]
+fn a_conflict_does_not_make_a_view_from_before_our_own_write_count() {
+    let a = config("a");
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    let action = harness.decide(&a).action;
+    let shown = harness.engine.live_object(&a).unwrap().rv;
+    let written = ResourceVersion(shown.0 + 10);
+    harness.engine.entries.get_mut(&a).unwrap().last_write = Some((written, harness.now));
+    let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+    harness.engine.record_result(&a, &action, conflict, harness.now);
+    let pending = harness.engine.entry(&a).unwrap().last_write.map(|(version, _)| version);
+    assert_eq!(pending, Some(written));
+}
+
+#[test]
 fn a_recreated_workload_gives_its_token_back_though_nobody_told_that_it_was_gone() {
     let a = workload("a");
     let mut harness = Harness::new(3);

@@ -6,6 +6,8 @@ use super::*;
 use crate::config::{RendererConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::input::MemoryTree;
 use crate::input::memory_supply::MemorySupply;
+use crate::input::roots::RootForm;
+use crate::input::sandbox::ProgramVersion;
 use crate::object::{GroupKind, Revision};
 use crate::source::{BlobId, KnownFacts, ObjectFact, ServedVersions};
 
@@ -158,4 +160,40 @@ fn charts_alone_wait_for_the_versions_of_the_cluster() {
     assert_eq!(render(&[chart, other], Some(Err("refused"))).unwrap(), found(&hidden, true));
     let known = ["a/Chart.yaml interrupted: no-program", "b/kustomization.yaml interrupted: no-program"];
     assert_eq!(render(&[chart, other], Some(Ok("v1.36.0"))).unwrap(), found(&known, true));
+}
+
+/// Returns how often the files of a revision are read to render a root with a program that cannot
+/// be started.
+fn looks_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
+    let renderer = renderer(MemorySupply::default());
+    let root = RenderRoot { folder: folder.into(), form };
+    let parsed = &mut ParsedFiles::default();
+    let closure = renderer.trace(&root, "", files, parsed, PinPolicy::Strict).unwrap();
+    let installed = |program: &RenderProgram| {
+        let (path, version) = ("/nonexistent".into(), ProgramVersion(5, 0, 0));
+        (*program, Ok(InstalledProgram { program: *program, path, version, digest: [0; 32] }))
+    };
+    let programs = closure.programs().iter().map(installed).collect();
+    let job = judge(root, "", closure, &programs, None, &HashMap::new()).ok().unwrap();
+    let before = files.looks();
+    let run = own_thread::worker_runtime().unwrap().block_on(renderer.render_root(&job, files));
+    assert!(matches!(run, Err(RenderError::Sandbox(_))), "{run:?}");
+    files.looks() - before
+}
+
+#[test]
+fn a_render_reads_all_files_of_its_root_at_once() {
+    let mut files = MemoryTree::new();
+    for number in 0..40 {
+        let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a{number}}}}}");
+        files = files.file(&format!("a/{number}.yaml"), &map);
+        files = files.file(&format!("chart/templates/{number}.yaml"), &map);
+    }
+    let names: Vec<String> = (0..40).map(|number| format!("{number}.yaml")).collect();
+    let resources = format!("resources: [{}]\n", names.join(", "));
+    let chart = "apiVersion: v2\nname: chart\nversion: 1.0.0\n";
+    let files = files.file("a/kustomization.yaml", resources).file("chart/Chart.yaml", chart);
+    for (folder, form) in [("a", RootForm::Kustomize), ("chart", RootForm::Helm)] {
+        assert_eq!(looks_of_render(&files, folder, form), 1, "{folder}");
+    }
 }

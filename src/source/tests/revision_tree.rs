@@ -84,6 +84,23 @@ fn every_file_can_be_looked_at_whatever_its_name() {
 }
 
 #[test]
+fn the_files_of_a_folder_are_looked_at_together() {
+    let (repo, head) = TestRepository::with(&[("a/1.yaml", "1"), ("a/2.yaml", "2"), ("b/1.yaml", "1")]);
+    let reader = reader(&repo, None, ReadLimits::default());
+    let tree = reader.tree(&head).unwrap();
+    let contents = [BlobId::of(b"2"), BlobId::of(b"1")];
+    let read = tree.read_all(&contents).unwrap();
+    assert_eq!(read.iter().map(|bytes| &**bytes).collect::<Vec<_>>(), [b"2", b"1"]);
+    assert!(tree.read_all(&[contents[0], BlobId::of(b"lost")]).is_err());
+    assert_eq!(tree.entry("a/1.yaml").unwrap(), Some(file("1", false)));
+
+    fs::remove_dir_all(repo.path().join(".git")).unwrap();
+    reader.close();
+    assert_eq!(tree.entry("a/2.yaml").unwrap(), Some(file("2", false)), "it was looked at with the first");
+    assert!(tree.entry("b/1.yaml").is_err(), "another folder takes a look of its own");
+}
+
+#[test]
 fn what_is_no_file_is_not_read() {
     let (repo, head) = TestRepository::with(&[("inner/a.yaml", "a"), ("sub/.keep", "x")]);
     let large = TestRepository::with(&[("large.yaml", &"x".repeat(200)), ("deep/folder/a", "1")]);

@@ -314,7 +314,7 @@ impl Engine {
         self.follow_again();
         self.recompute_target(source, id);
         self.dirty.push(id.clone());
-        // Added objects go again, and no other event has that judged.
+        // Objects that the unit added are pruned, and only this has them judged.
         self.mark_prunes_stale();
     }
 
