@@ -168,7 +168,7 @@ fn looks_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
     let renderer = renderer(MemorySupply::default());
     let root = RenderRoot { folder: folder.into(), form };
     let parsed = &mut ParsedFiles::default();
-    let closure = renderer.trace(&root, "", files, parsed, PinPolicy::Strict).unwrap();
+    let closure = renderer.find_closure(&root, "", files, parsed, PinPolicy::Strict).unwrap();
     let installed = |program: &RenderProgram| {
         let (path, version) = ("/nonexistent".into(), ProgramVersion(5, 0, 0));
         (*program, Ok(InstalledProgram { program: *program, path, version, digest: [0; 32] }))
