@@ -127,8 +127,7 @@ impl ManifestSet {
         let mut manifests = Self::default();
         if path == Path::new(STANDARD_INPUT) {
             let bytes = read_standard_input()?;
-            manifests.places.count(None);
-            manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), extent);
+            manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), None, extent);
             return Ok(manifests);
         }
         let files = UnrenderedFiles::read(here_if_empty(path)).map_err(without_cluster_advice)?;
@@ -145,8 +144,8 @@ impl ManifestSet {
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {
-                manifests.places.count(file.origin.as_deref());
-                manifests.take(read_manifest(&shown_file(file, shown), bytes, &decrypter), extent);
+                let reading = read_manifest(&shown_file(file, shown), bytes, &decrypter);
+                manifests.take(reading, file.origin.as_deref(), extent);
             }
         }
         manifests.add_refused(&disk.snapshot, shown);
@@ -167,9 +166,8 @@ impl ManifestSet {
         let shown = |file: &str| -> Arc<str> { without_detours(&Path::new(folder).join(file)).into() };
         for file in &snapshot.files {
             let bytes = reader.read(file.blob)?;
-            manifests.places.count(file.origin.as_deref());
             let reading = read_manifest(&shown_file(file, shown), &bytes, decrypter);
-            manifests.take(reading, ReadScope::All);
+            manifests.take(reading, file.origin.as_deref(), ReadScope::All);
         }
         manifests.add_refused(&snapshot, shown);
         manifests.revision = Some(observed.revision);
@@ -224,7 +222,8 @@ impl ManifestSet {
         }));
     }
 
-    fn take(&mut self, reading: ManifestFile, extent: ReadScope) {
+    fn take(&mut self, reading: ManifestFile, origin: Option<&RenderOrigin>, extent: ReadScope) {
+        self.places.count(origin);
         self.understood &= reading.understood;
         match extent {
             ReadScope::All => self.items.extend(reading.items),

@@ -1,7 +1,7 @@
 //! Renderers as the configuration asks for them, and what is on disk with its roots rendered.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use super::CommandError;
 use super::one_shot_input::STANDARD_INPUT;
@@ -23,6 +23,9 @@ use crate::source::{
 
 /// The credential with age identities; with a dot and the name of a source behind it, of that one.
 const AGE_CREDENTIAL: &str = "sops-age";
+
+/// Leftovers are looked for once: the renderers of all sources have the same folders.
+static LEFTOVERS: Once = Once::new();
 
 /// The renderer of one source.
 #[derive(Clone, Debug)]
@@ -73,7 +76,7 @@ impl SourceRendering {
         let decrypter = Arc::new(decrypter);
         let search = std::env::var_os("PATH").unwrap_or_default();
         let host = RenderHost::new(renderers, search, private_folder());
-        host.remove_leftovers();
+        LEFTOVERS.call_once(|| host.remove_leftovers());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
         let renderer = renderer.with_variables(variables).with_releases(releases);
         Self { renderer: Arc::new(renderer), decrypter }

@@ -60,10 +60,6 @@ impl<T: FileTree> FileTree for BufferedTree<'_, T> {
             None => self.tree.read(blob),
         }
     }
-
-    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
-        blobs.iter().map(|blob| self.read(*blob)).collect()
-    }
 }
 
 #[cfg(test)]

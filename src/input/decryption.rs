@@ -9,8 +9,8 @@ use zeroize::Zeroizing;
 
 use super::render_seal::{HOLDERS, RootSeal};
 use super::sops::{
-    AgeIdentities, DataKey, PlaintextLayout, SealingSecret, SopsError, SopsFormat, is_encrypted, object_key,
-    open, open_object, sealing_secret,
+    AgeIdentities, DataKey, OpenedFile, PlaintextLayout, SealingSecret, SopsError, SopsFormat, is_encrypted,
+    object_key, open, open_object, sealing_secret,
 };
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::secret::{is_there, read_regular};
@@ -93,11 +93,7 @@ impl Decrypter {
         if !is_encrypted(bytes, format) {
             return Ok(None);
         }
-        let identities =
-            self.identities().map_err(|why| Box::new(no_key(ManifestOrigin::of_file(file.clone()), &why)))?;
-        let opened = open(file, bytes, format, &identities)
-            .and_then(|opened| opened.plaintext(PlaintextLayout::SameLines));
-        opened.map(Some).map_err(|error| Box::new(error.diagnostic()))
+        Ok(Some(self.open(file, bytes, format)?.plaintext(PlaintextLayout::SameLines)?))
     }
 
     /// Returns the key of a file whose code fits; none where it is not encrypted.
@@ -109,10 +105,7 @@ impl Decrypter {
         if !is_encrypted(bytes, format) {
             return Ok(None);
         }
-        let identities =
-            self.identities().map_err(|why| Box::new(no_key(ManifestOrigin::of_file(file.clone()), &why)))?;
-        let opened = open(file, bytes, format, &identities).map_err(|error| Box::new(error.diagnostic()))?;
-        Ok(Some(opened.into_key()))
+        Ok(Some(self.open(file, bytes, format)?.into_key()))
     }
 
     /// Opens a file for a render.
@@ -125,12 +118,9 @@ impl Decrypter {
         bytes: &[u8],
         format: SopsFormat,
     ) -> Result<OpenedInput, Box<Diagnostic>> {
-        let identities =
-            self.identities().map_err(|why| Box::new(no_key(ManifestOrigin::of_file(file.clone()), &why)))?;
-        let opened = open(file, bytes, format, &identities).map_err(|error| Box::new(error.diagnostic()))?;
-        let plaintext = opened.plaintext(PlaintextLayout::Sops);
+        let opened = self.open(file, bytes, format)?;
         Ok(OpenedInput {
-            plaintext: plaintext.map_err(|error| Box::new(error.diagnostic()))?,
+            plaintext: opened.plaintext(PlaintextLayout::Sops)?,
             values: opened.values(),
             holders: opened.holders(),
             secret: opened.into_key().into_sealing_secret(),
@@ -148,11 +138,10 @@ impl Decrypter {
         at: &ManifestOrigin,
     ) -> Result<bool, Box<Diagnostic>> {
         let Some(holders) = object.get(HOLDERS) else { return Ok(false) };
-        let identities = self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))?;
+        let identities = self.identities_for(at)?;
         let secrets = holders.as_array().into_iter().flatten();
-        let secrets: Result<Vec<_>, _> =
-            secrets.map(|holders| sealing_secret(holders, at, &identities)).collect();
-        let secrets = secrets.map_err(|error| Box::new(error.diagnostic()))?;
+        let secrets = secrets.map(|holders| sealing_secret(holders, at, &identities));
+        let secrets = secrets.collect::<Result<Vec<_>, _>>()?;
         let seal = RootSeal::of(&secrets).ok_or_else(|| Box::new(bad_seal(at, "has no key")))?;
         seal.open(object).map_err(|fault| Box::new(bad_seal(at, &fault.to_string())))?;
         Ok(true)
@@ -171,10 +160,30 @@ impl Decrypter {
         if !is_encrypted_object(object) {
             return Ok(false);
         }
-        let identities = self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))?;
-        let key = object_key(object, at, &identities).map_err(|error| Box::new(error.diagnostic()))?;
-        open_object(object, at, &[key]).map_err(|error| Box::new(error.diagnostic()))?;
+        let identities = self.identities_for(at)?;
+        let key = object_key(object, at, &identities)?;
+        open_object(object, at, &[key])?;
         Ok(true)
+    }
+
+    fn open<'f>(
+        &self,
+        file: &'f Arc<str>,
+        bytes: &'f [u8],
+        format: SopsFormat,
+    ) -> Result<OpenedFile<'f>, Box<Diagnostic>> {
+        let identities = self.identities_for(&ManifestOrigin::of_file(file.clone()))?;
+        Ok(open(file, bytes, format, &identities)?)
+    }
+
+    fn identities_for(&self, at: &ManifestOrigin) -> Result<AgeIdentities, Box<Diagnostic>> {
+        self.identities().map_err(|why| Box::new(no_key(at.clone(), &why)))
+    }
+}
+
+impl From<SopsError> for Box<Diagnostic> {
+    fn from(error: SopsError) -> Self {
+        Self::new(error.diagnostic())
     }
 }
 

@@ -15,7 +15,7 @@ use super::paths;
 use super::plaintext_index::PlaintextIndex;
 use super::render_seal::{HOLDERS, RootSeal};
 use super::root_render::{RenderError, RenderedObject};
-use super::sops::{SopsFormat, is_encrypted, is_sealed, text_excerpt};
+use super::sops::{SealingSecret, SopsFormat, is_encrypted, is_sealed, text_excerpt};
 use super::tree::FileTree;
 use crate::manifest::{PlacedValue, read_documents};
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -98,7 +98,7 @@ pub(super) fn open_inputs<T: FileTree>(
 /// Returns the surroundings of opened values; none where there are too many.
 fn opened_values(
     values: &[(Arc<str>, Zeroizing<Vec<u8>>)],
-    secrets: &[super::sops::SealingSecret],
+    secrets: &[SealingSecret],
     holders: Vec<Value>,
     clear: &[Arc<[u8]>],
 ) -> Option<OpenedValues> {
@@ -139,8 +139,7 @@ pub(super) fn close_objects(
     }
     for object in objects.iter().filter(|object| is_encrypted_object(&object.body)) {
         let at = object_place(object, closure);
-        check_rendered(&object.body, &at, &inputs.keys)
-            .map_err(|error| refused(Box::new(error.diagnostic())))?;
+        check_rendered(&object.body, &at, &inputs.keys).map_err(|error| refused(error.into()))?;
     }
     let is_torn = |object: &&RenderedObject| !is_encrypted_object(&object.body) && has_sealed(&object.body);
     if let Some(torn) = objects.iter().filter(|_| !inputs.keys.is_empty()).find(is_torn) {

@@ -30,11 +30,14 @@ pub trait FileTree {
     /// Fails where there is no such content, or where it cannot be read.
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError>;
 
-    /// Returns the bytes of many files, in this order, by one look. Who asks bounds their size.
+    /// Returns the bytes of many files, in this order, by one look where a look costs
+    /// something. Who asks bounds their size.
     ///
     /// # Errors
     /// As [`FileTree::read`].
-    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError>;
+    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
+        blobs.iter().map(|blob| self.read(*blob)).collect()
+    }
 }
 
 impl FileTree for RevisionTree {
@@ -66,10 +69,6 @@ impl FileTree for DiskTree {
 
     fn read(&self, blob: BlobId) -> Result<Arc<[u8]>, SourceError> {
         self.read(blob)
-    }
-
-    fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
-        blobs.iter().map(|blob| self.read(*blob)).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::palette::{is_steering, sanitize};
 use super::{Palette, TextStyle};
-use crate::object::{Diagnostic, Severity};
+use crate::object::{Diagnostic, Severity, count_text};
 
 /// The number of characters shown of a long line, and of those before the fault.
 const MAX_EXCERPT_CHARS: usize = 100;
@@ -28,8 +28,7 @@ pub(crate) fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
 pub(crate) fn tally(found: &[Diagnostic]) -> String {
     let count = |severity, word: &str| match found.iter().filter(|found| found.severity == severity).count() {
         0 => None,
-        1 => Some(format!("1 {word}")),
-        count => Some(format!("{count} {word}s")),
+        count => Some(count_text(count, word)),
     };
     let parts = [count(Severity::Error, "error"), count(Severity::Warning, "warning")];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

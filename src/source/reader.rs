@@ -388,7 +388,7 @@ impl RevisionReader {
         Ok(batch)
     }
 
-    pub(super) fn bytes(&self, databases: &[Odb<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
+    fn bytes(&self, databases: &[Odb<'_>], blob: BlobId) -> Result<Vec<u8>, SourceError> {
         let mut last = self.lost_error(blob);
         for database in databases {
             let read = database.read_header(blob.oid()).and_then(|(size, _)| {

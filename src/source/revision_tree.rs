@@ -150,6 +150,7 @@ impl RevisionTree {
             let Some((listing, (mode, id))) = found else { return Ok(None) };
             let entry = self.judge(objects, mode, id)?;
             if entry != TreeEntry::Folder {
+                self.memory().judged.insert((mode, id), entry.clone());
                 self.judge_ahead(objects, listing, name);
             }
             Ok(Some(entry))
@@ -173,14 +174,17 @@ impl RevisionTree {
         }
     }
 
-    /// Remembers what stands at the names from this one on: whoever asks for one file of a folder
+    /// Remembers what stands at the names after this one: whoever asks for one file of a folder
     /// asks for its neighbours too.
     fn judge_ahead(&self, objects: &ObjectStores, listing: &GitListing, name: &str) {
-        let ahead = listing.range::<[u8], _>((Bound::Included(name.as_bytes()), Bound::Unbounded));
-        for (_, (mode, id)) in ahead.take(MAX_AHEAD) {
+        let ahead = listing.range::<[u8], _>((Bound::Excluded(name.as_bytes()), Bound::Unbounded));
+        for (_, found) in ahead.take(MAX_AHEAD - 1) {
+            if self.memory().judged.contains_key(found) {
+                continue;
+            }
             // An entry that cannot be read fails where it is asked for itself.
-            if let Ok(entry) = self.judge(objects, *mode, *id) {
-                self.memory().judged.insert((*mode, *id), entry);
+            if let Ok(entry) = self.judge(objects, found.0, found.1) {
+                self.memory().judged.insert(*found, entry);
             }
         }
     }
@@ -199,15 +203,9 @@ impl RevisionTree {
         self.reader.read(blob)
     }
 
-    /// Reads the bytes of many files by one look, in this order: all are in memory at once.
+    /// Reads the bytes of many files in this order: all are in memory at once.
     pub(crate) fn read_all(&self, blobs: &[BlobId]) -> Result<Vec<Arc<[u8]>>, SourceError> {
-        if blobs.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.reader.look(|objects| {
-            let databases = objects.object_databases().map_err(|error| self.reader.damaged_error(&error))?;
-            blobs.iter().map(|blob| self.reader.bytes(&databases, *blob).map(Into::into)).collect()
-        })
+        self.reader.read_all(blobs.iter().copied(), |_, bytes| Ok(bytes.into()))
     }
 
     /// Returns the paths of all files that differ between this revision and another, at the cost of

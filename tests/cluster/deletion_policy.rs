@@ -1,12 +1,11 @@
 //! The objects of a `Source` after a person deletes it.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::customs::{HEAD, await_condition, condition, custom, own};
-use crate::state::below;
+use crate::state::await_pin;
 use crate::support::{
     DEFAULT_TIMEOUT, Daemon, DedicatedCluster, Repo, TestNamespace, at, eventually, run, source, yaml,
 };
@@ -78,10 +77,7 @@ fn delete_takes_along_all_but_what_is_kept_in_its_order_though_the_repository_is
     assert_eq!(finalizers(&site, "shop"), json!([FINALIZER]));
     // The order follows from their contents, so the revision must be on this host before its
     // repository goes.
-    eventually("the revision is kept", DEFAULT_TIMEOUT, || {
-        let pins = below(site.state.path(), "store.git").join("refs/rhumb/keep");
-        if fs::read_dir(pins).is_ok_and(|mut pins| pins.next().is_some()) { Ok(()) } else { Err("it is not") }
-    });
+    await_pin(&site);
     assert_eq!(first.stop().code(), Some(0));
     drop(dir);
     assert!(!bare.exists());

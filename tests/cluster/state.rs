@@ -31,10 +31,7 @@ fn fixture(name: &str) -> StateFixture {
     let mut daemon = fixture.daemon();
     (0..4).for_each(|n| fixture.site.await_data(&format!("m{n}"), "a", "1"));
     // The store is made before the first revision is read, and the pins when nothing is left to do.
-    eventually("the revision is kept", DEFAULT_TIMEOUT, || {
-        let pins = fixture.store().join("refs/rhumb/keep");
-        if fs::read_dir(pins).is_ok_and(|mut pins| pins.next().is_some()) { Ok(()) } else { Err("it is not") }
-    });
+    await_pin(&fixture.site);
     assert_eq!(daemon.stop().code(), Some(0));
     StateFixture { sent: fixture.site.window(), ..fixture }
 }
@@ -90,8 +87,17 @@ impl StateFixture {
     }
 }
 
+/// Waits until a revision is pinned in the store of the site's only source.
+#[track_caller]
+pub(crate) fn await_pin(site: &TestNamespace<'_>) {
+    eventually("the revision is kept", DEFAULT_TIMEOUT, || {
+        let pins = below(site.state.path(), "store.git").join("refs/rhumb/keep");
+        if fs::read_dir(pins).is_ok_and(|mut pins| pins.next().is_some()) { Ok(()) } else { Err("it is not") }
+    });
+}
+
 /// The first folder of this name below another.
-pub(crate) fn below(folder: &Path, name: &str) -> PathBuf {
+fn below(folder: &Path, name: &str) -> PathBuf {
     let mut left = vec![folder.to_owned()];
     while let Some(next) = left.pop() {
         if next.ends_with(name) {

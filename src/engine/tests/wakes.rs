@@ -136,21 +136,28 @@ fn refuse(harness: &mut Harness, id: &ObjectId) {
     harness.engine.record_result(id, &action, ActionResult::Failed(why), harness.now);
 }
 
+/// Returns a harness in which an object was applied, and another content of it is wanted.
+fn with_a_change_of(id: &ObjectId) -> Harness {
+    let mut harness = Harness::new(3);
+    harness.read(reading("r1", &[("a", Some(desired(id, 1, "a")))]));
+    harness.settle();
+    harness.read(reading("r2", &[("a", Some(desired(id, 2, "a")))]));
+    harness
+}
+
+/// The server answers a write with a conflict.
+fn conflict(harness: &mut Harness, id: &ObjectId, action: &Action) {
+    let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
+    harness.engine.record_result(id, action, conflict, harness.now);
+}
+
 #[test]
 fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
     let a = config("a");
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    harness.settle();
-    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    let mut harness = with_a_change_of(&a);
     let action = harness.decide(&a).action;
     // A quota, or a webhook, has a conflict of its own: the object is as it was.
-    harness.engine.record_result(
-        &a,
-        &action,
-        ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
-        harness.now,
-    );
+    conflict(&mut harness, &a, &action);
     drain(&mut harness);
     assert_eq!(reason(&mut harness, &a), "waiting for the watch to show rhumb's last write");
     harness.pass_time(WRITE_ECHO_TIMEOUT);
@@ -162,16 +169,12 @@ fn a_look_ends_the_wait_for_our_own_write_whatever_version_it_shows() {
 #[test]
 fn a_conflict_does_not_make_a_view_from_before_our_own_write_count() {
     let a = config("a");
-    let mut harness = Harness::new(3);
-    harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
-    harness.settle();
-    harness.read(reading("r2", &[("a", Some(desired(&a, 2, "a")))]));
+    let mut harness = with_a_change_of(&a);
     let action = harness.decide(&a).action;
     let shown = harness.engine.live_object(&a).unwrap().rv;
     let written = ResourceVersion(shown.0 + 10);
     harness.engine.entries.get_mut(&a).unwrap().last_write = Some((written, harness.now));
-    let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
-    harness.engine.record_result(&a, &action, conflict, harness.now);
+    conflict(&mut harness, &a, &action);
     let pending = harness.engine.entry(&a).unwrap().last_write.map(|(version, _)| version);
     assert_eq!(pending, Some(written));
 }
