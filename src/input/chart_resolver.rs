@@ -230,7 +230,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 code: "too-large",
                 message: format!("this root uses more than {MAX_CHARTS} charts of servers"),
                 hint: "split it into several roots".to_owned(),
-                outlook: FailureDuration::Permanent,
+                duration: FailureDuration::Permanent,
             });
         }
         self.supply.fetch(reference, pin)
@@ -299,7 +299,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
 
     fn fail(&mut self, error: SupplyError, at: AskedAt<'_>) {
         let found = error_at(at.file, at.place, error.code, error.message, error.hint);
-        match error.outlook {
+        match error.duration {
             FailureDuration::Transient => self.charts.interruptions.push(found),
             FailureDuration::Permanent => self.refusals.push(found),
         }

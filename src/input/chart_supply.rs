@@ -39,7 +39,7 @@ pub(super) struct SupplyError {
     /// The remedy.
     pub(super) hint: String,
     /// Says whether another try may do better.
-    pub(super) outlook: FailureDuration,
+    pub(super) duration: FailureDuration,
 }
 
 /// The prospect of another try of the same.

@@ -114,6 +114,6 @@ impl ChartSupply for MemorySupply {
     }
 }
 
-fn error(code: &'static str, message: String, outlook: FailureDuration) -> SupplyError {
-    SupplyError { code, message, hint: String::new(), outlook }
+fn error(code: &'static str, message: String, duration: FailureDuration) -> SupplyError {
+    SupplyError { code, message, hint: String::new(), duration }
 }

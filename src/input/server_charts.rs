@@ -30,7 +30,7 @@ impl ServerCharts {
             code: "fetch-failed",
             message: format!("the chart cannot be fetched: {error}"),
             hint: "it is tried again".to_owned(),
-            outlook: FailureDuration::Transient,
+            duration: FailureDuration::Transient,
         })?;
         fetched.map_err(|error| supply_error(&error))
     }
@@ -55,6 +55,6 @@ fn supply_error(error: &FetchError) -> SupplyError {
         code: error.code(),
         message: error.to_string(),
         hint: error.hint(),
-        outlook: if error.is_transient() { FailureDuration::Transient } else { FailureDuration::Permanent },
+        duration: if error.is_transient() { FailureDuration::Transient } else { FailureDuration::Permanent },
     }
 }
