@@ -89,14 +89,16 @@ impl Engine {
         units.chain(read).chain(self.sources[source].head.clone()).collect()
     }
 
-    /// Returns the unit that brought the content that an object shows, as far as its contents are
-    /// still there.
+    /// Returns the unit that brought the content that an object shows, with all members that went
+    /// along with it.
+    ///
+    /// A unit enters the history with the next write of the ledger. Until then its record is among
+    /// the units that are being released. Of a past unit, members with newer contents are left out.
     fn replaced_unit(&self, source: SourceId, id: &ObjectId) -> Option<Unit> {
         let shows = |id: &ObjectId, member: &UnitMember| match member.content {
             Some(content) => self.is_showing(id, content),
             None => self.live_object(id).is_none(),
         };
-        let past = &self.rollouts.ledger.as_ref()?.history;
         let brought = |unit: &&Unit| {
             let member = unit.members.get(id).filter(|member| member.content.is_some());
             let readable = !unit.members.values().any(UnitMember::is_unreadable);
@@ -104,7 +106,11 @@ impl Engine {
                 && readable
                 && member.is_some_and(|member| shows(id, member))
         };
-        let mut unit = past.iter().rev().find(brought)?.clone();
+        let ledger = self.rollouts.ledger.as_ref()?;
+        if let Some(unit) = ledger.units.iter().find(brought) {
+            return Some(unit.clone());
+        }
+        let mut unit = ledger.history.iter().rev().find(brought)?.clone();
         unit.members.retain(|id, member| shows(id, member));
         Some(unit)
     }

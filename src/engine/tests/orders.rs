@@ -147,6 +147,33 @@ fn an_undo_goes_to_what_was_in_force_and_not_to_what_failed_meanwhile() {
     assert_eq!(told(&harness), "undone: revision r2 of Deployment shop/web (2 objects) goes back to r1");
 }
 
+/// Goes on by single turns until a workload runs a revision whose unit is still in the ledger.
+fn turn_until_released(harness: &mut Harness, revision: &str) {
+    for _ in 0..400 {
+        let web = &harness.world.things[&workload("web")];
+        let shows = web.release.as_ref().is_some_and(|release| release.revision == Revision::new(revision));
+        if shows && web.phase == RolloutPhase::Settled && !harness.world.ledger.units.is_empty() {
+            return;
+        }
+        harness.turn();
+    }
+    panic!("{revision} was never released: {:#?}", harness.world.log);
+}
+
+#[test]
+fn an_undo_right_after_a_rollout_goes_to_what_was_in_force() {
+    let mut harness = second();
+    harness.world.bad.insert(web(3).hash);
+    harness.read(reading("r3", &both(3)));
+    harness.settle();
+    shows(&harness, 2, "r2");
+    harness.read(reading("r4", &both(4)));
+    turn_until_released(&mut harness, "r4");
+    order(&mut harness, &workload("web"), "1-a undo");
+    assert_eq!(told(&harness), "undone: revision r4 of Deployment shop/web (2 objects) goes back to r2");
+    shows(&harness, 2, "r2");
+}
+
 #[test]
 fn what_the_undone_revision_added_goes_away() {
     let mut harness = Harness::new(3);
