@@ -248,9 +248,9 @@ impl Cluster {
         &self.inner.metrics
     }
 
-    /// Returns the gate of all calls.
+    /// Returns the rate limiter of all calls.
     #[cfg(test)]
-    pub(super) fn gate(&self) -> &CallLimiter {
+    pub(super) fn rate_limiter(&self) -> &CallLimiter {
         &self.inner.rate_limiter
     }
 

@@ -431,7 +431,7 @@ impl Engine {
     pub(crate) fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.entries.remove(id);
-            self.forget_gate(id);
+            self.forget_blocker(id);
             if !self.live.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.unwanted.contains(id) {

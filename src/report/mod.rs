@@ -36,7 +36,7 @@ pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub(crate) use object_events::{
     EventDraft, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
 };
-pub(crate) use phase::{Obstacle, PHASES, Phase, PhaseFacts, healthy_text};
+pub(crate) use phase::{Blocker, PHASES, Phase, PhaseFacts, healthy_text};
 pub(crate) use reference::{CONDITION_REASONS, METRICS, MetricType};
 #[cfg(test)]
 pub(crate) use status::CommitStatus;

@@ -224,7 +224,7 @@ impl Reconciler {
     /// Nothing is begun, and nothing is written over, until there is a key.
     fn wait_for_key(&mut self) {
         self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
-        let why = self.engine.seal_obstacle().map(|reason| reason.to_string());
+        let why = self.engine.key_blocker().map(|reason| reason.to_string());
         if self.configs.is_blind() && self.ledger_store.told != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");

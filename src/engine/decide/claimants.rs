@@ -15,7 +15,7 @@ use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, SourceWrites, WantedObject};
 use crate::object::{Diagnostic, GroupKind, ObjectId};
 
-/// The time after which a claimant is looked for again. An obstacle that goes away wakes no other
+/// The time after which a claimant is looked for again. A blocker that goes away wakes no other
 /// claimant's objects.
 pub(super) const CLAIM_RETRY_DELAY: Duration = Duration::from_secs(10);
 
@@ -116,7 +116,7 @@ impl Engine {
             && is_written
             && self.is_synced(source, &id.group_kind())
             && !self.is_claim_denied(source, id, now)
-            && self.release_obstacle(source, desired).is_none()
+            && self.dependency_blocker(source, desired).is_none()
     }
 
     /// Has an object decided on again, where the source that was chosen for it waits for something.

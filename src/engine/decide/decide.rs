@@ -39,7 +39,7 @@ impl Engine {
         self.settle();
         self.choose_claimant(id, now);
         self.note_config(id);
-        let release_blocked = self.release_gate(id, now);
+        let release_blocker = self.release_blocker(id, now);
         let holder = self.holder_of(id, now);
         let Some(entry) = self.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, requeue_after: None };
@@ -56,8 +56,8 @@ impl Engine {
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
             scaling: self.replica_owner(id, entry),
-            write_blocked: self.write_obstacle(id, entry),
-            release_blocked,
+            write_blocker: self.write_blocker(id, entry),
+            release_blocker,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
             config_stamp: wanting
                 .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
@@ -92,9 +92,9 @@ impl Engine {
         back.or_else(newest).unwrap_or_else(|| Revision::new(""))
     }
 
-    /// Returns the reason that gates a new content. None where no new content waits, or the object
+    /// Returns the blocker of a new content. None where no new content waits, or the object
     /// cannot be seen.
-    pub(in crate::engine) fn release_gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
+    pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
         let blind =
@@ -102,16 +102,17 @@ impl Engine {
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
-        let stays = entry.rollback.as_ref().and_then(|rollback| rollback.release_block());
+        let stays = entry.rollback.as_ref().and_then(|rollback| rollback.release_blocker());
         if self.mode == DecisionMode::Live {
             self.find_units(source);
         }
-        stays.or_else(|| self.release_pause(id)).or_else(|| self.release_obstacle(source, &desired)).or_else(
-            || match self.mode {
-                DecisionMode::Live => self.unit_release_block(source, &desired),
+        stays
+            .or_else(|| self.release_pause(id))
+            .or_else(|| self.dependency_blocker(source, &desired))
+            .or_else(|| match self.mode {
+                DecisionMode::Live => self.unit_release_blocker(source, &desired),
                 DecisionMode::Plan => None,
-            },
-        )
+            })
     }
 
     /// Returns whose an object is, where it is in an inventory that this process does not keep.
@@ -243,7 +244,7 @@ pub(super) fn decide_absent(
     let lost = input.entry.accepted.content();
     let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
     let blocked =
-        write_hindrance(input, desired, now).or_else(|| input.release_blocked.clone().filter(|_| !repair));
+        content_blocker(input, desired, now).or_else(|| input.release_blocker.clone().filter(|_| !repair));
     match (blocked, lost) {
         (None, _) => create(
             input,
@@ -252,7 +253,7 @@ pub(super) fn decide_absent(
             if repair { ApplyPurpose::Repair } else { ApplyPurpose::Create },
             now,
         ),
-        (Some(reason), Some(accepted)) if !repair && write_hindrance(input, accepted, now).is_none() => {
+        (Some(reason), Some(accepted)) if !repair && content_blocker(input, accepted, now).is_none() => {
             create(input, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
         }
         (Some(reason), _) => Decision::wait(reason),
@@ -328,13 +329,13 @@ pub(super) fn decide_present(
             RecreatePolicy::Allowed if live.is_unproven() => {
                 defend(input, unproven_refusal_reason(input), now)
             }
-            RecreatePolicy::Allowed if takeover.is_none() && input.write_blocked.is_none() => {
+            RecreatePolicy::Allowed if takeover.is_none() && input.write_blocker.is_none() => {
                 Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate))
             }
             _ => defend(input, refusal, now),
         };
     }
-    if let Some(reason) = write_hindrance(input, desired, now).or_else(|| input.release_blocked.clone()) {
+    if let Some(reason) = content_blocker(input, desired, now).or_else(|| input.release_blocker.clone()) {
         return defend(input, reason, now);
     }
     let purpose = takeover.unwrap_or(ApplyPurpose::Change);
@@ -370,10 +371,10 @@ pub(super) fn decide_step(
     };
     let fight =
         || repair_pause(input, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
-    if let Some(reason) = write_hindrance(input, want, now).or_else(fight) {
+    if let Some(reason) = content_blocker(input, want, now).or_else(fight) {
         return Decision::wait(reason);
     }
-    if let Some(reason) = input.release_blocked.clone().filter(|_| restarted) {
+    if let Some(reason) = input.release_blocker.clone().filter(|_| restarted) {
         return verify(input, source, want, live, now).with_reason(reason);
     }
     let moves = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some())
@@ -481,8 +482,8 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
     }
 }
 
-/// Returns the hindrance to writing this content, whatever the purpose.
-pub(super) fn write_hindrance(
+/// Returns the blocker of a write of this content, whatever the purpose.
+pub(super) fn content_blocker(
     input: &DecisionInput<'_>,
     want: &SharedDesiredObject,
     now: Instant,
@@ -493,7 +494,7 @@ pub(super) fn write_hindrance(
         Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
         None => Some(Reason::Refused(refusal.text.clone(), None)),
     });
-    input.write_blocked.clone().or(refused).or_else(|| recent_failure(input, now))
+    input.write_blocker.clone().or(refused).or_else(|| recent_failure(input, now))
 }
 
 pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<Reason> {

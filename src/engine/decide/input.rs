@@ -61,10 +61,10 @@ pub(crate) struct DecisionInput<'a> {
     pub holder: InventoryHolder,
     /// Indicates whether an autoscaler targets it.
     pub scaling: ReplicaOwner,
-    /// The reason that bars any write: its kind, its namespace, the inventory.
-    pub write_blocked: Option<Reason>,
-    /// The reason that gates new content: its references, its wave.
-    pub release_blocked: Option<Reason>,
+    /// The blocker of any write: its kind, its namespace, the inventory.
+    pub write_blocker: Option<Reason>,
+    /// The blocker of new content: its references, its wave.
+    pub release_blocker: Option<Reason>,
     /// The guard's word, for an object that no source wants.
     pub prune_decision: Option<PruneDecision>,
     /// The reason for which it cannot be told whether the source that brought it still wants it.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, RestartRisk};
 use crate::engine::decide::decide::{
-    create, is_serving, replicas, revision, write_hindrance, write_precondition,
+    content_blocker, create, is_serving, replicas, revision, write_precondition,
 };
 use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
@@ -86,7 +86,7 @@ struct RepairTarget<'a> {
 
 fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
     let RepairTarget { source, want, variant, lost } = *target;
-    if let Some(reason) = write_hindrance(input, want, now).or_else(|| repair_pause(input, lost, now)) {
+    if let Some(reason) = content_blocker(input, want, now).or_else(|| repair_pause(input, lost, now)) {
         return Decision::wait(reason);
     }
     let restarts = if lost == RepairImpact::Template && is_serving(input.id, live) {
@@ -120,7 +120,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
         Observation::NotSeen | Observation::Unobservable(_) => {
             Decision::act(Action::Look).with_reason(reason)
         }
-        Observation::Absent => match write_hindrance(input, accepted, now) {
+        Observation::Absent => match content_blocker(input, accepted, now) {
             None => {
                 let source = input.entry.targets.first().map_or(accepted.body.source, |(source, _)| *source);
                 create(input, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)

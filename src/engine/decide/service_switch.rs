@@ -1,6 +1,6 @@
 //! Switching a Service from one workload to another: only once the new one is whole.
 
-use crate::engine::decide::gates::{health_words, is_healthy};
+use crate::engine::decide::blockers::{health_words, is_healthy};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, Reason, SourceId, is_workload};
@@ -8,7 +8,11 @@ use crate::object::ObjectId;
 
 impl Engine {
     /// Returns why a Service is not switched yet to the workloads that its wanted content selects.
-    pub(in crate::engine) fn switch_gate(&self, source: SourceId, service: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn switch_blocker(
+        &self,
+        source: SourceId,
+        service: &DesiredObject,
+    ) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
         let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));

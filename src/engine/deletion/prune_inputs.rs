@@ -57,7 +57,7 @@ impl Engine {
         let pending = self.prune_candidates(source, &unwanted);
         let parent = state.inventory.as_ref();
         let guard = PruneGuard {
-            closed: self.prune_obstacle(source),
+            closed: self.prune_blocker(source),
             other_location: parent.and_then(|parent| parent.other_location.clone()),
             radius: state.radius,
             lifecycle: state.lifecycle,
@@ -110,7 +110,7 @@ impl Engine {
     }
 
     /// Returns why a source prunes nothing at all now.
-    pub(in crate::engine) fn prune_obstacle(&self, source: SourceId) -> Option<PruneDecision> {
+    pub(in crate::engine) fn prune_blocker(&self, source: SourceId) -> Option<PruneDecision> {
         let state = &self.sources[source];
         match state.prune {
             PrunePolicy::On => {}
@@ -121,7 +121,7 @@ impl Engine {
                 return Some(PruneDecision::Keep("not in the given files".into()));
             }
         }
-        match self.release_key_obstacle() {
+        match self.release_key_blocker() {
             None => {}
             // It waits: what ends must not be taken for done as long as nobody knows what is its
             // own.

@@ -221,8 +221,8 @@ impl Engine {
         }
     }
 
-    /// Returns why nothing can be sealed or opened; none where that can be done.
-    pub(crate) fn seal_obstacle(&self) -> Option<Reason> {
+    /// Returns the blocker of sealing and opening; none where both can be done.
+    pub(crate) fn key_blocker(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
             ReadState::Unreadable(why) => Some(Reason::Sealed(why.clone())),
@@ -235,11 +235,15 @@ impl Engine {
         self.seals().number().is_some() || !unit.members.keys().any(is_secret)
     }
 
-    /// Returns the reason that gates an object for want of a key. Objects released together with a
+    /// Returns the blocker of an object for want of a key. Objects released together with a
     /// Secret wait for the key that seals the record, all objects for the key that opens the
     /// ledger.
-    pub(in crate::engine) fn seal_gate(&mut self, source: SourceId, id: &ObjectId) -> Option<Reason> {
-        let why = self.seal_obstacle()?;
+    pub(in crate::engine) fn object_key_blocker(
+        &mut self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<Reason> {
+        let why = self.key_blocker()?;
         let together = |units: &std::collections::BTreeMap<ObjectId, ObjectId>| {
             let first = units.get(id)?;
             let begin = ObjectId::new(&GroupKind::new("", "Secret"), None, "");
@@ -255,7 +259,7 @@ impl Engine {
 
     /// Returns why an inventory that cannot be opened has not been read.
     pub(in crate::engine) fn locked_inventory_reason(&self) -> Option<Arc<str>> {
-        match self.seal_obstacle()? {
+        match self.key_blocker()? {
             Reason::Sealed(why) if self.configs.sealed.wanted => Some(why),
             _ => None,
         }

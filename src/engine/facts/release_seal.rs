@@ -192,7 +192,7 @@ impl Engine {
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
-    pub(crate) fn release_key_obstacle(&self) -> Option<Reason> {
+    pub(crate) fn release_key_blocker(&self) -> Option<Reason> {
         match &self.proofs.blind {
             _ if !self.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::Sealed(why.clone())),

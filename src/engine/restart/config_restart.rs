@@ -63,7 +63,7 @@ enum ConfigBasis {
     Released(SourceId),
 }
 
-/// The obstacle to computing a hash.
+/// The reason against computing a hash.
 enum MissingConfig {
     /// This is being read.
     Reading(ObjectId),
@@ -267,7 +267,7 @@ impl Engine {
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
-        let stays = entry.rollback.as_ref().is_some_and(|rollback| rollback.release_block().is_some());
+        let stays = entry.rollback.as_ref().is_some_and(|rollback| rollback.release_blocker().is_some());
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }
 
@@ -384,9 +384,13 @@ impl Engine {
         (next.template_hash() != started.template_hash()).then_some(next)
     }
 
-    /// Returns the reason that gates a new content of a workload: facts to be read, and
+    /// Returns the blocker of a new content of a workload: facts to be read, and
     /// configuration that comes first.
-    pub(in crate::engine) fn config_gate(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn config_blocker(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+    ) -> Option<Reason> {
         let used = desired.restart_references()?;
         if let Err(MissingConfig::Reading(what)) = self.config_of(desired, ConfigBasis::Released(source)) {
             return Some(Reason::Reading(what));
@@ -397,7 +401,7 @@ impl Engine {
     }
 
     /// Returns the reason for which it is not known yet which workloads restart for a new content.
-    pub(in crate::engine) fn users_obstacle(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
+    pub(in crate::engine) fn users_blocker(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
         let users = self.configs.users.get(id).into_iter().flatten();
         let mut ours =
             users.filter_map(|user| self.entry(user)?.target_content().filter(|(by, _)| *by == source));

@@ -188,7 +188,7 @@ impl Engine {
             position: Some((position, of)),
             reason: shorten(&shortage.to_string()),
         });
-        let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
+        let others = self.rollouts.blockers.iter().filter_map(|(id, reason)| {
             let applyset = self.applysets[self.wanting_source(id)?].clone();
             Some(QueuedObject {
                 id: id.clone(),
@@ -224,22 +224,22 @@ impl Engine {
     }
 
     /// Remembers what keeps an object from being rolled out that is there.
-    pub(in crate::engine) fn note_gate(&mut self, id: &ObjectId, decision: &Decision) {
-        let gate = decision.reason.as_ref().filter(|reason| self.is_gate(id, reason));
-        let known = self.rollouts.gates.get(id);
-        if gate == known {
+    pub(in crate::engine) fn note_blocker(&mut self, id: &ObjectId, decision: &Decision) {
+        let blocker = decision.reason.as_ref().filter(|reason| self.is_blocker(id, reason));
+        let known = self.rollouts.blockers.get(id);
+        if blocker == known {
             return;
         }
         self.rollouts.queue_dirty = true;
-        match gate {
-            Some(reason) => drop(self.rollouts.gates.insert(id.clone(), reason.clone())),
-            None => drop(self.rollouts.gates.remove(id)),
+        match blocker {
+            Some(reason) => drop(self.rollouts.blockers.insert(id.clone(), reason.clone())),
+            None => drop(self.rollouts.blockers.remove(id)),
         }
     }
 
     /// Returns whether a reason is published with the queue. A pause, a rejection or a hold is
     /// written elsewhere, and a wait of moments is not worth a write.
-    fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
+    fn is_blocker(&self, id: &ObjectId, reason: &Reason) -> bool {
         let changes = || {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.restart_stamp(id).is_some()
@@ -282,8 +282,8 @@ impl Engine {
     }
 
     /// Forgets what an object waits for.
-    pub(in crate::engine) fn forget_gate(&mut self, id: &ObjectId) {
-        self.rollouts.queue_dirty |= self.rollouts.gates.remove(id).is_some();
+    pub(in crate::engine) fn forget_blocker(&mut self, id: &ObjectId) {
+        self.rollouts.queue_dirty |= self.rollouts.blockers.remove(id).is_some();
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::gates::health_words;
+use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::pods::{WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};

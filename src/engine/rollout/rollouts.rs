@@ -88,8 +88,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
     /// The corrections of surplus pods that scales gave to held templates.
     pub(in crate::engine) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
-    /// The obstacles to a rollout beside the budget.
-    pub(in crate::engine) gates: BTreeMap<ObjectId, Reason>,
+    /// The blockers of a rollout beside the budget.
+    pub(in crate::engine) blockers: BTreeMap<ObjectId, Reason>,
     /// Inventories of sources that this process served before, and that nobody is to serve any
     /// more.
     pub(in crate::engine) retired: BTreeSet<Arc<str>>,

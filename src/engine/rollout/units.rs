@@ -133,7 +133,7 @@ impl Engine {
                 || self.restart_stamp(id).is_some();
             let released = match (member.content, self.live_object(id)) {
                 (None, _) => true,
-                (Some(_), Some(live)) => crate::engine::decide::gates::is_healthy(live),
+                (Some(_), Some(live)) => crate::engine::decide::blockers::is_healthy(live),
                 (Some(_), None) => false,
             };
             // An object that the newest revision no longer wants is no part of it any more.
@@ -154,7 +154,7 @@ impl Engine {
 
     /// Returns the reason for which a change waits for its unit's workload to begin: a
     /// configuration never lands hours before its workload.
-    pub(in crate::engine) fn unit_release_block(
+    pub(in crate::engine) fn unit_release_blocker(
         &mut self,
         source: SourceId,
         desired: &DesiredObject,
@@ -163,10 +163,10 @@ impl Engine {
         if self.is_recorded(source, desired) || self.has_rollback_target(&desired.id) {
             return None;
         }
-        if let Some(reason) = self.users_obstacle(source, &desired.id) {
+        if let Some(reason) = self.users_blocker(source, &desired.id) {
             return Some(reason);
         }
-        if let Some(reason) = self.seal_gate(source, &desired.id) {
+        if let Some(reason) = self.object_key_blocker(source, &desired.id) {
             return Some(reason);
         }
         if let Some(kind) =
@@ -199,7 +199,7 @@ impl Engine {
         let together = |id: &ObjectId| {
             self.unit_openers.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
-        match self.release_obstacle(source, first) {
+        match self.dependency_blocker(source, first) {
             _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
             Some(Reason::Wave(..)) => desired.wave < first.wave,
             Some(Reason::Needs(need, _)) => {

@@ -126,7 +126,7 @@ fn a_definition_that_another_account_names_and_does_not_have_holds_up_no_object_
         read(&mut engine, FIRST, &[definition]);
         let content = wanted(SECOND, &widget, |_| ());
         read(&mut engine, SECOND, std::slice::from_ref(&content));
-        assert_eq!(engine.definition_obstacle(SECOND, &content).is_some(), expected, "{accounts:?}");
+        assert_eq!(engine.definition_blocker(SECOND, &content).is_some(), expected, "{accounts:?}");
     }
     check([None, None], true);
     check([Some("a"), None], false);
@@ -311,11 +311,11 @@ fn a_definition_of_another_account_does_not_stand_in_for_an_own_one() {
     };
     let mut engine = sources([Some("a"), Some("b")]);
     read(&mut engine, SECOND, &[define(SECOND, "widgets.example.org")]);
-    let own = engine.definition_obstacle(SECOND, &widget);
+    let own = engine.definition_blocker(SECOND, &widget);
     assert!(own.is_some());
     let other = define(FIRST, "other.example.org");
     read(&mut engine, FIRST, std::slice::from_ref(&other));
-    assert_eq!(engine.definition_obstacle(SECOND, &widget), own, "beside the other");
+    assert_eq!(engine.definition_blocker(SECOND, &widget), own, "beside the other");
     engine.read(FIRST, reading("c2", &[(&*other.origin.file, None)]));
-    assert_eq!(engine.definition_obstacle(SECOND, &widget), own, "without the other");
+    assert_eq!(engine.definition_blocker(SECOND, &widget), own, "without the other");
 }

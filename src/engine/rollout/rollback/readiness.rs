@@ -106,7 +106,7 @@ impl Engine {
                     {
                         return RollbackReadiness::Waiting;
                     }
-                    lost = lost.or_else(|| self.obstacle(id, member, later));
+                    lost = lost.or_else(|| self.rollback_blocker(id, member, later));
                 }
                 _ => {}
             }
@@ -119,7 +119,7 @@ impl Engine {
     }
 
     /// Returns why an object cannot go back, where it would have to.
-    fn obstacle(&self, id: &ObjectId, member: &UnitMember, to: &RollbackContent) -> Option<String> {
+    fn rollback_blocker(&self, id: &ObjectId, member: &UnitMember, to: &RollbackContent) -> Option<String> {
         match to {
             RollbackContent::Unreadable(release) => {
                 let shown = self.live_object(id).and_then(LiveObject::shown_release);

@@ -179,7 +179,7 @@ impl RollbackTarget {
     }
 
     /// Returns the reason that keeps the newest content from being released.
-    pub(in crate::engine) fn release_block(&self) -> Option<Reason> {
+    pub(in crate::engine) fn release_blocker(&self) -> Option<Reason> {
         match &self.content {
             RollbackContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
             RollbackContent::Unresolved(_) | RollbackContent::Deferred(_) => {
@@ -205,7 +205,7 @@ impl RollbackTarget {
                 let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
                 Some(Reason::Rejected(why.into()))
             }
-            _ => self.release_block(),
+            _ => self.release_blocker(),
         }
     }
 }

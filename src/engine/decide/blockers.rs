@@ -1,4 +1,4 @@
-//! The obstacles to one object because of others: its kind, its namespace, its references, its
+//! The blockers of one object because of others: its kind, its namespace, its references, its
 //! wave.
 
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl Engine {
         }
     }
 
-    /// Returns the obstacle to any write to an object.
-    pub(in crate::engine) fn write_obstacle(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
+    /// Returns the blocker of any write to an object.
+    pub(in crate::engine) fn write_blocker(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
             let tells = |inventory: &Inventory| {
@@ -74,8 +74,8 @@ impl Engine {
         }
     }
 
-    /// Returns the obstacle to a new content of an object.
-    pub(in crate::engine) fn release_obstacle(
+    /// Returns the blocker of a new content of an object.
+    pub(in crate::engine) fn dependency_blocker(
         &self,
         source: SourceId,
         desired: &DesiredObject,
@@ -94,12 +94,12 @@ impl Engine {
         }
         let together = |need: &&ObjectId| !self.is_released_with(source, desired, need);
         // Content in force has its references. Data that only restart it are checked by
-        // `config_gate`.
+        // `config_blocker`.
         let is_there = self.entry(&desired.id).is_some_and(|entry| entry.unreleased_content().is_none());
         let needs = if is_there { &[][..] } else { &*desired.needs };
         let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(source, need));
         let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(source, before));
-        let crd = || self.definition_obstacle(source, desired);
+        let crd = || self.definition_blocker(source, desired);
         let wave = || {
             let earlier = self.sources[source].waves.range(..desired.wave);
             let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
@@ -113,9 +113,9 @@ impl Engine {
             };
             earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
         };
-        let switch = || self.switch_gate(source, desired);
+        let switch = || self.switch_blocker(source, desired);
         needs
-            .or_else(|| self.config_gate(source, desired))
+            .or_else(|| self.config_blocker(source, desired))
             .or_else(after)
             .or_else(crd)
             .or_else(wave)
@@ -193,7 +193,7 @@ impl Engine {
 
     /// Returns the definition that a custom object waits for: it must be established, and changed
     /// first.
-    pub(in crate::engine) fn definition_obstacle(
+    pub(in crate::engine) fn definition_blocker(
         &self,
         source: SourceId,
         desired: &DesiredObject,
