@@ -50,7 +50,7 @@ pub(crate) struct Engine {
     pub(super) heads: Vec<Revision>,
     // Boxed: a table of large values keeps nearly as much room free as it uses.
     pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
-    pub(super) live: HashMap<ObjectId, Box<LiveObject>>,
+    pub(super) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
     pub(super) watchers: WatcherSet,
     pub(super) served: HashMap<Gvk, KindAvailability>,
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
@@ -164,13 +164,13 @@ impl Engine {
     /// Returns the informers' view of one object.
     pub(crate) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
-        self.live.get(id).map(|live| &**live)
+        self.informer_objects.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
     pub(crate) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
-        lookup_counts::count(self.live.len());
-        self.live.iter().map(|(id, live)| (id, &**live))
+        lookup_counts::count(self.informer_objects.len());
+        self.informer_objects.iter().map(|(id, live)| (id, &**live))
     }
 
     /// Takes the keys of all objects about which something changed.
@@ -301,7 +301,7 @@ impl Engine {
             self.claim_denials.remove(id);
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
-            if let (Some(live), None) = (self.live.get(id), entry.last_write) {
+            if let (Some(live), None) = (self.informer_objects.get(id), entry.last_write) {
                 entry.restore_accepted(live, newest.as_ref());
             }
             self.track(id);
@@ -368,7 +368,7 @@ impl Engine {
         } else {
             self.unresolved_accepted.remove(id);
         }
-        let ours = self.live.get(id).is_some_and(
+        let ours = self.informer_objects.get(id).is_some_and(
             |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.applysets.contains(set)),
         );
         if self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
@@ -432,7 +432,7 @@ impl Engine {
         if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.entries.remove(id);
             self.forget_blocker(id);
-            if !self.live.contains_key(id) {
+            if !self.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.unwanted.contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a

@@ -231,7 +231,7 @@ impl Engine {
         }
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
-        let shown = || self.live.contains_key(id).then(|| self.watchers.observer_of(id));
+        let shown = || self.informer_objects.contains_key(id).then(|| self.watchers.observer_of(id));
         let brought = || entry.and_then(|entry| entry.accepted_source());
         let of = |source: SourceId| self.sources[source].watcher;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
@@ -313,13 +313,13 @@ impl Engine {
         let known = entry.last_write.is_some() || entry.direct_view.is_some();
         known
             && WatcherSet::is_in(listing, id)
-            && !self.live.contains_key(id)
+            && !self.informer_objects.contains_key(id)
             && self.watcher_of(id).is_none_or(|watcher| watcher == listing.watcher)
     }
 
     /// Returns whether it is another watcher that shows an object.
     pub(in crate::engine) fn is_shown_by_another(&self, watcher: WatcherId, id: &ObjectId) -> bool {
-        self.live.contains_key(id) && self.watchers.observer_of(id) != watcher
+        self.informer_objects.contains_key(id) && self.watchers.observer_of(id) != watcher
     }
 
     /// Strikes an object off what a watcher's list has to show; returns whether one that goes on
