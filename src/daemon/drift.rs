@@ -193,8 +193,8 @@ async fn differing_values_of(
     let release = ReleaseAnnotation { release, seal: None };
     let body = run_blocking(move || contents.body_for_live(&want, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
-    let guard = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
-    match cluster.dry_run(kind, &question.id, &body, Some(shown), &guard).await {
+    let precondition = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
+    match cluster.dry_run(kind, &question.id, &body, Some(shown), &precondition).await {
         Ok(after) => Ok(fields::differing_values(&after, shown, entry, question.value_schema())),
         Err(error) if is_inconclusive(&error) => Ok(differing
             .into_iter()
@@ -229,7 +229,7 @@ pub(super) async fn describe_repair(
     id: &ObjectId,
     apply: &ApplyRequest,
 ) -> Option<String> {
-    if apply.purpose != ApplyPurpose::Repair || apply.guard == Precondition::Absent {
+    if apply.purpose != ApplyPurpose::Repair || apply.precondition == Precondition::Absent {
         return None;
     }
     let shown = cluster.get(kind, id).await.ok()??;

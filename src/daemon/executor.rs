@@ -39,8 +39,8 @@ impl Executor {
         apply: ApplyRequest,
         owner: Option<Arc<str>>,
     ) -> LoopEvent {
-        let force = if apply.guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
-        let (body, guard) = match self.prepare(&kind, &id, &apply).await {
+        let force = if apply.precondition == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
+        let (body, precondition) = match self.prepare(&kind, &id, &apply).await {
             Ok(prepared) => prepared,
             Err(failure) => {
                 return LoopEvent::ActionDone(id, Action::Apply(apply), ActionResult::Failed(failure), None);
@@ -48,7 +48,7 @@ impl Executor {
         };
         // Before the write, which takes over the managedFields entries that name the writer.
         let drift = drift::describe_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
-        let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
+        let answer = self.cluster.apply(&kind, &id, &body, &precondition, force).await;
         let (result, outcome) = match answer {
             Ok(applied) => {
                 for warning in &applied.warnings {
@@ -95,8 +95,8 @@ impl Executor {
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
         let generation = value_at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-        let guard = Precondition::Uid(uid.clone());
-        let after = self.cluster.dry_run(kind, id, &body, Some(&before), &guard).await;
+        let precondition = Precondition::Uid(uid.clone());
+        let after = self.cluster.dry_run(kind, id, &body, Some(&before), &precondition).await;
         let after = after.map_err(|error| classify_failure(&error))?;
         let impact = change::change_impact(&id.group_kind(), Some(&before), Some(&after));
         Ok(DryRunImpact { content: apply.want.hash, uid, generation, impact })
@@ -111,14 +111,15 @@ impl Executor {
     ) -> Result<(Value, Precondition), WriteFailure> {
         let unreadable =
             |error: contents::ContentError| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO);
-        if apply.want.ignores.is_none() || apply.guard == Precondition::Absent {
+        if apply.want.ignores.is_none() || apply.precondition == Precondition::Absent {
             let body = self.body(apply).await.map_err(unreadable)?;
-            let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
-            let guard = self.cluster.own_rolling_update(kind, id, &body, guard).await;
-            return Ok((body, guard.map_err(|error| classify_failure(&error))?));
+            let precondition =
+                self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
+            let precondition = self.cluster.own_rolling_update(kind, id, &body, precondition).await;
+            return Ok((body, precondition.map_err(|error| classify_failure(&error))?));
         }
         // The owners are read after fields were taken over, as those would be reset.
-        let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
+        let precondition = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
         let live = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
@@ -127,18 +128,18 @@ impl Executor {
         let prepared = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
-        let guard = match (guard, version, binds) {
+        let precondition = match (precondition, version, binds) {
             (Precondition::Uid(uid), Some(version), VersionBinding::ToVersion) => {
                 Precondition::Exact(uid, version)
             }
-            (guard, ..) => guard,
+            (precondition, ..) => precondition,
         };
-        let guard = self
+        let precondition = self
             .cluster
-            .own_rolling_update(kind, id, &body, guard)
+            .own_rolling_update(kind, id, &body, precondition)
             .await
             .map_err(|error| classify_failure(&error))?;
-        Ok((body, guard))
+        Ok((body, precondition))
     }
 
     /// Takes over the fields of an object that client-side `kubectl apply` may have made. Without
@@ -150,12 +151,14 @@ impl Executor {
         id: &ObjectId,
         apply: &ApplyRequest,
     ) -> Result<Precondition, ClusterError> {
-        let Precondition::Exact(uid, _) = apply.guard.clone() else { return Ok(apply.guard.clone()) };
+        let Precondition::Exact(uid, _) = apply.precondition.clone() else {
+            return Ok(apply.precondition.clone());
+        };
         if apply.purpose != ApplyPurpose::Adopt {
-            return Ok(apply.guard.clone());
+            return Ok(apply.precondition.clone());
         }
         match self.cluster.reclaim(kind, id, &uid).await? {
-            ReclaimResult::Nothing => Ok(apply.guard.clone()),
+            ReclaimResult::Nothing => Ok(apply.precondition.clone()),
             ReclaimResult::Taken => Ok(Precondition::Uid(uid)),
         }
     }

@@ -122,7 +122,7 @@ impl PreviewRun {
         let Some(kind) = self.served_kind_of_version(&apply.want.gvk) else { return base };
         let claim = apply.release_claim();
         let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
-        let before = match apply.guard {
+        let before = match apply.precondition {
             Precondition::Absent => Ok(None),
             Precondition::Uid(_) | Precondition::Exact(..) => {
                 self.source_view().acting.get(&kind, &base.id).await
@@ -144,12 +144,12 @@ impl PreviewRun {
             }
         };
         // Nothing is written, so what changes meanwhile is no conflict.
-        let guard = match &apply.guard {
+        let precondition = match &apply.precondition {
             Precondition::Exact(uid, _) => Precondition::Uid(uid.clone()),
-            guard => guard.clone(),
+            precondition => precondition.clone(),
         };
         let shown_now = before.as_ref().ok().and_then(Option::as_ref);
-        let after = self.source_view().acting.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
+        let after = self.source_view().acting.dry_run(&kind, &base.id, &body, shown_now, &precondition).await;
         match (before, after) {
             (Ok(before), Ok(after)) => {
                 let who = match &before {

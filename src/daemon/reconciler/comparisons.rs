@@ -144,8 +144,8 @@ impl ComparisonInput {
             Err(error) => return (None, Some(error.to_string())),
         };
         let uid = live.map(|live| Uid(text_at(live, &["metadata", "uid"]).into()));
-        let guard = uid.map_or(Precondition::Absent, Precondition::Uid);
-        match self.executor.cluster.dry_run(kind, &self.id, &body, live, &guard).await {
+        let precondition = uid.map_or(Precondition::Absent, Precondition::Uid);
+        match self.executor.cluster.dry_run(kind, &self.id, &body, live, &precondition).await {
             Ok(after) => (Some(after), None),
             Err(error) => {
                 let laid = live.map_or_else(|| body.clone(), |live| change::lay_over(live, &body));

@@ -56,7 +56,7 @@ pub(crate) struct ApplyRequest {
     /// The seal of its annotation; none where there is no key.
     pub seal: Option<ReleaseSeal>,
     /// The precondition.
-    pub guard: Precondition,
+    pub precondition: Precondition,
     /// The version of the view that it was decided on; none for an object that is not there.
     pub decided_on: Option<ResourceVersion>,
     /// The variant that is sent.

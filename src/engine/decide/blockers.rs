@@ -218,7 +218,7 @@ impl Engine {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting
-            .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| self.informer_objects.get(id).and_then(|live| self.source_of(live)))
             .or_else(|| Some(entry?.accepted.content()?.body.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));

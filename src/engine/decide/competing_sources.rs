@@ -47,7 +47,7 @@ impl Engine {
     /// Returns the source that has an object, of several that want it.
     pub(super) fn known_owner(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id).filter(|entry| entry.targets.len() > 1)?;
-        let shown = self.live.get(id).and_then(|live| self.source_of(live));
+        let shown = self.informer_objects.get(id).and_then(|live| self.source_of(live));
         let wants = |source: &SourceId| entry.targets.iter().any(|(wanting, _)| wanting == source);
         shown.filter(wants).or_else(|| entry.accepted_source().filter(wants))
     }

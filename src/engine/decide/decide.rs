@@ -133,7 +133,7 @@ impl Engine {
         if let Some(blind) = self.unobserved_reason(id, entry) {
             return Observation::Unobservable(blind);
         }
-        let seen = self.live.get(id);
+        let seen = self.informer_objects.get(id);
         if let Some((written, at)) = entry.last_write
             && seen.is_none_or(|live| live.rv < written)
         {
@@ -275,7 +275,7 @@ pub(super) fn create(
         source,
         revision: revision(input, purpose),
         seal: None,
-        guard: Precondition::Absent,
+        precondition: Precondition::Absent,
         decided_on: None,
         variant: ApplyVariant { config_stamp: input.config_stamp, ..ApplyVariant::PLAIN },
         purpose,
@@ -346,7 +346,7 @@ pub(super) fn decide_present(
         source,
         revision: revision(input, purpose),
         seal: None,
-        guard: write_precondition(live, exact),
+        precondition: write_precondition(live, exact),
         decided_on: Some(live.rv),
         variant: ApplyVariant { replicas, overlay: input.overlay, config_stamp: input.config_stamp },
         purpose,
@@ -386,7 +386,7 @@ pub(super) fn decide_step(
         source,
         revision: revision(input, purpose),
         seal: None,
-        guard: write_precondition(live, true),
+        precondition: write_precondition(live, true),
         decided_on: Some(live.rv),
         variant: ApplyVariant {
             replicas: replicas(input, want, live),

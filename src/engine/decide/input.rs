@@ -65,7 +65,7 @@ pub(crate) struct DecisionInput<'a> {
     pub write_blocker: Option<Reason>,
     /// The blocker of new content: its references, its wave.
     pub release_blocker: Option<Reason>,
-    /// The guard's word, for an object that no source wants.
+    /// The decision of the prune guard, for an object that no source wants.
     pub prune_decision: Option<PruneDecision>,
     /// The reason for which it cannot be told whether the source that brought it still wants it.
     pub incompleteness: Option<Arc<str>>,

@@ -173,7 +173,7 @@ impl Engine {
     }
 
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
-        let is_shown = self.live.contains_key(id);
+        let is_shown = self.informer_objects.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.last_failure = None;
         // Where the watch has told it before the answer, or never will, a look tells what is there
@@ -189,7 +189,7 @@ impl Engine {
     }
 
     fn record_failure(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
-        let seen = self.live.get(id).map(|live| live.rv);
+        let seen = self.informer_objects.get(id).map(|live| live.rv);
         let written = match (&failure, seen) {
             // It may be rolling: the next view, or the next try, tells.
             (WriteFailure::Unknown(..), Some(seen)) => Some(ResourceVersion(seen.0 + 1)),

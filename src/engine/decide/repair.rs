@@ -101,7 +101,7 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
         seal: None,
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and
         // nothing would show that this is a fight. The repair restores accepted content.
-        guard: write_precondition(live, matches!(variant.replicas, ReplicaMode::AsLive(_))),
+        precondition: write_precondition(live, matches!(variant.replicas, ReplicaMode::AsLive(_))),
         decided_on: Some(live.rv),
         variant,
         purpose: ApplyPurpose::Repair,

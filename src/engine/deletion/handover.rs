@@ -459,12 +459,12 @@ impl Engine {
         if !self.handover.consults_peers {
             return;
         }
-        let set = self.live.get(id).and_then(|live| match &live.owner {
+        let set = self.informer_objects.get(id).and_then(|live| match &live.owner {
             ObjectOwner::Ours(set) => Some(set.clone()),
             _ => None,
         });
         let wants = self.entries.get(id).map(|entry| &entry.targets[..]).unwrap_or_default();
-        if let Some(live) = self.live.get(id).filter(|_| !wants.is_empty()) {
+        if let Some(live) = self.informer_objects.get(id).filter(|_| !wants.is_empty()) {
             // Others may claim an object that is dropped once more for as long as before.
             self.handover.since.remove(&live.uid);
         }

@@ -13,7 +13,7 @@ use crate::graph::ConnectedUnits;
 use crate::object::{GroupKind, ObjectId};
 
 impl Engine {
-    /// Returns the guard's word on an object that no source wants.
+    /// Returns the decision of the prune guard about an object that no source wants.
     pub(in crate::engine) fn prune_decision(
         &self,
         id: &ObjectId,
@@ -222,7 +222,7 @@ impl Engine {
             (true, Some(kind)) => other.group_kind() == *kind,
             (true, None) => is_named_after(id.name(), &other.group_kind()),
         };
-        let ours = self.live.iter().filter(|(_, live)| self.source_of(live).is_some());
+        let ours = self.informer_objects.iter().filter(|(_, live)| self.source_of(live).is_some());
         ours.map(|(other, _)| other).filter(|other| lives_by(other)).min()
     }
 

@@ -42,9 +42,9 @@ impl Engine {
         match self.impact(id, &apply.want, live) {
             None => decided(Action::DryRun(apply)),
             Some(impact) => {
-                let guard = Precondition::Exact(live.uid.clone(), live.rv);
+                let precondition = Precondition::Exact(live.uid.clone(), live.rv);
                 let restarts = if restarted_by(impact) { RestartRisk::Maybe } else { RestartRisk::No };
-                decided(Action::Apply(ApplyRequest { guard, restarts, ..apply }))
+                decided(Action::Apply(ApplyRequest { precondition, restarts, ..apply }))
             }
         }
     }

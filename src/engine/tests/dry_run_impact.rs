@@ -48,7 +48,7 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
                 let Action::Apply(apply) = decision.action else { panic!("{told:?}: {decision:?}") };
                 assert_eq!(apply.restarts, RestartRisk::No, "{told:?}");
                 assert!(
-                    matches!(apply.guard, Precondition::Exact(..)),
+                    matches!(apply.precondition, Precondition::Exact(..)),
                     "{told:?}: it relies on what was seen"
                 );
             }

@@ -250,10 +250,10 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     assert_eq!(waits.requeue_after, Some(Duration::from_secs(1)), "it is asked again");
     engine.set_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
     let taken = engine.decide(&id, now).action;
-    let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, guard, .. }) = taken else {
+    let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, precondition, .. }) = taken else {
         panic!("{taken:?}")
     };
-    assert_eq!(guard, Precondition::Exact(Uid("1".into()), ResourceVersion(1)));
+    assert_eq!(precondition, Precondition::Exact(Uid("1".into()), ResourceVersion(1)));
 }
 
 #[test]

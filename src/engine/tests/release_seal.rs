@@ -195,7 +195,7 @@ fn a_copy_of_a_sealed_object_is_no_member() {
     assert_eq!(
         harness.engine.source(FIRST).members().by_kind()[&a.group_kind()],
         1,
-        "it makes no guard laxer"
+        "it makes no precondition laxer"
     );
 }
 

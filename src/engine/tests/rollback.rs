@@ -63,11 +63,11 @@ fn a_repair_of_a_pod_template_is_not_bound_to_a_version_that_others_overtake() {
     harness.deliver(usize::MAX);
     let (_, repair) = apply(&mut harness, &web);
     assert_eq!((repair.purpose, repair.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
-    assert!(matches!(repair.guard, Precondition::Uid(_)), "{:?}", repair.guard);
+    assert!(matches!(repair.precondition, Precondition::Uid(_)), "{:?}", repair.precondition);
     // A new content is: whether it may go now was decided on what was seen.
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     let (_, change) = apply(&mut harness, &web);
-    assert!(matches!(change.guard, Precondition::Exact(..)), "{:?}", change.guard);
+    assert!(matches!(change.precondition, Precondition::Exact(..)), "{:?}", change.precondition);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
         source: FIRST,
         revision: crate::object::Revision::new("r1"),
         seal: None,
-        guard: Precondition::Absent,
+        precondition: Precondition::Absent,
         decided_on: None,
         variant: ApplyVariant::PLAIN,
         purpose: ApplyPurpose::Create,

@@ -271,7 +271,7 @@ impl World {
     fn apply(&mut self, id: &ObjectId, apply: &ApplyRequest) -> ActionResult {
         let known = self.things.get(id).cloned();
         let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
-        match (&apply.guard, &known) {
+        match (&apply.precondition, &known) {
             (Precondition::Absent, Some(_)) | (Precondition::Uid(_) | Precondition::Exact(..), None) => {
                 return conflict;
             }
