@@ -134,8 +134,8 @@ pub use rollout::pods::{
 pub(crate) use rollout::queue::PUBLICATION_INTERVAL;
 pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuePublication, QueuedObject};
 pub(crate) use rollout::rollback::rejection::{
-    Rejection, RejectionAction, RollbackContent, RollbackTarget, parse_rejections, rejections_seal_status,
-    rejections_text, unreadable_rejections,
+    ObjectRejection, Rejection, RejectionAction, ReplacementContent, parse_rejections,
+    rejections_seal_status, rejections_text, unreadable_rejections,
 };
 pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutEventKind};
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, ObjectEntry, Reason, RollbackContent};
+use crate::engine::{Engine, ObjectEntry, Reason, ReplacementContent};
 use crate::health::HealthStatus;
 use crate::object::{ObjectId, count_text, verb_to_be};
 
@@ -137,8 +137,8 @@ impl Blocker {
             Reason::Kept(_) | Reason::LeftAlone(_) => Self::LeftAlone,
             Reason::OptedOut(_) => Self::OptOut,
             Reason::Step(_) => Self::Step,
-            Reason::Rejected(_) => match entry.rollback.as_deref().map(|instead| &instead.content) {
-                Some(RollbackContent::Resolved(..) | RollbackContent::Delete) => Self::Rollback,
+            Reason::Rejected(_) => match entry.rejection.as_deref().map(|rejection| &rejection.replacement) {
+                Some(ReplacementContent::Resolved(..) | ReplacementContent::Delete) => Self::Rollback,
                 _ => Self::Quarantine,
             },
             reason if reason.is_refusal() => Self::Refusal,

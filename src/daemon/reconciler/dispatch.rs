@@ -112,7 +112,7 @@ impl Reconciler {
     /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
         // Known from the parent, before anything is listed or read.
-        if let Some(source) = self.engine.rollback_source(id) {
+        if let Some(source) = self.engine.rejecting_source(id) {
             return Some(source);
         }
         let wanting = || self.engine.entry(id)?.targets.first().map(|(source, _)| *source);

@@ -8,7 +8,7 @@ use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
-use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, WantedObject, is_workload};
+use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, WantedObject, is_workload};
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -134,7 +134,7 @@ impl Engine {
             {
                 match self.live_object(need) {
                     None => held("is not there yet"),
-                    Some(_) if entry.rollback.as_ref().is_some_and(|one| one.content.is_awaited()) => {
+                    Some(_) if entry.rejection.as_ref().is_some_and(|one| one.replacement.is_awaited()) => {
                         held("is rolled back first")
                     }
                     Some(_)
@@ -228,7 +228,10 @@ impl Engine {
 
 /// Returns whether it is back at what was good, though that cannot be read any more.
 pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
-    entry.rollback.as_ref().is_some_and(|rollback| matches!(rollback.content, RollbackContent::Unreadable(_)))
+    entry
+        .rejection
+        .as_ref()
+        .is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Unreadable(_)))
 }
 
 /// Returns whether an object is healthy for those that wait for it. A volume claim may wait for the

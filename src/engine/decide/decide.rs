@@ -25,7 +25,7 @@ use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
     AdoptPolicy, ApplyVariant, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
-    RecreatePolicy, ReplicaMode, RollbackContent, RolloutPhase, SharedDesiredObject, WantedObject,
+    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutPhase, SharedDesiredObject, WantedObject,
     is_workload,
 };
 use crate::object::{ObjectId, Revision};
@@ -51,7 +51,7 @@ impl Engine {
             observation: self.observe(id, entry, now),
             inventories: &self.applysets,
             target_revision: self.annotation_revision(entry),
-            rollback_reason: entry.rollback.as_ref().and_then(|rollback| rollback.reason()),
+            rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
@@ -84,8 +84,8 @@ impl Engine {
 
     /// Returns the revision that the annotation of the wanted content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
-        let back = entry.rollback.as_ref().and_then(|rollback| match &rollback.content {
-            RollbackContent::Resolved(_, release) => Some(release.revision.clone()),
+        let back = entry.rejection.as_ref().and_then(|rejection| match &rejection.replacement {
+            ReplacementContent::Resolved(_, release) => Some(release.revision.clone()),
             _ => None,
         });
         let newest = || entry.targets.first().map(|(source, _)| self.heads[*source].clone());
@@ -102,7 +102,7 @@ impl Engine {
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
-        let stays = entry.rollback.as_ref().and_then(|rollback| rollback.release_blocker());
+        let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker());
         if self.mode == DecisionMode::Live {
             self.find_units(source);
         }
@@ -189,7 +189,7 @@ fn decide_contested(
 /// Adds the reason of an object that went back: it is as accepted, and not as the newest revision
 /// asks.
 pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision) -> Decision {
-    match (&input.rollback_reason, &decision) {
+    match (&input.rejection_reason, &decision) {
         (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
             decision.with_reason(reason.clone())
         }

@@ -52,7 +52,7 @@ pub(crate) struct DecisionInput<'a> {
     /// The revision that brings the target content.
     pub target_revision: Revision,
     /// The reason to show for an object that matches its rollback target.
-    pub rollback_reason: Option<Reason>,
+    pub rejection_reason: Option<Reason>,
     /// Indicates whether the wanting source may take objects over.
     pub adopt: AdoptPolicy,
     /// Says if the wanting source heeds what others put on its live objects.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    ApplyVariant, ConfigStamp, DesiredObject, DryRunImpact, LiveObject, Overlay, Release, ResourceVersion,
-    RollbackTarget, SharedDesiredObject, Uid, WantedObject,
+    ApplyVariant, ConfigStamp, DesiredObject, DryRunImpact, LiveObject, ObjectRejection, Overlay, Release,
+    ResourceVersion, SharedDesiredObject, Uid, WantedObject,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -189,8 +189,8 @@ pub(crate) struct ObjectEntry {
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next
     /// moment.
     pub ended: Option<Box<ContentHash>>,
-    /// The rollback target in place of a content that failed here.
-    pub rollback: Option<Box<RollbackTarget>>,
+    /// The rejection of the content that the newest revision asks for, with the content in its place.
+    pub rejection: Option<Box<ObjectRejection>>,
     /// The last temporary failure.
     pub last_failure: Option<TemporaryFailure>,
 }

@@ -101,8 +101,8 @@ pub(crate) struct SourceState {
     pub(in crate::engine) withdrawn_confirmations: BTreeSet<Uid>,
     /// Rejections that are to be written down.
     pub(in crate::engine) pending_rejections: Vec<Rejection>,
-    /// Objects with something else instead of what the newest revision asks for.
-    pub(in crate::engine) rollbacks: BTreeSet<ObjectId>,
+    /// Objects whose newest content is rejected here.
+    pub(in crate::engine) rejected_objects: BTreeSet<ObjectId>,
     /// The number of wanted objects of each kind.
     pub(in crate::engine) kinds: ObjectCounts,
     /// The number of live objects in its inventory.
@@ -157,7 +157,7 @@ impl SourceState {
             pending_confirmations: BTreeSet::new(),
             withdrawn_confirmations: BTreeSet::new(),
             pending_rejections: Vec::new(),
-            rollbacks: BTreeSet::new(),
+            rejected_objects: BTreeSet::new(),
             kinds: ObjectCounts::default(),
             members: ObjectCounts::default(),
             unfinished: BTreeSet::new(),

@@ -219,7 +219,7 @@ impl Engine {
 
     fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> String {
         let entry = self.entry(id);
-        let rejected = entry.is_some_and(|entry| entry.rollback.is_some());
+        let rejected = entry.is_some_and(|entry| entry.rejection.is_some());
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
         let ledger = self.rollouts.ledger.as_ref();
         let recorded = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)).cloned();

@@ -125,7 +125,7 @@ impl Engine {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
         for source in &self.sources {
-            for id in &source.rollbacks {
+            for id in &source.rejected_objects {
                 if let Some(WantedObject::Object(newest)) = source.catalog.wanted_object(id) {
                     used.extend(newest.restart_references().unwrap_or_default().iter().cloned());
                 }
@@ -153,7 +153,7 @@ impl Engine {
                 }
                 _ => false,
             };
-            if source.rollbacks.iter().any(asks) {
+            if source.rejected_objects.iter().any(asks) {
                 sources.insert(number);
             }
         }
@@ -267,7 +267,7 @@ impl Engine {
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
-        let stays = entry.rollback.as_ref().is_some_and(|rollback| rollback.release_blocker().is_some());
+        let stays = entry.rejection.as_ref().is_some_and(|rejection| rejection.release_blocker().is_some());
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }
 

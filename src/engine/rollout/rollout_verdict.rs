@@ -226,10 +226,11 @@ impl Engine {
     /// Deployment leaves the condition as it is until the rollback has made progress.
     fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
-        let rejected = self.entry(id).and_then(|entry| entry.rollback.as_ref());
+        let rejected = self.entry(id).and_then(|entry| entry.rejection.as_ref());
         rollout.earlier_failure.as_deref() == Some(words)
             || live.rolling.is_some_and(|rolling| rolling.failed_before)
-            || rejected.is_some_and(|rollback| self.has_rollback_target(id) && rollback.cause.contains(words))
+            || rejected
+                .is_some_and(|rejection| self.has_rollback_target(id) && rejection.cause.contains(words))
     }
 
     fn soak_time(&self, id: &ObjectId) -> Duration {

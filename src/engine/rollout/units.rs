@@ -7,7 +7,7 @@ use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
 use crate::engine::state::{Engine, KindState};
-use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, SourceState, is_workload};
+use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -25,9 +25,9 @@ impl Engine {
     /// Returns the objects whose wanted content may differ from the accepted one. Each commit asks,
     /// so it is not found by a walk over everything.
     pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
-        let SourceState { unfinished, rollbacks, .. } = &self.sources[source];
-        lookup_counts::count(unfinished.len() + rollbacks.len() + self.unwanted.len());
-        unfinished.iter().chain(rollbacks).chain(&self.unwanted).collect()
+        let SourceState { unfinished, rejected_objects, .. } = &self.sources[source];
+        lookup_counts::count(unfinished.len() + rejected_objects.len() + self.unwanted.len());
+        unfinished.iter().chain(rejected_objects).chain(&self.unwanted).collect()
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
@@ -143,7 +143,7 @@ impl Engine {
     }
 
     fn is_rejected(&self, unit: &Unit) -> bool {
-        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rollback.is_some()))
+        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rejection.is_some()))
     }
 
     /// Returns whether a unit that is over has replaced something.
@@ -303,8 +303,10 @@ impl Engine {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
         };
-        let stays =
-            entry.rollback.as_ref().is_some_and(|rollback| rollback.content == RollbackContent::Quarantined);
+        let stays = entry
+            .rejection
+            .as_ref()
+            .is_some_and(|rejection| rejection.replacement == ReplacementContent::Quarantined);
         let changes = |live| entry.unreleased_content().is_some_and(|want| self.can_restart(id, want, live));
         let restarts = |live| {
             crate::engine::decide::decide::is_serving(id, live)

@@ -6,7 +6,7 @@
 
 use crate::engine::facts::entry::RefusalRule;
 use crate::engine::rollout::ledger::LastGood;
-use crate::engine::rollout::rollback::rejection::{RejectionAction, RollbackContent};
+use crate::engine::rollout::rollback::rejection::{RejectionAction, ReplacementContent};
 use crate::engine::state::Engine;
 use crate::engine::{RecreatePolicy, is_workload};
 use crate::object::ObjectId;
@@ -19,7 +19,7 @@ impl Engine {
     /// Ends the rollback of a workload that is there and whose good content is refused for good.
     pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
         let Some(source) =
-            self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
+            self.rejecting_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
         else {
             return;
         };
@@ -38,7 +38,9 @@ impl Engine {
 
     fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
         let entry = self.entry(id)?;
-        let RollbackContent::Resolved(good, _) = &entry.rollback.as_ref()?.content else { return None };
+        let ReplacementContent::Resolved(good, _) = &entry.rejection.as_ref()?.replacement else {
+            return None;
+        };
         let refusal = entry.refused.as_ref().filter(|refusal| refusal.is_of(good))?;
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,

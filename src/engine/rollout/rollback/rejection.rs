@@ -98,24 +98,24 @@ pub(crate) fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatu
         .unwrap_or_default()
 }
 
-/// The content in place of the newest revision's.
+/// The rejection of the newest revision's content of one object, by a rejection of its unit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RollbackTarget {
-    /// The content.
-    pub content: RollbackContent,
+pub(crate) struct ObjectRejection {
+    /// The content in its place.
+    pub replacement: ReplacementContent,
     /// The reason, in words.
     pub cause: Arc<str>,
-    /// Indicates whether it is the content that the newest revision asks for: others of its unit go
-    /// back, or its pods have been restarted.
+    /// Indicates whether the replacement is the content that the newest revision asks for: others of
+    /// its unit go back, or its pods have been restarted.
     pub is_newest_content: bool,
 }
 
-/// The content of a rollback target, as far as it is known.
+/// The content in place of a rejected one, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum RollbackContent {
+pub(crate) enum ReplacementContent {
     /// The live content stays.
     Quarantined,
-    /// None: the object goes away.
+    /// None: the object is deleted.
     Delete,
     /// The content of this release, which is being read.
     Unresolved(Release),
@@ -125,10 +125,10 @@ pub(crate) enum RollbackContent {
     Unreadable(Release),
     /// This one, once all that goes back together with it has been read. Until then whatever is
     /// there stays.
-    Deferred(Box<RollbackContent>),
+    Deferred(Box<ReplacementContent>),
 }
 
-impl RollbackContent {
+impl ReplacementContent {
     /// Returns the target behind a deferred one.
     fn undeferred(&self) -> &Self {
         match self {
@@ -152,54 +152,54 @@ impl RollbackContent {
     }
 }
 
-impl RollbackTarget {
+impl ObjectRejection {
     fn of(rejection: &Rejection, member: &UnitMember) -> Self {
-        let content = match (&member.good, rejection.action) {
-            (_, RejectionAction::Quarantine) => RollbackContent::Quarantined,
+        let replacement = match (&member.good, rejection.action) {
+            (_, RejectionAction::Quarantine) => ReplacementContent::Quarantined,
             (LastGood::Unknown, RejectionAction::RollBack) => {
-                RollbackContent::Deferred(Box::new(RollbackContent::Quarantined))
+                ReplacementContent::Deferred(Box::new(ReplacementContent::Quarantined))
             }
             (LastGood::Absent, RejectionAction::RollBack) => {
-                RollbackContent::Deferred(Box::new(RollbackContent::Delete))
+                ReplacementContent::Deferred(Box::new(ReplacementContent::Delete))
             }
             (LastGood::Release(release), RejectionAction::RollBack) => {
-                RollbackContent::Unresolved(release.clone())
+                ReplacementContent::Unresolved(release.clone())
             }
         };
         let is_newest_content =
             matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
-        Self { content, cause: rejection.cause.clone(), is_newest_content }
+        Self { replacement, cause: rejection.cause.clone(), is_newest_content }
     }
 
     /// Returns whether it means the same as another one, as far as that has been read.
     fn is_equivalent(&self, other: &Self) -> bool {
-        let (one, two) = (self.content.undeferred(), other.content.undeferred());
+        let (one, two) = (self.replacement.undeferred(), other.replacement.undeferred());
         let same = one.release() == two.release() && (one.release().is_some() || one == two);
         self.cause == other.cause && same
     }
 
     /// Returns the reason that keeps the newest content from being released.
     pub(in crate::engine) fn release_blocker(&self) -> Option<Reason> {
-        match &self.content {
-            RollbackContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
-            RollbackContent::Unresolved(_) | RollbackContent::Deferred(_) => {
-                let revision = self.content.release().map(|release| release.revision.short_name());
+        match &self.replacement {
+            ReplacementContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
+            ReplacementContent::Unresolved(_) | ReplacementContent::Deferred(_) => {
+                let revision = self.replacement.release().map(|release| release.revision.short_name());
                 Some(Reason::Resolving(revision.unwrap_or_default().into()))
             }
-            RollbackContent::Unreadable(release) => {
+            ReplacementContent::Unreadable(release) => {
                 let (cause, revision) = (&self.cause, release.revision.short_name());
                 let why =
                     format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
             }
-            RollbackContent::Delete | RollbackContent::Resolved(..) => None,
+            ReplacementContent::Delete | ReplacementContent::Resolved(..) => None,
         }
     }
 
     /// Returns the reason to show for an object with which nothing else is to be done.
     pub(in crate::engine) fn reason(&self) -> Option<Reason> {
-        match &self.content {
-            RollbackContent::Resolved(_, release) => {
+        match &self.replacement {
+            ReplacementContent::Resolved(_, release) => {
                 let stays =
                     if self.is_newest_content { "its content stays that of" } else { "it is back at" };
                 let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
@@ -270,38 +270,38 @@ impl Engine {
         let inventory = self.sources[source].inventory.as_ref();
         let known: Vec<Rejection> =
             inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
-        let mut rollbacks = BTreeMap::new();
+        let mut rejections = BTreeMap::new();
         for rejection in known.iter().filter(|rejection| !self.is_superseded(source, rejection)) {
             for (id, member) in &rejection.unit.members {
-                rollbacks.insert(id.clone(), RollbackTarget::of(rejection, member));
+                rejections.insert(id.clone(), ObjectRejection::of(rejection, member));
             }
         }
-        let before = self.sources[source].rollbacks.iter();
-        let ids: BTreeSet<ObjectId> = before.chain(rollbacks.keys()).cloned().collect();
-        self.sources[source].rollbacks = rollbacks.keys().cloned().collect();
+        let before = self.sources[source].rejected_objects.iter();
+        let ids: BTreeSet<ObjectId> = before.chain(rejections.keys()).cloned().collect();
+        self.sources[source].rejected_objects = rejections.keys().cloned().collect();
         self.sources[source].pending_rejections.retain(|rejecting| !known.contains(rejecting));
         for id in ids {
-            let now = rollbacks.remove(&id);
+            let now = rejections.remove(&id);
             let entry = self.entries.entry(id.clone()).or_default();
-            let same = match (&entry.rollback, &now) {
+            let same = match (&entry.rejection, &now) {
                 (Some(before), Some(now)) => before.is_equivalent(now),
                 (None, None) => true,
                 _ => false,
             };
             if !same {
-                entry.rollback = now.map(Box::new);
-                self.mark_rollback_target(source, &id);
+                entry.rejection = now.map(Box::new);
+                self.note_rejection(source, &id);
             }
         }
         self.wake_waves(source);
     }
 
-    pub(in crate::engine) fn mark_rollback_target(&mut self, source: SourceId, id: &ObjectId) {
-        let named = self.entry(id).and_then(|entry| entry.rollback.as_ref());
-        let content = named.map(|rollback| &rollback.content);
+    pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
+        let named = self.entry(id).and_then(|entry| entry.rejection.as_ref());
+        let content = named.map(|rejection| &rejection.replacement);
         let (named, later) = (
-            matches!(content, Some(RollbackContent::Unresolved(_))),
-            matches!(content, Some(RollbackContent::Deferred(_))),
+            matches!(content, Some(ReplacementContent::Unresolved(_))),
+            matches!(content, Some(ReplacementContent::Deferred(_))),
         );
         for (set, is_in) in [(&mut self.rollbacks_unresolved, named), (&mut self.rollbacks_deferred, later)] {
             if is_in {
@@ -324,20 +324,20 @@ impl Engine {
             return None;
         }
         let want = self.sources[source].catalog.wanted_object(id);
-        if !self.sources[source].rollbacks.contains(id) {
+        if !self.sources[source].rejected_objects.contains(id) {
             return want;
         }
-        match self.entry(id).and_then(|entry| Some(&entry.rollback.as_ref()?.content)) {
-            Some(RollbackContent::Resolved(content, _)) => Some(WantedObject::Object(content.clone())),
-            Some(RollbackContent::Delete) => None,
+        match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
+            Some(ReplacementContent::Resolved(content, _)) => Some(WantedObject::Object(content.clone())),
+            Some(ReplacementContent::Delete) => None,
             _ => want,
         }
     }
 
     /// Returns whether the target of an object is a rollback's content, written or not.
     pub(in crate::engine) fn has_rollback_target(&self, id: &ObjectId) -> bool {
-        let rollback = self.entry(id).and_then(|entry| entry.rollback.as_ref());
-        rollback.is_some_and(|rollback| matches!(rollback.content, RollbackContent::Resolved(..)))
+        let rejection = self.entry(id).and_then(|entry| entry.rejection.as_ref());
+        rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Resolved(..)))
     }
 
     /// Rejects the unit of a failed rollout, which is rolled back or held.
@@ -420,7 +420,7 @@ impl Engine {
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.
     pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
-        let waves = state.rollbacks.iter().filter_map(|id| match state.catalog.wanted_object(id) {
+        let waves = state.rejected_objects.iter().filter_map(|id| match state.catalog.wanted_object(id) {
             Some(WantedObject::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
             _ => None,
         });

@@ -119,7 +119,7 @@ impl Engine {
     pub(in crate::engine) fn unit_at_head(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
         let comes = |id: &ObjectId| {
             self.entry(id)
-                .is_some_and(|entry| entry.unreleased_content().is_some() || entry.rollback.is_some())
+                .is_some_and(|entry| entry.unreleased_content().is_some() || entry.rejection.is_some())
                 || self.restart_stamp(id).is_some()
         };
         let head = self.sources[source].head.clone().filter(|_| !unit.members.keys().any(comes))?;
@@ -153,7 +153,7 @@ impl Engine {
             let Some(source) = self.wanting_source(id) else { continue };
             let mut rejecting = self.sources[source].pending_rejections.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
-                || self.entry(id).is_some_and(|entry| entry.rollback.is_some());
+                || self.entry(id).is_some_and(|entry| entry.rejection.is_some());
             if !rejected && self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
                 self.restart_judgement(source, id);
             }
