@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::engine::decide::claimants::{ClaimDenial, RoleScope};
+use crate::engine::decide::competing_accounts::{RoleScope, WriteDenial};
 use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::record_size::RecordSizes;
@@ -80,7 +80,7 @@ pub(crate) struct Engine {
     /// Objects that an account may not write, by account, kind and namespace.
     pub(super) denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
     /// The sources that may not write an object that several want.
-    pub(super) claim_denials: HashMap<ObjectId, Vec<ClaimDenial>>,
+    pub(super) write_denials: HashMap<ObjectId, Vec<WriteDenial>>,
     /// Objects that several sources want.
     pub(super) contested: BTreeSet<ObjectId>,
     pub(super) dirty: Vec<ObjectId>,
@@ -298,7 +298,7 @@ impl Engine {
             self.contested.remove(id);
         }
         if entry.targets != before {
-            self.claim_denials.remove(id);
+            self.write_denials.remove(id);
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
             if let (Some(live), None) = (self.informer_objects.get(id), entry.last_write) {

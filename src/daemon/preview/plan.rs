@@ -234,7 +234,7 @@ impl PreviewRun {
         };
         let (verdict, reason) = match removal {
             DeletionReason::Prune => {
-                let other = self.engine.possible_claimant(self.source, &base.id);
+                let other = self.engine.possible_competitor(self.source, &base.id);
                 let other = other.map(|name| format!("; source {name} may still come to want it"));
                 (PlannedAction::Delete, Some(format!("no longer wanted{}", other.unwrap_or_default())))
             }

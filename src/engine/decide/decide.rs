@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
-use crate::engine::decide::input::{ClaimantAccounts, DecisionInput, Observation, ReplicaOwner};
+use crate::engine::decide::input::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };
@@ -37,7 +37,7 @@ impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
         self.settle();
-        self.choose_claimant(id, now);
+        self.choose_competitor(id, now);
         self.note_config(id);
         let release_blocker = self.release_blocker(id, now);
         let holder = self.holder_of(id, now);
@@ -64,7 +64,7 @@ impl Engine {
             prune_decision: None,
             incompleteness: self.wanted_doubt(entry),
             finished: self.finished_job_content(id, entry),
-            accounts: self.accounts_of_claimants(entry),
+            accounts: self.competing_accounts(entry),
         };
         let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
         let decision = self.wait_for_holder(&holder, decide(&input, now));
@@ -77,7 +77,7 @@ impl Engine {
         let decision = self.advance_daemon_set(id, decision);
         let decision = self.explain_takeback(id, decision);
         let decision = self.seal_decision(id, decision);
-        let decision = self.revisit_claim(id, decision);
+        let decision = self.revisit_competitors(id, decision);
         self.remember(id, &decision);
         decision
     }
@@ -177,12 +177,12 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
 /// Decides for several sources none of which has the object, and of which none may begin.
 fn decide_contested(
     input: &DecisionInput<'_>,
-    claimants: &[(SourceId, WantedObject)],
+    competitors: &[(SourceId, WantedObject)],
     now: Instant,
 ) -> Decision {
     let refused = input.entry.refused.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
     let refused = refused.map(|refusal| format!("; {}", refusal.text)).unwrap_or_default();
-    let why = format!("{}{refused}", two_sources_reason(claimants));
+    let why = format!("{}{refused}", two_sources_reason(competitors));
     defend(input, Reason::Unusable(why.into()), now)
 }
 
@@ -200,10 +200,10 @@ pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision
 /// Decides for several sources: the one that has the object goes on with it, and the others are
 /// told that they do not get it.
 ///
-/// A claim by another account says nothing about the object of the one that has it. It stands among
-/// the findings of the claimant alone.
+/// A wish of another account says nothing about the object of the one that has it. It stands among
+/// the findings of the competitor alone.
 pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision) -> Decision {
-    let is_told_elsewhere = input.accounts == ClaimantAccounts::Different;
+    let is_told_elsewhere = input.accounts == CompetingAccounts::Different;
     if decision.action != Action::Nothing || decision.reason.is_some() || is_told_elsewhere {
         return decision;
     }

@@ -31,7 +31,7 @@ pub(crate) enum ReplicaOwner {
 
 /// Says if the sources that want one object act as one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClaimantAccounts {
+pub(crate) enum CompetingAccounts {
     /// They do, or there is only one.
     Same,
     /// One of them may lack rights that another one has.
@@ -76,5 +76,5 @@ pub(crate) struct DecisionInput<'a> {
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
     /// Says if all sources that want it act as one account.
-    pub accounts: ClaimantAccounts,
+    pub accounts: CompetingAccounts,
 }

@@ -5,7 +5,7 @@
 
 pub(super) mod action;
 pub(super) mod blockers;
-pub(super) mod claimants;
+pub(super) mod competing_accounts;
 pub(super) mod competing_sources;
 pub(super) mod cycles;
 #[expect(clippy::module_inception, reason = "the function that the module is named after")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
-use crate::engine::decide::claimants::RoleScope;
+use crate::engine::decide::competing_accounts::RoleScope;
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
@@ -149,7 +149,7 @@ impl Engine {
     /// An account may write one object: all of its kind and namespace that it was not allowed to
     /// are tried again.
     fn clear_denial(&mut self, source: SourceId, id: &ObjectId) {
-        self.claim_denials.remove(id);
+        self.write_denials.remove(id);
         for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.refused = entry.refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
@@ -224,7 +224,7 @@ impl Engine {
                     if rule == RefusalRule::Rights {
                         self.denied_writes.entry(self.role_scope(source, id)).or_default().insert(id.clone());
                     }
-                    self.deny_claim(source, id, retry);
+                    self.deny_write(source, id, retry);
                     self.quarantine_refused_rollback(id);
                 }
                 _ => entry.last_failure = after.map(|after| temporary(after, text)),

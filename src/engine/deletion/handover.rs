@@ -124,7 +124,7 @@ impl Engine {
 
     /// Returns a source of another process that may still come to want an object, though it does
     /// not claim it now.
-    pub(crate) fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+    pub(crate) fn possible_competitor(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
         let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
         let found =

@@ -208,7 +208,7 @@ fn of_several_accounts_one_that_is_refused_or_writes_nothing_does_not_keep_the_o
 }
 
 #[test]
-fn a_claimant_that_waits_for_something_else_does_not_keep_the_other_from_the_object() {
+fn a_competitor_that_waits_for_something_else_does_not_keep_the_other_from_the_object() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
     let never = wanted(FIRST, &id, |content| content.depends_on = [config("nobody")].into());
     read(&mut engine, FIRST, &[never]);
@@ -224,7 +224,7 @@ fn of_one_account_none_makes_what_both_want() {
 }
 
 #[test]
-fn the_claim_of_another_account_stands_among_its_own_findings_alone() {
+fn the_wish_of_another_account_stands_among_its_own_findings_alone() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
     let want = wanted(SECOND, &id, |_| ());
     show(&mut engine, &want, OTHER);
@@ -265,7 +265,7 @@ fn a_right_of_one_account_is_none_of_another() {
 }
 
 #[test]
-fn a_claimant_whose_content_is_never_written_does_not_keep_the_other_from_the_object() {
+fn a_competitor_whose_content_is_never_written_does_not_keep_the_other_from_the_object() {
     #[track_caller]
     fn check(name: &str, change: impl FnOnce(&mut DesiredObject)) {
         let (mut engine, id) = rivals([Some("a"), Some("b")]);
