@@ -257,7 +257,7 @@ pub struct SourceConfig {
     pub opt_out: OptOutPolicy,
     /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// The time for which other sources may claim a dropped object before it is deleted.
+    /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: NarrowingSpec,

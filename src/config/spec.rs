@@ -72,7 +72,7 @@ pub(crate) struct SourceSpec {
     pub opt_out: OptOutPolicy,
     /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// The time for which other sources of the cluster may claim a dropped object before it is
+    /// The time for which other sources of the cluster may request a dropped object before it is
     /// deleted.
     pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.

@@ -16,7 +16,7 @@ fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
     let says = match inventory.data.get(HANDOVER_KEY) {
         Some(text) => SourceStatement::parse(text),
-        None => Err("it has not published its claims to other sources yet".into()),
+        None => Err("it has not published its takeover requests yet".into()),
     };
     PeerSource { name: name.into(), applyset: applyset_id(namespace, name).into(), says }
 }
@@ -36,11 +36,11 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
     engine.statement(source, told.as_ref()).is_none_or(|wanted| told == Some(wanted))
 }
 
-/// Returns whether a parent claims what needs no claim any more. An inventory may have been tidied
-/// before the objects of it were seen, and nothing else tells that they are.
+/// Returns whether a parent requests what it need not request any more. An inventory may have been
+/// tidied before the objects of it were seen, and nothing else tells that they are.
 pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
-        && read_statement(inventory).is_some_and(|told| engine.has_excess_claims(source, &told))
+        && read_statement(inventory).is_some_and(|told| engine.has_excess_requests(source, &told))
 }
 
 /// Takes over what a parent said before this process served its source.

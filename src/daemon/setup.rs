@@ -52,7 +52,7 @@ pub(crate) struct SourceSetup {
     pub prune: PrunePolicy,
     /// The number of objects that it deletes unasked.
     pub radius: BlastRadius,
-    /// The time for which other sources may claim a dropped object before it is deleted.
+    /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
     /// Indicates whether it writes.
     pub writes: SourceWrites,

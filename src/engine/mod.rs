@@ -42,10 +42,12 @@ pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 #[cfg(test)]
 pub(crate) use deletion::look_requests::LookRequest;
 #[cfg(test)]
-pub(crate) use deletion::peer_sources::{ContentClaims, SourceCompleteness, SourceProgress, SourceService};
-#[cfg(test)]
-pub(crate) use deletion::peer_sources::{MAX_CLAIMED_OBJECTS, mark};
+pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, mark};
 pub(crate) use deletion::peer_sources::{PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement};
+#[cfg(test)]
+pub(crate) use deletion::peer_sources::{
+    SourceCompleteness, SourceProgress, SourceService, TakeoverRequests,
+};
 #[cfg(test)]
 pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};

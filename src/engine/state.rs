@@ -337,8 +337,8 @@ impl Engine {
         }
     }
 
-    /// Settles what a batch of facts changed: begins rollbacks, divides the budget, and judges prunes
-    /// again. Marks the objects whose prune decision changed. To be called after each batch.
+    /// Settles what a batch of facts changed: begins rollbacks, divides the budget, and judges
+    /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
     pub(crate) fn settle(&mut self) {
         self.begin_rollbacks();
         self.settle_budget();

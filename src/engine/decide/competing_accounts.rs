@@ -52,8 +52,8 @@ impl Engine {
         competitors.any(|(competitor, _)| self.shares_account(source, *competitor))
     }
 
-    /// Returns whether what is wanted of an object holds up the objects of a source: its own account
-    /// wants it, or one that has it, and may write it.
+    /// Returns whether what is wanted of an object holds up the objects of a source: its own
+    /// account wants it, or one that has it, and may write it.
     pub(super) fn counts_for(&self, source: SourceId, id: &ObjectId) -> bool {
         if self.is_of_own_account(source, id) {
             return true;
@@ -80,8 +80,8 @@ impl Engine {
     /// Lets the first source that may have an object go on with it, where none of several accounts
     /// has it.
     ///
-    /// Of one account nobody can say whose it is to be, and none makes it. Of several, waiting would
-    /// let each of them keep the others from any name.
+    /// Of one account nobody can say whose it is to be, and none makes it. Of several, waiting
+    /// would let each of them keep the others from any name.
     pub(super) fn choose_competitor(&mut self, id: &ObjectId, now: Instant) {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.targets.len() > 1) else { return };
         let is_same = self.competing_accounts(entry) == CompetingAccounts::Same;

@@ -189,7 +189,8 @@ pub(crate) struct ObjectEntry {
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next
     /// moment.
     pub ended: Option<Box<ContentHash>>,
-    /// The rejection of the content that the newest revision asks for, with the content in its place.
+    /// The rejection of the content that the newest revision asks for, with the content in its
+    /// place.
     pub rejection: Option<Box<ObjectRejection>>,
     /// The last temporary failure.
     pub last_failure: Option<TemporaryFailure>,

@@ -87,7 +87,7 @@ pub(crate) struct SourceState {
     pub lifecycle: SourceLifecycle,
     /// The repository that it follows.
     pub repository: RepositoryIdentity,
-    /// The time for which other sources may claim a dropped object before it is deleted.
+    /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,

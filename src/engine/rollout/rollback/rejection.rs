@@ -105,8 +105,8 @@ pub(crate) struct ObjectRejection {
     pub replacement: ReplacementContent,
     /// The reason, in words.
     pub cause: Arc<str>,
-    /// Indicates whether the replacement is the content that the newest revision asks for: others of
-    /// its unit go back, or its pods have been restarted.
+    /// Indicates whether the replacement is the content that the newest revision asks for: others
+    /// of its unit go back, or its pods have been restarted.
     pub is_newest_content: bool,
 }
 
