@@ -88,9 +88,9 @@ impl Executor {
         let before = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
         let claim = apply.release_claim();
-        let (contents, want) = (self.contents.clone(), apply.want.clone());
+        let (contents, desired) = (self.contents.clone(), apply.desired.clone());
         let (form, live) = (ApplyVariant { overlay: None, ..apply.variant }, before.clone());
-        let body = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
+        let body = run_blocking(move || contents.body_for_live(&desired, &claim, form, &live)).await;
         let (body, _) =
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
@@ -99,7 +99,7 @@ impl Executor {
         let after = self.cluster.dry_run(kind, id, &body, Some(&before), &precondition).await;
         let after = after.map_err(|error| classify_failure(&error))?;
         let impact = change::change_impact(&id.group_kind(), Some(&before), Some(&after));
-        Ok(DryRunImpact { content: apply.want.hash, uid, generation, impact })
+        Ok(DryRunImpact { content: apply.desired.hash, uid, generation, impact })
     }
 
     /// Returns the content to send, and its precondition.
@@ -111,7 +111,7 @@ impl Executor {
     ) -> Result<(Value, Precondition), WriteFailure> {
         let unreadable =
             |error: contents::ContentError| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO);
-        if apply.want.ignores.is_none() || apply.precondition == Precondition::Absent {
+        if apply.desired.ignores.is_none() || apply.precondition == Precondition::Absent {
             let body = self.body(apply).await.map_err(unreadable)?;
             let precondition =
                 self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
@@ -124,8 +124,8 @@ impl Executor {
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
         let claim = apply.release_claim();
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
-        let prepared = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
+        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        let prepared = run_blocking(move || contents.body_for_live(&desired, &claim, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
         let precondition = match (precondition, version, binds) {
@@ -165,11 +165,11 @@ impl Executor {
 
     async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
         let claim = apply.release_claim();
-        if self.contents.is_in_memory(&apply.want) {
-            return self.contents.body_without_live(&apply.want, &claim, apply.variant);
+        if self.contents.is_in_memory(&apply.desired) {
+            return self.contents.body_without_live(&apply.desired, &claim, apply.variant);
         }
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
-        run_blocking(move || contents.body_without_live(&want, &claim, form)).await
+        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        run_blocking(move || contents.body_without_live(&desired, &claim, form)).await
     }
 
     /// Deletes one incarnation in one version.
@@ -221,7 +221,7 @@ impl Executor {
                 .map(|question| {
                     let verified = self
                         .contents
-                        .defended_content(&question.want)
+                        .defended_content(&question.desired)
                         .map(|content| question.answer_from_view(content));
                     (question.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
                 })

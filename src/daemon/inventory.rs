@@ -228,7 +228,7 @@ fn room_left(inventory: &InventoryObject) -> usize {
 pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
-    let mut ended = known.filter(|(id, hash)| engine.is_wanted_hash(id, **hash)).peekable();
+    let mut ended = known.filter(|(id, hash)| engine.is_target_hash(id, **hash)).peekable();
     if ended.peek().is_some() {
         let told = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
         if ended.any(|(id, hash)| told.get(id) != Some(hash)) {

@@ -22,9 +22,10 @@ use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{ContentReader, FactReader, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
 use crate::engine::{
-    Action, ApplyVariant, Budget, Decision, DirectView, Engine, FieldCoverage, KindAvailability, KindState,
-    ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release, ReleaseAnnotation, RepairImpact,
-    SharedDesiredObject, SourceId, SourceReading, SourceState, VerifiedCoverage, WantedObject, WatchScope,
+    Action, ApplyVariant, Budget, Decision, DesiredState, DirectView, Engine, FieldCoverage,
+    KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release,
+    ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState,
+    VerifiedCoverage, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -251,7 +252,7 @@ impl PreviewRun {
         }
         decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
         if self.engine.source(source).prune == PrunePolicy::Partial {
-            decisions.retain(|id, _| self.wanted_object(id).is_some());
+            decisions.retain(|id, _| self.desired_state(id).is_some());
         }
         Ok(decisions)
     }
@@ -296,9 +297,9 @@ impl PreviewRun {
     }
 
     /// Returns the source's own wish for an object, whatever other sources ask for.
-    fn wanted_object(&self, id: &ObjectId) -> Option<&WantedObject> {
+    fn desired_state(&self, id: &ObjectId) -> Option<&DesiredState> {
         let wants = &self.engine.entry(id)?.targets;
-        wants.iter().find(|(source, _)| *source == self.source).map(|(_, want)| want)
+        wants.iter().find(|(source, _)| *source == self.source).map(|(_, state)| state)
     }
 
     /// Returns the objects that the source wants, or has as far as that is seen.
@@ -310,7 +311,7 @@ impl PreviewRun {
                 Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == applyset,
                 _ => entry.targets.is_empty(),
             };
-            has || self.wanted_object(id).is_some()
+            has || self.desired_state(id).is_some()
         };
         self.engine.entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
     }
@@ -363,13 +364,13 @@ impl PreviewRun {
                         looks.entry(group).or_default().insert(id.name().to_owned());
                         again.push(id);
                     }
-                    Action::Compare(want, form) => {
-                        let verified = self.compare(&id, want, *form).await;
+                    Action::Compare(desired, form) => {
+                        let verified = self.compare(&id, desired, *form).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
-                    Action::Inspect(want, form) => {
-                        let verified = self.inspect(&id, want, *form).await;
+                    Action::Inspect(desired, form) => {
+                        let verified = self.inspect(&id, desired, *form).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
@@ -432,22 +433,22 @@ impl PreviewRun {
         }
     }
 
-    async fn content(&self, want: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
-        let (contents, want) = (self.contents.clone(), want.clone());
-        let release = Release { hash: form.hash(&want), revision: Revision::new("") };
+    async fn content(&self, desired: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
+        let (contents, desired) = (self.contents.clone(), desired.clone());
+        let release = Release { hash: form.hash(&desired), revision: Revision::new("") };
         let claim = ReleaseAnnotation { release, seal: None };
-        run_blocking(move || contents.body_without_live(&want, &claim, form)).await.ok()
+        run_blocking(move || contents.body_without_live(&desired, &claim, form)).await.ok()
     }
 
     async fn compare(
         &self,
         id: &ObjectId,
-        want: &SharedDesiredObject,
+        desired: &SharedDesiredObject,
         form: ApplyVariant,
     ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, want, form);
-        let (contents, want) = (self.contents.clone(), want.clone());
-        let content = run_blocking(move || contents.defended_content(&want)).await.unwrap_or_default();
+        let question = self.comparison_request(id, desired, form);
+        let (contents, desired) = (self.contents.clone(), desired.clone());
+        let content = run_blocking(move || contents.defended_content(&desired)).await.unwrap_or_default();
         question.answer_from_view(content)
     }
 
@@ -456,11 +457,11 @@ impl PreviewRun {
     async fn inspect(
         &self,
         id: &ObjectId,
-        want: &SharedDesiredObject,
+        desired: &SharedDesiredObject,
         form: ApplyVariant,
     ) -> VerifiedCoverage {
-        let question = self.comparison_request(id, want, form);
-        let verified = match self.served_kind_of_version(&want.gvk) {
+        let question = self.comparison_request(id, desired, form);
+        let verified = match self.served_kind_of_version(&desired.gvk) {
             Some(kind) => {
                 drift::inspect(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
             }
@@ -472,10 +473,10 @@ impl PreviewRun {
     fn comparison_request(
         &self,
         id: &ObjectId,
-        want: &SharedDesiredObject,
+        desired: &SharedDesiredObject,
         form: ApplyVariant,
     ) -> ComparisonRequest {
-        ComparisonRequest::new(id.clone(), want.clone(), form, self.engine.live_object(id))
+        ComparisonRequest::new(id.clone(), desired.clone(), form, self.engine.live_object(id))
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {

@@ -1,7 +1,7 @@
 //! Entries and every decision.
 //!
 //! A git commit is not a transaction over the cluster: each object advances by itself and is always
-//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the wanted content, the
+//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the desired content, the
 //! accepted content that must be shown *now*, the server's refusal. The informers' views stand
 //! beside the entries. *Releasing* is accepted := wanted; everything else follows from when that is
 //! allowed.
@@ -55,7 +55,7 @@ pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
-pub(crate) use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
+pub(crate) use facts::catalog::{Catalog, DesiredState, FileCompleteness, FileFacts, UnusableObject};
 pub(crate) use facts::desired::{
     BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
     is_workload, recreate_policy, wave,

@@ -14,7 +14,7 @@ use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
 use crate::engine::rollout::rollouts::Rollouts;
-use crate::engine::{Budget, LiveObject, WantedObject};
+use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
 
@@ -267,15 +267,15 @@ impl Engine {
     }
 
     pub(super) fn recompute_target(&mut self, source: SourceId, id: &ObjectId) {
-        let want = self.target_of(source, id);
+        let target = self.target_of(source, id);
         let newest = self.sources[source].head.clone();
         let entry = self.entries.entry(id.clone()).or_default();
         let named = entry.targets.iter().any(|(other, _)| *other == source);
-        self.sources[source].count(id, named, want.is_some());
+        self.sources[source].count(id, named, target.is_some());
         let before = entry.targets.clone();
         let was = entry.target_content().map(|(_, desired)| desired.clone());
         let mut left_wave = false;
-        if let Some((_, WantedObject::Object(old))) = entry.targets.iter().find(|(other, _)| *other == source)
+        if let Some((_, DesiredState::Object(old))) = entry.targets.iter().find(|(other, _)| *other == source)
         {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
@@ -283,10 +283,10 @@ impl Engine {
             }
         }
         entry.targets.retain(|(other, _)| *other != source);
-        if let Some(want) = want {
+        if let Some(target) = target {
             // Nearly always the only one.
             entry.targets.reserve_exact(1);
-            entry.targets.push((source, want));
+            entry.targets.push((source, target));
         }
         entry.targets.sort_by_key(|(source, _)| *source);
         self.order_wants(id);
@@ -386,7 +386,7 @@ impl Engine {
     pub(crate) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
         // A Job that has ended has ended, whatever becomes of the parent.
         if let Some(known) = &self.sources[source].inventory {
-            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_wanted_hash(id, **hash)) {
+            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
                 inventory.finished.entry(id.clone()).or_insert(*hash);
             }
         }

@@ -55,7 +55,7 @@ pub(crate) enum EventReason {
     OptedOut,
     /// It no longer does.
     OptOutEnded,
-    /// A wanted object is refused until a person changes something.
+    /// A desired object is refused until a person changes something.
     Refused,
     /// An object was made.
     Created,

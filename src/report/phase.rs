@@ -24,9 +24,9 @@ pub(crate) enum Phase {
     Waiting,
     /// It cannot be applied until a person changes something.
     Refused,
-    /// The wanted content failed, and the object is back at its last good one.
+    /// The desired content failed, and the object is back at its last good one.
     RolledBack,
-    /// The wanted content failed, and the object stays as it is: live, or back at a good content
+    /// The desired content failed, and the object stays as it is: live, or back at a good content
     /// that cannot be read any more.
     Quarantined,
     /// A person holds it: drift is shown, and not repaired.
@@ -118,9 +118,9 @@ pub(crate) enum Blocker {
     OptOut,
     /// A step of its rollout holds it.
     Step,
-    /// The wanted content failed, and the last good one is the target now.
+    /// The desired content failed, and the last good one is the target now.
     Rollback,
-    /// The wanted content failed, and the object stays as it is.
+    /// The desired content failed, and the object stays as it is.
     Quarantine,
     /// It is refused.
     Refusal,

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metrics, Phase};
 use crate::engine::{
-    Authorship, Engine, ObjectEntry, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites,
-    WantedObject, pause_reason,
+    Authorship, DesiredState, Engine, ObjectEntry, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId,
+    SourceWrites, pause_reason,
 };
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
@@ -560,10 +560,10 @@ fn object(
         phase,
         reason: reason().or_else(paused).or_else(unhealthy),
         revision: entry.revision.as_ref().map(ToString::to_string),
-        origin: entry.targets.first().map(|(_, want)| want.origin().to_string()),
+        origin: entry.targets.first().map(|(_, state)| state.origin().to_string()),
         wave: match entry.targets.first() {
-            Some((_, WantedObject::Object(desired))) => desired.wave,
-            Some((_, WantedObject::Unusable(_))) | None => 0,
+            Some((_, DesiredState::Object(desired))) => desired.wave,
+            Some((_, DesiredState::Unusable(_))) | None => 0,
         },
     })
 }

@@ -183,7 +183,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
     check("Object", json!(object()));
     check("Differing", json!(DifferingObject { object: object(), difference: text(), note: some() }));
     let mut one = json!(object());
-    let compared = json!(ObjectComparison { live: some(), wanted: some(), difference, note: some() });
+    let compared = json!(ObjectComparison { live: some(), desired: some(), difference, note: some() });
     one.as_object_mut().unwrap().extend(compared.as_object().unwrap().clone());
     one["apiVersion"] = json!("");
     check("OneObject", one);

@@ -178,7 +178,7 @@ fn tell_what_would_change(served: &ServingFixture, name: &str) {
     let waiting = rollout["rollout"]["queue"][0]["name"].as_str().unwrap().to_owned();
     let (_, shown) = served.get(&format!("/v1/objects/Deployment.apps/{name}/{waiting}?view=yaml"));
     let text = |key: &str| shown[key].as_str().unwrap_or_default().to_owned();
-    assert!(text("live").contains("image: app:1") && text("wanted").contains("image: app:2"), "{shown:#}");
+    assert!(text("live").contains("image: app:1") && text("desired").contains("image: app:2"), "{shown:#}");
     let lines = text("difference");
     for (sign, image) in [('-', "image: app:1"), ('+', "image: app:2")] {
         assert!(lines.lines().any(|line| line.starts_with(sign) && line.contains(image)), "{lines}");
@@ -187,7 +187,7 @@ fn tell_what_would_change(served: &ServingFixture, name: &str) {
     let (_, secret) = served.get(&format!("/v1/objects/Secret/{name}/token?view=yaml"));
     assert_eq!(secret["difference"], json!(""), "{secret:#}");
     assert!(secret["live"].as_str().unwrap().contains("password: '<masked>'"), "{secret:#}");
-    assert_eq!(secret["live"], secret["wanted"]);
+    assert_eq!(secret["live"], secret["desired"]);
     let (_, diff) = served.get(&format!("/v1/diff?source={name}"));
     let names: Vec<&str> =
         diff["items"].as_array().unwrap().iter().filter_map(|item| item["name"].as_str()).collect();

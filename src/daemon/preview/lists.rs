@@ -52,7 +52,7 @@ impl PreviewRun {
         }
         let declared: Vec<(ObjectId, Option<Gvk>)> = self
             .concerned_objects()
-            .map(|id| (id.clone(), self.wanted_object(id).map(|want| want.gvk().clone())))
+            .map(|id| (id.clone(), self.desired_state(id).map(|state| state.gvk().clone())))
             .collect();
         for (id, gvk) in &declared {
             if let Some(KindLookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {

@@ -145,21 +145,22 @@ impl Reconciler {
                 self.queue.finish(&id);
             }
             (Action::Look, _) => batch.looks.push(id),
-            (Action::Compare(want, form), _) => {
+            (Action::Compare(desired, form), _) => {
                 let shown = self.engine.live_object(&id);
-                batch.compares.push(ComparisonRequest::new(id.clone(), want, form, shown));
+                batch.compares.push(ComparisonRequest::new(id.clone(), desired, form, shown));
             }
-            (Action::Inspect(want, form), Some(kind)) => {
-                let question = ComparisonRequest::new(id.clone(), want, form, self.engine.live_object(&id));
+            (Action::Inspect(desired, form), Some(kind)) => {
+                let question =
+                    ComparisonRequest::new(id.clone(), desired, form, self.engine.live_object(&id));
                 self.spawn(self.executor_for(&id).inspect(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
-                let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
+                let kind = self.watched.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 self.writes += 1;
                 self.spawn(self.executor_of(Some(apply.source)).query_dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
-                let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
+                let kind = self.watched.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 let owner = self.engine.previous_owner(&apply);
                 self.engine.note_dispatch(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
@@ -269,7 +270,7 @@ impl Reconciler {
                         .engine
                         .entry(id)
                         .and_then(|entry| entry.target_content())
-                        .map(|(_, want)| want.hash);
+                        .map(|(_, desired)| desired.hash);
                     let told = (content, reason.to_string());
                     let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
                     // One reason for thousands of objects is one line, and one Event.

@@ -39,8 +39,9 @@ impl Reconciler {
                 continue;
             }
             let entry = self.engine.entry(&id);
-            let content = entry
-                .and_then(|entry| entry.target_content().map(|(_, want)| want).or(entry.accepted.content()));
+            let content = entry.and_then(|entry| {
+                entry.target_content().map(|(_, desired)| desired).or(entry.accepted.content())
+            });
             // Nor may it have read its source: each turn asks again.
             let Some(content) = content.cloned() else { continue };
             self.followers.open.insert(id.clone(), (uid, None));

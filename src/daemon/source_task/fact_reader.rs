@@ -88,7 +88,7 @@ impl FactReader {
         self.learn(source, &facts).await
     }
 
-    /// Asks for wanted objects that are not known, and says whether there were any.
+    /// Asks for desired objects that are not known, and says whether there were any.
     async fn ask(&mut self, source: &mut Source, facts: &FactUse) -> Result<bool, SourceError> {
         let objects = facts.objects.difference(&self.wanted).cloned().collect();
         let missing = FactUse { versions: false, objects };

@@ -48,7 +48,7 @@ pub(crate) enum RestartRisk {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApplyRequest {
     /// The content.
-    pub want: SharedDesiredObject,
+    pub desired: SharedDesiredObject,
     /// In whose name.
     pub source: SourceId,
     /// The revision that its annotation names.

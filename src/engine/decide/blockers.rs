@@ -8,7 +8,7 @@ use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
-use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, WantedObject, is_workload};
+use crate::engine::{DesiredObject, DesiredState, LiveObject, Reason, ReplacementContent, is_workload};
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -129,7 +129,7 @@ impl Engine {
         let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.targets[..] {
             [] => None,
-            [(source, WantedObject::Object(desired)), others @ ..]
+            [(source, DesiredState::Object(desired)), others @ ..]
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.live_object(need) {
@@ -156,7 +156,7 @@ impl Engine {
                     }
                 }
             }
-            [(_, WantedObject::Unusable(held_back))] => {
+            [(_, DesiredState::Unusable(held_back))] => {
                 held(&format!("cannot be used: {}", held_back.reason))
             }
             _ => held("is wanted twice"),
@@ -181,8 +181,8 @@ impl Engine {
 
     /// Returns whether nothing is done about an object, as its annotation asks.
     pub(in crate::engine) fn is_left_alone(&self, id: &ObjectId) -> bool {
-        let want = self.entry(id).and_then(ObjectEntry::target_content);
-        want.is_some_and(|(_, desired)| {
+        let target = self.entry(id).and_then(ObjectEntry::target_content);
+        target.is_some_and(|(_, desired)| {
             left_alone_reason(desired, self.live_object(id), self.opt_out_of(id)).is_some()
         })
     }
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Returns why it cannot be told whether the source that brought an object still wants it.
-    pub(in crate::engine) fn wanted_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
+    pub(in crate::engine) fn absence_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         self.sources[accepted.body.source].incomplete.clone()
     }

@@ -12,7 +12,7 @@ use crate::engine::decide::input::CompetingAccounts;
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, SourceWrites, WantedObject};
+use crate::engine::{AdoptPolicy, DesiredState, LiveObject, ObjectOwner, SourceId, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, ObjectId};
 
 /// The time after which a competitor is looked for again. A blocker that goes away wakes no other
@@ -90,7 +90,7 @@ impl Engine {
         }
         let mut competitors = entry.targets.clone();
         competitors.sort_by_key(|(source, _)| *source);
-        let chosen = competitors.iter().find(|(source, want)| self.may_begin(*source, want, id, now));
+        let chosen = competitors.iter().find(|(source, state)| self.may_begin(*source, state, id, now));
         let chosen = chosen.map(|(source, _)| *source);
         if self.put_first(id, chosen) {
             self.change_owner(id);
@@ -99,8 +99,8 @@ impl Engine {
 
     /// Returns whether nothing but the write itself stands between a source and an object that
     /// nobody has.
-    fn may_begin(&self, source: SourceId, want: &WantedObject, id: &ObjectId, now: Instant) -> bool {
-        let WantedObject::Object(desired) = want else { return false };
+    fn may_begin(&self, source: SourceId, state: &DesiredState, id: &ObjectId, now: Instant) -> bool {
+        let DesiredState::Object(desired) = state else { return false };
         let state = &self.sources[source];
         let may_write = state.writes == SourceWrites::Allowed
             && state.inventory.as_ref().is_none_or(|inventory| inventory.paused.is_none());
@@ -156,13 +156,13 @@ impl Engine {
     pub(crate) fn contested_findings(&self, source: SourceId) -> Vec<Diagnostic> {
         let finding = |id: &ObjectId| {
             let entry = self.entries.get(id)?;
-            let (_, want) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
+            let (_, state) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
             let (owner, _) = entry.targets.first().filter(|(first, _)| entry.owner == Some(*first))?;
             if self.competing_accounts(entry) == CompetingAccounts::Same {
                 return None;
             }
             let message = format!("{id} is not applied: source {} has it", self.sources[*owner].name);
-            let found = Diagnostic::error(want.origin().clone(), "other-source", message);
+            let found = Diagnostic::error(state.origin().clone(), "other-source", message);
             Some(found.hint("remove it from one of the two"))
         };
         self.contested.iter().filter_map(finding).collect()

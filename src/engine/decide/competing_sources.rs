@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::decide::ownership::first_source_reason;
 use crate::engine::state::Engine;
-use crate::engine::{SourceId, WaitTopic, WantedObject};
+use crate::engine::{DesiredState, SourceId, WaitTopic};
 use crate::object::ObjectId;
 
 /// The reason for which an object is decided on for another source of this process, and not for one
@@ -62,8 +62,8 @@ impl Engine {
     /// Gives an object to another source: no wave of the others waits for it.
     pub(in crate::engine) fn change_owner(&mut self, id: &ObjectId) {
         let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
-        for (source, want) in wants {
-            if let WantedObject::Object(desired) = want
+        for (source, state) in wants {
+            if let DesiredState::Object(desired) = state
                 && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
             {
                 self.wake_topic(&WaitTopic::Waves(source));

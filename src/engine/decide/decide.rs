@@ -24,9 +24,8 @@ use crate::engine::facts::release_seal::UNPROVEN_REASON;
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
-    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutPhase, SharedDesiredObject, WantedObject,
-    is_workload,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
+    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutPhase, SharedDesiredObject, is_workload,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -62,7 +61,7 @@ impl Engine {
             config_stamp: wanting
                 .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
             prune_decision: None,
-            incompleteness: self.wanted_doubt(entry),
+            incompleteness: self.absence_doubt(entry),
             finished: self.finished_job_content(id, entry),
             accounts: self.competing_accounts(entry),
         };
@@ -82,7 +81,7 @@ impl Engine {
         decision
     }
 
-    /// Returns the revision that the annotation of the wanted content is to name.
+    /// Returns the revision that the annotation of the desired content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
         let back = entry.rejection.as_ref().and_then(|rejection| match &rejection.replacement {
             ReplacementContent::Resolved(_, release) => Some(release.revision.clone()),
@@ -160,16 +159,16 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
     }
     match &input.entry.targets[..] {
         [] => decide_unwanted(input, now),
-        [(source, WantedObject::Object(desired))] => {
-            with_rollback_reason(input, decide_wanted(input, *source, desired, now))
+        [(source, DesiredState::Object(desired))] => {
+            with_rollback_reason(input, decide_desired(input, *source, desired, now))
         }
-        [(source, WantedObject::Object(desired)), ..] if input.entry.owner == Some(*source) => {
+        [(source, DesiredState::Object(desired)), ..] if input.entry.owner == Some(*source) => {
             decide_among_sources(
                 input,
-                with_rollback_reason(input, decide_wanted(input, *source, desired, now)),
+                with_rollback_reason(input, decide_desired(input, *source, desired, now)),
             )
         }
-        [(_, WantedObject::Unusable(held))] => defend(input, Reason::Unusable(held.reason.clone()), now),
+        [(_, DesiredState::Unusable(held))] => defend(input, Reason::Unusable(held.reason.clone()), now),
         several => decide_contested(input, several, now),
     }
 }
@@ -177,7 +176,7 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
 /// Decides for several sources none of which has the object, and of which none may begin.
 fn decide_contested(
     input: &DecisionInput<'_>,
-    competitors: &[(SourceId, WantedObject)],
+    competitors: &[(SourceId, DesiredState)],
     now: Instant,
 ) -> Decision {
     let refused = input.entry.refused.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
@@ -210,7 +209,7 @@ pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision
     decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))
 }
 
-pub(super) fn decide_wanted(
+pub(super) fn decide_desired(
     input: &DecisionInput<'_>,
     source: SourceId,
     desired: &SharedDesiredObject,
@@ -263,7 +262,7 @@ pub(super) fn decide_absent(
 pub(super) fn create(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesiredObject,
+    desired: &SharedDesiredObject,
     purpose: ApplyPurpose,
     now: Instant,
 ) -> Decision {
@@ -271,7 +270,7 @@ pub(super) fn create(
         return Decision::wait(fight);
     }
     Decision::act(Action::Apply(ApplyRequest {
-        want: want.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, purpose),
         seal: None,
@@ -342,7 +341,7 @@ pub(super) fn decide_present(
     let exact =
         takeover.is_some() || restarts == RestartRisk::Maybe || matches!(replicas, ReplicaMode::AsLive(_));
     Decision::act(Action::Apply(ApplyRequest {
-        want: desired.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, purpose),
         seal: None,
@@ -359,7 +358,7 @@ pub(super) fn decide_present(
 pub(super) fn decide_step(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesiredObject,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
@@ -371,25 +370,25 @@ pub(super) fn decide_step(
     };
     let fight =
         || repair_pause(input, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
-    if let Some(reason) = content_blocker(input, want, now).or_else(fight) {
+    if let Some(reason) = content_blocker(input, desired, now).or_else(fight) {
         return Decision::wait(reason);
     }
     if let Some(reason) = input.release_blocker.clone().filter(|_| restarted) {
-        return verify(input, source, want, live, now).with_reason(reason);
+        return verify(input, source, desired, live, now).with_reason(reason);
     }
     let moves = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some())
         || input.overlay.is_some();
     let moves =
         (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.config_stamp);
     Decision::act(Action::Apply(ApplyRequest {
-        want: want.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, purpose),
         seal: None,
         precondition: write_precondition(live, true),
         decided_on: Some(live.rv),
         variant: ApplyVariant {
-            replicas: replicas(input, want, live),
+            replicas: replicas(input, desired, live),
             overlay: input.overlay,
             config_stamp: input.config_stamp,
         },
@@ -413,10 +412,10 @@ pub(super) fn write_precondition(live: &LiveObject, exact: bool) -> Precondition
 
 pub(super) fn replicas(
     input: &DecisionInput<'_>,
-    want: &SharedDesiredObject,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
 ) -> ReplicaMode {
-    if input.scaling == ReplicaOwner::Manifest || want.hash_without_replicas.is_none() {
+    if input.scaling == ReplicaOwner::Manifest || desired.hash_without_replicas.is_none() {
         ReplicaMode::AsWritten
     } else if live.replicas_ceded {
         ReplicaMode::Omitted
@@ -485,10 +484,10 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
 /// Returns the blocker of a write of this content, whatever the purpose.
 pub(super) fn content_blocker(
     input: &DecisionInput<'_>,
-    want: &SharedDesiredObject,
+    desired: &SharedDesiredObject,
     now: Instant,
 ) -> Option<Reason> {
-    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.is_of(want));
+    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.is_of(desired));
     let refused = refused.and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,
         Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
@@ -502,9 +501,12 @@ pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<
     Some(Reason::Retrying(failure.reason.clone(), failure.retry_at - now))
 }
 
-pub(super) fn immutability_refusal(input: &DecisionInput<'_>, want: &SharedDesiredObject) -> Option<Reason> {
+pub(super) fn immutability_refusal(
+    input: &DecisionInput<'_>,
+    desired: &SharedDesiredObject,
+) -> Option<Reason> {
     let refusal = input.entry.refused.as_ref()?;
-    (refusal.is_of(want) && refusal.rule == RefusalRule::Immutable)
+    (refusal.is_of(desired) && refusal.rule == RefusalRule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 

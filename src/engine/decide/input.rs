@@ -69,9 +69,9 @@ pub(crate) struct DecisionInput<'a> {
     pub prune_decision: Option<PruneDecision>,
     /// The reason for which it cannot be told whether the source that brought it still wants it.
     pub incompleteness: Option<Arc<str>>,
-    /// The overlay for the wanted content now.
+    /// The overlay for the desired content now.
     pub overlay: Option<Overlay>,
-    /// The data that the pods of the wanted content are to be started with.
+    /// The data that the pods of the desired content are to be started with.
     pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,

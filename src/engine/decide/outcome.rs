@@ -114,10 +114,10 @@ impl Engine {
         self.clear_denial(apply.source, id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
-            entry.previous_content = Some(apply.want.clone());
+            entry.previous_content = Some(apply.desired.clone());
         }
-        match std::mem::replace(&mut entry.accepted, AcceptedContent::Known(apply.want.clone())) {
-            AcceptedContent::Known(before) if before.hash != apply.want.hash => {
+        match std::mem::replace(&mut entry.accepted, AcceptedContent::Known(apply.desired.clone())) {
+            AcceptedContent::Known(before) if before.hash != apply.desired.hash => {
                 entry.previous_content = Some(before);
             }
             _ => {}
@@ -128,7 +128,7 @@ impl Engine {
         // The fields that the server tracks of our own apply are all that it will ever track of
         // this content.
         entry.verified = Some(VerifiedCoverage {
-            content: apply.variant.hash(&apply.want),
+            content: apply.variant.hash(&apply.desired),
             overlay: apply.variant.overlay,
             config_stamp: apply.variant.config_stamp,
             managed_fields: answer.our_fields.clone(),
@@ -216,7 +216,7 @@ impl Engine {
                 Action::Apply(apply) | Action::DryRun(apply) => {
                     let retry = after.map(|after| now + after);
                     let text = if rule == RefusalRule::Immutable { with_replace_hint(&text) } else { text };
-                    let content = apply.want.hash;
+                    let content = apply.desired.hash;
                     let before = entry.refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);
                     let source = apply.source;

@@ -36,13 +36,13 @@ const STRIPPED_LABEL_REASON: &str = "the server does not keep the label applyset
 pub(super) fn verify(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesiredObject,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
     // The content under an autoscaler differs from the content that was verified without it.
-    let as_released = live.shown_release().is_some_and(|release| release.hash == want.hash);
-    let replicas = match replicas(input, want, live) {
+    let as_released = live.shown_release().is_some_and(|release| release.hash == desired.hash);
+    let replicas = match replicas(input, desired, live) {
         ReplicaMode::AsLive(_) if as_released => ReplicaMode::AsWritten,
         other => other,
     };
@@ -51,11 +51,11 @@ pub(super) fn verify(
         _ => None,
     };
     let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };
-    let repair = |lost| repair(input, &RepairTarget { source, want, variant, lost }, live, now);
-    let content = variant.hash(want);
+    let repair = |lost| repair(input, &RepairTarget { source, desired, variant, lost }, live, now);
+    let content = variant.hash(desired);
     let verified = input.entry.verified.as_ref().filter(|v| v.is_about(content, variant, live));
     match verified.map(|verified| verified.cover) {
-        None => Decision::act(Action::Compare(want.clone(), variant)),
+        None => Decision::act(Action::Compare(desired.clone(), variant)),
         // Sent again and again, the annotation would be taken away again and again.
         Some(FieldCoverage::Whole) => match live.shown_release() {
             None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
@@ -63,13 +63,13 @@ pub(super) fn verify(
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
-            Some(shown) if live.is_unproven() && !want.is_release(shown.hash) => {
+            Some(shown) if live.is_unproven() && !desired.is_release(shown.hash) => {
                 repair(RepairImpact::InPlace)
             }
             Some(_) => Decision::act(Action::Nothing),
         },
         Some(FieldCoverage::OnlyEmptyMissing | FieldCoverage::Unequal) => {
-            Decision::act(Action::Inspect(want.clone(), variant))
+            Decision::act(Action::Inspect(desired.clone(), variant))
         }
         Some(FieldCoverage::Lost(lost)) => repair(lost),
     }
@@ -78,15 +78,15 @@ pub(super) fn verify(
 /// The content that a repair restores.
 struct RepairTarget<'a> {
     source: SourceId,
-    want: &'a SharedDesiredObject,
+    desired: &'a SharedDesiredObject,
     variant: ApplyVariant,
     /// The worst that was lost of it.
     lost: RepairImpact,
 }
 
 fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
-    let RepairTarget { source, want, variant, lost } = *target;
-    if let Some(reason) = content_blocker(input, want, now).or_else(|| repair_pause(input, lost, now)) {
+    let RepairTarget { source, desired, variant, lost } = *target;
+    if let Some(reason) = content_blocker(input, desired, now).or_else(|| repair_pause(input, lost, now)) {
         return Decision::wait(reason);
     }
     let restarts = if lost == RepairImpact::Template && is_serving(input.id, live) {
@@ -95,7 +95,7 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
         RestartRisk::No
     };
     Decision::act(Action::Apply(ApplyRequest {
-        want: want.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, ApplyPurpose::Repair),
         seal: None,

@@ -425,7 +425,7 @@ impl Engine {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }
-        match &self.live_object(&apply.want.id)?.owner {
+        match &self.live_object(&apply.desired.id)?.owner {
             ObjectOwner::Nobody => None,
             ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
@@ -454,7 +454,7 @@ impl Engine {
         }
     }
 
-    /// Keeps which wanted objects are not in the inventory of whoever wants them, and which are
+    /// Keeps which desired objects are not in the inventory of whoever wants them, and which are
     /// given up.
     pub(in crate::engine) fn track_handover(&mut self, id: &ObjectId) {
         if !self.handover.consults_peers {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    ApplyVariant, ConfigStamp, DesiredObject, DryRunImpact, LiveObject, ObjectRejection, Overlay, Release,
-    ResourceVersion, SharedDesiredObject, Uid, WantedObject,
+    ApplyVariant, ConfigStamp, DesiredObject, DesiredState, DryRunImpact, LiveObject, ObjectRejection,
+    Overlay, Release, ResourceVersion, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -56,7 +56,7 @@ pub(crate) enum DirectView {
     Found(Box<LiveObject>),
 }
 
-/// The coverage of the wanted content by our managedFields entry.
+/// The coverage of the desired content by our managedFields entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldCoverage {
     /// Every leaf is ours: the object is applied.
@@ -160,9 +160,9 @@ pub(crate) struct TemporaryFailure {
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectEntry {
-    /// The target of each source: its wanted content, or the rollback target in its place. That of
+    /// The target of each source: its desired state, or the rollback target in its place. That of
     /// the object's owner comes first.
-    pub targets: Vec<(SourceId, WantedObject)>,
+    pub targets: Vec<(SourceId, DesiredState)>,
     /// The owner among several sources that want it.
     pub owner: Option<SourceId>,
     /// The content that the cluster must show now.
@@ -201,7 +201,7 @@ impl ObjectEntry {
     /// manifest is usable.
     pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesiredObject)> {
         match &self.targets[..] {
-            [(source, WantedObject::Object(desired)), others @ ..]
+            [(source, DesiredState::Object(desired)), others @ ..]
                 if others.is_empty() || self.owner == Some(*source) =>
             {
                 Some((*source, desired))

@@ -156,7 +156,7 @@ impl LiveObject {
 impl ApplyRequest {
     /// Returns the annotation for the written object.
     pub(crate) fn release_claim(&self) -> ReleaseAnnotation {
-        let release = Release { hash: self.variant.hash(&self.want), revision: self.revision.clone() };
+        let release = Release { hash: self.variant.hash(&self.desired), revision: self.revision.clone() };
         ReleaseAnnotation { release, seal: self.seal }
     }
 }

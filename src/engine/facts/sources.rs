@@ -103,7 +103,7 @@ pub(crate) struct SourceState {
     pub(in crate::engine) pending_rejections: Vec<Rejection>,
     /// Objects whose newest content is rejected here.
     pub(in crate::engine) rejected_objects: BTreeSet<ObjectId>,
-    /// The number of wanted objects of each kind.
+    /// The number of desired objects of each kind.
     pub(in crate::engine) kinds: ObjectCounts,
     /// The number of live objects in its inventory.
     pub(in crate::engine) members: ObjectCounts,

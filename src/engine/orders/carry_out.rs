@@ -121,7 +121,7 @@ impl Engine {
         };
         let id = &order.object;
         let wanted = self.entry(id).and_then(ObjectEntry::target_content);
-        wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
+        wanted.is_some_and(|(of, desired)| of == source && desired.is_release(content))
             && self.is_showing(id, content)
             && self
                 .live_object(id)
@@ -231,7 +231,7 @@ impl Engine {
             }
             (newer, older) => newer.or(older),
         };
-        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_wanted_contents(source, unit))
+        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_desired_contents(source, unit))
         else {
             return format!("nothing to abort: no rollout of {id} is under way");
         };
@@ -244,10 +244,10 @@ impl Engine {
 
     /// Returns a unit with what the newest revision asks for, which may have changed since it was
     /// recorded by what needs no rollout. Only that can be rejected.
-    fn with_wanted_contents(&self, source: SourceId, mut unit: Unit) -> Unit {
+    fn with_desired_contents(&self, source: SourceId, mut unit: Unit) -> Unit {
         let before = unit.clone();
         for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
-            member.content = self.wanted_hash(source, id);
+            member.content = self.desired_hash(source, id);
         }
         if let Some(head) = self.sources[source].head.clone().filter(|_| unit != before) {
             unit.revision = head;

@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// Drops the recorded confirmations of a new inventory. They are not written down again, and
-    /// those for a wanted object do not count.
+    /// those for a desired object do not count.
     pub(in crate::engine) fn drop_recorded_confirmations(&mut self, source: SourceId) {
         let state = &mut self.sources[source];
         let Some(inventory) = &state.inventory else { return };

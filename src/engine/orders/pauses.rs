@@ -88,8 +88,8 @@ impl Engine {
         match self.recorded_unit(id) {
             // An object that shows its content already is kept from going on with it, step by step.
             Some(unit) if self.is_partly_written(unit) => own.filter(|_| {
-                let want = self.entry(id).and_then(|entry| entry.target_content());
-                want.is_some_and(|(_, want)| self.is_showing(id, want.hash))
+                let desired = self.entry(id).and_then(|entry| entry.target_content());
+                desired.is_some_and(|(_, desired)| self.is_showing(id, desired.hash))
             }),
             Some(unit) => own.or_else(|| self.pause_within(unit)),
             None => own,

@@ -17,7 +17,7 @@ use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
 use crate::engine::state::Engine;
-use crate::engine::{AcceptedContent, DesiredObject, DirectView, LiveObject, Reason, WantedObject};
+use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The Secret that holds the key for hashes of data, in the namespace of the inventories.
@@ -126,7 +126,7 @@ impl Engine {
         // Rejected content is tried again when they change.
         for source in &self.sources {
             for id in &source.rejected_objects {
-                if let Some(WantedObject::Object(newest)) = source.catalog.wanted_object(id) {
+                if let Some(DesiredState::Object(newest)) = source.catalog.desired_state(id) {
                     used.extend(newest.restart_references().unwrap_or_default().iter().cloned());
                 }
             }
@@ -147,8 +147,8 @@ impl Engine {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
         for (number, source) in self.source_ids().zip(&self.sources) {
-            let asks = |id: &ObjectId| match source.catalog.wanted_object(id) {
-                Some(WantedObject::Object(newest)) => {
+            let asks = |id: &ObjectId| match source.catalog.desired_state(id) {
+                Some(DesiredState::Object(newest)) => {
                     newest.restart_references().unwrap_or_default().contains(used)
                 }
                 _ => false,
@@ -254,7 +254,7 @@ impl Engine {
     /// has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let whole = entry.target_content().is_some_and(|(_, want)| want.set_config_data().is_some());
+        let whole = entry.target_content().is_some_and(|(_, desired)| desired.set_config_data().is_some());
         whole
             && !self.is_left_alone(id)
             && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.live_object(id).is_none())
@@ -416,9 +416,9 @@ impl Engine {
     /// Returns the hash over those data of a workload's pods that no source brings, whatever is in
     /// force now.
     pub(in crate::engine) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
-        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.wanted_object(id) {
-            Some(WantedObject::Object(want)) => want.set_config_data().is_some(),
-            Some(WantedObject::Unusable(_)) => true,
+        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.desired_state(id) {
+            Some(DesiredState::Object(desired)) => desired.set_config_data().is_some(),
+            Some(DesiredState::Unusable(_)) => true,
             None => false,
         };
         let is_brought = |id: &ObjectId| self.sources.iter().any(|source| brought(source, id));
@@ -456,7 +456,7 @@ impl Engine {
         let used = self
             .entry(id)
             .and_then(|entry| entry.target_content())
-            .and_then(|(_, want)| want.restart_references());
+            .and_then(|(_, desired)| desired.restart_references());
         let brings =
             |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.is_unchanged_member(id, member));
         unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
@@ -465,12 +465,14 @@ impl Engine {
     /// Returns whether a workload whose rollout failed has gone back as far as it can, and still
     /// has failed pods. Somebody else's data are at fault, and nothing will replace its pods.
     pub(in crate::engine) fn is_failure_permanent(&self, id: &ObjectId) -> bool {
-        let Some((_, want)) = self.entry(id).and_then(|entry| entry.target_content()) else { return false };
+        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
+            return false;
+        };
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.rollbacks_unresolved.contains(id)
         };
-        let uses = want.restart_references().unwrap_or_default();
+        let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();
         !uses.is_empty()
             && self.has_rollback_target(id)
@@ -481,9 +483,10 @@ impl Engine {
     /// Returns whether the content of a member is what it was before.
     fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let LastGood::Release(good) = &member.good else { return false };
-        let want = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, want)| want);
+        let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
         Some(good.hash) == member.content
-            || want.is_some_and(|want| want.is_release(good.hash) && Some(want.hash) == member.content)
+            || desired
+                .is_some_and(|desired| desired.is_release(good.hash) && Some(desired.hash) == member.content)
     }
 
     /// Returns why a unit failed, in words.
@@ -508,10 +511,10 @@ impl Engine {
     /// Returns whether the newest content of a workload has the pod template of the one before it.
     fn has_template_of_before(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let Some((before, (_, want))) = entry.previous_content.as_ref().zip(entry.target_content()) else {
+        let Some((before, (_, desired))) = entry.previous_content.as_ref().zip(entry.target_content()) else {
             return false;
         };
-        before.template == want.template
+        before.template == desired.template
     }
 
     /// Returns whether all the data are somebody else's that a workload was restarted for.

@@ -77,10 +77,11 @@ impl Engine {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
             self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
-        let candidate = self.entry(id).and_then(|entry| entry.unreleased_content()).map(|want| want.hash);
+        let candidate =
+            self.entry(id).and_then(|entry| entry.unreleased_content()).map(|desired| desired.hash);
         let restarted = || {
-            let (_, want) = self.entry(id)?.target_content()?;
-            Some(Self::restart_key(want.hash, self.restart_stamp(id)?.data))
+            let (_, desired) = self.entry(id)?.target_content()?;
+            Some(Self::restart_key(desired.hash, self.restart_stamp(id)?.data))
         };
         let asked = candidate.or_else(restarted);
         let granted = self.own_claim(id).map(|claim| claim.content);
@@ -97,10 +98,10 @@ impl Engine {
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
                 let content = match (apply.purpose, apply.variant.config_stamp) {
-                    (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
-                    _ => apply.want.hash,
+                    (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.desired.hash, next.data),
+                    _ => apply.desired.hash,
                 };
-                (apply.source, priority, apply.want.wave, content, self.additional_loss(id, lost))
+                (apply.source, priority, apply.desired.wave, content, self.additional_loss(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.target_content()?;
@@ -365,7 +366,7 @@ impl Engine {
         release.hash == content
             || entry.is_some_and(|entry| {
                 entry.accepted.content().is_some_and(same)
-                    || entry.target_content().is_some_and(|(_, want)| same(want))
+                    || entry.target_content().is_some_and(|(_, desired)| same(desired))
             })
     }
 

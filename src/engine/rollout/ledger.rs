@@ -129,7 +129,7 @@ impl UnitMember {
 
 impl Unit {
     /// Adds the members of an older unit of the same inventory. The last good content is the older
-    /// unit's, the wanted content the newer one's.
+    /// unit's, the desired content the newer one's.
     pub(in crate::engine) fn merge_older(&mut self, older: &Self) {
         for (id, member) in &older.members {
             self.members

@@ -271,7 +271,7 @@ impl Engine {
             self.unit_openers.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.in_flight.contains_key(id) {
             // Its success decides about its unit.
-            let claim = self.make_claim(apply.source, apply.want.hash, 0);
+            let claim = self.make_claim(apply.source, apply.desired.hash, 0);
             let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
             self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
             self.rollouts.in_flight.insert(id.clone(), rollout);

@@ -22,7 +22,7 @@ impl Engine {
         (units, nodes.into_iter().cloned().collect())
     }
 
-    /// Returns the objects whose wanted content may differ from the accepted one. Each commit asks,
+    /// Returns the objects whose desired content may differ from the accepted one. Each commit asks,
     /// so it is not found by a walk over everything.
     pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
         let SourceState { unfinished, rejected_objects, .. } = &self.sources[source];
@@ -44,7 +44,11 @@ impl Engine {
             let entry = self.entry(id)?;
             Some((
                 *id,
-                entry.target_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content()),
+                entry
+                    .target_content()
+                    .map(|(_, desired)| desired)
+                    .into_iter()
+                    .chain(entry.accepted.content()),
             ))
         });
         let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
@@ -298,7 +302,7 @@ impl Engine {
         nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
     }
 
-    /// Returns whether the wanted content of a workload restarts pods, as far as the contents tell.
+    /// Returns whether the desired content of a workload restarts pods, as far as the contents tell.
     fn can_restart_pods(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
@@ -307,7 +311,8 @@ impl Engine {
             .rejection
             .as_ref()
             .is_some_and(|rejection| rejection.replacement == ReplacementContent::Quarantined);
-        let changes = |live| entry.unreleased_content().is_some_and(|want| self.can_restart(id, want, live));
+        let changes =
+            |live| entry.unreleased_content().is_some_and(|desired| self.can_restart(id, desired, live));
         let restarts = |live| {
             crate::engine::decide::decide::is_serving(id, live)
                 && (changes(live) || self.restart_stamp(id).is_some())

@@ -29,14 +29,15 @@ fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObjec
 }
 
 fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesiredObject]) {
-    let files: Vec<_> = contents.iter().map(|want| (&*want.origin.file, Some(want.clone()))).collect();
+    let files: Vec<_> =
+        contents.iter().map(|desired| (&*desired.origin.file, Some(desired.clone()))).collect();
     engine.read(source, reading("c1", &files));
 }
 
 /// Shows an object as a source, by its inventory, has put it there.
-fn show(engine: &mut Engine, want: &SharedDesiredObject, set: &str) {
-    let live = World::live(&want.id, &WorldObject::settled(want.hash, "c1", 1));
-    engine.observe_object(&want.id, LiveObject { owner: ObjectOwner::Ours(set.into()), ..live });
+fn show(engine: &mut Engine, desired: &SharedDesiredObject, set: &str) {
+    let live = World::live(&desired.id, &WorldObject::settled(desired.hash, "c1", 1));
+    engine.observe_object(&desired.id, LiveObject { owner: ObjectOwner::Ours(set.into()), ..live });
 }
 
 /// Returns the source that an object is written for, and tells that it may not.
@@ -226,8 +227,8 @@ fn of_one_account_none_makes_what_both_want() {
 #[test]
 fn the_wish_of_another_account_stands_among_its_own_findings_alone() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
-    let want = wanted(SECOND, &id, |_| ());
-    show(&mut engine, &want, OTHER);
+    let desired = wanted(SECOND, &id, |_| ());
+    show(&mut engine, &desired, OTHER);
     let now = Instant::now();
     let decision = engine.decide(&id, now);
     let Action::Compare(content, form) = decision.action else { panic!("{decision:?}") };
@@ -271,7 +272,7 @@ fn a_competitor_whose_content_is_never_written_does_not_keep_the_other_from_the_
         let (mut engine, id) = rivals([Some("a"), Some("b")]);
         read(&mut engine, FIRST, &[wanted(FIRST, &id, change)]);
         let targets = engine.entry(&id).map(|entry| entry.targets.clone()).unwrap_or_default();
-        let is_usable = |(_, want): &(SourceId, WantedObject)| matches!(want, WantedObject::Object(_));
+        let is_usable = |(_, state): &(SourceId, DesiredState)| matches!(state, DesiredState::Object(_));
         assert!(targets.len() == 2 && targets.iter().all(is_usable), "{name}: {targets:?}");
         let decision = engine.decide(&id, Instant::now());
         let is_second = matches!(&decision.action, Action::Apply(apply) if apply.source == SECOND);

@@ -348,7 +348,7 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
     engine.read(FIRST, reading("c2", &[("a", Some(desired(&id, 3, "a")))]));
     let decision = engine.decide(&id, Instant::now());
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
-    assert_eq!((apply.source, apply.want.hash), (FIRST, desired(&id, 3, "a").hash));
+    assert_eq!((apply.source, apply.desired.hash), (FIRST, desired(&id, 3, "a").hash));
     // Once it gives the object up, the other one has it.
     engine.read(FIRST, reading("c3", &[("a", None)]));
     let decision = engine.decide(&id, Instant::now());
@@ -365,10 +365,10 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
 fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
-    let Action::Compare(want, form) = decision.action else { panic!("{decision:?}") };
+    let Action::Compare(desired, form) = decision.action else { panic!("{decision:?}") };
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let verified = VerifiedCoverage {
-        content: form.hash(&want),
+        content: form.hash(&desired),
         overlay: None,
         config_stamp: None,
         managed_fields,

@@ -180,13 +180,14 @@ impl Harness {
             None => ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
             Some(thing) => {
                 let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
-                let same = shown.is_some_and(|shown| shown.template == apply.want.template) && !thing.drifted;
+                let same =
+                    shown.is_some_and(|shown| shown.template == apply.desired.template) && !thing.drifted;
                 let told = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
-                let kind = self.world.impacts.get(&apply.want.hash).copied().unwrap_or(told);
+                let kind = self.world.impacts.get(&apply.desired.hash).copied().unwrap_or(told);
                 let impact = Impact { kind, pods: 3 };
                 let uid = Uid(thing.uid.to_string().into());
                 ActionResult::DryRun(DryRunImpact {
-                    content: apply.want.hash,
+                    content: apply.desired.hash,
                     uid,
                     generation: thing.shape.cast_signed(),
                     impact,
@@ -276,8 +277,8 @@ impl Harness {
                 self.engine.record_lookup(id, looked);
                 None
             }
-            Action::Compare(want, form) | Action::Inspect(want, form) => {
-                self.compare(id, &want, form);
+            Action::Compare(desired, form) | Action::Inspect(desired, form) => {
+                self.compare(id, &desired, form);
                 None
             }
             Action::AwaitContent => {
@@ -297,7 +298,7 @@ impl Harness {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, want: &SharedDesiredObject, form: ApplyVariant) {
+    fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, form: ApplyVariant) {
         let shown = self.engine.live_object(id);
         let (managed_fields, value_digest) =
             (shown.and_then(|live| live.our_fields.clone()), shown.and_then(|live| live.value_digest));
@@ -309,7 +310,7 @@ impl Harness {
         });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
-        let (content, overlay) = (form.hash(want), form.overlay);
+        let (content, overlay) = (form.hash(desired), form.overlay);
         self.engine.record_coverage(
             id,
             VerifiedCoverage {

@@ -150,8 +150,11 @@ impl<'a> ExhaustiveModel<'a> {
     fn read(&mut self) {
         let revision = format!("r{}", self.commit);
         let wanted = self.case.wanted(self.commit);
-        let files: Vec<(&str, Option<SharedDesiredObject>)> =
-            ["env", "a", "b", "c"].into_iter().zip(wanted).map(|(file, want)| (file, Some(want))).collect();
+        let files: Vec<(&str, Option<SharedDesiredObject>)> = ["env", "a", "b", "c"]
+            .into_iter()
+            .zip(wanted)
+            .map(|(file, desired)| (file, Some(desired)))
+            .collect();
         self.harness.read(reading(&revision, &files));
         for lost in &self.case.lost {
             self.harness.history.remove(&desired(&config("env"), *lost, "env").hash);
@@ -338,15 +341,15 @@ impl<'a> ExhaustiveModel<'a> {
     /// that.
     fn judge(&self, apply: &ApplyRequest) {
         let wanted: BTreeMap<ObjectId, ContentHash> =
-            self.case.wanted(self.commit).iter().map(|want| (want.id.clone(), want.hash)).collect();
+            self.case.wanted(self.commit).iter().map(|desired| (desired.id.clone(), desired.hash)).collect();
         for rejection in &self.harness.world.rejections {
             let members = &rejection.unit.members;
             let asked = members.iter().all(|(id, member)| wanted.get(id) == member.content.as_ref());
-            let content = members.get(&apply.want.id).and_then(|member| member.content);
+            let content = members.get(&apply.desired.id).and_then(|member| member.content);
             assert!(
-                !asked || content != Some(apply.want.hash),
+                !asked || content != Some(apply.desired.hash),
                 "{} was rejected: {:?}",
-                apply.want.id,
+                apply.desired.id,
                 self.case
             );
         }
@@ -368,7 +371,10 @@ impl<'a> ExhaustiveModel<'a> {
             replacing.filter(|number| !held(number)).map(|number| NAMES[number]).collect();
         assert!(replacing.len() <= self.case.most as usize, "{replacing:?} roll: {:?}", self.case);
         let at = |commit: usize, id: &ObjectId| {
-            self.case.wanted(commit).iter().any(|want| want.id == *id && want.hash == self.content(id))
+            self.case
+                .wanted(commit)
+                .iter()
+                .any(|desired| desired.id == *id && desired.hash == self.content(id))
         };
         let whole = (0..self.case.commits.len())
             .any(|commit| at(commit, &config("env")) && at(commit, &workload("a")));

@@ -8,7 +8,7 @@ use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
-/// Returns a wanted object that asks for a treatment.
+/// Returns a desired object that asks for a treatment.
 fn asking(
     id: &ObjectId,
     content: u32,

@@ -517,7 +517,7 @@ fn so_many_pauses_are_acknowledged_and_all_count() {
     };
     let read = |harness: &mut Harness, revision: &str, content: u32| {
         let files = files(content);
-        let files: Vec<_> = files.iter().map(|(name, want)| (&**name, Some(want.clone()))).collect();
+        let files: Vec<_> = files.iter().map(|(name, desired)| (&**name, Some(desired.clone()))).collect();
         harness.read(reading(revision, &files));
         harness.settle();
     };

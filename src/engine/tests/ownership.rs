@@ -48,10 +48,10 @@ fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
     harness.engine.record_lookup(id, DirectView::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
-    let Action::Compare(want, form) = &decision.action else { return decision };
+    let Action::Compare(desired, form) = &decision.action else { return decision };
     let shown = harness.engine.live_object(id).unwrap();
     let (content, managed_fields, value_digest) =
-        (form.hash(want), shown.our_fields.clone(), shown.value_digest);
+        (form.hash(desired), shown.our_fields.clone(), shown.value_digest);
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
     harness.engine.record_coverage(
         id,

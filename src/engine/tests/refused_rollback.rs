@@ -38,7 +38,7 @@ fn going_back() -> (Harness, Action) {
             let decision = harness.decide(&id);
             match &decision.action {
                 Action::Apply(apply) if id == web && !harness.world.rejections.is_empty() => {
-                    assert_eq!(apply.want.hash, hash(1));
+                    assert_eq!(apply.desired.hash, hash(1));
                     return (harness, decision.action);
                 }
                 _ => drop(harness.act(&id, decision)),

@@ -43,7 +43,7 @@ fn restarted(harness: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -
 fn at_rest() -> Harness {
     let mut harness = Harness::new(3);
     let files = [config("a"), workload("web")].map(|id| (id.name().to_owned(), desired(&id, 1, id.name())));
-    let files: Vec<_> = files.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+    let files: Vec<_> = files.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
     harness.read(reading("r1", &files));
     harness.settle();
     harness.world.log.clear();
@@ -145,12 +145,18 @@ fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal()
             let mut harness = at_rest();
             let commit = harness.commits.last().unwrap().1.clone();
             harness.engine = restarted(&harness, by.as_ref(), key);
-            let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+            let files: Vec<_> =
+                commit.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
             harness.read(reading("r1", &files));
             harness.settle();
             assert_eq!(harness.world.log, []);
-            let accepted =
-                harness.engine.entry(&workload("web")).unwrap().accepted.content().map(|want| want.hash);
+            let accepted = harness
+                .engine
+                .entry(&workload("web"))
+                .unwrap()
+                .accepted
+                .content()
+                .map(|desired| desired.hash);
             assert_eq!(accepted, Some(commit["web"].hash));
         }
     }
@@ -225,9 +231,9 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
-    if let Action::Compare(want, form) = &decision.action {
+    if let Action::Compare(desired, form) = &decision.action {
         let managed_fields = harness.engine.live_object(&web).and_then(|live| live.our_fields.clone());
-        let content = form.hash(want);
+        let content = form.hash(desired);
         let verified = VerifiedCoverage {
             content,
             overlay: None,
@@ -270,7 +276,7 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
     let web = workload("web");
     let commit = harness.commits.last().unwrap().1.clone();
     harness.engine = restarted(&harness, None, ReadState::Value(release_key()));
-    let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+    let files: Vec<_> = commit.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
     harness.read(reading("r1", &files));
     harness.settle();
     assert!(harness.engine.revisions().contains(&Revision::new("r1")));

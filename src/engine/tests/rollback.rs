@@ -87,9 +87,9 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
     // The role was granted, and the first of them is tried again.
     harness.pass_time(Duration::from_mins(4));
     let why = WriteFailure::Refused("no".into(), RefusalRule::Rights, Some(Duration::ZERO));
-    let want = desired(&a, 1, "a");
+    let desired = desired(&a, 1, "a");
     let action = Action::Apply(ApplyRequest {
-        want,
+        desired,
         source: FIRST,
         revision: crate::object::Revision::new("r1"),
         seal: None,

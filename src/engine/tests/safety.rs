@@ -152,7 +152,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
         lose_history(&mut engine);
         let why = "pruned after Widget shop/w, which uses it";
-        assert_eq!(judged(&mut engine, FIRST, kept), why, "a wanted object would go along");
+        assert_eq!(judged(&mut engine, FIRST, kept), why, "a desired object would go along");
         engine.read(FIRST, reading("r2", &[("w", None)]));
         assert_eq!(judged(&mut engine, FIRST, kept), why, "first the one, then the other");
         engine.observe_absence(&widget);

@@ -45,7 +45,7 @@ pub(super) fn gvk(id: &ObjectId) -> Gvk {
     Gvk::new(id.group(), "v1", id.kind())
 }
 
-/// Returns a wanted object whose content is this number.
+/// Returns a desired object whose content is this number.
 pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredObject {
     let hash = ContentHash::hash_bytes(format!("{id} {content}").as_bytes());
     Arc::new(DesiredObject {
@@ -283,7 +283,7 @@ impl World {
             (Precondition::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => return conflict,
             _ => {}
         }
-        let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };
+        let release = Release { hash: apply.desired.hash, revision: apply.revision.clone() };
         let same = |thing: &&WorldObject| {
             thing.release.as_ref() == Some(&release)
                 && thing.shown == OverlayState::from(apply.variant.overlay)
@@ -308,7 +308,7 @@ impl World {
             failed: known.as_ref().and_then(|thing| thing.failed),
             numbers: known.as_ref().and_then(|thing| thing.numbers),
             release: Some(release),
-            ..WorldObject::settled(apply.want.hash, "", rv)
+            ..WorldObject::settled(apply.desired.hash, "", rv)
         };
         self.log.push(if known.is_some() {
             AuditEntry::Changed(id.clone())

@@ -310,11 +310,11 @@ function single(view) {
     const tab = (name, word) => el('button', { type: 'button', role: 'tab', 'aria-selected': String(state.tab === name), 'data-key': `tab ${name}`,
       on: { click: () => { state.tab = name; draw(); } } }, word);
     const side = (title, text) => el('div', {}, el('h2', {}, title), text ? lines(text) : el('p', { class: 'card empty' }, 'There is none.'));
-    const nothing = object.live === undefined && object.wanted === undefined ? 'Neither side is known.' : object.wanted === undefined ? 'The wanted object is not known.' : 'There is no difference.';
+    const nothing = object.live === undefined && object.desired === undefined ? 'Neither side is known.' : object.desired === undefined ? 'The wanted object is not known.' : 'There is no difference.';
     return [el('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How it is shown' }, tab('difference', 'Difference'), tab('sides', 'Live and wanted')),
       state.tab === 'difference'
         ? (object.difference ? lines(object.difference, true) : el('p', { class: 'card empty' }, nothing))
-        : el('div', { class: 'sides' }, side('Live', object.live), side('Wanted', object.wanted))];
+        : el('div', { class: 'sides' }, side('Live', object.live), side('Desired', object.desired))];
   });
 }
 

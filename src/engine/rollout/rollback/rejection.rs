@@ -14,7 +14,7 @@ use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember, UnitText};
 use crate::engine::state::Engine;
-use crate::engine::{Reason, Release, SharedDesiredObject, SourceLifecycle, WantedObject};
+use crate::engine::{DesiredState, Reason, Release, SharedDesiredObject, SourceLifecycle};
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
@@ -240,8 +240,8 @@ impl Engine {
             return true;
         }
         let foreign = |(id, member): (&ObjectId, &UnitMember)| {
-            let (Some(WantedObject::Object(newest)), Some(restarted)) =
-                (state.catalog.wanted_object(id), member.restarted)
+            let (Some(DesiredState::Object(newest)), Some(restarted)) =
+                (state.catalog.desired_state(id), member.restarted)
             else {
                 return false;
             };
@@ -252,14 +252,14 @@ impl Engine {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| {
-            match (state.catalog.wanted_object(id), member.content) {
+            match (state.catalog.desired_state(id), member.content) {
                 // Where nobody can read what was rejected, it is taken to be what is asked for:
                 // nothing is tried again.
-                (Some(WantedObject::Object(desired)), Some(content)) => {
+                (Some(DesiredState::Object(desired)), Some(content)) => {
                     !member.is_unreadable() && !desired.is_release(content)
                 }
-                (Some(WantedObject::Object(_)), None) => true,
-                (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
+                (Some(DesiredState::Object(_)), None) => true,
+                (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
                 (None, Some(_)) => state.is_whole(),
             }
         })
@@ -319,18 +319,18 @@ impl Engine {
     }
 
     /// Returns the target of one source for an object: what it wants, or its rollback target.
-    pub(in crate::engine) fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
+    pub(in crate::engine) fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<DesiredState> {
         if self.allow_violation(source, id).is_some() {
             return None;
         }
-        let want = self.sources[source].catalog.wanted_object(id);
+        let state = self.sources[source].catalog.desired_state(id);
         if !self.sources[source].rejected_objects.contains(id) {
-            return want;
+            return state;
         }
         match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
-            Some(ReplacementContent::Resolved(content, _)) => Some(WantedObject::Object(content.clone())),
+            Some(ReplacementContent::Resolved(content, _)) => Some(DesiredState::Object(content.clone())),
             Some(ReplacementContent::Delete) => None,
-            _ => want,
+            _ => state,
         }
     }
 
@@ -420,8 +420,8 @@ impl Engine {
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.
     pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
-        let waves = state.rejected_objects.iter().filter_map(|id| match state.catalog.wanted_object(id) {
-            Some(WantedObject::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
+        let waves = state.rejected_objects.iter().filter_map(|id| match state.catalog.desired_state(id) {
+            Some(DesiredState::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
             _ => None,
         });
         waves.min()

@@ -15,7 +15,7 @@ use crate::engine::rollout::ledger::{LastGood, RolloutLedger, Unit};
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, RolloutPhase, TokenState, WantedObject};
+use crate::engine::{DesiredState, LiveObject, RolloutPhase, TokenState};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
@@ -50,7 +50,7 @@ impl Engine {
         };
         rejection.unit.members.iter().any(|(id, member)| {
             let wanted =
-                matches!(self.sources[source].catalog.wanted_object(id), Some(WantedObject::Object(_)));
+                matches!(self.sources[source].catalog.desired_state(id), Some(DesiredState::Object(_)));
             wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.good, live))
         })
     }
@@ -126,7 +126,7 @@ impl Engine {
         let mut unit = unit.clone();
         let before = unit.clone();
         for (id, member) in &mut unit.members {
-            member.content = self.wanted_hash(source, id);
+            member.content = self.desired_hash(source, id);
         }
         if unit != before {
             unit.revision = head;
