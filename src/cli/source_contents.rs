@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::reading::{ManifestSet, ReadScope};
+use super::manifest_set::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, exit, session};
 use crate::config::{SourceConfig, SourceLocation};

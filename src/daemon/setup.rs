@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reading::{ReadSettings, TextInterner, VariableUse};
+use super::manifest_facts::{ReadSettings, TextInterner, VariableUse};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, OptOutPolicy, PrunePolicy,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::reading::{FileReading, ReadSettings};
+use super::super::manifest_facts::{FileReading, ReadSettings};
 use crate::engine::{FileCompleteness, PastRevision, Release, SharedDesiredObject, UndoRequest};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, ObjectId, Revision};

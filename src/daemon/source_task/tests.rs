@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::super::reading::{TextInterner, VariableUse};
+use super::super::manifest_facts::{TextInterner, VariableUse};
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
