@@ -9,7 +9,7 @@
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
 //! ([`grant`](rollout::budget::grant)), the prune guard
-//! ([`judge`](deletion::prune_guard::judge)) and the effective content
+//! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
 //! ([`effective_content()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
@@ -49,7 +49,7 @@ pub(crate) use deletion::peer_sources::{
     SourceCompleteness, SourceProgress, SourceService, TakeoverRequests,
 };
 #[cfg(test)]
-pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
+pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
 pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};

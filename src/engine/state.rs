@@ -344,7 +344,7 @@ impl Engine {
         self.settle_budget();
         for source in self.source_ids() {
             if std::mem::take(&mut self.sources[source].prunes_stale) {
-                let judged = self.judge(source);
+                let judged = self.decide_prunes(source);
                 let before = std::mem::replace(&mut self.sources[source].prune_decisions, judged);
                 let now = &self.sources[source].prune_decisions;
                 let changed = now.iter().filter(|(id, judgement)| before.get(*id) != Some(judgement));

@@ -104,7 +104,10 @@ pub(crate) enum PruneDecision {
 }
 
 /// Judges the whole pending set of one source.
-pub(crate) fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
+pub(crate) fn decide_prunes(
+    pending: &[PruneCandidate],
+    guard: &PruneGuard<'_>,
+) -> BTreeMap<ObjectId, PruneDecision> {
     let kept = |p: &&PruneCandidate| !p.is_kept() && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
     let group = unconfirmed_reasons(&unconfirmed, guard);
@@ -112,7 +115,7 @@ pub(crate) fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTree
     let judged = pending.iter().map(|p| {
         let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
         let judgement = kept.map(|why| PruneDecision::Keep(why.into()));
-        (p.id.clone(), judgement.unwrap_or_else(|| decide_one(p, guard, group.get(&p.id))))
+        (p.id.clone(), judgement.unwrap_or_else(|| decide_prune(p, guard, group.get(&p.id))))
     });
     judged.collect()
 }
@@ -142,7 +145,11 @@ fn used_by_kept<'a>(
     bound
 }
 
-fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&Arc<str>>) -> PruneDecision {
+fn decide_prune(
+    pending: &PruneCandidate,
+    guard: &PruneGuard<'_>,
+    beyond: Option<&Arc<str>>,
+) -> PruneDecision {
     if let Some(why) = &pending.not_allowed {
         return PruneDecision::Leave(why.clone());
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::decide::input::{DecisionInput, Observation};
-use crate::engine::deletion::prune_guard::{PruneCandidate, PruneDecision, PruneGuard, PruneTiming, judge};
+use crate::engine::deletion::prune_guard::{
+    PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes,
+};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
 use crate::engine::state::{DecisionMode, Engine, KindState};
@@ -46,7 +48,7 @@ impl Engine {
     }
 
     /// Judges all that one source no longer wants.
-    pub(crate) fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
+    pub(crate) fn decide_prunes(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
         let state = &self.sources[source];
         let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
         let unwanted: Vec<&ObjectId> =
@@ -64,7 +66,7 @@ impl Engine {
             confirmed: &self.confirmations(source),
             inventory: state.members.by_kind(),
         };
-        judge(&pending, &guard)
+        decide_prunes(&pending, &guard)
     }
 
     /// Facts about what is no longer wanted. Where all that must come first is taken for done,

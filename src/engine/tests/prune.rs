@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::world::{config, id};
 use crate::engine::{
     BlastRadius, PruneCandidate, PruneDecision, PruneGuard, PruneTiming, SourceLifecycle, Uid,
-    WithheldDeletion, judge,
+    WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -49,7 +49,7 @@ fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKin
 
 #[track_caller]
 fn check(all: &[PruneCandidate], guard: &PruneGuard<'_>, expected: &str) {
-    assert_eq!(words(&judge(all, guard), &all[0].id), expected);
+    assert_eq!(words(&decide_prunes(all, guard), &all[0].id), expected);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
                     confirmed: &confirmed,
                     inventory: &counts,
                 };
-                let judged = judge(&all, &guard);
+                let judged = decide_prunes(&all, &guard);
                 let unasked: Vec<&PruneCandidate> =
                     all.iter().filter(|p| !confirmed.contains(&p.uid)).collect();
                 let gone = unasked.iter().filter(|p| judged[&p.id] == PruneDecision::Delete).count() as u32;
@@ -211,7 +211,7 @@ fn an_object_may_ask_for_a_confirmation() {
         let unfinished = unfinished.map(Into::into);
         let asks =
             PruneCandidate { prune_timing: PruneTiming::OnConfirmation, unfinished, ..pending(config("a")) };
-        assert_eq!(words(&judge(&[asks], &guard), &config("a")), expected);
+        assert_eq!(words(&decide_prunes(&[asks], &guard), &config("a")), expected);
     };
     check(None, &nobody, "confirm: its annotation asks for a confirmation");
     check(None, &confirmed, "delete");
@@ -232,7 +232,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     };
     let mut pending: Vec<PruneCandidate> =
         (0..40).map(|number| pending(config(&number.to_string()))).collect();
-    assert!(judge(&pending, &guard).values().all(|judged| *judged == PruneDecision::Delete));
+    assert!(decide_prunes(&pending, &guard).values().all(|judged| *judged == PruneDecision::Delete));
     pending
         .push(PruneCandidate { prune_timing: PruneTiming::OnConfirmation, ..self::pending(config("asks")) });
     pending.push(self::pending(id("", "Namespace", "", "shop")));
@@ -242,7 +242,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     pending[0].needed_by = Some(web);
     pending[1].needed_by = Some(config("0"));
     pending[2].needed_by = Some(config("3"));
-    let judged = judge(&pending, &guard);
+    let judged = decide_prunes(&pending, &guard);
     let check = |id: &ObjectId, expected: &str| assert_eq!(words(&judged, id), expected);
     check(&config("asks"), "confirm: its annotation asks for a confirmation");
     check(&id("", "Namespace", "", "shop"), "confirm: a Namespace is deleted only when confirmed by name");
@@ -251,5 +251,8 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     check(&config("2"), "later: pruned after ConfigMap shop/3, which uses it");
     check(&config("3"), "delete");
     let elsewhere = PruneGuard { other_location: Some("/old".into()), ..guard };
-    assert!(words(&judge(&pending[3..4], &elsewhere), &config("3")).starts_with("confirm: this inventory"));
+    assert!(
+        words(&decide_prunes(&pending[3..4], &elsewhere), &config("3"))
+            .starts_with("confirm: this inventory")
+    );
 }
