@@ -427,7 +427,7 @@ impl Reconciler {
         self.free_stuck(now);
         self.evict_due(now);
         self.rescale_due(now);
-        self.engine.settle();
+        self.engine.process_changes();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();

@@ -337,11 +337,11 @@ impl Engine {
         }
     }
 
-    /// Settles what a batch of facts changed: begins rollbacks, divides the budget, and judges
+    /// Processes what a batch of facts changed: begins rollbacks, divides the budget, and judges
     /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn process_changes(&mut self) {
         self.begin_rollbacks();
-        self.settle_budget();
+        self.divide_budget();
         for source in self.source_ids() {
             if std::mem::take(&mut self.sources[source].prunes_stale) {
                 let judged = self.decide_prunes(source);

@@ -158,7 +158,7 @@ impl Engine {
     /// Returns the shortage of the budget for a request.
     fn token_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
         if self.rollouts.budget_stale {
-            self.settle_budget();
+            self.divide_budget();
         }
         self.rollouts.answers.get(id).cloned().flatten()
     }

@@ -369,7 +369,7 @@ impl Engine {
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
             }
         }
-        self.settle_steps(now);
+        self.advance_steps(now);
         for (id, rollout) in done {
             self.record_rollout_success(&id, &rollout);
         }
@@ -377,12 +377,12 @@ impl Engine {
             self.record_rollout_failure(&id, &why, event_subjects);
         }
         self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
-        self.rollouts.budget_stale |= self.rollouts.settle_anew(now);
+        self.rollouts.budget_stale |= self.rollouts.advance_recovery(now);
     }
 
     /// A step that is held and healthy counts as a success and gives its token back; one that is
     /// over goes on.
-    fn settle_steps(&mut self, now: Instant) {
+    fn advance_steps(&mut self, now: Instant) {
         let held = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.step_held_since.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));

@@ -202,7 +202,7 @@ fn shown(harness: &mut Harness, numbers: RolloutNumbers) {
     (thing.rv, thing.phase, thing.numbers) = (rv, numbers.phase, Some(numbers));
     harness.world.announce(&workload("a"));
     harness.deliver(usize::MAX);
-    harness.engine.settle();
+    harness.engine.process_changes();
 }
 
 /// A new process reads what the cluster and the source tell.
@@ -211,7 +211,7 @@ fn restart(harness: &mut Harness, count: Option<u32>) {
     harness.read(reading("r1", &[("a", Some(counted("a", 1, count))), ("b", Some(one("b", 1)))]));
     harness.engine.set_autoscaled(HashSet::new());
     harness.deliver(usize::MAX);
-    harness.engine.settle();
+    harness.engine.process_changes();
 }
 
 /// Checks how many pods are unavailable and may be, with a life of one process and after its end.

@@ -195,7 +195,7 @@ impl DaemonSetWorld {
         let ledger = self.harness.world.ledger.clone();
         self.harness.keep_ledger();
         self.harness.strike_orders();
-        self.harness.engine.settle();
+        self.harness.engine.process_changes();
         let dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         for id in &dirty {
             self.harness.step(id);

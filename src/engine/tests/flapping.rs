@@ -30,7 +30,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
     harness.settle();
     harness.read(reading("r2", &[("web", Some(web(2, annotations)))]));
     for _ in 0..20 {
-        harness.engine.settle();
+        harness.engine.process_changes();
         harness.step(&id);
         harness.keep_ledger();
         if harness.world.things[&id]

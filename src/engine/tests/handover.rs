@@ -182,7 +182,7 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     assert_eq!(decision.requeue_after, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
     assert!(engine.set_peers(behind(), later).is_empty(), "it was looked at again for that already");
-    engine.settle();
+    engine.process_changes();
     let judged: Vec<PruneDecision> =
         engine.prune_decisions(FIRST).map(|(_, judged)| judged.clone()).collect();
     assert!(
@@ -307,10 +307,10 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_f
             World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)),
         );
     }
-    engine.settle();
+    engine.process_changes();
     assert_eq!(engine.statement(FIRST, None).unwrap().released, these(&[]));
     engine.read(FIRST, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
-    engine.settle();
+    engine.process_changes();
     let says = engine.statement(FIRST, None).unwrap();
     assert_eq!(
         (says.takeover_requests, says.released),

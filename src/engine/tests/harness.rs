@@ -344,7 +344,7 @@ impl Harness {
             self.engine.advance(self.now);
             self.keep_ledger();
             self.strike_orders();
-            self.engine.settle();
+            self.engine.process_changes();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
                 return;
@@ -374,7 +374,7 @@ impl Harness {
         if self.strike_orders() {
             return;
         }
-        self.engine.settle();
+        self.engine.process_changes();
         let mut dirty = self.engine.take_dirty();
         dirty.sort();
         dirty.dedup();

@@ -184,7 +184,7 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     harness.world.ledger.units.push(harness.world.rejections[0].unit.clone());
     harness.engine = harness.fresh(3);
     harness.read(reading("r2", &files(2, 2)));
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
     let next = harness.engine.next_ledger().expect("the record is taken away");

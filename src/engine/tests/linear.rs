@@ -77,7 +77,7 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.process_changes();
         let wake =
             |harness: &mut Harness, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
                 queue.extend(harness.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));

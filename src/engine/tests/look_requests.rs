@@ -50,7 +50,7 @@ fn answered(request: LookRequest) -> SourceStatement {
 /// Says what becomes of the object, where the others were read a moment ago.
 fn fate(engine: &mut Engine, id: &ObjectId, peers: &[PeerSource], now: Instant) -> String {
     engine.set_peers(peers.to_vec(), now);
-    engine.settle();
+    engine.process_changes();
     let decision = engine.decide(id, now);
     match (decision.action, decision.reason) {
         (Action::Delete(..), _) => "deleted".to_owned(),

@@ -162,7 +162,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     let release = |id: &ObjectId| Release { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
         harness.engine.record_past_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
-        harness.engine.settle();
+        harness.engine.process_changes();
         for id in harness.engine.take_dirty() {
             let decision = harness.engine.decide(&id, harness.now);
             assert!(!matches!(decision.action, Action::Apply(_)), "{id}: {decision:?}");
@@ -234,7 +234,7 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_rollback_begins() {
     }
     assert!(!harness.engine.unresolved_contents().is_empty());
     harness.deliver(usize::MAX);
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.resolve();
     let decision = harness.decide(&config("new"));
     let told = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();

@@ -306,7 +306,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
         // The loop begins each turn with this.
         self.harness.engine.advance(self.harness.now);
-        self.harness.engine.settle();
+        self.harness.engine.process_changes();
     }
 
     /// The oldest event about one object arrives.

@@ -175,7 +175,7 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
         engine.sources[0].prune = prune;
         engine.read(FIRST, reading("c2", &[("a", None)]));
         engine.record_check(SECOND, engine.last_drop_reading());
-        engine.settle();
+        engine.process_changes();
         let says = engine.statement(FIRST, None).unwrap();
         assert_eq!(says.released.contains(&mark(&id)), expected, "{prune:?}");
     };

@@ -273,7 +273,7 @@ fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() 
         harness.engine = harness.fresh(3);
         harness.read(reading("r2", &[("b", Some(b.clone()))]));
         harness.deliver(usize::MAX);
-        harness.engine.settle();
+        harness.engine.process_changes();
         let judged: Vec<_> = harness.engine.prune_decisions(FIRST).collect();
         let waits = "pruned when the content of ConfigMap shop/a was read again";
         assert_eq!(judged, [(&a, &PruneDecision::Later(waits.into()))], "{timing:?}");

@@ -151,7 +151,7 @@ fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none(
     let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
     harness.engine.observe_object(&a, live);
     harness.read(reading("r2", &[("a", None)]));
-    harness.engine.settle();
+    harness.engine.process_changes();
     let action = harness.engine.decide(&a, harness.now).action;
     assert!(!matches!(action, Action::Delete(..)), "{action:?}");
 }

@@ -67,7 +67,7 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
     let mut ledger = harness.world.ledger.clone();
     ledger.queue = vec![gone(1), foreign.clone(), gone(2)];
     harness.engine.set_ledger(ledger);
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.engine.retire("gone-v1".into());
     let mut telling = QueuePublication::default();
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
@@ -99,7 +99,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     let mut ledger = harness.world.ledger.clone();
     ledger.queue = vec![foreign.clone()];
     harness.engine.set_ledger(ledger);
-    harness.engine.settle();
+    harness.engine.process_changes();
     let (mut telling, begun) = (QueuePublication::default(), harness.now);
     assert_eq!(telling.next_ledger(&mut harness.engine, begun), None);
     assert_eq!(telling.due, Some(begun + PUBLICATION_INTERVAL));
@@ -109,7 +109,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     assert_eq!(words(&told.queue[1..]), expected());
     // A queue that comes back from the ledger is not published again.
     harness.engine.set_ledger(told.clone());
-    harness.engine.settle();
+    harness.engine.process_changes();
     assert_eq!(telling.next_ledger(&mut harness.engine, later), None);
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL), None);
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 9), None);
@@ -129,7 +129,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     assert_eq!(harness.engine.unqueued_ledger(), None);
     // Another process of the same source says otherwise: that alone is no reason to write.
     harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..again });
-    harness.engine.settle();
+    harness.engine.process_changes();
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 20), None);
     harness.finish_rollouts();
     harness.settle();
@@ -138,7 +138,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
         .expect("that it is empty is told");
     assert_eq!(empty.queue, [foreign]);
     harness.engine.set_ledger(empty);
-    harness.engine.settle();
+    harness.engine.process_changes();
     assert_eq!(telling.next_ledger(&mut harness.engine, later + Duration::from_hours(1)), None);
 }
 

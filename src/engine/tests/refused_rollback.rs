@@ -33,7 +33,7 @@ fn going_back() -> (Harness, Action) {
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.process_changes();
         for id in harness.engine.take_dirty() {
             let decision = harness.decide(&id);
             match &decision.action {

@@ -52,7 +52,7 @@ fn at_rest() -> Harness {
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
     harness.resolve();
-    harness.engine.settle();
+    harness.engine.process_changes();
     let found =
         harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
@@ -217,7 +217,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.observe_object(&web, live);
         engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
-        engine.settle();
+        engine.process_changes();
         let decision = engine.decide(&web, harness.now);
         assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));

@@ -52,7 +52,7 @@ fn lose_history(engine: &mut Engine) {
 }
 
 pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
-    engine.settle();
+    engine.process_changes();
     let found =
         engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {

@@ -248,7 +248,7 @@ fn held(list: &str) -> Harness {
 fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     for _ in 0..20 {
         harness.engine.advance(harness.now);
-        harness.engine.settle();
+        harness.engine.process_changes();
         harness.step(&workload("web"));
         harness.keep_ledger();
         if is_done(harness) {

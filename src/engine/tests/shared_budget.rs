@@ -155,7 +155,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
         });
         harness.world.announce(&workload("api"));
         harness.deliver(usize::MAX);
-        harness.engine.settle();
+        harness.engine.process_changes();
     };
     sick(&mut harness, 1);
     harness.pass_time(PUBLICATION_INTERVAL);
@@ -163,7 +163,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     assert_eq!(told(&ledger), (6, vec![("api".to_owned(), 2)]));
     harness.world.ledger = ledger.clone();
     harness.engine.set_ledger(ledger);
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.pass_time(PUBLICATION_INTERVAL);
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it is told already");
     // The claim and these numbers are one write.

@@ -141,7 +141,7 @@ fn what_is_being_written_is_waited_for() {
         }
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.process_changes();
         for id in harness.engine.take_dirty().into_iter().filter(|id| *id != zone) {
             harness.step(&id);
         }
