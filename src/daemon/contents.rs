@@ -128,10 +128,10 @@ impl ContentStore {
     pub(super) fn body_without_live(
         &self,
         desired: &DesiredObject,
-        claim: &ReleaseAnnotation,
+        annotation: &ReleaseAnnotation,
         form: ApplyVariant,
     ) -> Result<Value, ContentError> {
-        Ok(stamp_release(self.effective_content(desired)?, claim, form))
+        Ok(stamp_release(self.effective_content(desired)?, annotation, form))
     }
 
     /// Returns the content to send to a live object, and whether it is good for this version of it
@@ -139,7 +139,7 @@ impl ContentStore {
     pub(super) fn body_for_live(
         &self,
         desired: &DesiredObject,
-        claim: &ReleaseAnnotation,
+        annotation: &ReleaseAnnotation,
         form: ApplyVariant,
         live: &Value,
     ) -> Result<(Value, VersionBinding), ContentError> {
@@ -147,7 +147,7 @@ impl ContentStore {
         let others: Vec<&str> = owners.others.iter().map(String::as_str).collect();
         let settled =
             resolve_ignores(self.effective_content(desired)?, live, owners.ours.as_deref(), &others);
-        Ok((stamp_release(settled.content, claim, form), settled.binds))
+        Ok((stamp_release(settled.content, annotation, form), settled.binds))
     }
 
     fn manifest_items(

@@ -87,10 +87,10 @@ impl Executor {
     ) -> Result<DryRunImpact, WriteFailure> {
         let before = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
-        let claim = apply.release_claim();
+        let annotation = apply.release_annotation();
         let (contents, desired) = (self.contents.clone(), apply.desired.clone());
         let (form, live) = (ApplyVariant { overlay: None, ..apply.variant }, before.clone());
-        let body = run_blocking(move || contents.body_for_live(&desired, &claim, form, &live)).await;
+        let body = run_blocking(move || contents.body_for_live(&desired, &annotation, form, &live)).await;
         let (body, _) =
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
@@ -123,9 +123,9 @@ impl Executor {
         let live = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
-        let claim = apply.release_claim();
+        let annotation = apply.release_annotation();
         let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
-        let prepared = run_blocking(move || contents.body_for_live(&desired, &claim, form, &live)).await;
+        let prepared = run_blocking(move || contents.body_for_live(&desired, &annotation, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
         let precondition = match (precondition, version, binds) {
@@ -164,12 +164,12 @@ impl Executor {
     }
 
     async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
-        let claim = apply.release_claim();
+        let annotation = apply.release_annotation();
         if self.contents.is_in_memory(&apply.desired) {
-            return self.contents.body_without_live(&apply.desired, &claim, apply.variant);
+            return self.contents.body_without_live(&apply.desired, &annotation, apply.variant);
         }
         let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
-        run_blocking(move || contents.body_without_live(&desired, &claim, form)).await
+        run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await
     }
 
     /// Deletes one incarnation in one version.

@@ -436,8 +436,8 @@ impl PreviewRun {
     async fn content(&self, desired: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
         let (contents, desired) = (self.contents.clone(), desired.clone());
         let release = Release { hash: form.hash(&desired), revision: Revision::new("") };
-        let claim = ReleaseAnnotation { release, seal: None };
-        run_blocking(move || contents.body_without_live(&desired, &claim, form)).await.ok()
+        let annotation = ReleaseAnnotation { release, seal: None };
+        run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await.ok()
     }
 
     async fn compare(

@@ -121,7 +121,7 @@ impl PreviewRun {
         reason: Option<&Reason>,
     ) -> PlannedObject {
         let Some(kind) = self.served_kind_of_version(&apply.desired.gvk) else { return base };
-        let claim = apply.release_claim();
+        let annotation = apply.release_annotation();
         let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
         let before = match apply.precondition {
             Precondition::Absent => Ok(None),
@@ -131,8 +131,8 @@ impl PreviewRun {
         };
         let live = before.as_ref().ok().cloned().flatten();
         let body = run_blocking(move || match live {
-            Some(live) => contents.body_for_live(&desired, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&desired, &claim, form),
+            Some(live) => contents.body_for_live(&desired, &annotation, form, &live).map(|(body, _)| body),
+            None => contents.body_without_live(&desired, &annotation, form),
         });
         let body = match body.await {
             Ok(body) => body,

@@ -132,12 +132,12 @@ impl ComparisonInput {
         live: Option<&Value>,
     ) -> (Option<Value>, Option<String>) {
         let release = Release { hash: self.form.hash(desired), revision: Revision::new("") };
-        let claim = ReleaseAnnotation { release, seal: None };
+        let annotation = ReleaseAnnotation { release, seal: None };
         let (contents, content, form, shown) =
             (self.executor.contents.clone(), desired.clone(), self.form, live.cloned());
         let body = run_blocking(move || match shown {
-            Some(live) => contents.body_for_live(&content, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&content, &claim, form),
+            Some(live) => contents.body_for_live(&content, &annotation, form, &live).map(|(body, _)| body),
+            None => contents.body_without_live(&content, &annotation, form),
         });
         let body = match body.await {
             Ok(body) => body,

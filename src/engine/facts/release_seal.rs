@@ -155,7 +155,7 @@ impl LiveObject {
 
 impl ApplyRequest {
     /// Returns the annotation for the written object.
-    pub(crate) fn release_claim(&self) -> ReleaseAnnotation {
+    pub(crate) fn release_annotation(&self) -> ReleaseAnnotation {
         let release = Release { hash: self.variant.hash(&self.desired), revision: self.revision.clone() };
         ReleaseAnnotation { release, seal: self.seal }
     }
@@ -309,7 +309,7 @@ impl Engine {
         let (Action::Apply(apply), Some(key)) = (&decision.action, self.proofs.keys.last()) else {
             return decision;
         };
-        let seal = key.seal(&self.applysets[apply.source], id, &apply.release_claim().release);
+        let seal = key.seal(&self.applysets[apply.source], id, &apply.release_annotation().release);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

@@ -120,7 +120,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
         decision
     };
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
-    let release = apply.release_claim().release;
+    let release = apply.release_annotation().release;
     assert_eq!(apply.seal, Some(ReleaseKey::of(&release_key()).seal(SET, &a, &release)));
 }
 
