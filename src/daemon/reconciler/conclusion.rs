@@ -145,7 +145,9 @@ impl Reconciler {
             Some((_, DesiredState::Object(desired))) => {
                 Some((desired.gvk.clone(), Some(desired.origin.clone())))
             }
-            Some((_, DesiredState::Unusable(held))) => Some((held.gvk.clone(), Some(held.origin.clone()))),
+            Some((_, DesiredState::Unusable(unusable))) => {
+                Some((unusable.gvk.clone(), Some(unusable.origin.clone())))
+            }
             None => {
                 let kind = self.version(&id.group_kind());
                 let live = self.engine.informer_object(id).map(|live| live.gvk.clone());

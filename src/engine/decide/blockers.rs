@@ -156,9 +156,7 @@ impl Engine {
                     }
                 }
             }
-            [(_, DesiredState::Unusable(held_back))] => {
-                held(&format!("cannot be used: {}", held_back.reason))
-            }
+            [(_, DesiredState::Unusable(unusable))] => held(&format!("cannot be used: {}", unusable.reason)),
             _ => held("is wanted twice"),
         }
     }

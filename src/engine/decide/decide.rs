@@ -168,7 +168,9 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
                 with_rollback_reason(input, decide_desired(input, *source, desired, now)),
             )
         }
-        [(_, DesiredState::Unusable(held))] => defend(input, Reason::Unusable(held.reason.clone()), now),
+        [(_, DesiredState::Unusable(unusable))] => {
+            defend(input, Reason::Unusable(unusable.reason.clone()), now)
+        }
         several => decide_contested(input, several, now),
     }
 }

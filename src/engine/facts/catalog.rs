@@ -65,7 +65,7 @@ impl DesiredState {
     pub(crate) fn origin(&self) -> &ManifestOrigin {
         match self {
             Self::Object(desired) => &desired.origin,
-            Self::Unusable(held) => &held.origin,
+            Self::Unusable(unusable) => &unusable.origin,
         }
     }
 
@@ -73,7 +73,7 @@ impl DesiredState {
     pub(crate) fn gvk(&self) -> &Gvk {
         match self {
             Self::Object(desired) => &desired.gvk,
-            Self::Unusable(held) => &held.gvk,
+            Self::Unusable(unusable) => &unusable.gvk,
         }
     }
 }
@@ -188,7 +188,7 @@ impl Catalog {
             Some(several) => {
                 let (gvk, origin) = match &several[0] {
                     DesiredState::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
-                    DesiredState::Unusable(held) => (held.gvk.clone(), held.origin.clone()),
+                    DesiredState::Unusable(unusable) => (unusable.gvk.clone(), unusable.origin.clone()),
                 };
                 let places = join_places(several.iter().map(DesiredState::origin), several.len());
                 let reason = format!("it is defined {} times: {places}", several.len()).into();

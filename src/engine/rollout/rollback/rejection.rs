@@ -389,7 +389,7 @@ impl Engine {
         let known = known.filter(|known| !self.is_superseded(*source, known));
         let rejected = self.sources[*source].pending_rejections.iter().chain(known);
         let rejected = rejected.into_iter().find(|rejection| rejection.unit.members.contains_key(id));
-        let (way, member) = if let Some(rejection) = &rejected {
+        let (action, member) = if let Some(rejection) = &rejected {
             (rejection.action, &rejection.unit.members[id])
         } else {
             let unit =
@@ -399,7 +399,8 @@ impl Engine {
         };
         let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
-        replaced || (way == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
+        replaced
+            || (action == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
     }
 
     fn action_for_unit(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
@@ -413,7 +414,7 @@ impl Engine {
     fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
         let mut asked = self.budget_overrides(id).filter_map(|budget_override| budget_override.on_failure);
         let hold = self.rollouts.budget.on_failure == OnFailure::Quarantine
-            || asked.any(|way| way == OnFailure::Quarantine);
+            || asked.any(|action| action == OnFailure::Quarantine);
         if hold { RejectionAction::Quarantine } else { RejectionAction::RollBack }
     }
 
