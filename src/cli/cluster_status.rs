@@ -28,7 +28,7 @@ use crate::report::{
     RolloutStatus, SourceStatus, WorkloadRolloutStatus,
 };
 
-/// One source, and what its parent says.
+/// One source, and what its inventory says.
 struct SourceRecord {
     name: String,
     applyset: Arc<str>,

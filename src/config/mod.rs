@@ -72,7 +72,7 @@ pub struct Config {
     pub connection: ConnectionSpec,
     /// The directory of caches; see [`Environment::state_directory`] for the default.
     pub state_directory: Option<PathBuf>,
-    /// The namespace of the sources' parent objects.
+    /// The namespace of the sources' inventories.
     pub namespace: String,
     /// The resync interval.
     pub resync: PositiveDuration,
@@ -226,7 +226,7 @@ pub enum Forge {
 /// One source, checked, its paths absolute or relative to the working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceConfig {
-    /// Its name, which is also the name of its parent object.
+    /// Its name, which is also the name of its inventory.
     pub name: String,
     /// The location of its manifests.
     pub location: SourceLocation,

@@ -47,7 +47,7 @@ impl DnsLabel {
         Self(format!("{head}-{}", tail.unwrap_or_default()))
     }
 
-    /// Returns the namespace of the parents, unless the configuration names another.
+    /// Returns the namespace of the inventories, unless the configuration names another.
     pub(super) fn system_namespace() -> Self {
         Self("rhumb-system".to_owned())
     }

@@ -1,4 +1,4 @@
-//! The parent object of a source, and what it means to the engine.
+//! The inventory of a source, and what it means to the engine.
 
 use crate::object::{annotations, count_text};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +96,7 @@ impl PendingPrune {
     }
 }
 
-/// Returns the deletions that wait for a person, as the parent tells them.
+/// Returns the deletions that wait for a person, as the inventory tells them.
 pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
     inventory
         .data
@@ -105,18 +105,18 @@ pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
         .unwrap_or_default()
 }
 
-/// Returns how many pending deletions the parent has no room for.
+/// Returns how many pending deletions the inventory has no room for.
 pub(crate) fn untold_prunes(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the location that the inventory was made from, as the parent tells it.
+/// Returns the location that the inventory was made from, as the inventory tells it.
 pub(crate) fn location(inventory: &InventoryObject) -> Option<&str> {
     inventory.annotations.get(annotations::SOURCE).map(String::as_str)
 }
 
 /// Returns whether the inventory was made from this location, be it among others; none where the
-/// parent does not tell.
+/// inventory does not tell.
 pub(crate) fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
     location(inventory).map(|made_from| is_among(here, made_from))
 }
@@ -126,7 +126,8 @@ pub(crate) fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgeme
     inventory.data.get(ACKNOWLEDGED_KEY).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
 }
 
-/// Returns the contents that failed or were undone, as the parent tells them to whoever has no key.
+/// Returns the contents that failed or were undone, as the inventory tells them to whoever has no
+/// key.
 pub(crate) fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
     open_rejections(inventory, &HashSeals::default())
 }
@@ -152,24 +153,24 @@ pub(super) fn unreadable_reason(
     })
 }
 
-/// Returns how the hashes of Secrets stand in a parent.
+/// Returns how the hashes of Secrets stand in an inventory.
 pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY));
     text.map(|text| rejections_seal_status(text, seals)).unwrap_or_default()
 }
 
-/// Returns whether there is a key, and hashes of Secrets in a parent are not sealed by it.
+/// Returns whether there is a key, and hashes of Secrets in an inventory are not sealed by it.
 fn is_to_be_sealed(engine: &Engine, inventory: Option<&InventoryObject>) -> bool {
     engine.seals().number().is_some() && seal_status(inventory, engine.seals()) == SealStatus::Stale
 }
 
-/// Returns whether a parent says more of orders than has room beside all else.
+/// Returns whether an inventory says more of orders than has room beside all else.
 fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
     let text = inventory.and_then(|inventory| inventory.data.get(ACKNOWLEDGED_KEY));
     text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
 }
 
-/// Returns why nothing at all is pruned, and since when, as the parent tells it.
+/// Returns why nothing at all is pruned, and since when, as the inventory tells it.
 pub(crate) fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> {
     inventory.data.get(PRUNE_CLOSED_KEY).cloned()
 }
@@ -217,13 +218,13 @@ fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (Str
     (list, left)
 }
 
-/// Returns the bytes that a parent has left for the list of deletions.
+/// Returns the bytes that an inventory has left for the list of deletions.
 fn room_left(inventory: &InventoryObject) -> usize {
     let others = inventory.data.iter().filter(|(key, _)| *key != PENDING_PRUNES_KEY && *key != PENDING_LEFT);
     MAX_RECORD_BYTES.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
-/// Returns whether the parent tells the deletions that wait as they are, and every Job that has
+/// Returns whether the inventory tells the deletions that wait as they are, and every Job that has
 /// ended.
 pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
@@ -415,7 +416,7 @@ impl UnlistedScope {
     }
 }
 
-/// Lets a parent say this under a key, or nothing.
+/// Lets an inventory say this under a key, or nothing.
 fn replace(inventory: &mut InventoryObject, key: &str, text: Option<String>) {
     match text {
         Some(text) => drop(inventory.data.insert(key.to_owned(), text)),
@@ -423,7 +424,7 @@ fn replace(inventory: &mut InventoryObject, key: &str, text: Option<String>) {
     }
 }
 
-/// Indicates whether the parent only grows, or is made to say exactly what is there.
+/// Indicates whether the inventory only grows, or is made to say exactly what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InventoryWriteMode {
     /// Before writing.
@@ -474,7 +475,7 @@ pub(super) enum InventoryNeed {
     Cleanup,
 }
 
-/// The parent of one source.
+/// The inventory of one source.
 #[derive(Debug)]
 pub(super) struct InventoryStore {
     /// As last read.
@@ -510,9 +511,9 @@ pub(super) struct InventoryStore {
 /// Indicates whether an inventory was made from the source's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InventoryOrigin {
-    /// Only the parent can tell.
+    /// Only the inventory can tell.
     Unknown,
-    /// It was, as far as this process has seen it, whatever becomes of the parent.
+    /// It was, as far as this process has seen it, whatever becomes of the inventory.
     Here,
 }
 
@@ -537,7 +538,7 @@ impl InventoryState {
     }
 }
 
-/// Indicates whether a call about a parent is on its way.
+/// Indicates whether a call about an inventory is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallState {
     /// None.
@@ -547,7 +548,7 @@ pub(super) enum CallState {
 }
 
 impl InventoryStore {
-    /// Returns whether the parent, as last read, names all these kinds and namespaces.
+    /// Returns whether the inventory, as last read, names all these kinds and namespaces.
     pub(super) fn names_all(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
         let Some(inventory) = self.inventory.inventory() else { return false };
         touched.iter().all(|(kind, namespace)| {

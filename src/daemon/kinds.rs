@@ -380,7 +380,7 @@ impl KindWatches {
         }
     }
 
-    /// Watches the sources' parents, on which people write.
+    /// Watches the sources' inventories, on which people write.
     pub(super) fn watch_inventories(&mut self, namespace: &str) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
         if let (None, Some(KindLookup::Served(kind))) =

@@ -72,7 +72,7 @@ const AUDIT_INTERVAL: Duration = Duration::from_mins(10);
 /// next start lists everything.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// While a prune waits for a person, the parent object is read again at this interval.
+/// While a prune waits for a person, the inventory is read again at this interval.
 const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The longest time that one turn of the loop may take, or a wait last longer than it should.

@@ -382,9 +382,9 @@ impl Engine {
         self.track_handover(id);
     }
 
-    /// Takes over what the parent object says.
+    /// Takes over what the inventory says.
     pub(crate) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
-        // A Job that has ended has ended, whatever becomes of the parent.
+        // A Job that has ended has ended, whatever becomes of the inventory.
         if let Some(known) = &self.sources[source].inventory {
             for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
                 inventory.finished.entry(id.clone()).or_insert(*hash);

@@ -111,7 +111,7 @@ impl Reconciler {
     /// in its rollback, else the one in whose inventory the object is, else the one that wants it.
     /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
-        // Known from the parent, before anything is listed or read.
+        // Known from the inventory, before anything is listed or read.
         if let Some(source) = self.engine.rejecting_source(id) {
             return Some(source);
         }

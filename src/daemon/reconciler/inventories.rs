@@ -139,7 +139,7 @@ impl Reconciler {
         self.show_inventory(source);
     }
 
-    /// An inventory whose parent does not tell its location was made here where all that can be
+    /// An inventory that does not tell its location was made here where all that can be
     /// seen of it is wanted.
     fn find_origins(&mut self) {
         for source in self.engine.source_ids() {
@@ -199,7 +199,7 @@ impl Reconciler {
         inventory
     }
 
-    /// Writes the parents that do not say what they should.
+    /// Writes the inventories that do not say what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
         for source in self.engine.source_ids() {
@@ -271,7 +271,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns whether a parent tells all that it should.
+    /// Returns whether an inventory tells all that it should.
     fn says_all(&mut self, source: SourceId) -> bool {
         inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
             && self.has_status_record(source)
@@ -288,7 +288,7 @@ impl Reconciler {
             && self.engine.can_state(source)
     }
 
-    /// Tells a source what its parent says of what was accepted: it is not looked at before.
+    /// Tells a source what its inventory says of what was accepted: it is not looked at before.
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
         let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
@@ -307,7 +307,7 @@ impl Reconciler {
         acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
     }
 
-    /// Returns whether a parent that is there tells where its source stands.
+    /// Returns whether an inventory that is there tells where its source stands.
     fn has_status_record(&self, source: SourceId) -> bool {
         let inventory = self.inventories[source].inventory.inventory();
         let (Some(inventory), Some(stand)) = (inventory, self.status_summary(source)) else { return true };

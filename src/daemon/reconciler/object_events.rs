@@ -52,7 +52,7 @@ struct SourceEventState {
     pending: BTreeSet<ObjectId>,
     /// The objects that an annotation takes out of our hands.
     opt_outs: OptOutHistory,
-    /// Indicates whether more is paused or held than its parent says.
+    /// Indicates whether more is paused or held than its inventory says.
     is_crowded: bool,
 }
 

@@ -102,7 +102,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns whether a parent says which opt-outs were told.
+    /// Returns whether an inventory says which opt-outs were told.
     pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
         let text = self.history.opt_outs(source).text();
         let inventory = self.inventories[source].inventory.inventory();
@@ -110,7 +110,7 @@ impl Reconciler {
             || inventory.is_none_or(|inventory| inventory.data.get(TOLD_OPT_OUTS_KEY) == text.as_ref())
     }
 
-    /// Lets a parent say which opt-outs were told. A single pass tells of none.
+    /// Lets an inventory say which opt-outs were told. A single pass tells of none.
     pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
         if self.until != StopCondition::Shutdown {
             return;

@@ -81,7 +81,7 @@ impl Reconciler {
         self.engine.source_ids().find(|source| *self.engine.source(*source).name == *name)
     }
 
-    /// Reads a parent that its watch shows in a newer version. While a call about it is on its way,
+    /// Reads an inventory that its watch shows in a newer version. While a call about it is on its way,
     /// its answer tells whether that is needed.
     pub(super) fn follow_inventory(&mut self, source: SourceId) {
         let store = &self.inventories[source];

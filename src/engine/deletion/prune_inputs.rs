@@ -57,10 +57,10 @@ impl Engine {
             return BTreeMap::new();
         }
         let pending = self.prune_candidates(source, &unwanted);
-        let parent = state.inventory.as_ref();
+        let inventory = state.inventory.as_ref();
         let guard = PruneGuard {
             closed: self.prune_blocker(source),
-            other_location: parent.and_then(|parent| parent.other_location.clone()),
+            other_location: inventory.and_then(|inventory| inventory.other_location.clone()),
             radius: state.radius,
             lifecycle: state.lifecycle,
             confirmed: &self.confirmations(source),

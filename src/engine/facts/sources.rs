@@ -79,7 +79,7 @@ pub(crate) struct SourceState {
     pub incomplete: Option<Arc<str>>,
     /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
-    /// Its inventory; none before the parent was read.
+    /// Its inventory; none before the inventory was read.
     pub inventory: Option<Inventory>,
     /// Indicates whether it writes at all.
     pub writes: SourceWrites,
@@ -97,7 +97,7 @@ pub(crate) struct SourceState {
     pub confirmed: BTreeSet<Uid>,
     /// Confirmed deletions that are to be written down.
     pub(in crate::engine) pending_confirmations: BTreeSet<Uid>,
-    /// Confirmed deletions of what has come back since, which the parent still says.
+    /// Confirmed deletions of what has come back since, which the inventory still says.
     pub(in crate::engine) withdrawn_confirmations: BTreeSet<Uid>,
     /// Rejections that are to be written down.
     pub(in crate::engine) pending_rejections: Vec<Rejection>,

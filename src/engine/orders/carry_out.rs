@@ -42,7 +42,7 @@ impl Engine {
         self.orders.stale = true;
     }
 
-    /// Returns the tokens of orders that need stand no longer: the parent says what came of them,
+    /// Returns the tokens of orders that need stand no longer: the inventory says what came of them,
     /// and it has come.
     pub(crate) fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
@@ -286,20 +286,20 @@ pub(in crate::engine) fn actor_words(by: &str) -> &str {
 
 /// The record for the inventory.
 impl Engine {
-    /// Returns whether the parent says what came of an order.
+    /// Returns whether the inventory says what came of an order.
     fn is_acknowledged(&self, source: SourceId, token: &str) -> bool {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         told.into_iter().any(|one| is_of_order(one, token))
     }
 
-    /// Returns whether the parent says what came of an order, or is going to.
+    /// Returns whether the inventory says what came of an order, or is going to.
     fn is_carried_out(&self, source: SourceId, token: &str) -> bool {
         let mut answers = self.orders.answers.iter();
         answers.any(|(of, one)| *of == source && is_of_order(one, token))
             || self.is_acknowledged(source, token)
     }
 
-    /// Returns the acknowledgements that a source's parent should say, where those are not the ones
+    /// Returns the acknowledgements that a source's inventory should say, where those are not the ones
     /// that it says.
     pub(crate) fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
         let known = &self.sources[source].inventory.as_ref()?.acknowledged;

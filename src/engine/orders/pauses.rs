@@ -47,9 +47,9 @@ pub(in crate::engine) struct OrderState {
     pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
     pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,
-    /// Rejections that are to be taken out of the parent, once their units are recorded again.
+    /// Rejections that are to be taken out of the inventory, once their units are recorded again.
     pub(in crate::engine) retries_to_record: Vec<(SourceId, Rejection)>,
-    /// Rejections that are to be taken out of the parent.
+    /// Rejections that are to be taken out of the inventory.
     pub(in crate::engine) retries_to_drop: Vec<(SourceId, Rejection)>,
     /// Indicates whether there may be something to do.
     pub(in crate::engine) stale: bool,
@@ -210,7 +210,7 @@ impl Engine {
         }
     }
 
-    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent
+    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the inventory
     /// says enough of them.
     pub(crate) fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
@@ -221,7 +221,7 @@ impl Engine {
         stand.iter().filter(|token| !self.is_answered(token)).count()
     }
 
-    /// Returns how many pauses and holds that last the parent says, or is going to say.
+    /// Returns how many pauses and holds that last the inventory says, or is going to say.
     fn acknowledged_states(&self, source: SourceId) -> usize {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().filter(|(of, _)| *of == source).map(|(_, answer)| answer);
@@ -268,7 +268,7 @@ impl Engine {
     }
 
     /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its
-    /// parent.
+    /// inventory.
     pub(in crate::engine) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
         let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
         let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.intents(id));

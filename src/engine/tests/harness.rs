@@ -212,7 +212,7 @@ impl Harness {
         self.engine.decide(id, self.now)
     }
 
-    /// Writes the rollout ledger and the parent, as the loop does at the end of each turn.
+    /// Writes the rollout ledger and the inventory, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
         self.tell_failures();
         self.resolve();
@@ -239,7 +239,7 @@ impl Harness {
         }
     }
 
-    /// Writes the parent.
+    /// Writes the inventory.
     pub(super) fn keep_parents(&mut self) {
         for source in self.engine.source_ids() {
             let rejections = self.engine.next_rejections(source);

@@ -89,7 +89,7 @@ enum ModelStep {
     Turn,
     /// The rollout ledger is written.
     Claims,
-    /// The parent is written.
+    /// The inventory is written.
     Parents,
     /// Older contents are read.
     Resolve,

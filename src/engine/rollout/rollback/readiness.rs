@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// Returns the source whose parent says that something else stands in for what it wants of an
+    /// Returns the source whose inventory says that something else stands in for what it wants of an
     /// object.
     pub(crate) fn rejecting_source(&self, id: &ObjectId) -> Option<SourceId> {
         self.source_ids().find(|source| self.sources[*source].rejected_objects.contains(id))
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// All of the unit stays as it is once the parent says so, and keeps nobody else from going on.
+    /// All of the unit stays as it is once the inventory says so, and keeps nobody else from going on.
     fn quarantine_instead(&mut self, source: SourceId, rejection: Rejection, why: &str) {
         let cause = format!("{}; {why}", rejection.cause);
         self.quarantine_failed_unit(source, rejection, cause);

@@ -211,7 +211,7 @@ impl ObjectRejection {
 }
 
 impl Engine {
-    /// Returns the rejections that a source's parent should say, where those are not the ones that
+    /// Returns the rejections that a source's inventory should say, where those are not the ones that
     /// it says.
     pub(crate) fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];

@@ -55,12 +55,12 @@ impl Engine {
         })
     }
 
-    /// Returns whether a rejection of the parent is to be taken out of it.
+    /// Returns whether a rejection of the inventory is to be taken out of it.
     pub(in crate::engine) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
         self.orders.retries_to_drop.iter().any(|(of, dropped)| *of == source && dropped == rejection)
     }
 
-    /// Returns whether a unit is kept until the parent has forgotten its rejection.
+    /// Returns whether a unit is kept until the inventory has forgotten its rejection.
     pub(in crate::engine) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
         let retried = self.orders.retries_to_record.iter().chain(&self.orders.retries_to_drop);
         retried.into_iter().any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
