@@ -110,7 +110,7 @@ pub(crate) fn untold_prunes(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the location that the inventory was made from, as the inventory tells it.
+/// Returns the location that the inventory was made from, as it tells it.
 pub(crate) fn location(inventory: &InventoryObject) -> Option<&str> {
     inventory.annotations.get(annotations::SOURCE).map(String::as_str)
 }

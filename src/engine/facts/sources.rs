@@ -79,7 +79,7 @@ pub(crate) struct SourceState {
     pub incomplete: Option<Arc<str>>,
     /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
-    /// Its inventory; none before the inventory was read.
+    /// Its inventory; none before that was read.
     pub inventory: Option<Inventory>,
     /// Indicates whether it writes at all.
     pub writes: SourceWrites,
