@@ -75,11 +75,12 @@ pub mod testing {
     /// Decisions.
     pub mod engine {
         pub use crate::engine::{
-            ConfigData, IgnoredFields, NodePod, NodeState, NodeStep, ObjectOwner, OrdinalPod, Overlay,
-            OverlayState, PART_OF, PodAvailability, PodFacts, Precondition, PromotionRequest,
-            ResourceVersion, RolloutFailure, RolloutPhase, StatefulSetState, StepDecision, StepProgress,
-            Steps, TemplateVersion, UNSCHEDULABLE_GRACE, Uid, WorkloadPods, apply_overlay, count_nodes,
-            find_failure, find_stuck_pod, next, next_failure_check, remove_ignored, select_evictions,
+            ConfigData, IMAGE_PULL_GRACE, IgnoredFields, NodePod, NodeState, NodeStep, ObjectOwner,
+            OrdinalPod, Overlay, OverlayState, PART_OF, PodAvailability, PodFacts, Precondition,
+            PromotionRequest, ResourceVersion, RolloutFailure, RolloutPhase, StatefulSetState, StepDecision,
+            StepProgress, Steps, TemplateVersion, UNSCHEDULABLE_GRACE, Uid, WorkloadPods, apply_overlay,
+            count_nodes, find_failure, find_stuck_pod, next, next_failure_check, remove_ignored,
+            select_evictions,
         };
     }
     /// Field paths and ownership.

@@ -416,8 +416,8 @@ impl Uninstallation<'_> {
         let id = ObjectId::new(&gvk.group_kind(), Some(&self.config.namespace), name);
         let Some(object) = self.cluster.get(&kind, &id).await? else { return Ok(()) };
         let uid = Uid(text_at(&object, &["metadata", "uid"]).into());
-        let version = text_at(&object, &["metadata", "resourceVersion"]).parse().unwrap_or_default();
-        self.cluster.delete(&kind, &id, &uid, ResourceVersion(version)).await?;
+        let version = ResourceVersion::read(text_at(&object, &["metadata", "resourceVersion"]));
+        self.cluster.delete(&kind, &id, &uid, version).await?;
         self.terminal.print(&format!("{id} deleted\n"))
     }
 }

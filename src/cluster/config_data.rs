@@ -21,8 +21,8 @@ use super::impersonation::ServiceAccount;
 use super::informer::{Informer, InformerChange, InformerEvent};
 use super::kinds::{ServedKind, ServedScope};
 use super::path::{ListSelector, NamespaceSelector};
-use super::wire::{DecodedObject, WireDecoder, WireText, lenient, version};
-use crate::engine::ConfigData;
+use super::wire::{DecodedObject, WireDecoder, WireText, lenient};
+use crate::engine::{ConfigData, ResourceVersion};
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId};
 
 /// News that wait to be taken over.
@@ -226,7 +226,7 @@ impl WireDecoder for DataDecoder {
     fn decode(&self, text: &str) -> Option<DecodedObject<Option<ConfigData>>> {
         let raw: RawDataObject<'_> = serde_json::from_str(text).ok()?;
         let id = ObjectId::new(&self.kind, Some(&raw.metadata.namespace.0), &raw.metadata.name.0);
-        let rv = version(&raw.metadata.resource_version.0);
+        let rv = ResourceVersion::read(&raw.metadata.resource_version.0);
         if !self.ids.contains(&id) {
             return Some(DecodedObject { id, rv, record: None });
         }

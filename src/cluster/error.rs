@@ -111,6 +111,12 @@ pub enum ClusterFault {
     /// The object is no longer the one, or no longer in the version, that the write was decided on.
     #[error("it has changed meanwhile")]
     VersionConflict,
+    /// The version that the write was decided on cannot be named, so no precondition can hold the
+    /// write to it: nothing was sent.
+    #[error(
+        "its resourceVersion is no decimal number, so that no write can name its version: nothing is written"
+    )]
+    UnreadableVersion,
     /// An unforced apply meets fields that others own with other values.
     #[error("{}", claims_text(.claims))]
     FieldConflicts {
@@ -283,6 +289,7 @@ impl ClusterFault {
             | Self::NoKind
             | Self::Invalid { .. }
             | Self::Immutable { .. }
+            | Self::UnreadableVersion
             | Self::Webhook { .. } => ErrorClass::Invalid,
             Self::Denied { .. } | Self::Unauthorized => ErrorClass::Forbidden,
             Self::Plugin { .. }
@@ -311,6 +318,7 @@ impl ClusterFault {
             | Self::NoNamespace { .. }
             | Self::NoKind
             | Self::Invalid { .. }
+            | Self::UnreadableVersion
             | Self::Webhook { .. }
             | Self::Denied {
                 by: Denial::Rbac | Denial::Impersonation | Denial::Quota | Denial::Admission,

@@ -13,7 +13,6 @@ use super::call::Cluster;
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::kinds::ServedKind;
 use super::kubectl_fields::{is_ours, union_fields};
-use super::wire::version;
 use crate::engine::{Precondition, ResourceVersion};
 use crate::object::{GroupKind, ObjectId, text_at, value_at};
 
@@ -104,7 +103,7 @@ impl Cluster {
 }
 
 fn resource_version_of(object: &Value) -> ResourceVersion {
-    version(text_at(object, &["metadata", "resourceVersion"]))
+    ResourceVersion::read(text_at(object, &["metadata", "resourceVersion"]))
 }
 
 /// Returns the entries with all of a `rollingUpdate` in ours and in nobody else's; none where there

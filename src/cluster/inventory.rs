@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
-use super::write::{JSON_TYPE, json_body};
+use super::write::{JSON_TYPE, exact_version, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::annotations::LOOK_REQUEST;
@@ -71,7 +71,7 @@ impl InventoryObject {
         let requests_look = object.metadata.labels.is_some_and(|labels| labels.contains_key(LOOK_REQUEST));
         Self {
             requests_look,
-            known: object.metadata.uid.map(|uid| (Uid(uid.into()), super::wire::version(&version))),
+            known: object.metadata.uid.map(|uid| (Uid(uid.into()), ResourceVersion::read(&version))),
             tooling: annotations.remove(TOOLING_ANNOTATION).unwrap_or_default(),
             kinds: list(annotations.remove(KINDS_ANNOTATION))
                 .iter()
@@ -193,7 +193,7 @@ impl Cluster {
                 let patch = serde_json::json!({
                     "metadata": {
                         "uid": uid.0,
-                        "resourceVersion": rv.to_string(),
+                        "resourceVersion": exact_version(*rv, &on)?,
                         "labels": merge_patch(&before.request_labels(), &after.labels(namespace, name)),
                         "annotations": merge_patch(&before.written_annotations(), &after.all_annotations()),
                     },

@@ -62,13 +62,18 @@ impl Cluster {
         read: &Value,
         entries: &[Value],
     ) -> Result<ApiResponse, ClusterError> {
-        let version = text_at(read, &["metadata", "resourceVersion"]);
+        let (version, on) =
+            (text_at(read, &["metadata", "resourceVersion"]), CallSubject::Object(id.clone()));
+        // It is sent as it was read, so it may be any text. The server takes none for any version.
+        if version.is_empty() {
+            return Err(ClusterError::new(on, ClusterFault::UnreadableVersion));
+        }
         let patch = json!([
             { "op": "replace", "path": "/metadata/managedFields", "value": entries },
             { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
         ]);
         let url = path::with_query(path::object(kind, id), &[("fieldManager", FIELD_MANAGER)]);
-        let (body, on) = (patch.to_string().into_bytes(), CallSubject::Object(id.clone()));
+        let body = patch.to_string().into_bytes();
         self.call(ApiRequest::write(Method::PATCH, url, JSON_PATCH, body, on)).await
     }
 }

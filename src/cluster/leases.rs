@@ -21,6 +21,14 @@ use crate::object::{GroupKind, ObjectId};
 /// The longest Lease that is respected.
 const MAX_LEASE_DURATION: Duration = Duration::from_hours(1);
 
+/// The most bytes of a holder's name: that of a replica is shorter, as the name of a Lease ends
+/// with it. Anybody who may write a Lease may write any other.
+const MAX_HOLDER_BYTES: usize = 256;
+
+/// The most changes of the holder that a Lease can count: the API has 32 bits for them, and refuses
+/// a larger number.
+const MAX_TRANSITIONS: i64 = i32::MAX as i64;
+
 /// The time limit of a call about Leases.
 const LEASE_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -80,9 +88,10 @@ struct LeaseList {
 
 impl From<LeaseText> for LeaseRecord {
     fn from(text: LeaseText) -> Self {
+        let holder = text.spec.holder_identity.filter(|holder| !holder.is_empty());
         Self {
             name: text.metadata.name,
-            holder: text.spec.holder_identity.filter(|holder| !holder.is_empty()).map(Into::into),
+            holder: holder.map(|holder| holder[..holder.floor_char_boundary(MAX_HOLDER_BYTES)].into()),
             renewed: text.spec.renew_time.unwrap_or_default().into(),
             lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default())
                 .min(MAX_LEASE_DURATION),
@@ -112,7 +121,7 @@ fn lease_spec(before: Option<&LeaseRecord>, tenure: LeaseWrite<'_>) -> Value {
             "leaseDurationSeconds": lasts.as_secs(),
             "acquireTime": now,
             "renewTime": now,
-            "leaseTransitions": before.map_or(0, |_| transitions + 1),
+            "leaseTransitions": before.map_or(0, |_| transitions.saturating_add(1).clamp(0, MAX_TRANSITIONS)),
         }),
         LeaseWrite::Release => json!({ "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now }),
     }
@@ -218,13 +227,17 @@ mod tests {
     use super::*;
 
     fn record(holder: &str) -> LeaseRecord {
+        counted_record(holder, 3)
+    }
+
+    fn counted_record(holder: &str, transitions: i64) -> LeaseRecord {
         LeaseRecord::from(LeaseText {
             metadata: LeaseMetadata::default(),
             spec: LeaseSpec {
                 holder_identity: Some(holder.to_owned()),
                 lease_duration_seconds: Some(10),
                 renew_time: Some("2030-01-01T00:00:00.000000Z".to_owned()),
-                lease_transitions: Some(3),
+                lease_transitions: Some(transitions),
             },
         })
     }
@@ -242,6 +255,11 @@ mod tests {
         check(None, held, &all, Some(0));
         check(Some(&record("other")), held, &all, Some(4));
         check(Some(&record("")), held, &all, Some(4));
+        // Anybody who may write a Lease may have written any number.
+        for most in [i64::from(i32::MAX) - 1, i64::from(i32::MAX), i64::MAX] {
+            check(Some(&counted_record("other", most)), held, &all, Some(i64::from(i32::MAX)));
+        }
+        check(Some(&counted_record("other", i64::MIN)), held, &all, Some(0));
         check(Some(&record("me")), held, &["leaseDurationSeconds", "renewTime"], None);
         check(
             Some(&record("me")),
@@ -264,6 +282,8 @@ mod tests {
             Some("a"),
             3600,
         );
+        let long = format!(r#"{{"spec":{{"holderIdentity":"a{}"}}}}"#, "\u{e9}".repeat(MAX_HOLDER_BYTES));
+        check(&long, Some(&format!("a{}", "\u{e9}".repeat(127))), 0);
         check(r#"{"spec":{"holderIdentity":null,"renewTime":null,"strategy":"x"}}"#, None, 0);
     }
 

@@ -13,8 +13,8 @@ use super::informer::{Informer, InformerEvent};
 use super::kinds::{ServedKind, ServedScope};
 use super::path::ListSelector;
 use super::pods::{Condition, find_condition};
-use super::wire::{DecodedObject, WireDecoder, WireText, lenient, version};
-use crate::engine::{NodeFacts, Readiness};
+use super::wire::{DecodedObject, WireDecoder, WireText, lenient};
+use crate::engine::{NodeFacts, Readiness, ResourceVersion};
 use crate::object::{GroupKind, Gvk, ObjectId};
 
 impl Cluster {
@@ -86,7 +86,7 @@ impl WireDecoder for NodeDecoder {
             labels: labels.collect(),
         };
         let id = ObjectId::new(&GroupKind::new("", "Node"), None, name);
-        Some(DecodedObject { id, rv: version(&node.metadata.resource_version.0), record })
+        Some(DecodedObject { id, rv: ResourceVersion::read(&node.metadata.resource_version.0), record })
     }
 }
 

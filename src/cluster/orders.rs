@@ -16,7 +16,7 @@ use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::intents::CLI_FIELD_MANAGER;
 use super::inventory::{MERGE_PATCH, applyset_id};
-use super::write::{JSON_TYPE, json_body as bytes};
+use super::write::{JSON_TYPE, exact_version, json_body as bytes};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
@@ -54,7 +54,7 @@ impl OrdersObject {
         };
         let labels = object.metadata.labels.unwrap_or_default();
         Ok(Self {
-            known: (Uid(uid.into()), super::wire::version(&version)),
+            known: (Uid(uid.into()), ResourceVersion::read(&version)),
             is_labelled: labels.get(annotations::ORDERS_OF).is_some_and(|label| label == set),
             data: object.data.unwrap_or_default(),
         })
@@ -108,7 +108,7 @@ impl Cluster {
         let gone: Map<String, Value> = keys.iter().map(|key| (key.clone(), Value::Null)).collect();
         let (uid, rv) = &before.known;
         let patch = json!({
-            "metadata": {"uid": uid.0, "resourceVersion": rv.to_string(), "labels": {annotations::ORDERS_OF: set}},
+            "metadata": {"uid": uid.0, "resourceVersion": exact_version(*rv, &on)?, "labels": {annotations::ORDERS_OF: set}},
             "data": gone,
         });
         let url = path::with_query(url(namespace, source), &[("fieldManager", FIELD_MANAGER)]);

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::call::{ApiRequest, Cluster};
 use super::error::{CallSubject, ClusterError, ClusterFault};
 use super::inventory::MERGE_PATCH;
-use super::write::json_body;
+use super::write::{exact_version, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
@@ -60,7 +60,7 @@ impl LedgerObject {
             return Err(ClusterError::new(on, ClusterFault::Garbled { reason: "it has no uid".to_owned() }));
         };
         let text = object.data.unwrap_or_default().remove(LEDGER_KEY).unwrap_or_else(|| "{}".to_owned());
-        Ok(Self { known: (Uid(uid.into()), super::wire::version(&version)), text })
+        Ok(Self { known: (Uid(uid.into()), ResourceVersion::read(&version)), text })
     }
 }
 
@@ -94,7 +94,7 @@ impl Cluster {
             name: Some(LEDGER_NAME.to_owned()),
             namespace: Some(namespace.to_owned()),
             uid: before.map(|before| before.known.0.to_string()),
-            resource_version: before.map(|before| before.known.1.to_string()),
+            resource_version: before.map(|before| exact_version(before.known.1, &on)).transpose()?,
             ..ObjectMeta::default()
         };
         let body = json_body(&ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }, &on)?;

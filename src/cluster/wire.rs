@@ -89,7 +89,7 @@ impl WireDecoder for LiveDecoder {
         let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
         let meta: ObjectMetadata<'_> = lenient_part(raw.metadata);
         let id = meta.id(&self.group_kind, &self.interner)?;
-        let rv = version(&meta.resource_version.0);
+        let rv = ResourceVersion::read(&meta.resource_version.0);
         Some(DecodedObject {
             id,
             rv,
@@ -275,7 +275,7 @@ impl WireDecoder for VersionDecoder {
     fn decode(&self, text: &str) -> Option<DecodedObject<ResourceVersion>> {
         let raw: RawObject<'_> = serde_json::from_str(text).ok()?;
         let meta: ObjectMetadata<'_> = lenient_part(raw.metadata);
-        let rv = version(&meta.resource_version.0);
+        let rv = ResourceVersion::read(&meta.resource_version.0);
         Some(DecodedObject { id: meta.id(&self.group_kind, &self.interner)?, rv, record: rv })
     }
 }
@@ -311,7 +311,11 @@ impl WireDecoder for ScalerDecoder {
         let target = known.then(|| ScaleTarget {
             id: ObjectId::new(&GroupKind::new(group, &target.kind.0), id.namespace(), &target.name.0),
         });
-        Some(DecodedObject { rv: version(&meta.resource_version.0), id, record: Scaler { target } })
+        Some(DecodedObject {
+            rv: ResourceVersion::read(&meta.resource_version.0),
+            id,
+            record: Scaler { target },
+        })
     }
 }
 
@@ -530,10 +534,4 @@ pub(super) fn lenient<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 /// Reads a part of any JSON type; what does not fit is the default.
 pub(super) fn lenient_part<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
-/// Returns a resourceVersion. Only a server that breaks KEP-5504 has one that is no number; it is 0
-/// here, which no object has, and is never sent.
-pub(super) fn version(text: &str) -> ResourceVersion {
-    ResourceVersion(text.parse().unwrap_or(0))
 }

@@ -76,7 +76,8 @@ impl Cluster {
         force: ApplyForce,
     ) -> Result<ApplyResult, ClusterError> {
         let on = CallSubject::Object(id.clone());
-        let answer = self.send_patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Real).await?;
+        let content = GuardedBody { body, guard: Guard::new(guard, &on)? };
+        let answer = self.send_patch(kind, id, &content, force, WriteMode::Real).await?;
         let seen = LiveDecoder::new(kind, self.interner(), WireForm::Whole).decode(answer.text(&on)?);
         let Some(seen) = seen else {
             return Err(ClusterError::new(
@@ -104,11 +105,12 @@ impl Cluster {
         live: Option<&Value>,
         guard: &Precondition,
     ) -> Result<Value, ClusterError> {
+        let on = CallSubject::Object(id.clone());
         let force = if *guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
         let left_out = OmittedStrategy::of(&id.group_kind(), body, live);
         let body = left_out.as_ref().map_or(body, |left_out| &left_out.body);
-        let answer = self.send_patch(kind, id, &GuardedBody { body, guard }, force, WriteMode::Dry).await?;
-        let answer = answer.decode(&CallSubject::Object(id.clone()))?;
+        let content = GuardedBody { body, guard: Guard::new(guard, &on)? };
+        let answer = self.send_patch(kind, id, &content, force, WriteMode::Dry).await?.decode(&on)?;
         Ok(match left_out {
             Some(left_out) => left_out.put_back(answer),
             None => answer,
@@ -159,7 +161,7 @@ impl Cluster {
             propagation_policy: Some("Background".to_owned()),
             preconditions: Some(Preconditions {
                 uid: Some(uid.0.to_string()),
-                resource_version: version_text(rv),
+                resource_version: Some(exact_version(rv, &on)?),
             }),
             ..DeleteOptions::default()
         };
@@ -185,14 +187,12 @@ impl Cluster {
     }
 }
 
-/// Reads the answer to a delete. A `Status` means that it is gone; the object itself comes back
-/// while it is still there.
+/// Reads the answer to a delete. Only an object that waits for something has a deletionTimestamp:
+/// one that is gone comes back as it was last, or as a `Status`.
 fn delete_result(answer: &ApiResponse) -> DeleteResult {
     let body: Map<String, Value> = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let gone = body.get("kind").is_some_and(|kind| kind == "Status") && answer.status == StatusCode::OK;
-    // Without a deletionTimestamp the answer is the object as it was last.
     let waits = body.get("metadata").is_some_and(|metadata| metadata.get("deletionTimestamp").is_some());
-    if gone || !waits { DeleteResult::Gone } else { DeleteResult::Accepted }
+    if waits { DeleteResult::Accepted } else { DeleteResult::Gone }
 }
 
 /// Returns the texts of `Warning: 299 - "..."`.
@@ -212,16 +212,33 @@ pub(super) fn json_body(content: &impl Serialize, on: &CallSubject) -> Result<Ve
     })
 }
 
-/// Returns a version as the server knows it; zero stands for one that is no number, see
-/// `wire::version`.
-fn version_text(rv: ResourceVersion) -> Option<String> {
-    (rv.0 != 0).then(|| rv.to_string())
+/// Returns a version as a precondition names it. A write that must meet a version is never sent
+/// without it, as the server then takes any.
+pub(super) fn exact_version(rv: ResourceVersion, on: &CallSubject) -> Result<String, ClusterError> {
+    rv.precondition_text().ok_or_else(|| ClusterError::new(on.clone(), ClusterFault::UnreadableVersion))
+}
+
+/// A precondition in the fields that carry it.
+struct Guard<'a> {
+    uid: Option<&'a Uid>,
+    version: Option<String>,
+}
+
+impl<'a> Guard<'a> {
+    fn new(precondition: &'a Precondition, on: &CallSubject) -> Result<Self, ClusterError> {
+        let (uid, version) = match precondition {
+            Precondition::Absent => (None, None),
+            Precondition::Uid(uid) => (Some(uid), None),
+            Precondition::Exact(uid, rv) => (Some(uid), Some(exact_version(*rv, on)?)),
+        };
+        Ok(Self { uid, version })
+    }
 }
 
 /// A body with its guard in `metadata`, written without a copy of the body.
 struct GuardedBody<'a> {
     body: &'a Value,
-    guard: &'a Precondition,
+    guard: Guard<'a>,
 }
 
 impl Serialize for GuardedBody<'_> {
@@ -231,7 +248,7 @@ impl Serialize for GuardedBody<'_> {
         for (key, value) in fields {
             match value.as_object() {
                 Some(metadata) if key == "metadata" => {
-                    map.serialize_entry(key, &GuardedMetadata { metadata, guard: self.guard })?;
+                    map.serialize_entry(key, &GuardedMetadata { metadata, guard: &self.guard })?;
                 }
                 _ => map.serialize_entry(key, value)?,
             }
@@ -242,7 +259,7 @@ impl Serialize for GuardedBody<'_> {
 
 struct GuardedMetadata<'a> {
     metadata: &'a Map<String, Value>,
-    guard: &'a Precondition,
+    guard: &'a Guard<'a>,
 }
 
 impl Serialize for GuardedMetadata<'_> {
@@ -255,15 +272,11 @@ impl Serialize for GuardedMetadata<'_> {
                 map.serialize_entry(key, value)?;
             }
         }
-        match self.guard {
-            Precondition::Absent => {}
-            Precondition::Uid(uid) => map.serialize_entry("uid", &uid.0)?,
-            Precondition::Exact(uid, rv) => {
-                map.serialize_entry("uid", &uid.0)?;
-                if let Some(rv) = version_text(*rv) {
-                    map.serialize_entry("resourceVersion", &rv)?;
-                }
-            }
+        if let Some(uid) = self.guard.uid {
+            map.serialize_entry("uid", &uid.0)?;
+        }
+        if let Some(version) = &self.guard.version {
+            map.serialize_entry("resourceVersion", version)?;
         }
         map.end()
     }

@@ -104,8 +104,8 @@ impl ComparisonRequest {
     /// Returns whether an object that was just read is the one of the question. Otherwise the
     /// answer would be of another version, and would be remembered.
     fn is_about(&self, shown: &Value) -> bool {
-        let version = text_at(shown, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
-        if version.is_some() && version == self.rv {
+        let version = ResourceVersion::read(text_at(shown, &["metadata", "resourceVersion"]));
+        if version != ResourceVersion::UNREADABLE && Some(version) == self.rv {
             return true;
         }
         let own = FieldOwners::of(shown).ours;

@@ -2,7 +2,7 @@
 //! precondition of a write: to the version that it looked at, and to the uid alone after a write of
 //! its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,17 +122,15 @@ impl Executor {
         let precondition = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
         let live = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
-        let version = text_at(&live, &["metadata", "resourceVersion"]).parse().ok().map(ResourceVersion);
+        let version = ResourceVersion::read(text_at(&live, &["metadata", "resourceVersion"]));
         let annotation = apply.release_annotation();
         let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
         let prepared = run_blocking(move || contents.body_for_live(&desired, &annotation, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
-        let precondition = match (precondition, version, binds) {
-            (Precondition::Uid(uid), Some(version), VersionBinding::ToVersion) => {
-                Precondition::Exact(uid, version)
-            }
-            (precondition, ..) => precondition,
+        let precondition = match (precondition, binds) {
+            (Precondition::Uid(uid), VersionBinding::ToVersion) => Precondition::Exact(uid, version),
+            (precondition, _) => precondition,
         };
         let precondition = self
             .cluster
@@ -173,14 +171,18 @@ impl Executor {
     }
 
     /// Deletes one incarnation in one version.
-    pub(super) async fn delete(self, kind: Arc<ServedKind>, id: ObjectId, action: Action) -> LoopEvent {
-        let Action::Delete(uid, rv, removal) = &action else {
-            return LoopEvent::LiveLookedUp(BTreeMap::new());
-        };
-        let answer = self.cluster.delete(&kind, &id, uid, *rv).await;
+    pub(super) async fn delete(
+        self,
+        kind: Arc<ServedKind>,
+        id: ObjectId,
+        uid: Uid,
+        rv: ResourceVersion,
+        reason: DeletionReason,
+    ) -> LoopEvent {
+        let answer = self.cluster.delete(&kind, &id, &uid, rv).await;
         let (result, outcome) = match answer {
             Ok(DeleteResult::Gone | DeleteResult::Accepted) => {
-                let outcome = match removal {
+                let outcome = match reason {
                     DeletionReason::Prune => Outcome::Pruned,
                     DeletionReason::Recreate => Outcome::Recreating,
                 };
@@ -188,7 +190,7 @@ impl Executor {
             }
             Err(error) => (ActionResult::Failed(classify_failure(&error)), None),
         };
-        LoopEvent::ActionDone(id, action, result, outcome)
+        LoopEvent::ActionDone(id, Action::Delete(uid, rv, reason), result, outcome)
     }
 
     /// Looks whether objects of one kind and namespace exist.

@@ -55,6 +55,8 @@ pub(super) struct KindWatches {
     look_requests: Option<Informer>,
     orders: Option<Informer>,
     targets: AutoscalerTargets,
+    /// The scopes of kinds that the server tells, for those that read manifests.
+    served_scopes: watch::Sender<KindScopes>,
     /// The versions that the server tells, for renders.
     served_versions: watch::Sender<Option<Arc<ServedVersions>>>,
     /// Says if renders depend on them, so that they are asked for again and again.
@@ -91,6 +93,7 @@ impl KindWatches {
             look_requests: None,
             orders: None,
             targets: AutoscalerTargets::default(),
+            served_scopes: watch::Sender::new(kind_scopes(None)),
             served_versions: watch::Sender::default(),
             version_use: VersionUse::Unused,
             retry: FIRST_RETRY,
@@ -195,12 +198,19 @@ impl KindWatches {
             }
             is_news
         });
+        self.served_scopes.send_replace(kind_scopes(Some(&kinds)));
         self.kinds = Some(kinds);
         self.failure = None;
         self.update(engine);
         if self.asks_again() {
             self.retry_discovery();
         }
+    }
+
+    /// Returns where the objects of each kind live, as far as the server tells, and each later
+    /// answer.
+    pub(super) fn served_scopes(&self) -> watch::Receiver<KindScopes> {
+        self.served_scopes.subscribe()
     }
 
     /// Returns the versions that the server tells, and each later answer.

@@ -125,7 +125,8 @@ pub(crate) struct Reconciler {
     configs: ConfigFollowers,
     feeds: Vec<Option<mpsc::Sender<FeedRequest>>>,
     pending_feeds: Vec<(SourceId, SourceFiles, ReadSettings)>,
-    unscoped: BTreeSet<GroupKind>,
+    /// Kinds of which sources have objects that were left out, as nobody knew where they live.
+    unscoped: BTreeSet<(SourceId, GroupKind)>,
     tried: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
     /// Orders whose rollback is being looked up.

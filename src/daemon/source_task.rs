@@ -49,8 +49,8 @@ const MAX_TASK_DURATION: Duration = Duration::from_mins(25);
 /// A request of the loop to a feed.
 #[derive(Debug)]
 pub(super) enum FeedRequest {
-    /// Read all again with these scopes.
-    ReadAgain(Box<KindScopes>),
+    /// Read all again, as kinds are known now whose objects were left out.
+    ReadAgain,
     /// Look whether there is anything new, after the reading of this number.
     LookAfter(u64),
     /// The record of the accepted revision.
@@ -85,7 +85,10 @@ fn followed_by(source: &Source) -> RepositoryIdentity {
 pub(super) struct SourceFeed {
     pub(super) source: Source,
     pub(super) settings: ReadSettings,
-    pub(super) scopes: KindScopes,
+    /// The scopes of kinds that the server tells.
+    served_scopes: watch::Receiver<KindScopes>,
+    /// The scopes of kinds at the last reading, those that the source itself defines among them.
+    scopes: KindScopes,
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
     last_look: LastLook,
@@ -124,7 +127,7 @@ impl SourceFeed {
     pub(super) fn new(
         source: Source,
         settings: ReadSettings,
-        scopes: KindScopes,
+        served_scopes: watch::Receiver<KindScopes>,
         events: mpsc::Sender<LoopEvent>,
         heartbeat: Heartbeat,
     ) -> Self {
@@ -132,7 +135,8 @@ impl SourceFeed {
         Self {
             source,
             settings,
-            scopes,
+            served_scopes,
+            scopes: KindScopes::new(),
             events,
             heartbeat,
             last_look: LastLook::default(),
@@ -259,8 +263,7 @@ impl SourceFeed {
                 self.pin().await;
                 Vec::new()
             }
-            FeedTask::ReadAgain(scopes) => {
-                self.scopes = *scopes;
+            FeedTask::ReadAgain => {
                 self.extent = ReadExtent::Everything;
                 self.look_at_source().await
             }
@@ -288,8 +291,15 @@ impl SourceFeed {
         ContentReader {
             reader: self.source.reader(),
             settings: self.settings.clone(),
-            scopes: self.scopes.clone(),
+            scopes: self.known_scopes(),
         }
+    }
+
+    /// Returns the scopes of all kinds that the server or the source itself tells by now.
+    fn known_scopes(&self) -> KindScopes {
+        let mut scopes = self.scopes.clone();
+        scopes.update(&self.served_scopes.borrow());
+        scopes
     }
 
     async fn look_at_source(&mut self) -> Vec<LoopEvent> {
@@ -384,7 +394,7 @@ impl SourceFeed {
         &mut self,
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
-        let (reader, settings, scopes) = (self.source.reader(), self.settings.clone(), self.scopes.clone());
+        let (reader, settings, scopes) = (self.source.reader(), self.settings.clone(), self.known_scopes());
         let (from, extent) = (self.told_snapshot.clone(), self.extent);
         let step =
             run_blocking(move || read_newest(&reader, &settings, scopes, from, extent, &revision)).await?;
@@ -434,7 +444,7 @@ impl TaskQueue {
                     beside.look_back(undo, head).map(|event| ContentLookup::Done(Box::new(event))).boxed(),
                 );
             }
-            FeedRequest::ReadAgain(scopes) => FeedTask::ReadAgain(scopes),
+            FeedRequest::ReadAgain => FeedTask::ReadAgain,
             FeedRequest::LookAfter(reading) => FeedTask::LookAfter(reading),
             // A look that has not begun sees all that this one would.
             FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Look)) => return,
@@ -468,8 +478,8 @@ enum FeedTask {
     LookBack(UndoRequest),
     /// The wanted revisions are pinned.
     SavePins,
-    /// With these scopes everything is read again.
-    ReadAgain(Box<KindScopes>),
+    /// Everything is read again.
+    ReadAgain,
     /// A look is asked for, after the reading of this number.
     LookAfter(u64),
     /// These revisions are to be kept readable.

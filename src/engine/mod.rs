@@ -125,13 +125,14 @@ pub use rollout::pod_eviction::{
 };
 pub(crate) use rollout::pods::{
     ContainerTrouble, FailedPod, PodCreationFailure, Readiness, ReplicaSetFacts, UnschedulablePod,
-    grace_period,
+    grace_period, is_pull_failure,
+};
+pub use rollout::pods::{
+    IMAGE_PULL_GRACE, PodFacts, RolloutFailure, UNSCHEDULABLE_GRACE, WorkloadPods, find_failure,
+    next_failure_check,
 };
 #[cfg(test)]
 pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
-pub use rollout::pods::{
-    PodFacts, RolloutFailure, UNSCHEDULABLE_GRACE, WorkloadPods, find_failure, next_failure_check,
-};
 #[cfg(test)]
 pub(crate) use rollout::queue::PUBLICATION_INTERVAL;
 pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuePublication, QueuedObject};

@@ -7,7 +7,7 @@ use super::{Health, HealthStatus};
 use crate::object::{text_at, value_at};
 
 /// Reasons of a waiting container that do not pass while the pod stays as it is. (A registry that
-/// comes back heals an image pull; a rollout that meets one is stopped all the same.)
+/// comes back heals an image pull; a rollout waits a minute for it.)
 const STUCK_REASONS: [&str; 8] = [
     "CrashLoopBackOff",
     "CreateContainerConfigError",

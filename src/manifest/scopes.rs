@@ -56,6 +56,11 @@ impl KindScopes {
         self.table.keys().any(|kind| *kind.group == *group)
     }
 
+    /// Takes over all that another table knows, in the place of what was known.
+    pub(crate) fn update(&mut self, newer: &Self) {
+        self.table.extend(newer.table.iter().map(|(kind, scope)| (kind.clone(), *scope)));
+    }
+
     /// Takes the scope that a `CustomResourceDefinition` gives its kind; does nothing with other
     /// items. A known scope, as from a cluster, stays.
     pub(crate) fn learn(&mut self, item: &ManifestItem) {

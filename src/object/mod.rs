@@ -145,14 +145,19 @@ impl fmt::Debug for Object {
     }
 }
 
+/// The most bytes of a revision's name. Git needs at most 64; what an annotation of an object gives
+/// as one may be any text.
+const MAX_REVISION_BYTES: usize = 128;
+
 /// The name of a frozen state of a source: 40 hex digits of a git commit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
 pub struct Revision(Arc<str>);
 
 impl Revision {
-    /// Takes the 40 hex digits as they are; the reader of a source has checked them.
+    /// Takes the 40 hex digits as they are, without what is too long. The reader of a source has
+    /// checked them.
     pub fn new(text: &str) -> Self {
-        Self(text.into())
+        Self(text[..text.floor_char_boundary(MAX_REVISION_BYTES)].into())
     }
 
     /// Returns all 40 digits.

@@ -113,3 +113,27 @@ fn a_service_is_not_switched_to_pods_that_fail_and_what_was_added_goes_again() {
     site.await_rollout("web-blue");
     site.await_free_budget();
 }
+
+#[test]
+fn the_pods_of_a_rollout_are_those_of_the_selector_that_the_cluster_has() {
+    let site = TestNamespace::new("failures-selector");
+    let web = yaml::deployment("web", 1, "nginx:1");
+    let repo = Repo::new(&[("web.yaml", &web)]);
+    let daemon = site.configured(&site.configuration(repo.path(), BUDGET));
+    site.await_rollout("web");
+    site.await_free_budget();
+    let window = site.window();
+    // The API server refuses it, so the workload keeps its selector.
+    repo.change("web.yaml", &web.replace("app: web", "app: other"));
+    daemon.says(&["Deployment failures-selector/web", "immutable"]);
+    // As `kubectl rollout restart` does.
+    let restarted = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
+    site.api.merge(&site.at("Deployment", "web"), "somebody", &restarted);
+    let followed = || -> Vec<String> {
+        let calls = window.calls().into_iter().filter(|call| call.resource == "pods");
+        calls.map(|call| call.uri).filter(|uri| uri.contains("labelSelector=")).collect()
+    };
+    until("its pods are followed", || !followed().is_empty());
+    let uris = followed();
+    assert!(uris.iter().all(|uri| uri.contains("labelSelector=app%3Dweb")), "{uris:#?}");
+}

@@ -437,3 +437,22 @@ fn a_definition_that_somebody_deletes_comes_back_with_its_objects() {
     until("it is repaired", || site.api.value(&object, "/spec/size") == json!(1));
     window.assert_no_deletes();
 }
+
+#[test]
+fn a_source_uses_a_kind_that_another_one_brought_while_both_were_followed() {
+    let site = TestNamespace::new("crd-other");
+    let first = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "1"))]);
+    let second = Repo::new(&[("env.yaml", yaml::config_map("second", "a", "1"))]);
+    let _daemon = site.configured(&yaml::documents(&[
+        source(&site.name, &site.name, first.path(), ""),
+        source("crd-other-second", &site.name, second.path(), ""),
+    ]));
+    site.await_data("env", "a", "1");
+    site.await_data("second", "a", "1");
+    first.write("definition.yaml", &definition(&site, "widget", "wdo"));
+    first.change("object.yaml", &custom(&site, "widget", "one", "1"));
+    until("the first has its object", || site.api.get(&path(&site, "widget", "one")).is_some());
+    // The server's kinds are known by now, and nothing is left to ask it for.
+    second.change("object.yaml", &custom(&site, "widget", "two", "2"));
+    until("the second has its object", || site.api.get(&path(&site, "widget", "two")).is_some());
+}

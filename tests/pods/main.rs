@@ -10,7 +10,7 @@ mod revisions;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rhumb::testing::engine::{UNSCHEDULABLE_GRACE, find_failure};
+use rhumb::testing::engine::{IMAGE_PULL_GRACE, UNSCHEDULABLE_GRACE, find_failure};
 use serde_json::{Value, json};
 
 use harness::{FollowedWorkload, Harness, KINDS, KubectlView, all_at_once};
@@ -21,14 +21,13 @@ const SIGNAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// One fault: its name, what the template asks for, the container and reason that are told.
 type Fault = (&'static str, fn(&mut Value), Option<&'static str>, &'static str);
 
-const FAULTS: [Fault; 7] = [
+const FAULTS: [Fault; 6] = [
     (
         "pull",
         |template| template["spec"]["containers"][0]["image"] = json!("web:broken"),
         Some("c"),
         "ImagePullBackOff",
     ),
-    ("errpull", |template| waits(template, "ErrImagePull"), Some("c"), "ErrImagePull"),
     ("name", |template| waits(template, "InvalidImageName"), Some("c"), "InvalidImageName"),
     (
         "config",
@@ -95,6 +94,24 @@ async fn each_signal_of_each_kind_is_noticed_at_once() {
 fn of_newest(web: &FollowedWorkload) -> Vec<&str> {
     let pods = web.pods.as_ref().unwrap();
     pods.newest_pods().chain(pods.last_failed.as_deref()).map(|pod| &*pod.name).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pull_that_does_not_succeed_fails_after_a_minute() {
+    async fn check(harness: Harness, kind: &str) {
+        let mut web = harness.workload(kind, "default", "pull").start().await;
+        web.settles().await;
+        waits(web.workload.template(), "ErrImagePull");
+        web.roll().await;
+        let pods = web.until(|pods| pods.newest_pods().any(|pod| pod.trouble.is_some())).await;
+        let since = pods.newest_pods().filter_map(|pod| Some(pod.trouble.as_ref()?.since)).min().unwrap();
+        let just_before = since + IMAGE_PULL_GRACE.checked_sub(Duration::from_secs(1)).unwrap();
+        assert_eq!(find_failure(&pods, just_before), None);
+        let failing = find_failure(&pods, since + IMAGE_PULL_GRACE).unwrap();
+        assert_eq!((&*failing.reason, failing.container.as_deref()), ("ErrImagePull", Some("c")));
+    }
+    let harness = Harness::new().await;
+    all_at_once(KINDS.map(|kind| check(harness.clone(), kind))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -330,3 +330,13 @@ fn alerts_and_dashboards_ask_for_metrics_that_there_are() {
     }
     none("nothing in src/ counts this", unknown);
 }
+
+#[test]
+fn the_page_on_observability_names_each_alert() {
+    let (rules, page) = (read("examples/alerts.yaml"), read("docs/observability.md"));
+    let names: BTreeSet<&str> =
+        rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let shown: BTreeSet<&str> =
+        page.split('`').filter(|word| word.starts_with("Rhumb") && !word.contains(' ')).collect();
+    assert_eq!(shown, names, "docs/observability.md has other alerts than examples/alerts.yaml");
+}

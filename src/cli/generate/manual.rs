@@ -200,7 +200,7 @@ pub(super) fn keys() -> Vec<ConfigurationKey> {
             let names: Vec<&str> = path.iter().map(|(_, key)| key.as_str()).collect();
             let name = names.join(".");
             // A second document of a kind shows the same keys.
-            if !matches!(key, "apiVersion" | "kind") && known.insert((kind, name.clone())) {
+            if !matches!(name.as_str(), "apiVersion" | "kind") && known.insert((kind, name.clone())) {
                 found.push(ConfigurationKey {
                     kind: kind.to_owned(),
                     name,
@@ -279,6 +279,8 @@ mod tests {
             "\\fBresync\\fR: 5m",
             "\\fBnotify[].slack.urlFile\\fR",
             "\\fBnotify[].on\\fR",
+            "\\fBnotify[].webhook.urlFile\\fR",
+            "\\fBspec.substituteFrom[].kind\\fR: ConfigMap",
         ] {
             assert!(text.contains(key), "{key} is not in\n{text}");
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, lenient_part, version};
+use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, lenient_part};
 use crate::engine::{Readiness, ResourceVersion, Uid, grace_period};
 use crate::object::{GroupKind, ObjectId};
 
@@ -52,7 +52,7 @@ impl<R: PodsRecord> WireDecoder for RecordDecoder<R> {
         let namespace = (!head.namespace.0.is_empty()).then_some(&*head.namespace.0);
         let named = !head.name.0.is_empty();
         let id = named.then(|| ObjectId::new(&self.kind, namespace, &head.name.0))?;
-        Some(DecodedObject { id, rv: version(&head.resource_version.0), record: R::of(&parts) })
+        Some(DecodedObject { id, rv: ResourceVersion::read(&head.resource_version.0), record: R::of(&parts) })
     }
 }
 
@@ -259,7 +259,7 @@ impl PodStatus<'_> {
     fn worst_container(&self) -> Option<[Arc<str>; 3]> {
         let troubled = self.containers().filter_map(|container| {
             let waiting = &container.state.waiting;
-            Some((grace_period(&waiting.reason.0)?, container))
+            Some((grace_period(&waiting.reason.0, &waiting.message.0)?, container))
         });
         let (_, container) = troubled.min_by_key(|(patience, _): &(Duration, _)| *patience)?;
         let waiting = &container.state.waiting;
@@ -299,7 +299,7 @@ impl PodsRecord for PodRecord {
         let unschedulable = find_condition(&status.conditions, "PodScheduled", "False");
         Self {
             uid: head.uid(),
-            rv: version(&head.resource_version.0),
+            rv: ResourceVersion::read(&head.resource_version.0),
             owner: head.owner(),
             revision: non_empty(&head.labels.revision_hash),
             created: unix_seconds(&head.creation_timestamp.0),
@@ -371,7 +371,7 @@ impl PodsRecord for WorkloadRecord {
         let seen = status.observed_generation >= head.generation;
         Self {
             uid: head.uid(),
-            rv: version(&head.resource_version.0),
+            rv: ResourceVersion::read(&head.resource_version.0),
             generation: head.generation,
             observed: seen && !spec.paused && head.deletion_timestamp.0.is_empty(),
             desired: status.desired_number_scheduled.or(spec.replicas).unwrap_or(1),
@@ -423,7 +423,7 @@ impl PodsRecord for RevisionRecord {
             owner: head.owner(),
             number,
             hash: non_empty(&head.labels.template_hash).or_else(|| non_empty(&head.labels.revision_hash)),
-            rv: version(&head.resource_version.0),
+            rv: ResourceVersion::read(&head.resource_version.0),
             // The server fills it in where it is not said.
             wanted: spec.replicas.unwrap_or(0),
             replicas: status.replicas,

@@ -87,6 +87,19 @@ impl Drop for PodFollower {
 }
 
 impl Cluster {
+    /// Returns the selector of a workload's pods, as the cluster has it, for [`Cluster::follow_pods`].
+    /// None for another incarnation, and where it has no usable selector.
+    pub(crate) async fn read_pod_selector(
+        &self,
+        workload: &ServedKind,
+        id: &ObjectId,
+        uid: &Uid,
+    ) -> Result<Option<String>, ClusterError> {
+        let live = self.get(workload, id).await?;
+        let live = live.filter(|live| text_at(live, &["metadata", "uid"]) == &*uid.0);
+        Ok(live.as_ref().and_then(pod_selector))
+    }
+
     /// Tells the pods of one Deployment, StatefulSet or DaemonSet, whole, each time that something
     /// changes, until it is dropped; none for any other kind. The selector is that of
     /// [`pod_selector`].

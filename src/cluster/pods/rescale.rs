@@ -29,7 +29,7 @@ impl Cluster {
         let on = CallSubject::Object(id.clone());
         // The server compares both with those of the ReplicaSet itself, and tries nothing anew.
         let patch = json!({
-            "metadata": { "uid": uid.0, "resourceVersion": rv.to_string() },
+            "metadata": { "uid": uid.0, "resourceVersion": write::exact_version(rv, &on)? },
             "spec": { "replicas": replicas },
         });
         let url = format!("{}/scale", path::object(&sets, &id));

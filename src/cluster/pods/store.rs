@@ -11,7 +11,7 @@ use super::decoder::{PodRecord, RevisionRecord, WorkloadRecord};
 use super::warnings::WarningEvent;
 use crate::engine::{
     ContainerTrouble, FailedPod, PodCreationFailure, PodFacts, Readiness, ReplicaSetFacts, Uid,
-    UnschedulablePod, WorkloadPods,
+    UnschedulablePod, WorkloadPods, is_pull_failure,
 };
 
 /// The kind of controller that keeps the pods.
@@ -114,10 +114,13 @@ impl ObservedPod {
         let is_ready = record.ready == Readiness::Ready;
         // A time of its own tells a moment in which it was not Ready, even if that was not seen.
         let went_on = before.restarts >= record.restarts && before.ready_at == record.ready_at;
-        let reason = |pod: &PodRecord| {
-            pod.trouble.as_ref().map(|[container, reason, _]| [container, reason].map(Arc::clone))
+        let same_trouble = match (&before.trouble, &record.trouble) {
+            (Some([container, reason, _]), Some([now, new_reason, _])) => {
+                let both_pull = is_pull_failure(reason) && is_pull_failure(new_reason);
+                container == now && (reason == new_reason || both_pull)
+            }
+            _ => false,
         };
-        let same_trouble = reason(&before) == reason(&record);
         let mark = PodHistory {
             first: old.first,
             old_restarts: old.old_restarts.min(record.restarts),

@@ -9,10 +9,10 @@ use super::super::call::Cluster;
 use super::super::error::ClusterError;
 use super::super::kinds::ServedKind;
 use super::super::path::{ListSelector, NamespaceSelector};
-use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient, version};
+use super::super::wire::{DecodedObject, WireDecoder, WireText, lenient};
 use super::decoder::{bounded_text, unix_seconds};
 use super::{EVENT_KIND, kind};
-use crate::engine::Uid;
+use crate::engine::{ResourceVersion, Uid};
 use crate::object::ObjectId;
 
 /// The maximum number of warnings reported.
@@ -140,7 +140,7 @@ impl WireDecoder for WarningDecoder {
             count: raw.count.max(raw.series.count).max(1),
             own: raw.reporting_component.0 == FIELD_MANAGER,
         };
-        Some(DecodedObject { id, rv: version(&meta.resource_version.0), record })
+        Some(DecodedObject { id, rv: ResourceVersion::read(&meta.resource_version.0), record })
     }
 }
 

@@ -71,6 +71,22 @@ async fn an_apply_carries_manager_strictness_and_guard() {
 }
 
 #[tokio::test]
+async fn a_write_to_a_version_that_cannot_be_named_is_refused_unsent() {
+    let fake = FakeApiServer::start(|_, _| ok(&object("a"))).await;
+    let (kind, id) = (config_maps(), id("a"));
+    let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    let exact = Precondition::Exact(uid(), ResourceVersion::UNREADABLE);
+    let applied = fake.cluster.apply(&kind, &id, &body, &exact, ApplyForce::Yes).await.map(drop);
+    let tried = fake.cluster.dry_run(&kind, &id, &body, None, &exact).await.map(drop);
+    let deleted = fake.cluster.delete(&kind, &id, &uid(), ResourceVersion::UNREADABLE).await.map(drop);
+    let scaled = fake.cluster.scale_replica_set("shop", "a", &uid(), ResourceVersion::UNREADABLE, 1).await;
+    for result in [applied, tried, deleted, scaled] {
+        assert_eq!(*result.unwrap_err().fault(), ClusterFault::UnreadableVersion);
+    }
+    assert_eq!(fake.asked().len(), 0);
+}
+
+#[tokio::test]
 async fn urls_of_all_sorts_of_objects() {
     let fake = FakeApiServer::start(|number, _| not_found(["web", "system:a b/ü", "shop"][number])).await;
     let deployments = kind("apps/v1", "Deployment", "deployments");

@@ -89,6 +89,20 @@ fn equal_texts_are_kept_once_and_let_go() {
 }
 
 #[test]
+fn a_version_is_only_what_its_number_is_written_as() {
+    let check = |text: &str, expected: Option<&str>| {
+        let object = json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": text } });
+        let (_, live) = live_of(&object.to_string()).unwrap();
+        assert_eq!(live.rv.precondition_text().as_deref(), expected, "{text}");
+    };
+    check("4711", Some("4711"));
+    check("18446744073709551615", Some("18446744073709551615"));
+    for text in ["", "0", "007", "+7", "-7", "7 ", "18446744073709551616", "a7"] {
+        check(text, None);
+    }
+}
+
+#[test]
 fn hostile_shapes_cost_only_themselves() {
     let named =
         |rest: &str| format!(r#"{{"metadata":{{"name":"a","uid":"u","resourceVersion":"7"}}{rest}}}"#);

@@ -166,10 +166,10 @@ impl Reconciler {
                 self.writes += 1;
                 self.spawn(self.executor_of(Some(apply.source)).apply(kind, id, apply, owner));
             }
-            (action @ Action::Delete(..), Some(kind)) => {
-                self.engine.note_dispatch(&id, &action);
+            (Action::Delete(uid, rv, reason), Some(kind)) => {
+                self.engine.note_dispatch(&id, &Action::Delete(uid.clone(), rv, reason));
                 self.writes += 1;
-                self.spawn(self.executor_for(&id).delete(kind, id, action));
+                self.spawn(self.executor_for(&id).delete(kind, id, uid, rv, reason));
             }
             (Action::Nothing | Action::AwaitContent, _) | (_, None) => self.queue.finish(&id),
         }

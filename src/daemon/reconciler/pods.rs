@@ -7,11 +7,11 @@ use tokio::sync::mpsc;
 
 use super::super::loop_event::LoopEvent;
 use super::Reconciler;
-use crate::cluster::{PodFollower, PodsChange, PodsEvent, pod_selector};
+use crate::cluster::{PodFollower, PodsChange, PodsEvent};
 use crate::engine::Uid;
 use crate::object::{ErrorClass, ObjectId};
 
-/// The time after which a content that could not be read, and with it the selector of its pods, is
+/// The time after which a workload that could not be read, and with it the selector of its pods, is
 /// read again.
 const SELECTOR_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -34,23 +34,21 @@ impl Reconciler {
         let wanted: BTreeMap<ObjectId, Uid> = self.engine.workloads_to_follow().into_iter().collect();
         self.followers.open.retain(|id, (uid, _)| wanted.get(id) == Some(uid));
         for (id, uid) in wanted {
-            // A loop that has just begun may learn of what rolls before discovery has answered.
-            if self.followers.open.contains_key(&id) || self.watched.kind(&id.group_kind()).is_none() {
+            if self.followers.open.contains_key(&id) {
                 continue;
             }
-            let entry = self.engine.entry(&id);
-            let content = entry.and_then(|entry| {
-                entry.target_content().map(|(_, desired)| desired).or(entry.accepted.content())
-            });
-            // Nor may it have read its source: each turn asks again.
-            let Some(content) = content.cloned() else { continue };
-            self.followers.open.insert(id.clone(), (uid, None));
-            let contents = self.executor.contents.clone();
+            // A loop that has just begun may learn of what rolls before discovery has answered.
+            let Some(kind) = self.watched.kind(&id.group_kind()) else { continue };
+            self.followers.open.insert(id.clone(), (uid.clone(), None));
+            let cluster = self.cluster_for(&id).clone();
             self.spawn(async move {
-                // A selector never changes, so that of any content is the one that the cluster has.
-                let body =
-                    super::super::executor::run_blocking(move || contents.effective_content(&content)).await;
-                let selector = body.ok().as_ref().and_then(pod_selector);
+                // No manifest tells it: a content with another selector is refused, or waits for the
+                // workload to be replaced.
+                let selector = cluster.read_pod_selector(&kind, &id, &uid).await;
+                if let Err(error) = &selector {
+                    tracing::debug!(object = %id, "the selector of its pods cannot be read: {error}");
+                }
+                let selector = selector.ok().flatten();
                 if selector.is_none() {
                     tokio::time::sleep(SELECTOR_RETRY_DELAY).await;
                 }

@@ -64,7 +64,8 @@ impl Reconciler {
             self.engine.source(source).inventory.as_ref().is_some_and(|told| told.lacks_location);
         let tells = store.names_all(&touched) && !lacks_location;
         store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
-        self.unscoped.extend(unknown);
+        self.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
+        self.read_unscoped_again();
         let watcher = self.engine.source(source).watcher;
         self.watched.request_kinds(watcher, gvks, &mut self.engine);
         self.watched.hold(watcher, held, &mut self.engine);
@@ -102,7 +103,6 @@ impl Reconciler {
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
         self.ask_for_absences();
-        let scopes = self.watched.kind_scopes();
         for (source, files, read_settings) in std::mem::take(&mut self.pending_feeds) {
             match files {
                 SourceFiles::Source(followed) => {
@@ -111,7 +111,8 @@ impl Reconciler {
                     let name = format!("the source {}", followed.name());
                     let heartbeat =
                         self.executor.cluster.heartbeats().expect_part(&name, super::MAX_TURN_DURATION);
-                    let feed = SourceFeed::new(followed, read_settings, scopes.clone(), events, heartbeat);
+                    let scopes = self.watched.served_scopes();
+                    let feed = SourceFeed::new(followed, read_settings, scopes, events, heartbeat);
                     let facts = FactReader::new(self.cluster_for_source(Some(source)).clone(), None);
                     let feed = feed.with_facts(facts);
                     let feed = feed.with_last_look(self.history.last_look(source));
@@ -127,17 +128,28 @@ impl Reconciler {
                     self.feeds[source] = Some(orders);
                 }
                 SourceFiles::Snapshot(disk) => {
-                    self.spawn(super::super::source_task::read_once(disk, read_settings, scopes.clone()));
+                    let scopes = self.watched.kind_scopes();
+                    self.spawn(super::super::source_task::read_once(disk, read_settings, scopes));
                 }
             }
             self.read_inventory(source);
         }
-        let known: Vec<GroupKind> =
-            self.unscoped.iter().filter(|kind| scopes.get(kind).is_some()).cloned().collect();
-        if !known.is_empty() {
-            self.unscoped.retain(|kind| !known.contains(kind));
-            for feed in self.feeds.iter().flatten() {
-                let _ = feed.try_send(FeedRequest::ReadAgain(Box::new(scopes.clone())));
+        self.read_unscoped_again();
+    }
+
+    /// Has sources read again that left out objects of a kind that is known by now. It may be known
+    /// already when their reading arrives: another source brought it, or discovery was faster.
+    fn read_unscoped_again(&mut self) {
+        if self.unscoped.is_empty() {
+            return;
+        }
+        let scopes = self.watched.kind_scopes();
+        let known = self.unscoped.iter().filter(|(_, kind)| scopes.get(kind).is_some());
+        let sources: BTreeSet<SourceId> = known.map(|(source, _)| *source).collect();
+        for source in sources {
+            let is_told = |feed: &mpsc::Sender<FeedRequest>| feed.try_send(FeedRequest::ReadAgain).is_ok();
+            if self.feeds[source].as_ref().is_none_or(is_told) {
+                self.unscoped.retain(|(of, kind)| *of != source || scopes.get(kind).is_none());
             }
         }
     }

@@ -56,10 +56,10 @@ impl SourceFeed {
                         }
                     })
                 }
-                FeedRequest::ReadAgain(_)
-                | FeedRequest::Anchor(_)
-                | FeedRequest::Hint
-                | FeedRequest::Pin(_) => None,
+                // Nothing is wanted, whatever the kinds; contents are looked up by the newest scopes.
+                FeedRequest::ReadAgain | FeedRequest::Anchor(_) | FeedRequest::Hint | FeedRequest::Pin(_) => {
+                    None
+                }
             };
         }
     }

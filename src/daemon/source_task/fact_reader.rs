@@ -25,7 +25,7 @@ pub(in crate::daemon) struct FactReader {
     /// None where only the versions are known.
     cluster: Option<Cluster>,
     known: KnownFacts,
-    /// The objects that a render of this process wanted.
+    /// The objects that the newest render uses, and those that others wanted since.
     wanted: BTreeSet<ObjectId>,
 }
 
@@ -54,9 +54,21 @@ impl FactReader {
         loop {
             match source.observe().await {
                 Err(SourceError::FactsWanted(facts)) if self.ask(source, &facts).await? => {}
-                seen => return seen,
+                seen => {
+                    if seen.is_ok() {
+                        self.keep_used(&source.used_facts().objects);
+                    }
+                    return seen;
+                }
             }
         }
+    }
+
+    /// Forgets all objects but those that the newest render uses: nobody keeps the others up to
+    /// date, and each look would ask for them. An older render that wants one asks anew.
+    fn keep_used(&mut self, used: &BTreeSet<ObjectId>) {
+        self.wanted.retain(|id| used.contains(id));
+        self.known.objects.retain(|id, _| used.contains(id));
     }
 
     /// Makes the files of a revision that is not in force readable, by the facts that are known and
@@ -107,5 +119,25 @@ impl FactReader {
         }
         source.set_facts(ClusterFacts::Queried(self.known.clone()));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::GroupKind;
+    use crate::source::ObjectFact;
+
+    #[test]
+    fn what_no_render_uses_any_more_is_not_asked_for_again() {
+        let config = |name: &str| ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), name);
+        let mut reader = FactReader::default();
+        for name in ["old", "kept"] {
+            reader.wanted.insert(config(name));
+            reader.known.objects.insert(config(name), ObjectFact::Absent);
+        }
+        reader.keep_used(&[config("kept"), config("new")].into());
+        assert_eq!(reader.wanted, [config("kept")].into());
+        assert!(reader.known.objects.keys().eq([&config("kept")]));
     }
 }

@@ -18,6 +18,7 @@ struct FeedFixture {
     _state: TempDir,
     feed: SourceFeed,
     told: mpsc::Receiver<LoopEvent>,
+    scopes: watch::Sender<KindScopes>,
 }
 
 const FIRST: SourceId = SourceId::new(0);
@@ -63,12 +64,14 @@ impl FeedFixture {
             names: TextInterner::default(),
         };
         let (events, told) = mpsc::channel(8);
+        let scopes = watch::Sender::new(KindScopes::builtin());
         let heartbeat = Heartbeats::default().expect_part("test", Duration::MAX);
         Self {
             dir,
             _state: state,
-            feed: SourceFeed::new(source, settings, KindScopes::builtin(), events, heartbeat),
+            feed: SourceFeed::new(source, settings, scopes.subscribe(), events, heartbeat),
             told,
+            scopes,
         }
     }
 
@@ -142,11 +145,33 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     git(&fixture.path(), &["rm", "--quiet", "b.yaml"]);
     git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
-    let told = fixture.feed.carry_out(FeedTask::ReadAgain(Box::new(KindScopes::builtin()))).await;
+    let told = fixture.feed.carry_out(FeedTask::ReadAgain).await;
     let [LoopEvent::SourceRead(_, reading, _)] = &told[..] else { panic!("{told:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
     assert_eq!(fixture.look().await, "");
+}
+
+#[tokio::test]
+async fn kinds_that_the_server_has_told_since_are_known_to_the_next_reading() {
+    let mut fixture = FeedFixture::new();
+    make(&fixture.path());
+    assert_eq!(fixture.look().await, "read 1 files whole");
+    let widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: NAME}\n";
+    let unknown = async |fixture: &mut FeedFixture, name: &str| {
+        fs::write(fixture.path().join(format!("{name}.yaml")), widget.replace("NAME", name)).unwrap();
+        git(&fixture.path(), &["add", "."]);
+        git(&fixture.path(), &["commit", "--quiet", "--message=x"]);
+        let told = fixture.feed.carry_out(FeedTask::Look).await;
+        let [LoopEvent::SourceRead(_, _, unknown)] = &told[..] else { panic!("{told:?}") };
+        unknown.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(unknown(&mut fixture, "a-widget").await, ["Widget.example.org"]);
+    let kind = GroupKind::new("example.org", "Widget");
+    fixture.scopes.send_modify(|scopes| scopes.insert(kind.clone(), crate::manifest::KindScope::Namespaced));
+    assert_eq!(unknown(&mut fixture, "b-widget").await, [""; 0]);
+    // Contents of older revisions are looked up by them too.
+    assert!(fixture.feed.content_reader().scopes.get(&kind).is_some());
 }
 
 #[tokio::test]
@@ -172,7 +197,7 @@ async fn older_contents_are_looked_up_while_a_fetch_hangs() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let location =
         ResolvedLocation::Git(GitLocation::new(format!("https://{}/repo", silent.local_addr().unwrap())));
-    let FeedFixture { dir: _dir, _state: state, feed, mut told } = FeedFixture::of(dir, &location);
+    let FeedFixture { dir: _dir, _state: state, feed, mut told, .. } = FeedFixture::of(dir, &location);
     let read =
         feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);
@@ -234,7 +259,7 @@ async fn first_of_two(
     fs::write(origin.join("a.yaml"), format!("{MANIFEST}data: {{b: c}}\n")).unwrap();
     git(&origin, &["commit", "--quiet", "--all", "--message=y"]);
     let location = ResolvedLocation::Git(GitLocation::new(place(&origin)));
-    let FeedFixture { dir: _dir, _state, feed, mut told } = FeedFixture::of(dir, &location);
+    let FeedFixture { dir: _dir, _state, feed, mut told, .. } = FeedFixture::of(dir, &location);
     let read =
         feed.settings.read(&SnapshotFile::in_test("a.yaml"), MANIFEST.as_bytes(), &mut KindScopes::builtin());
     let wanted = (read.facts.objects[0].id.clone(), read.facts.objects[0].hash);

@@ -16,8 +16,8 @@ use crate::engine::{AdoptPolicy, DesiredState, LiveObject, ObjectOwner, SourceId
 use crate::object::{Diagnostic, GroupKind, ObjectId};
 
 /// The time after which a competitor is looked for again. A blocker that goes away wakes no other
-/// competitor's objects.
-pub(super) const COMPETITOR_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// competitor's objects, and nobody tells when a server fails no more.
+pub(in crate::engine) const COMPETITOR_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The objects that one right of an account covers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ pub(in crate::engine) struct RoleScope {
     pub namespace: Option<Arc<str>>,
 }
 
-/// A source whose content of an object the API server refuses.
+/// A source whose content of an object the API server refuses, or fails on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct WriteDenial {
     /// The source.
@@ -139,7 +139,8 @@ impl Engine {
             .any(|denial| denial.retry.is_none_or(|retry| retry > now))
     }
 
-    /// Gives an object that several sources want to the next one, where this one's is refused.
+    /// Gives an object that several sources want to the next one, where this one's is refused or the
+    /// server fails on it.
     pub(super) fn deny_write(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
         if !self.contested.contains(id) {
             return;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
-use crate::engine::decide::competing_accounts::RoleScope;
+use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScope};
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
@@ -178,13 +178,13 @@ impl Engine {
         entry.last_failure = None;
         // Where the watch has told it before the answer, or never will, a look tells what is there
         // now.
-        entry.last_write = is_shown.then_some((ResourceVersion(rv.0 + 1), now));
+        entry.last_write = is_shown.then_some((rv.next(), now));
         entry.direct_view = entry.direct_view.take().filter(|_| is_shown);
         entry.accepted = AcceptedContent::Nothing;
         if removal == DeletionReason::Recreate {
             entry.refused = None;
             // The next event gives the token back, also where nobody tells that the object is gone.
-            self.record_rollout_write(id, Some(ResourceVersion(rv.0 + 1)));
+            self.record_rollout_write(id, Some(rv.next()));
         }
     }
 
@@ -192,7 +192,7 @@ impl Engine {
         let seen = self.informer_objects.get(id).map(|live| live.rv);
         let written = match (&failure, seen) {
             // It may be rolling: the next view, or the next try, tells.
-            (WriteFailure::Unknown(..), Some(seen)) => Some(ResourceVersion(seen.0 + 1)),
+            (WriteFailure::Unknown(..), Some(seen)) => Some(seen.next()),
             _ => None,
         };
         if !matches!(action, Action::DryRun(_)) {
@@ -207,7 +207,7 @@ impl Engine {
                 // again, and none from before our own last write.
                 entry.direct_view = None;
                 let pending = entry.last_write.map(|(written, _)| written);
-                let newer = seen.map(|rv| ResourceVersion(rv.0 + 1));
+                let newer = seen.map(ResourceVersion::next);
                 entry.last_write = newer.max(pending).map(|version| (version, now));
                 entry.last_failure =
                     (!rest.is_zero()).then(|| temporary(rest, "another client wrote first".into()));
@@ -235,6 +235,11 @@ impl Engine {
                     entry.direct_view = None;
                 }
                 entry.last_failure = Some(temporary(after, why));
+                // It may be the content on which the server fails.
+                if let Action::Apply(apply) | Action::DryRun(apply) = action {
+                    let retry = now + after.max(COMPETITOR_RETRY_DELAY);
+                    self.deny_write(apply.source, id, Some(retry));
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::SourceId;
-use crate::engine::rollout::ledger::RolloutLedger;
+use crate::engine::rollout::ledger::{RolloutLedger, read_name};
 use crate::engine::state::Engine;
 use crate::object::Revision;
 
@@ -67,7 +67,7 @@ impl AuthoredRevisionText {
     }
 
     pub(in crate::engine) fn read(self) -> AuthoredRevision {
-        let (applyset, revision) = (self.source.as_str().into(), Revision::new(&self.revision));
+        let (applyset, revision) = (read_name(&self.source), Revision::new(&self.revision));
         let Authorship { author, subject } = &self.authored;
         AuthoredRevision { applyset, revision, authored: Authorship::of(author, subject) }
     }

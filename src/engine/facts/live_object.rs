@@ -23,6 +23,30 @@ impl fmt::Display for Uid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, std::hash::Hash)]
 pub struct ResourceVersion(pub u64);
 
+impl ResourceVersion {
+    /// Stands for one that is no decimal number, which only a server has that breaks KEP-5504. No
+    /// object has this one, and no precondition may name it.
+    pub const UNREADABLE: Self = Self(0);
+
+    /// Reads one. Only a text that its number is written as again counts, as the server compares
+    /// texts.
+    pub fn read(text: &str) -> Self {
+        let number = text.parse::<u64>().ok().filter(|number| number.to_string() == text);
+        number.map_or(Self::UNREADABLE, Self)
+    }
+
+    /// Returns the text that it was read from, for a precondition; none where that is unknown.
+    pub fn precondition_text(self) -> Option<String> {
+        (self != Self::UNREADABLE).then(|| self.to_string())
+    }
+
+    /// Returns the least version that is newer.
+    pub(crate) fn next(self) -> Self {
+        // A server may show any number.
+        Self(self.0.saturating_add(1))
+    }
+}
+
 impl fmt::Display for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)

@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::{BudgetScope, BudgetShortage, TokenState, WorkloadLoad};
 use crate::engine::rollout::counted_pods::unavailable_pods;
-use crate::engine::rollout::ledger::{RolloutClaim, RolloutLedger, object_word, parse_object_word};
+use crate::engine::rollout::ledger::{
+    RolloutClaim, RolloutLedger, object_word, parse_object_word, read_name,
+};
 use crate::engine::rollout::rollouts::Rollouts;
 use crate::engine::state::Engine;
 use crate::engine::{KindState, LiveObject, is_workload};
@@ -104,10 +106,10 @@ impl BudgetTallyText {
     /// Reads it. Pods of what cannot be read count as those of workloads that are not named.
     pub(in crate::engine) fn read(self) -> BudgetTally {
         let mut tally = BudgetTally {
-            applyset: self.source.into(),
-            name: self.name.into(),
+            applyset: read_name(&self.source),
+            name: read_name(&self.name),
             pods: self.pods,
-            pods_in: self.namespaces.into_iter().map(|(name, pods)| (name.into(), pods)).collect(),
+            pods_in: self.namespaces.iter().map(|(name, pods)| (read_name(name), *pods)).collect(),
             unavailable: BTreeMap::new(),
             rest: self.rest,
             at: self.at,

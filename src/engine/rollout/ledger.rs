@@ -57,6 +57,15 @@ pub(crate) struct UnreadableClaim {
 /// twice for each rollout and that holds 1 MiB.
 const MAX_PAST_OBJECTS: usize = 200;
 
+/// The most bytes of a name in the ledger, be it of a process, of a source or of an inventory: what
+/// rhumb writes is shorter. Anybody who may write the ConfigMap may write any other.
+const MAX_NAME_BYTES: usize = 256;
+
+/// Returns a name as it stands in the ledger, without what is too long.
+pub(in crate::engine) fn read_name(text: &str) -> Arc<str> {
+    text[..text.floor_char_boundary(MAX_NAME_BYTES)].into()
+}
+
 /// One workload that may restart pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RolloutClaim {
@@ -322,7 +331,7 @@ impl AnyClaimText {
         else {
             return Err(unread(serde_json::to_value(text).unwrap_or_default()));
         };
-        let (applyset, holder) = (text.source.into(), text.holder.into());
+        let (applyset, holder) = (read_name(&text.source), read_name(&text.holder));
         Ok((id, RolloutClaim { applyset, holder, content, pods: text.pods, holder_exited: text.left }))
     }
 }
@@ -383,7 +392,7 @@ impl UnitText {
             Some((parse_object_word(&member.object)?, UnitMember { content, good, restarted }))
         };
         Unit {
-            applyset: self.source.as_str().into(),
+            applyset: read_name(&self.source),
             revision: Revision::new(&self.revision),
             members: self.members.into_iter().filter_map(member).collect(),
         }
@@ -462,6 +471,37 @@ mod tests {
         for wrong in ["", "web", "Deployment.apps/web", "/shop/web", "Deployment.apps/shop/"] {
             assert_eq!(parse_object_word(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn names_that_others_write_are_bounded() {
+        let long = "\u{e9}".repeat(MAX_NAME_BYTES);
+        let hash = ContentHash::hash_bytes(b"a");
+        let text = serde_json::json!({
+            "claims": [{
+                "object": "Deployment.apps/shop/web", "source": long, "holder": format!("7-a@{long}"),
+                "content": hash.to_string(), "pods": 1,
+            }],
+            "units": [{ "source": long, "revision": long, "members": [] }],
+            "commits": [{ "source": long, "revision": long, "author": long, "subject": long }],
+            "queue": [{ "object": "Deployment.apps/shop/web", "source": long, "reason": long }],
+            "tallies": [{ "source": long, "name": long, "namespaces": {(long.clone()): 1} }],
+            "starts": [{ "object": "Deployment.apps/shop/web", "source": long, "at": "2030-01-01T00:00:00Z" }],
+        });
+        let seals = HashSeals::default();
+        let ledger = RolloutLedger::parse(&text.to_string(), &seals).unwrap();
+        let claim = ledger.claims.values().next().unwrap();
+        let unit = &ledger.units[0];
+        let (tally, start) = (&ledger.tallies[0], &ledger.starts[0]);
+        let names = [&claim.applyset, &claim.holder, &unit.applyset, &ledger.commits[0].applyset];
+        let names = names.into_iter().chain([&ledger.queue[0].applyset, &start.applyset]);
+        let names = names.chain([&tally.applyset, &tally.name]).chain(tally.pods_in.keys());
+        let revisions = [unit.revision.as_str(), ledger.commits[0].revision.as_str()];
+        for name in names.map(|name| &**name).chain(revisions) {
+            assert!((100..=MAX_NAME_BYTES).contains(&name.len()), "{} bytes", name.len());
+        }
+        let words = ledger.holder_words(claim);
+        assert!(words.starts_with("source \u{e9}") && words.len() < 3 * MAX_NAME_BYTES, "{words}");
     }
 
     fn tally(away: &ObjectId, at: Timestamp) -> BudgetTally {

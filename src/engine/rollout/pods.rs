@@ -13,6 +13,10 @@ use crate::object::count_text;
 
 /// A pod that no node takes counts as failing after this time.
 pub const UNSCHEDULABLE_GRACE: Duration = Duration::from_mins(1);
+/// The time after which a container counts as failing whose image cannot be pulled, for another
+/// reason than that there is none. The kubelet tries again 10 s after its first failure and 20 s
+/// after the second, so a registry has failed three times by then.
+pub const IMAGE_PULL_GRACE: Duration = Duration::from_mins(1);
 /// The time after which a reason counts as failing that may be gone at the next try of a kubelet or
 /// a controller.
 pub(crate) const TRANSIENT_REASON_GRACE: Duration = Duration::from_secs(2);
@@ -200,15 +204,17 @@ impl WorkloadPods {
 /// a reason that is no failure, for example `ContainerCreating`.
 ///
 /// Zero means that it counts at once: no further try helps before somebody changes something. The
-/// others also come from a busy runtime, and pass.
-pub(crate) fn grace_period(reason: &str) -> Option<Duration> {
+/// others also come from a busy runtime or a registry that is away, and pass. The kubelet's message
+/// tells an image that is missing from a registry that is.
+pub(crate) fn grace_period(reason: &str, message: &str) -> Option<Duration> {
     match reason {
+        _ if is_pull_failure(reason) => {
+            Some(if is_missing_image(message) { Duration::ZERO } else { IMAGE_PULL_GRACE })
+        }
         "CrashLoopBackOff"
         | "CreateContainerConfigError"
         | "ErrImageNeverPull"
-        | "ErrImagePull"
         | "ImageInspectError"
-        | "ImagePullBackOff"
         | "InvalidImageName"
         | "SignatureValidationFailed" => Some(Duration::ZERO),
         "CreateContainerError"
@@ -218,6 +224,18 @@ pub(crate) fn grace_period(reason: &str) -> Option<Duration> {
         | "RunContainerError" => Some(TRANSIENT_REASON_GRACE),
         _ => None,
     }
+}
+
+/// Returns whether a container waits with this reason for an image that could not be pulled. The
+/// kubelet tells the failure and the wait for the next try by turns.
+pub(crate) fn is_pull_failure(reason: &str) -> bool {
+    matches!(reason, "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable")
+}
+
+/// Returns whether the registry has answered that it has no such image. The words are those of
+/// containerd's gRPC status and of the registry API; the kubelet repeats them while it backs off.
+fn is_missing_image(message: &str) -> bool {
+    ["code = NotFound", "manifest unknown"].iter().any(|words| message.contains(words))
 }
 
 /// The reason for which a rollout cannot succeed as it is.
@@ -281,7 +299,7 @@ fn failure_signals(pods: &WorkloadPods) -> impl Iterator<Item = FailureSignal> {
 fn trouble_signal(pod: &PodFacts) -> Option<FailureSignal> {
     // An ended pod is judged by `ended_signal`.
     let trouble = pod.trouble.as_ref().filter(|_| !pod.has_ended)?;
-    let patience = grace_period(&trouble.reason)?;
+    let patience = grace_period(&trouble.reason, &trouble.message)?;
     Some(FailureSignal {
         from: (!patience.is_zero()).then(|| trouble.since + patience),
         rank: u8::from(!patience.is_zero()),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::decide::action::Decision;
 use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::budget_tally::{BudgetTally, is_worth_writing};
+use crate::engine::rollout::ledger::read_name;
 use crate::engine::rollout::step_overlay::live_overlay;
 use crate::engine::rollout::steps::{StepDecision, next};
 use crate::engine::state::Engine;
@@ -99,7 +100,7 @@ impl QueuedObjectText {
         let id = parse_object_word(&self.object)?;
         // Others write it, too.
         let reason = shorten(&self.reason);
-        Some(QueuedObject { id, applyset: self.source.into(), position: self.position, reason })
+        Some(QueuedObject { id, applyset: read_name(&self.source), position: self.position, reason })
     }
 }
 

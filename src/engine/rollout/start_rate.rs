@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::rollout::ledger::{RolloutLedger, object_word, parse_object_word};
+use crate::engine::rollout::ledger::{RolloutLedger, object_word, parse_object_word, read_name};
 use crate::object::ObjectId;
 
 /// The time for which a start counts.
@@ -55,7 +55,7 @@ impl RolloutStartText {
     /// Reads it; none where it names no object.
     pub(in crate::engine) fn read(self) -> Option<RolloutStart> {
         let id = parse_object_word(&self.object)?;
-        Some(RolloutStart { id, applyset: self.source.into(), at: self.at })
+        Some(RolloutStart { id, applyset: read_name(&self.source), at: self.at })
     }
 }
 

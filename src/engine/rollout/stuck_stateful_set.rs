@@ -78,7 +78,8 @@ fn ordinal_pod(pod: &PodFacts, now: Instant) -> Option<OrdinalPod> {
 pub(in crate::engine) fn state(pod: &PodFacts, now: Instant) -> PodAvailability {
     let trouble = pod.trouble.as_ref();
     let is_given_up = trouble.is_some_and(|trouble| {
-        grace_period(&trouble.reason).is_some_and(|time| now.duration_since(trouble.since) >= time)
+        grace_period(&trouble.reason, &trouble.message)
+            .is_some_and(|time| now.duration_since(trouble.since) >= time)
     });
     if pod.terminating {
         PodAvailability::Terminating

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
+use crate::engine::decide::competing_accounts::COMPETITOR_RETRY_DELAY;
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -173,6 +174,28 @@ fn of_several_accounts_the_first_that_may_write_an_object_has_it() {
     assert!(decision.requeue_after.is_some());
     // Later each is tried again.
     assert_eq!(deny(&mut engine, &id, now + Duration::from_mins(2)), FIRST);
+}
+
+#[test]
+fn a_claimant_whose_write_the_server_fails_on_does_not_keep_the_other_from_the_object() {
+    let (mut engine, id) = rivals([Some("a"), Some("b")]);
+    let now = Instant::now();
+    let fail = |engine: &mut Engine, now: Instant| {
+        let decision = engine.decide(&id, now);
+        let Action::Apply(apply) = &decision.action else { panic!("{decision:?}") };
+        let why = WriteFailure::Unknown("the server failed (status 500)".into(), Duration::ZERO);
+        engine.record_result(&id, &decision.action, ActionResult::Failed(why), now);
+        apply.source
+    };
+    assert_eq!(fail(&mut engine, now), FIRST);
+    // The write may have been carried out: then the object is the first one's.
+    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    engine.record_lookup(&id, DirectView::Absent);
+    assert_eq!(fail(&mut engine, now), SECOND);
+    engine.record_lookup(&id, DirectView::Absent);
+    // Where the server fails on all of them, they go on in their order.
+    let later = now + COMPETITOR_RETRY_DELAY;
+    assert_eq!(fail(&mut engine, later), FIRST);
 }
 
 #[test]

@@ -326,7 +326,7 @@ impl DaemonSetWorld {
             let facts = match node.since {
                 Some(since) => ready(&pod_name, &revision, since),
                 None if bad.contains(&node.content) => {
-                    waiting(pod(&pod_name, &revision), "ImagePullBackOff", self.harness.now)
+                    waiting(pod(&pod_name, &revision), "InvalidImageName", self.harness.now)
                 }
                 None => pod(&pod_name, &revision),
             };

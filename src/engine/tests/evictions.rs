@@ -171,7 +171,7 @@ fn a_bad_content_meets_one_node_and_goes_back() {
     assert_eq!(log(&fleet), ["node-1"]);
     assert_eq!(fleet.done(&content(1, &words)).len(), 4);
     assert_eq!(fleet.overlays, ["", "on-delete step=1", ""]);
-    assert!(fleet.reason().contains("ImagePullBackOff"), "{}", fleet.reason());
+    assert!(fleet.reason().contains("InvalidImageName"), "{}", fleet.reason());
     assert_eq!(fleet.harness.world.rejections.len(), 1);
     // It is not tried again.
     fleet.pass(Duration::from_hours(1));

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::{
-    ContainerTrouble, FailedPod, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
+    ContainerTrouble, FailedPod, IMAGE_PULL_GRACE, PodCreationFailure, PodFacts, Readiness, ResourceVersion,
     TRANSIENT_REASON_GRACE, UNSCHEDULABLE_GRACE, Uid, UnschedulablePod, WorkloadPods, find_failure,
     grace_period, next_failure_check,
 };
@@ -39,6 +39,11 @@ pub(super) fn waiting(pod: PodFacts, reason: &str, since: Instant) -> PodFacts {
     let trouble =
         ContainerTrouble { container: "c".into(), reason: reason.into(), message: "says why".into(), since };
     PodFacts { trouble: Some(trouble), ..pod }
+}
+
+fn saying(pod: PodFacts, message: &str) -> PodFacts {
+    let trouble = pod.trouble.map(|trouble| ContainerTrouble { message: message.into(), ..trouble });
+    PodFacts { trouble, ..pod }
 }
 
 fn restarted(pod: PodFacts, restarts: u32, new_restarts: u32) -> PodFacts {
@@ -86,8 +91,7 @@ fn each_signal_of_a_new_pod_counts_and_none_of_an_old_one() {
     };
     for reason in [
         "CrashLoopBackOff",
-        "ImagePullBackOff",
-        "ErrImagePull",
+        "SignatureValidationFailed",
         "InvalidImageName",
         "ErrImageNeverPull",
         "CreateContainerConfigError",
@@ -95,6 +99,10 @@ fn each_signal_of_a_new_pod_counts_and_none_of_an_old_one() {
         let expected = format!("pod web-1, container c: {reason}: says why");
         check(&|pod| waiting(pod, reason, t), &expected);
     }
+    let missing =
+        r#"Back-off pulling image "a:b": ErrImagePull: rpc error: code = NotFound desc = a:b: not found"#;
+    let expected = format!("pod web-1, container c: ImagePullBackOff: {missing}");
+    check(&|pod| saying(waiting(pod, "ImagePullBackOff", t), missing), &expected);
     check(&|pod| restarted(pod, 3, 3), "pod web-1, container c: Restarting: it has restarted 3 times");
     check(&|pod| ended(pod, "Evicted", Some(t)), "pod web-1: Evicted: says why");
     check(&|pod| ended(pod, "Failed", Some(t)), "pod web-1: Failed: says why");
@@ -136,6 +144,10 @@ fn what_may_pass_counts_after_its_time_and_tells_when() {
     for reason in ["CreateContainerError", "RunContainerError"] {
         let expected = format!("pod a, container c: {reason}: says why");
         check(of(&[waiting(pod("a", NEW), reason, t)]), TRANSIENT_REASON_GRACE, &expected);
+    }
+    for reason in ["ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"] {
+        let expected = format!("pod a, container c: {reason}: says why");
+        check(of(&[waiting(pod("a", NEW), reason, t)]), IMAGE_PULL_GRACE, &expected);
     }
     check(of(&[unscheduled(pod("a", NEW), t)]), UNSCHEDULABLE_GRACE, "pod a: Unschedulable: no node");
     let creation_failure = Some(PodCreationFailure { message: QUOTA.into(), since: t });
@@ -209,15 +221,15 @@ fn the_signal_that_says_most_is_told_of_the_oldest_pod() {
         ..of(&[
             unscheduled(pod("a", NEW), t),
             restarted(pod("b", NEW), 5, 5),
-            waiting(pod("c", NEW), "ImagePullBackOff", t),
+            waiting(pod("c", NEW), "InvalidImageName", t),
             waiting(pod("d", NEW), "CrashLoopBackOff", t),
         ])
     };
     let late = t + UNSCHEDULABLE_GRACE;
-    assert_eq!(words(&all, late), "pod c, container c: ImagePullBackOff: says why");
+    assert_eq!(words(&all, late), "pod c, container c: InvalidImageName: says why");
     let silent = ContainerTrouble { message: "".into(), ..all.pods[2].trouble.clone().unwrap() };
     let silent = PodFacts { trouble: Some(silent), ..all.pods[2].clone() };
-    assert_eq!(words(&of(&[silent]), t), "pod c, container c: ImagePullBackOff");
+    assert_eq!(words(&of(&[silent]), t), "pod c, container c: InvalidImageName");
     let fewer = |count: usize| WorkloadPods { pods: all.pods[..count].into(), ..all.clone() };
     assert_eq!(words(&fewer(2), late), "pod b, container c: Restarting: it has restarted 5 times");
     assert_eq!(words(&fewer(1), late), format!("no new pod can be created: FailedCreate: {QUOTA}"));
@@ -248,13 +260,31 @@ fn only_the_pods_of_the_newest_revision_are_counted() {
 
 #[test]
 fn only_known_words_of_the_kubelet_are_failures() {
-    let check =
-        |reason: &str, expected: Option<Duration>| assert_eq!(grace_period(reason), expected, "{reason}");
-    check("InvalidImageName", Some(Duration::ZERO));
-    check("SignatureValidationFailed", Some(Duration::ZERO));
-    check("CreateContainerError", Some(TRANSIENT_REASON_GRACE));
-    // A registry that does not answer is told as ErrImagePull or ImagePullBackOff too.
-    check("RegistryUnavailable", None);
-    check("ContainerCreating", None);
-    check("", None);
+    let check = |reason: &str, message: &str, expected: Option<Duration>| {
+        assert_eq!(grace_period(reason, message), expected, "{reason}: {message}");
+    };
+    let says = |cause: &str| format!(r#"Back-off pulling image "web:1": ErrImagePull: {cause}"#);
+    check("InvalidImageName", "", Some(Duration::ZERO));
+    check("SignatureValidationFailed", "", Some(Duration::ZERO));
+    check("CreateContainerError", "", Some(TRANSIENT_REASON_GRACE));
+    // A registry that has no such image decides, and one that does not answer does not.
+    for missing in [
+        r#"rpc error: code = NotFound desc = failed to pull and unpack image "web:1": web:1: not found"#,
+        "reading manifest 1 in example.org/web: manifest unknown",
+    ] {
+        check("ErrImagePull", missing, Some(Duration::ZERO));
+        check("ImagePullBackOff", &says(missing), Some(Duration::ZERO));
+    }
+    for passing in [
+        "",
+        "rpc error: code = Unknown desc = dial tcp: lookup example.org: no such host",
+        "rpc error: code = Unknown desc = unexpected status from HEAD request: 503 Service Unavailable",
+        "rpc error: code = Unknown desc = pull access denied, repository does not exist or may require authorization",
+    ] {
+        check("ErrImagePull", passing, Some(IMAGE_PULL_GRACE));
+        check("ImagePullBackOff", &says(passing), Some(IMAGE_PULL_GRACE));
+        check("RegistryUnavailable", passing, Some(IMAGE_PULL_GRACE));
+    }
+    check("ContainerCreating", "", None);
+    check("", "", None);
 }
