@@ -177,7 +177,7 @@ fn of_several_accounts_the_first_that_may_write_an_object_has_it() {
 }
 
 #[test]
-fn a_claimant_whose_write_the_server_fails_on_does_not_keep_the_other_from_the_object() {
+fn a_competitor_whose_write_the_server_fails_on_does_not_keep_the_other_from_the_object() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
     let now = Instant::now();
     let fail = |engine: &mut Engine, now: Instant| {
