@@ -18,7 +18,8 @@
 //! | [`heartbeat`] | heartbeats of every part that must make progress |
 //! | [`secret`] | secrets read from files |
 //! | [`source`] | git and directories → revisions and bytes |
-//! | [`input`] | what is rendered before it is read: roots, their files, keys, origins, the sandbox, variables, encrypted files |
+//! | [`input`] | what is rendered before it is read: roots, their files, keys, origins, the
+//! sandbox, variables, encrypted files |
 //! | [`cluster`] | the API server: discovery, informers, apply, delete, the inventory ConfigMap |
 //! | [`queue`] | the workqueue |
 //! | [`report`] | outgoing reports: log lines, status, metrics, events, the service manager |

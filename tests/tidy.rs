@@ -332,7 +332,7 @@ fn the_top_level_is_clear() {
 }
 
 #[test]
-fn nothing_is_left_of_the_workshop() {
+fn no_trace_of_development_is_left() {
     let marks = ["TODO", "FIXME", "XXX", "HACK"].map(|mark| format!("{mark}:"));
     let places = ["home", "root", "Users", "work"].map(|folder| format!("/{folder}/"));
     // The people in the examples.

@@ -51,7 +51,7 @@ pub(super) struct NotificationClient {
 }
 
 impl NotificationClient {
-    /// One that trusts the authorities that the system trusts.
+    /// Returns a client that trusts the authorities that the system trusts.
     pub(super) fn new() -> Self {
         let provider = rustls::crypto::ring::default_provider();
         let trusting = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider);

@@ -59,8 +59,8 @@ async fn announce_with(
                     Ok(()) => break,
                     Err(_) => return,
                 },
-                notice = coming.recv() => match notice {
-                    Some(notice) => hand_out(&workers, notice, &mut coming),
+                event = coming.recv() => match event {
+                    Some(event) => hand_out(&workers, event, &mut coming),
                     None => return,
                 },
             }
@@ -125,9 +125,9 @@ fn hand_out(
 ) {
     let mut lost = vec![0; workers.len()];
     let behind = std::iter::from_fn(|| coming.try_recv().ok());
-    for notice in std::iter::once(first).chain(behind) {
+    for event in std::iter::once(first).chain(behind) {
         for (worker, lost) in workers.iter().zip(&mut lost) {
-            let notification = worker.entries.iter().find_map(|entry| notification_for(entry, &notice));
+            let notification = worker.entries.iter().find_map(|entry| notification_for(entry, &event));
             *lost += notification.map_or(0, |notification| worker.outbox.put(notification));
         }
     }
@@ -136,11 +136,10 @@ fn hand_out(
     }
 }
 
-fn notification_for(recipient: &NotifyConfig, notice: &EventRecord) -> Option<Notification> {
-    let of_source = recipient.sources.is_empty() || recipient.sources.contains(&notice.source);
-    let occasion =
-        notification::occasion(notice.reason).filter(|occasion| recipient.on.contains(occasion))?;
-    of_source.then(|| notification(&recipient.to, occasion, notice)).flatten()
+fn notification_for(recipient: &NotifyConfig, event: &EventRecord) -> Option<Notification> {
+    let of_source = recipient.sources.is_empty() || recipient.sources.contains(&event.source);
+    let occasion = notification::occasion(event.reason).filter(|occasion| recipient.on.contains(occasion))?;
+    of_source.then(|| notification(&recipient.to, occasion, event)).flatten()
 }
 
 /// The notifications to one recipient. Says how many are left when nobody brings them any more.

@@ -12,8 +12,8 @@ use crate::fields::blur;
 use crate::render::sanitize;
 use crate::report::{EventReason, EventRecord};
 
-/// The version of a notice in JSON.
-const NOTIFICATION_VERSION: &str = "notice.rhumb.dev/v1";
+/// The version of a notification in JSON.
+const NOTIFICATION_VERSION: &str = "notification.rhumb.dev/v1";
 
 /// The longest description of a status that GitHub takes, in characters.
 const MAX_DESCRIPTION_CHARS: usize = 140;
@@ -48,7 +48,7 @@ struct WebhookBody<'a> {
     occasion: &'static str,
     text: String,
     #[serde(flatten)]
-    notice: &'a EventRecord,
+    event: &'a EventRecord,
 }
 
 /// Returns the notification event of an event reason.
@@ -101,28 +101,28 @@ pub(super) fn addressed(to: &Recipient) -> Notification {
 pub(super) fn notification(
     to: &Recipient,
     occasion: NotificationEvent,
-    notice: &EventRecord,
+    event: &EventRecord,
 ) -> Option<Notification> {
     match to {
         Recipient::Webhook { .. } => {
             let told = WebhookBody {
                 api_version: NOTIFICATION_VERSION,
-                kind: "Notice",
+                kind: "Notification",
                 occasion: event_word(occasion),
-                text: text(notice),
-                notice,
+                text: text(event),
+                event,
             };
             Some(Notification { body: serde_json::to_value(told).ok()?, ..addressed(to) })
         }
         Recipient::Slack { .. } => {
             let mark =
                 if occasion == NotificationEvent::Succeeded { ":white_check_mark:" } else { ":warning:" };
-            let body = json!({ "text": format!("{mark} {}", escaped(&sanitize(&text(notice)))) });
+            let body = json!({ "text": format!("{mark} {}", escaped(&sanitize(&text(event)))) });
             Some(Notification { body, ..addressed(to) })
         }
         Recipient::Forge { forge, repository, context, .. } => {
-            let context = context.replace("{source}", &notice.source);
-            status(*forge, &context, occasion, notice).map(|(path, body)| Notification {
+            let context = context.replace("{source}", &event.source);
+            status(*forge, &context, occasion, event).map(|(path, body)| Notification {
                 status: Some(format!("{path} {context}")),
                 path: path.replace("{repository}", &encode_repository(*forge, repository)),
                 body,
@@ -142,13 +142,13 @@ const fn event_word(occasion: NotificationEvent) -> &'static str {
 }
 
 /// `shop: Deployment shop/web: revision 1a2b failed: … (Ann: Two replicas)`.
-fn text(notice: &EventRecord) -> String {
-    let object = notice.object.as_ref().map(|object| format!("{object}: "));
-    let made = match (&notice.author, &notice.subject) {
+fn text(event: &EventRecord) -> String {
+    let object = event.object.as_ref().map(|object| format!("{object}: "));
+    let made = match (&event.author, &event.subject) {
         (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
         _ => String::new(),
     };
-    format!("{}: {}{}{made}", notice.source, object.unwrap_or_default(), notice.message)
+    format!("{}: {}{}{made}", event.source, object.unwrap_or_default(), event.message)
 }
 
 /// Returns the three characters that mean something to Slack.
@@ -162,19 +162,19 @@ fn status(
     forge: Forge,
     context: &str,
     occasion: NotificationEvent,
-    notice: &EventRecord,
+    event: &EventRecord,
 ) -> Option<(String, Value)> {
-    notice.author.as_ref()?;
-    let revision = notice.revision.as_ref().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    event.author.as_ref()?;
+    let revision = event.revision.as_ref().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()))?;
     let succeeded = match occasion {
         NotificationEvent::Succeeded => true,
         NotificationEvent::Failed | NotificationEvent::RolledBack => false,
         NotificationEvent::PruneWaiting => return None,
     };
-    let about = notice.object.as_ref().map(|object| format!("{object}: "));
-    // The way back names it.
-    let about = about.filter(|about| !notice.message.contains(&**about)).unwrap_or_default();
-    let words = format!("{about}{}", notice.message);
+    let about = event.object.as_ref().map(|object| format!("{object}: "));
+    // The rollback names it.
+    let about = about.filter(|about| !event.message.contains(&**about)).unwrap_or_default();
+    let words = format!("{about}{}", event.message);
     let description: String = sanitize(&words).chars().take(MAX_DESCRIPTION_CHARS).collect();
     let state = match (succeeded, forge) {
         (true, _) => "success",

@@ -95,7 +95,7 @@ fn draft(reason: EventReason, message: &str) -> EventDraft {
     }
 }
 
-fn notice(reason: EventReason, message: &str) -> EventRecord {
+fn event(reason: EventReason, message: &str) -> EventRecord {
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     recorder.record(Timestamp::UNIX_EPOCH, draft(reason, message));
     (*recorder.subscribe_after(0).past[0]).clone()
@@ -124,7 +124,7 @@ fn forge(forge: Forge, url: &str, token: &Path) -> Recipient {
 #[test]
 fn each_recipient_is_told_in_its_own_words() {
     fn check(to: &Recipient, occasion: NotificationEvent, expected: (&str, Value)) {
-        let failed = notice(EventReason::RolloutFailed, "revision 0123456789ab: no progress for 60s");
+        let failed = event(EventReason::RolloutFailed, "revision 0123456789ab: no progress for 60s");
         let notification = notification(to, occasion, &failed).unwrap();
         assert_eq!((&*notification.path, notification.body), expected);
     }
@@ -138,7 +138,7 @@ fn each_recipient_is_told_in_its_own_words() {
         (
             "",
             json!({
-                "apiVersion": "notice.rhumb.dev/v1", "kind": "Notice", "occasion": "failed", "text": words,
+                "apiVersion": "notification.rhumb.dev/v1", "kind": "Notification", "occasion": "failed", "text": words,
                 "number": 1, "at": "1970-01-01T00:00:00Z", "reason": "RolloutFailed", "source": "shop",
                 "object": {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"},
                 "message": description, "revision": COMMIT, "author": "Ann", "subject": "Use <b> & \"c\"",
@@ -171,13 +171,13 @@ fn each_recipient_is_told_in_its_own_words() {
 fn a_forge_hears_of_commits_alone() {
     let to = forge(Forge::GitHub, "https://api.github.com", Path::new("/t"));
     assert!(
-        notification(&to, NotificationEvent::PruneWaiting, &notice(EventReason::PruneWaiting, "3 deletions"))
+        notification(&to, NotificationEvent::PruneWaiting, &event(EventReason::PruneWaiting, "3 deletions"))
             .is_none()
     );
     let folder =
-        EventRecord { author: None, subject: None, ..notice(EventReason::RevisionSettled, "all well") };
+        EventRecord { author: None, subject: None, ..event(EventReason::RevisionSettled, "all well") };
     assert!(notification(&to, NotificationEvent::Succeeded, &folder).is_none());
-    let long = notice(EventReason::RolloutFailed, &"é".repeat(400));
+    let long = event(EventReason::RolloutFailed, &"é".repeat(400));
     let notification = notification(&to, NotificationEvent::Failed, &long).unwrap();
     assert_eq!(notification.body["description"].as_str().unwrap().chars().count(), 140);
 }
@@ -185,7 +185,7 @@ fn a_forge_hears_of_commits_alone() {
 /// Pods and people write what they like.
 #[test]
 fn no_words_of_others_steer_or_summon() {
-    let hostile = notice(EventReason::RolledBack, "Deployment shop/web: \0<!channel>\n\u{202e}no");
+    let hostile = event(EventReason::RolledBack, "Deployment shop/web: \0<!channel>\n\u{202e}no");
     let to = forge(Forge::GitLab, "https://gitlab.com", Path::new("/t"));
     let status = notification(&to, NotificationEvent::RolledBack, &hostile).unwrap();
     let shown = "Deployment shop/web: \u{fffd}<!channel>\u{fffd}\u{fffd}no";
@@ -329,7 +329,7 @@ fn a_status_has_the_context_that_is_configured() {
         *context = "eu/{source}/{source}".to_owned();
     }
     let status =
-        |reason, message| notification(&to, NotificationEvent::Failed, &notice(reason, message)).unwrap();
+        |reason, message| notification(&to, NotificationEvent::Failed, &event(reason, message)).unwrap();
     let (first, second) = (status(EventReason::RolloutFailed, "a"), status(EventReason::RolledBack, "b"));
     assert_eq!(first.body["context"], json!("eu/shop/shop"));
     assert!(second.voids(&first));

@@ -19,7 +19,7 @@ pub struct ImmutableField {
 
 const IMMUTABLE_TEXT: &str = "field is immutable";
 
-/// Names the fields of a wanted content that the API server would refuse to change on this live
+/// Names the fields of a desired content that the API server would refuse to change on this live
 /// object.
 ///
 /// Conservative: what it names is refused, but the server may refuse more. A value that only the

@@ -19,7 +19,8 @@ pub(crate) fn present(id: &ObjectId, value: &Value) -> Value {
     shown
 }
 
-/// As [`present`], of both sides of a difference: each value of a Secret that differs says so.
+/// Does the same as [`present`], of both sides of a difference: each value of a Secret that differs
+/// says so.
 pub(crate) fn present_pair(
     id: &ObjectId,
     before: Option<&Value>,

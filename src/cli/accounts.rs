@@ -22,7 +22,7 @@ pub(super) struct AccountRights {
 }
 
 impl AccountRights {
-    /// As yet with what rhumb's own account needs.
+    /// Creates the rights of all accounts, with what rhumb's own account needs.
     pub(super) fn new(own: Rights) -> Self {
         Self { own, accounts: BTreeMap::new() }
     }

@@ -24,11 +24,11 @@ use crate::engine::{
 };
 use crate::object::ObjectId;
 use crate::report::{
-    self, BoundUsage, ObjectRef, ObjectStatus, Obstacle, Phase, PhaseFacts, QueuedWorkloadStatus,
+    self, Blocker, BoundUsage, ObjectRef, ObjectStatus, Phase, PhaseFacts, QueuedWorkloadStatus,
     RolloutStatus, SourceStatus, WorkloadRolloutStatus,
 };
 
-/// One source, and what its parent says.
+/// One source, and what its inventory says.
 struct SourceRecord {
     name: String,
     applyset: Arc<str>,
@@ -93,7 +93,7 @@ pub(super) fn read_object_standing(
         return ObjectStanding::default();
     };
     let unnamed = source.last.unnamed_counts(&queued_objects(&source, ledger)).into_values().sum();
-    let found = find_obstacle(&source, ledger, &target.id, &live);
+    let found = find_blocker(&source, ledger, &target.id, &live);
     let told = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
     let phase = phase_facts(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
@@ -189,7 +189,7 @@ fn source_status(source: &SourceRecord, ledger: &RolloutLedger, objects: &[Objec
     let incomplete = source.unread.clone().or_else(|| source.last.incomplete_reason());
     SourceStatus {
         name: source.name.clone(),
-        place: daemon::place(&source.inventory).unwrap_or_default().to_owned(),
+        location: daemon::location(&source.inventory).unwrap_or_default().to_owned(),
         revision: recorded_revision(source, ledger, &brought).or_else(only),
         // Nobody knows.
         complete: false,
@@ -233,7 +233,7 @@ fn recorded_revision(
 }
 
 fn object(source: &SourceRecord, ledger: &RolloutLedger, id: &ObjectId, live: &LiveObject) -> ObjectStatus {
-    let found = find_obstacle(source, ledger, id, live);
+    let found = find_blocker(source, ledger, id, live);
     let facts = phase_facts(source, ledger, id, live, found.as_ref());
     let phase = facts.phase();
     let paused = pause_intent(source, live).filter(|_| phase == Phase::Paused);
@@ -262,21 +262,21 @@ fn queued_objects<'a>(source: &SourceRecord, ledger: &'a RolloutLedger) -> Vec<&
     ledger.queue.iter().filter(|queued| queued.applyset == source.applyset).collect()
 }
 
-/// The obstacle of one object, as far as the cluster shows it.
-struct FoundObstacle {
-    obstacle: Obstacle,
+/// The blocker of one object, as far as the cluster shows it.
+struct FoundBlocker {
+    blocker: Blocker,
     reason: String,
     /// Indicates whether no other record of the cluster has the reason.
     is_only_here: bool,
 }
 
-impl FoundObstacle {
-    fn recorded_elsewhere(obstacle: Obstacle, reason: String) -> Self {
-        Self { obstacle, reason, is_only_here: false }
+impl FoundBlocker {
+    fn recorded_elsewhere(blocker: Blocker, reason: String) -> Self {
+        Self { blocker, reason, is_only_here: false }
     }
 
-    fn recorded_only_here(obstacle: Obstacle, reason: String) -> Self {
-        Self { obstacle, reason, is_only_here: true }
+    fn recorded_only_here(blocker: Blocker, reason: String) -> Self {
+        Self { blocker, reason, is_only_here: true }
     }
 }
 
@@ -285,10 +285,10 @@ fn phase_facts(
     ledger: &RolloutLedger,
     id: &ObjectId,
     live: &LiveObject,
-    found: Option<&FoundObstacle>,
+    found: Option<&FoundBlocker>,
 ) -> PhaseFacts {
     PhaseFacts {
-        obstacle: found.map(|found| found.obstacle),
+        blocker: found.map(|found| found.blocker),
         is_in_progress: is_rolling(ledger, id, live),
         is_paused: pause_intent(source, live).is_some(),
         status: Some(live.health.status),
@@ -298,43 +298,43 @@ fn phase_facts(
 /// Returns what keeps an object from being settled. The order of the questions is that in
 /// which the engine decides; what only its record tells stands where the engine would have found
 /// it.
-fn find_obstacle(
+fn find_blocker(
     source: &SourceRecord,
     ledger: &RolloutLedger,
     id: &ObjectId,
     live: &LiveObject,
-) -> Option<FoundObstacle> {
+) -> Option<FoundBlocker> {
     let (recorded, why) = source.last.of(id).unzip();
-    let recorded_as = |phase: Phase, obstacle: Obstacle| {
+    let recorded_as = |phase: Phase, blocker: Blocker| {
         let why = why.clone().filter(|_| recorded == Some(phase))?;
-        Some(FoundObstacle::recorded_only_here(obstacle, why))
+        Some(FoundBlocker::recorded_only_here(blocker, why))
     };
     let pending = source.pending.iter().find(|pending| pending.id == *id);
     if let Some(pending) = pending {
-        return Some(FoundObstacle::recorded_elsewhere(
-            Obstacle::Prune,
+        return Some(FoundBlocker::recorded_elsewhere(
+            Blocker::Prune,
             format!("deletion pending: {}", pending.reason),
         ));
     }
     let is_unlabelled = !matches!(live.owner, ObjectOwner::Ours(_) | ObjectOwner::Labelled(_));
     let unlabelled = || {
-        is_unlabelled.then(|| FoundObstacle::recorded_only_here(Obstacle::Wait, unlabelled_objects::reason()))
+        is_unlabelled.then(|| FoundBlocker::recorded_only_here(Blocker::Wait, unlabelled_objects::reason()))
     };
-    let set = recorded_as(Phase::Refused, Obstacle::Refusal)
-        .or_else(|| recorded_as(Phase::LeftAlone, Obstacle::LeftAlone))
+    let set = recorded_as(Phase::Refused, Blocker::Refusal)
+        .or_else(|| recorded_as(Phase::LeftAlone, Blocker::LeftAlone))
         .or_else(|| {
             let word = live.opt_out.filter(|_| source.last.heeds_opt_outs)?;
-            Some(FoundObstacle::recorded_only_here(Obstacle::OptOut, Reason::OptedOut(word).to_string()))
+            Some(FoundBlocker::recorded_only_here(Blocker::OptOut, Reason::OptedOut(word).to_string()))
         });
     let rejection = source.rejections.iter().find(|one| one.unit.members.contains_key(id));
     let rejected = || {
         let rejection = rejection?;
-        let obstacle = match rejection.action {
-            RejectionAction::Quarantine => Obstacle::Quarantine,
+        let blocker = match rejection.action {
+            RejectionAction::Quarantine => Blocker::Quarantine,
             RejectionAction::RollBack if is_rejected_shown(rejection, id, live) => return None,
-            RejectionAction::RollBack => Obstacle::Rollback,
+            RejectionAction::RollBack => Blocker::Rollback,
         };
-        Some(FoundObstacle::recorded_elsewhere(obstacle, rejection.cause.to_string()))
+        Some(FoundBlocker::recorded_elsewhere(blocker, rejection.cause.to_string()))
     };
     let is_paused = || {
         source.inventory.annotations.contains_key(annotations::PAUSED) || pause_intent(source, live).is_some()
@@ -342,18 +342,18 @@ fn find_obstacle(
     let queued = || queued_objects(source, ledger).into_iter().find(|queued| queued.id == *id);
     set.or_else(unlabelled)
         .or_else(rejected)
-        .or_else(|| hold_obstacle(source, live))
-        .or_else(|| recorded_as(Phase::Paused, Obstacle::Pause).filter(|_| is_paused()))
-        .or_else(|| Some(FoundObstacle::recorded_elsewhere(Obstacle::Wait, rejection?.cause.to_string())))
-        .or_else(|| Some(FoundObstacle::recorded_elsewhere(Obstacle::Wait, queued()?.to_string())))
-        .or_else(|| recorded_as(Phase::Waiting, Obstacle::Wait))
+        .or_else(|| hold_blocker(source, live))
+        .or_else(|| recorded_as(Phase::Paused, Blocker::Pause).filter(|_| is_paused()))
+        .or_else(|| Some(FoundBlocker::recorded_elsewhere(Blocker::Wait, rejection?.cause.to_string())))
+        .or_else(|| Some(FoundBlocker::recorded_elsewhere(Blocker::Wait, queued()?.to_string())))
+        .or_else(|| recorded_as(Phase::Waiting, Blocker::Wait))
 }
 
-fn hold_obstacle(source: &SourceRecord, live: &LiveObject) -> Option<FoundObstacle> {
+fn hold_blocker(source: &SourceRecord, live: &LiveObject) -> Option<FoundBlocker> {
     let hold = live.intents.as_ref()?.hold.as_ref().filter(|_| source.last.heeds_opt_outs)?;
     let until = hold.until.filter(|until| *until > Timestamp::now())?;
     let because = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
-    Some(FoundObstacle::recorded_elsewhere(Obstacle::Hold, format!("on hold until {until}{because}")))
+    Some(FoundBlocker::recorded_elsewhere(Blocker::Hold, format!("on hold until {until}{because}")))
 }
 
 /// Returns the pause on the object itself.
@@ -407,7 +407,7 @@ fn rollout_status(
     });
     let queue = ledger.queue.iter().map(|queued| QueuedWorkloadStatus {
         object: ObjectRef::of(&queued.id),
-        place: queued.place.map(|(place, _)| place),
+        position: queued.position.map(|(position, _)| position),
         reason: queued.reason.to_string(),
     });
     let share = |used| BoundUsage { used, of: 0 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::reading::{CheckedObjects, ManifestSet};
+use super::manifest_set::{CheckedObjects, ManifestSet};
 use crate::change::{self, Impact, ImpactKind};
 use crate::engine::{AllowList, Plan, PlanBasis, PlannedAction, PlannedObject, wave};
 use crate::graph;

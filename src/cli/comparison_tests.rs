@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::cli::reading::ManifestSet;
+use crate::cli::manifest_set::ManifestSet;
 use crate::manifest;
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {level: '1'}\n";

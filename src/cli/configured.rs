@@ -61,8 +61,8 @@ impl SelectedSources {
         }
     }
 
-    /// As [`SelectedSources::read`], with what stands on the command line beside it: files or a
-    /// directory that are judged as if the source had them.
+    /// Does the same as [`SelectedSources::read`], with what stands on the command line beside it:
+    /// files or a directory that are judged as if the source had them.
     pub(super) fn for_diff(
         global: &GlobalArgs,
         args: &OneShotArgs,
@@ -132,7 +132,7 @@ impl SelectedSources {
             Some(SourceOverride { files, prune }) if self.is_chosen(&source.name) => {
                 let prune = if *prune == PrunePolicy::Partial { PrunePolicy::Partial } else { source.prune };
                 let source = SourceConfig { prune, ..source.clone() };
-                session::disk_setup(&source, session::place(&source), files, cluster).await
+                session::disk_setup(&source, session::location(&source), files, cluster).await
             }
             _ => session::one_shot_source(source, state, cluster).await,
         }

@@ -37,25 +37,25 @@ enum NameChoice {
     Own,
     /// The default name of older versions.
     Former,
-    /// The derived one is another place's.
+    /// The derived one is another location's.
     Taken(String),
 }
 
 /// Holds the name of the only source against the inventories that there are: it is a new name, or
-/// was this place's before. Without a `place` it is at its own. Returns what is to be told.
+/// was this location's before. Without a `location` it is at its own. Returns what is to be told.
 ///
 /// # Errors
 ///
-/// Another place goes by that name: its objects would be taken for this one's.
+/// Another location goes by that name: its objects would be taken for this one's.
 pub(super) async fn settle(
     config: &mut Config,
     naming: NameOrigin,
-    place: Option<&str>,
+    location: Option<&str>,
     cluster: &Cluster,
 ) -> Result<Option<String>, CommandError> {
     let namespace = config.namespace.clone();
     let (NameOrigin::Derived, Some(source)) = (naming, config.sources.first_mut()) else { return Ok(None) };
-    let place = place.map_or_else(|| session::place(source), str::to_owned);
+    let location = location.map_or_else(|| session::location(source), str::to_owned);
     let former = DnsLabel::unnamed();
     let read = async |name: &str| {
         match retry_when_throttled(|| cluster.read_inventory(&namespace, name)).await {
@@ -67,11 +67,11 @@ pub(super) async fn settle(
     };
     let before = if source.name == former.as_str() { None } else { read(former.as_str()).await? };
     let own = read(&source.name).await?;
-    match choose_name(before.as_ref(), own.as_ref(), &place) {
+    match choose_name(before.as_ref(), own.as_ref(), &location) {
         NameChoice::Own => Ok(None),
         NameChoice::Former => {
             let note = format!(
-                "this place was applied as source {former} before, and stays that; --name {} would make a source of its own",
+                "this location was applied as source {former} before, and stays that; --name {} would make a source of its own",
                 source.name
             );
             source.name = former.into();
@@ -80,7 +80,7 @@ pub(super) async fn settle(
         NameChoice::Taken(other) => {
             let name = &source.name;
             let message = format!(
-                "the name {name}, which follows from {place}, is that of the source that was made from {other}"
+                "the name {name}, which follows from {location}, is that of the source that was made from {other}"
             );
             Err(CommandError::usage_error(message)
                 .hint("give this one a name of its own with --name")
@@ -109,14 +109,18 @@ pub(super) async fn settle_patiently(
     }
 }
 
-fn choose_name(former: Option<&InventoryObject>, own: Option<&InventoryObject>, place: &str) -> NameChoice {
-    if former.is_some_and(|inventory| daemon::is_made_from(inventory, place) == Some(true)) {
+fn choose_name(
+    former: Option<&InventoryObject>,
+    own: Option<&InventoryObject>,
+    location: &str,
+) -> NameChoice {
+    if former.is_some_and(|inventory| daemon::is_made_from(inventory, location) == Some(true)) {
         return NameChoice::Former;
     }
     // One that holds nothing has nothing to lose.
     let holding = own.filter(|inventory| !inventory.kinds.is_empty());
-    match holding.filter(|inventory| daemon::is_made_from(inventory, place) == Some(false)) {
-        Some(inventory) => NameChoice::Taken(daemon::place(inventory).unwrap_or_default().to_owned()),
+    match holding.filter(|inventory| daemon::is_made_from(inventory, location) == Some(false)) {
+        Some(inventory) => NameChoice::Taken(daemon::location(inventory).unwrap_or_default().to_owned()),
         None => NameChoice::Own,
     }
 }
@@ -126,14 +130,14 @@ mod tests {
     use super::*;
     use crate::object::{GroupKind, annotations};
 
-    fn made_from(place: &str, kinds: &[&str]) -> InventoryObject {
+    fn made_from(location: &str, kinds: &[&str]) -> InventoryObject {
         let kinds = kinds.iter().map(|kind| GroupKind::parse(kind)).collect();
-        let annotations = [(annotations::SOURCE.to_owned(), place.to_owned())].into();
+        let annotations = [(annotations::SOURCE.to_owned(), location.to_owned())].into();
         InventoryObject { kinds, annotations, ..InventoryObject::default() }
     }
 
     #[test]
-    fn a_place_keeps_the_name_that_it_had_and_takes_none_from_another() {
+    fn a_location_keeps_the_name_that_it_had_and_takes_none_from_another() {
         let check = |former: Option<InventoryObject>, own: Option<InventoryObject>, expected: NameChoice| {
             assert_eq!(choose_name(former.as_ref(), own.as_ref(), "/srv/a"), expected);
         };

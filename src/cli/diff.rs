@@ -145,7 +145,7 @@ pub(super) fn print_notes<'a>(notes: impl IntoIterator<Item = &'a String>, termi
     }
 }
 
-/// One dry run over the only source.
+/// Runs one dry run over the only source.
 pub(super) async fn plan(once: &OneShotSource, cluster: &Cluster) -> Result<Plan, CommandError> {
     let setup = once.setup(cluster).await?;
     Ok(Box::pin(daemon::preview(cluster, &once.config.namespace, setup)).await?)

@@ -12,7 +12,7 @@ use crate::object::ErrorClass;
 use crate::render::{Palette, TextStyle};
 use crate::report::{DaemonStatus, EventRecord};
 
-/// The longest line that is taken, in bytes: a notice has some 2000.
+/// The longest line that is taken, in bytes: an event has some 2000.
 const MAX_EVENT_LINE_BYTES: usize = 1 << 20;
 
 /// The hint for a missing daemon.
@@ -64,7 +64,7 @@ pub(super) async fn events_after(
     Ok(told.filter_map(|data| serde_json::from_str(data).ok()).collect())
 }
 
-/// Prints each notice as it comes.
+/// Prints each event as it comes.
 async fn print_events(body: Body, output: EventsOutput, terminal: &Terminal) -> Result<(), CommandError> {
     let mut coming = body.into_data_stream();
     let mut lines = EventStreamLines::default();
@@ -79,9 +79,9 @@ async fn print_events(body: Body, output: EventsOutput, terminal: &Terminal) -> 
         for data in lines.take(&bytes) {
             match (output, serde_json::from_str::<EventRecord>(&data)) {
                 (EventsOutput::Json, _) => terminal.write_output(&format!("{data}\n"))?,
-                (EventsOutput::Text, Ok(notice)) => terminal.print(&line(&notice, terminal.palette()))?,
+                (EventsOutput::Text, Ok(event)) => terminal.print(&line(&event, terminal.palette()))?,
                 (EventsOutput::Text, Err(error)) => {
-                    tracing::debug!("a notice in no form that this version knows: {error}");
+                    tracing::debug!("an event in no form that this version knows: {error}");
                 }
             }
         }
@@ -89,25 +89,25 @@ async fn print_events(body: Body, output: EventsOutput, terminal: &Terminal) -> 
 }
 
 /// One line: when, what, on what, and by whom.
-fn line(notice: &EventRecord, palette: Palette) -> String {
-    let at = notice.at.strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
-    let reason = notice.reason.to_string();
-    let by = author_text(notice).map(|by| format!(" {by}")).unwrap_or_default();
+fn line(event: &EventRecord, palette: Palette) -> String {
+    let at = event.at.strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let style = if event.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
+    let reason = event.reason.to_string();
+    let by = author_text(event).map(|by| format!(" {by}")).unwrap_or_default();
     let (at, by) = (palette.paint(TextStyle::Faint, &at), palette.paint(TextStyle::Faint, &by));
-    format!("{at} {} {}{by}\n", palette.paint(style, &reason), describe(notice))
+    format!("{at} {} {}{by}\n", palette.paint(style, &reason), describe(event))
 }
 
-/// On what, and what more there is to say.
-pub(super) fn describe(notice: &EventRecord) -> String {
-    let text = clean_text(&notice.to_string());
-    let rest = text.strip_prefix(&*notice.reason.to_string()).map(|rest| rest.trim_start().to_owned());
+/// Returns the object of an event and its message.
+pub(super) fn describe(event: &EventRecord) -> String {
+    let text = clean_text(&event.to_string());
+    let rest = text.strip_prefix(&*event.reason.to_string()).map(|rest| rest.trim_start().to_owned());
     rest.unwrap_or(text)
 }
 
 /// Returns the revision and author behind an event.
-pub(super) fn author_text(notice: &EventRecord) -> Option<String> {
-    let (revision, author) = (notice.revision.as_ref()?, notice.author.as_ref()?);
+pub(super) fn author_text(event: &EventRecord) -> Option<String> {
+    let (revision, author) = (event.revision.as_ref()?, event.author.as_ref()?);
     let short = crate::object::Revision::new(revision).short_name().to_owned();
     Some(format!("({} {})", clean_text(&short), clean_text(author)))
 }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn lines_come_in_any_pieces() {
         let text =
-            "retry: 2000\n\nid: 1\nevent: notice\ndata: {\"a\": \"\u{e4}\"}\n\n:\n\ndata: two\n\ndata: thr";
+            "retry: 2000\n\nid: 1\nevent: event\ndata: {\"a\": \"\u{e4}\"}\n\n:\n\ndata: two\n\ndata: thr";
         for size in [1, 2, 7, text.len()] {
             let mut lines = EventStreamLines::default();
             let found: Vec<String> =
@@ -152,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_is_a_line() {
-        let notice: EventRecord = serde_json::from_value(serde_json::json!({
+    fn an_event_is_a_line() {
+        let event: EventRecord = serde_json::from_value(serde_json::json!({
             "number": 7, "at": "2030-01-02T03:04:05Z", "reason": "RolloutFailed", "source": "shop",
             "object": {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"},
             "message": "it does\nnot come up \u{1b}[2J", "revision": "0123456789abcdef", "author": "Ada",
@@ -161,6 +161,6 @@ mod tests {
         .unwrap();
         let expected = "2030-01-02 03:04:05 RolloutFailed Deployment shop/web: it does not come up \u{fffd}[2J \
                         (0123456789ab Ada)\n";
-        assert_eq!(line(&notice, Palette::Plain), expected);
+        assert_eq!(line(&event, Palette::Plain), expected);
     }
 }

@@ -106,7 +106,7 @@ impl CommandError {
         Self::new(ErrorClass::Config, message)
     }
 
-    /// Nobody reads what is printed any more: no error, but the end.
+    /// Returns the end of a command whose output nobody reads any more, which is no failure.
     pub(crate) fn closed_output() -> Self {
         Self::new(ErrorClass::Internal, "").with_exit(ExitStatus::Done)
     }

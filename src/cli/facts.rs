@@ -78,7 +78,7 @@ impl ObjectFacts {
         self.unreadable.is_some() && self.ledger.unreadable_claims.is_empty()
     }
 
-    /// Its place among those that wait to be rolled out.
+    /// Returns its entry in the rollout queue.
     pub(super) fn queue_entry(&self) -> Option<&QueuedObject> {
         self.ledger.queue.iter().find(|queued| queued.id == self.id && *queued.applyset == *self.applyset)
     }
@@ -177,11 +177,11 @@ pub(super) fn queue_lines(ledger: &RolloutLedger, applysets: &BTreeSet<String>) 
     let mut lines = Vec::new();
     for queued in ours {
         lines.push(format!("{}: {queued}", ObjectName::of(&queued.id)));
-        if let Some((place, of)) = queued.place
-            && place as usize == MAX_PUBLISHED_OBJECTS
-            && of > place
+        if let Some((position, of)) = queued.position
+            && position as usize == MAX_PUBLISHED_OBJECTS
+            && of > position
         {
-            lines.push(format!("and {} more in the rollout queue", of - place));
+            lines.push(format!("and {} more in the rollout queue", of - position));
         }
     }
     lines
@@ -223,7 +223,7 @@ mod tests {
         let queued = |number: usize, applyset: &str| QueuedObject {
             id: ObjectId::new(&GroupKind::new("apps", "Deployment"), Some("shop"), &format!("w{number}")),
             applyset: applyset.into(),
-            place: Some((number as u32, 170)),
+            position: Some((number as u32, 170)),
             reason: "it is so".into(),
         };
         let mut queue: Vec<QueuedObject> =

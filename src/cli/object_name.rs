@@ -31,8 +31,8 @@ impl ObjectName {
         Self { namespace: None, kind: SOURCE_KIND_WORD.to_owned(), name: name.to_owned() }
     }
 
-    /// As one word, whatever is in it: a shell, `xargs` and a terminal take it for nothing else. It
-    /// is read back as it is.
+    /// Returns the name as one word that a shell, `xargs` and a terminal leave as it is. It is read
+    /// back as it was.
     pub(crate) fn encoded_text(&self) -> String {
         Self { name: encode_name(&self.name), ..self.clone() }.to_string()
     }

@@ -114,7 +114,7 @@ impl OneShotSource {
         refuse_urls(&named)?;
         let folder = common_folder(&named)?;
         let config = settings::folder_config(global, &folder, &args.location)?;
-        let place = session::place(&session::only_source(&config)?);
+        let place = session::location(&session::only_source(&config)?);
         let is_piped = named.iter().any(|path| is_pipe(path));
         let place = if is_piped { format!("standard input in {place}") } else { place };
         let read = read_pieces(named)?;
@@ -126,8 +126,8 @@ impl OneShotSource {
         session::only_source(&self.config)
     }
 
-    /// Connects, and settles the name of a source that was given none. Returns also what is to be
-    /// told of that.
+    /// Connects, and settles the name of a source that was given none. Returns notes about that
+    /// too.
     pub(super) async fn connect(&mut self) -> Result<(Cluster, Option<String>), CommandError> {
         let cluster = session::connect(&self.config).await?;
         let place = self.files.as_ref().map(|part| part.location.as_str());

@@ -18,7 +18,7 @@ use crate::object::ErrorClass;
 
 /// The time limit for an acknowledgement.
 const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The parent is looked at so often meanwhile.
+/// The inventory is looked at so often meanwhile.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The annotation with which kubectl restarts a workload.
@@ -57,7 +57,7 @@ impl LastingState {
 /// The object or source that carries the annotation.
 pub(super) enum OrderSubject {
     Object(Box<ManagedObject>),
-    /// A source, by its name, with its parent.
+    /// A source, by its name, with its inventory.
     Source(String, InventoryObject),
 }
 
@@ -167,7 +167,7 @@ pub(super) async fn give(
     })
 }
 
-/// Waits until the source's parent says what came of an order; none where it does not in time.
+/// Waits until the source's inventory says what came of an order; none where it does not in time.
 pub(super) async fn answer(
     cluster: &Cluster,
     system: &str,
@@ -275,7 +275,7 @@ pub(super) fn is_idle(outcome: &str) -> bool {
     ["nothing ", "not "].iter().any(|word| outcome.starts_with(word))
 }
 
-/// Waits until the source's parent says what came of an intent, which stands at some place.
+/// Waits until the source's inventory says what came of an intent, which stands at some place.
 async fn wait_for_acknowledgement(
     session: &ClusterSession,
     source: &str,

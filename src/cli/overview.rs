@@ -57,7 +57,7 @@ impl Cell {
     }
 }
 
-/// One line, without anything that steers a terminal.
+/// Returns one line without anything that steers a terminal.
 pub(super) fn clean_text(text: &str) -> String {
     sanitize_line(text)
 }
@@ -222,7 +222,7 @@ fn source_rows(view: &StatusView, source: &SourceStatus, detail: DetailLevel) ->
     let name = Cell::styled_cell(TextStyle::Strong, &*source.name);
     let mut cells = vec![name, Cell::plain_cell(revision), Cell::styled_cell(TextStyle::Faint, age)];
     if detail == DetailLevel::Wide {
-        cells.push(Cell::plain_cell(&*source.place));
+        cells.push(Cell::plain_cell(&*source.location));
     }
     cells.push(Cell::plain_cell(count.to_string()));
     let about = source.name.clone();
@@ -237,7 +237,7 @@ fn source_rows(view: &StatusView, source: &SourceStatus, detail: DetailLevel) ->
     rows
 }
 
-/// As `5m` or `3d`: the largest unit alone.
+/// Returns the largest unit of an age alone: `5m` or `3d`.
 pub(super) fn age_text(seconds: i64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let large = units.into_iter().find(|(length, _)| seconds >= *length);
@@ -247,7 +247,7 @@ pub(super) fn age_text(seconds: i64) -> String {
     )
 }
 
-/// In a few words.
+/// Returns the state of a source in a few words.
 pub(super) fn state(view: &StatusView, source: &SourceStatus) -> (TextStyle, String) {
     let mut parts: Vec<String> = source
         .objects
@@ -456,8 +456,10 @@ pub(super) fn rollout_text(roll: &WorkloadRolloutStatus) -> String {
 
 /// Returns why something waits, and how long the queue before it is.
 pub(super) fn waiting_text(queued: &QueuedWorkloadStatus) -> String {
-    let place =
-        queued.place.map(|place| format!("number {place} in the rollout queue: ")).unwrap_or_default();
+    let place = queued
+        .position
+        .map(|position| format!("number {position} in the rollout queue: "))
+        .unwrap_or_default();
     format!("{place}{}", queued.reason)
 }
 

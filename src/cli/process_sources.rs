@@ -154,7 +154,7 @@ impl SourceShare {
         let duties = self.source_duties(config, &customs, &names, cluster);
         let told = duties
             .iter()
-            .filter(|(_, duty)| duty.meaning == DutySubject::Itself)
+            .filter(|(_, duty)| duty.meaning == DutySubject::ClusterSource)
             .map(|(name, _)| name.clone());
         let told = told.collect();
         if let Some(customs) = &self.custom_sources {
@@ -184,14 +184,15 @@ impl SourceShare {
                 Some(leases) => cluster.with_fence(leases.fence(&SourceNames::from([name.clone()]))),
                 None => cluster.clone(),
             };
-            let meaning = if config.names(name) { DutySubject::TheFiles } else { DutySubject::Itself };
+            let meaning =
+                if config.names(name) { DutySubject::FileSource } else { DutySubject::ClusterSource };
             let (uid, generation) = (custom.uid.clone(), custom.generation);
             (name.clone(), SourceDuty { uid, generation, unusable, meaning, cluster })
         })
         .collect()
     }
 
-    /// A source that stands in the cluster cannot be followed; the others can.
+    /// Records that a source in the cluster cannot be followed; the others can.
     pub(super) fn set_unusable(&self, source: &str, error: &CommandError) {
         tracing::warn!(%source, "it cannot be followed: {error}");
         if let Some(customs) = &self.custom_sources {
@@ -199,7 +200,7 @@ impl SourceShare {
         }
     }
 
-    /// Nothing is served any more, until something is taken anew.
+    /// Stops serving all sources, until one is taken again.
     pub(super) fn stop_serving(&self) {
         if let Some(customs) = &self.custom_sources {
             customs.set_duties(SourceDuties::new());

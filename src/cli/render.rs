@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::args::{GlobalArgs, RenderArgs, RenderOutput};
 use super::configured::SelectedSources;
-use super::reading::{ChartVersions, CheckedObjects, ManifestSet, ReadScope, exit_status_of};
+use super::manifest_set::{ChartVersions, CheckedObjects, ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal, diff, source_contents};
 use crate::change::write_yaml;

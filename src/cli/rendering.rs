@@ -89,7 +89,7 @@ impl SourceRendering {
 
     /// Renders files that were read, where no cluster is asked.
     pub(super) fn render(&self, files: &UnrenderedFiles) -> Result<Arc<DiskSnapshot>, SourceError> {
-        render_folders(&files.disk, &files.folders, &self.renderer, &ClusterFacts::Unasked)
+        render_folders(&files.disk, &files.folders, &self.renderer, &ClusterFacts::NotQueried)
     }
 
     /// Renders files that were read. Asks the cluster for what their roots depend on in it.
@@ -100,7 +100,7 @@ impl SourceRendering {
     ) -> Result<Arc<DiskSnapshot>, CommandError> {
         let mut known = KnownFacts::default();
         loop {
-            let facts = ClusterFacts::Asked(known.clone());
+            let facts = ClusterFacts::Queried(known.clone());
             match render_folders(&files.disk, &files.folders, &self.renderer, &facts) {
                 Err(SourceError::FactsWanted(wanted)) => {
                     daemon::learn_facts(cluster, &wanted, &mut known).await?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::args::{DiffArgs, GlobalArgs};
 use super::comparison::{RevisionObjects, compare};
 use super::configured::SelectedSources;
-use super::reading::{ManifestSet, ReadScope};
+use super::manifest_set::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, here_if_empty};
 use super::{CommandError, ExitStatus, Terminal, diff, identities, session, settings, source_contents};
 use crate::config::{Config, GitSpec, GitUrl, SourceConfig, SourceLocation, TreePath};

@@ -66,7 +66,7 @@ pub(super) fn carry_out(
     })
 }
 
-/// `rhumb hold`.
+/// Carries out `rhumb hold`.
 pub(super) fn hold(
     args: &HoldArgs,
     global: &GlobalArgs,
@@ -81,7 +81,7 @@ pub(super) fn hold(
     })
 }
 
-/// `rhumb release`.
+/// Carries out `rhumb release`.
 pub(super) fn release(
     name: &ObjectName,
     global: &GlobalArgs,

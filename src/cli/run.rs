@@ -180,10 +180,10 @@ async fn follow(
 
 /// Writes down what becomes of objects and what happens beside that, until nobody tells of objects
 /// any more.
-async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSubscription) {
-    let LosslessSubscription { past, mut coming } = notices;
-    for notice in past {
-        report::log_notice(&notice);
+async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, events: LosslessSubscription) {
+    let LosslessSubscription { past, mut coming } = events;
+    for event in past {
+        report::log_event(&event);
     }
     loop {
         tokio::select! {
@@ -192,11 +192,11 @@ async fn log(mut told: mpsc::UnboundedReceiver<ObjectEvent>, notices: LosslessSu
                 Some(event) => report::log(&event),
                 None => break,
             },
-            Some(notice) = coming.recv() => report::log_notice(&notice),
+            Some(event) = coming.recv() => report::log_event(&event),
         }
     }
-    while let Ok(notice) = coming.try_recv() {
-        report::log_notice(&notice);
+    while let Ok(event) = coming.try_recv() {
+        report::log_event(&event);
     }
 }
 
@@ -263,7 +263,7 @@ impl Daemon<'_> {
         let mut teller =
             Some(AbortOnDropHandle::new(tokio::spawn(report_status(self.service.clone(), summaries))));
         let stop = self.signals.stop().child_token();
-        let reconciler = Reconciler::new(setup, StopCondition::Stopped, self.listener.clone());
+        let reconciler = Reconciler::new(setup, StopCondition::Shutdown, self.listener.clone());
         let reconciler = reconciler.with_summary(summary).with_recorder(self.recorder.clone());
         let reconciler = reconciler.with_metrics(self.metrics.clone()).with_retired_sources(&served.retired);
         let reconciler = reconciler.with_end_token(self.signals.stop().clone());

@@ -34,8 +34,8 @@ pub(super) async fn connect(config: &Config) -> Result<Cluster, CommandError> {
     Ok(Cluster::connect(&cluster_connection(config)).await?)
 }
 
-/// As [`connect`], for whoever is asked for measures and signs of life before there is a
-/// connection.
+/// Does the same as [`connect`], for whoever is asked for measures and signs of life before there
+/// is a connection.
 pub(super) async fn connect_watched(
     config: &Config,
     measures: &CallMetrics,
@@ -132,7 +132,7 @@ where
     ask().await
 }
 
-/// As [`state`], but waits for an API server that does not answer yet.
+/// Does the same as [`state`], but waits for an API server that does not answer yet.
 pub(super) async fn wait_for_state(config: &Config, cluster: &Cluster) -> Result<PathBuf, CommandError> {
     let mut wait = Duration::from_millis(500);
     loop {
@@ -152,7 +152,7 @@ pub(super) fn followed_setup(config: &SourceConfig, state: &Path) -> Result<Sour
     followed_setup_in(&source::ResolvedLocation::from(&config.location), config, state)
 }
 
-/// As [`followed_setup`], where the command line may name what is not there yet.
+/// Does the same as [`followed_setup`], where the command line may name what is not there yet.
 pub(super) fn awaited_setup(config: &SourceConfig, state: &Path) -> Result<SourceSetup, CommandError> {
     followed_setup_in(&source::ResolvedLocation::from(&config.location).into_awaited(), config, state)
 }
@@ -171,8 +171,8 @@ fn followed_setup_in(
 ) -> Result<SourceSetup, CommandError> {
     let settings = source_settings(config);
     let source = Source::open_with(&config.name, location, &state.join(&config.name), settings)?;
-    let place = source.identity().to_owned();
-    Ok(setup(config, place, SourceFiles::Followed(source)))
+    let location = source.identity().to_owned();
+    Ok(setup(config, location, SourceFiles::Source(source)))
 }
 
 /// Returns a source as it is on disk now, where it is a directory; else at its revision.
@@ -183,32 +183,32 @@ pub(super) async fn one_shot_source(
 ) -> Result<SourceSetup, CommandError> {
     match &config.location {
         SourceLocation::Directory(path) => {
-            disk_setup(config, place(config), &UnrenderedFiles::read(path)?, cluster).await
+            disk_setup(config, location(config), &UnrenderedFiles::read(path)?, cluster).await
         }
         SourceLocation::Git { .. } => followed_setup(config, state),
     }
 }
 
 /// Returns the identity of a source's location.
-pub(super) fn place(config: &SourceConfig) -> String {
+pub(super) fn location(config: &SourceConfig) -> String {
     source::ResolvedLocation::from(&config.location).location_id()
 }
 
 /// Returns a source whose files were read already, and renders them for a cluster.
 pub(super) async fn disk_setup(
     config: &SourceConfig,
-    place: String,
+    location: String,
     files: &UnrenderedFiles,
     cluster: &Cluster,
 ) -> Result<SourceSetup, CommandError> {
     let disk = SourceRendering::of(config).render_for(files, cluster).await?;
-    Ok(setup(config, place, SourceFiles::Once(disk)))
+    Ok(setup(config, location, SourceFiles::Snapshot(disk)))
 }
 
-fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetup {
+fn setup(config: &SourceConfig, location: String, files: SourceFiles) -> SourceSetup {
     SourceSetup {
         name: config.name.clone(),
-        place,
+        location,
         namespace: config.namespace.clone(),
         allow: config.allow.clone().into(),
         account: config.service_account.as_ref().map(|name| name.as_str().into()),
@@ -223,7 +223,7 @@ fn setup(config: &SourceConfig, place: String, files: SourceFiles) -> SourceSetu
         prune: config.prune,
         radius: config.blast_radius,
         // A one-shot apply by a person does not wait.
-        prune_delay: if matches!(files, SourceFiles::Once(_)) {
+        prune_delay: if matches!(files, SourceFiles::Snapshot(_)) {
             Duration::ZERO
         } else {
             config.prune_delay.get()

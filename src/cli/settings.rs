@@ -179,8 +179,8 @@ pub(super) fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// A path is read as it is on disk, unless a revision is named. A URL and a bare repository have no
-/// files there: of them the newest commit is read.
+/// Returns the configuration for a location. A path is read as it is on disk, unless a revision is
+/// named. Of a URL and a bare repository, which have no files there, the newest commit is read.
 pub(super) fn one_shot_config(
     global: &GlobalArgs,
     text: &str,

@@ -23,7 +23,8 @@ pub(super) enum HangupAction {
 }
 
 impl HangupAction {
-    /// Only a service has a file to read again. On a terminal, hanging up ends the program.
+    /// Returns the action on a hangup. Only a service has a file to read again; on a terminal,
+    /// hanging up ends the program.
     pub(super) fn of_a_service_with(file: Option<&std::path::Path>) -> Self {
         if file.is_some() && !std::io::stdin().is_terminal() { Self::Reloads } else { Self::Ends }
     }

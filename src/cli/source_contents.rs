@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::reading::{ManifestSet, ReadScope};
+use super::manifest_set::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, UnrenderedFiles, source_settings};
 use super::{CommandError, exit, identities, session};
 use crate::config::{SourceConfig, SourceLocation};
@@ -78,8 +78,8 @@ fn files(config: &SourceConfig, folder: &Path) -> Result<SourceFiles, CommandErr
     Ok(match &config.location {
         SourceLocation::Directory(path) => {
             let files = UnrenderedFiles::read(path)?;
-            SourceFiles::Once(SourceRendering::of(config).render(&files)?)
+            SourceFiles::Snapshot(SourceRendering::of(config).render(&files)?)
         }
-        SourceLocation::Git { .. } => SourceFiles::Followed(open_newest(config, folder)?),
+        SourceLocation::Git { .. } => SourceFiles::Source(open_newest(config, folder)?),
     })
 }

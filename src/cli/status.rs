@@ -46,7 +46,7 @@ impl StatusReader {
         rollout::open_session(global).await.map(Self::Cluster)
     }
 
-    /// Everything, the objects that are as they should be left out.
+    /// Reads everything but the objects that are well.
     pub(super) async fn read_view(&self) -> Result<StatusView, CommandError> {
         match self {
             Self::Daemon(socket) => Ok(StatusView::of_daemon(socket).await?),

@@ -16,7 +16,7 @@ use crate::object::{ErrorClass, ObjectId, PART_OF, annotation_text, text_at};
 pub(super) struct ClusterSession {
     pub(super) cluster: Cluster,
     pub(super) kinds: KindTable,
-    /// The namespace of the parents.
+    /// The namespace of the inventories.
     pub(super) system: String,
     /// The namespace of objects that name none.
     namespace: String,
@@ -142,7 +142,7 @@ impl ClusterSession {
         Ok(ManagedObject { id, kind, object, source, inventory })
     }
 
-    /// Reads the parent of a source.
+    /// Reads the inventory of a source.
     pub(super) async fn read_inventory(&self, source: &str) -> Result<InventoryObject, CommandError> {
         self.cluster.read_inventory(&self.system, source).await?.ok_or_else(|| {
             let message = format!("there is no source {source}: no ConfigMap {}/{source}", self.system);

@@ -167,7 +167,7 @@ impl Terminal {
     }
 }
 
-/// As it is.
+/// Writes a text as it is.
 pub(super) fn write(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::{GlobalArgs, ValidateArgs};
 use super::configured::SelectedSources;
-use super::reading::{ManifestSet, ReadScope, exit_status_of};
+use super::manifest_set::{ManifestSet, ReadScope, exit_status_of};
 use super::rendering::SourceRendering;
 use super::{CommandError, ExitStatus, Terminal, diff, settings, source_contents};
 use crate::config::{FetchConfig, RendererConfig};

@@ -99,8 +99,8 @@ impl Cluster {
         Self::connect_watched(connection, CallMetrics::default(), Heartbeats::default()).await
     }
 
-    /// As [`Cluster::connect`], for whoever is asked for measures and signs of life before there is
-    /// a connection.
+    /// Does the same as [`Cluster::connect`], for whoever is asked for measures and signs of life
+    /// before there is a connection.
     pub(crate) async fn connect_watched(
         connection: &Connection,
         measures: CallMetrics,
@@ -169,7 +169,7 @@ impl Cluster {
         Self { account, ..self.clone() }
     }
 
-    /// As whom it is asked, where that is not whoever the credentials are of.
+    /// Returns the service account that is impersonated, if there is one.
     pub fn account(&self) -> Option<&ServiceAccount> {
         self.account.as_ref()
     }
@@ -248,9 +248,9 @@ impl Cluster {
         &self.inner.metrics
     }
 
-    /// Returns the gate of all calls.
+    /// Returns the rate limiter of all calls.
     #[cfg(test)]
-    pub(super) fn gate(&self) -> &CallLimiter {
+    pub(super) fn rate_limiter(&self) -> &CallLimiter {
         &self.inner.rate_limiter
     }
 
@@ -452,8 +452,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// As [`Self::take_over`], where nothing but the file has changed: what is in use goes on being
-    /// used if it is of no use. Tells why it is not.
+    /// Does the same as [`Self::take_over`], where nothing but the file has changed: what is in use
+    /// goes on being used if it is of no use. Tells why it is not.
     pub(super) async fn try_anew(&self) -> Result<Option<String>, ClusterError> {
         let connected = self.inner.connection.open(LOGIN_TIMEOUT).await?;
         self.use_renewed(connected).await

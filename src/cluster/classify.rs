@@ -242,7 +242,7 @@ fn quoted_manager(message: &str) -> String {
 }
 
 fn classify_refusal(status: &Status, causes: &[StatusCause], on: &CallSubject) -> ClusterFault {
-    // The guard itself: another incarnation has taken the name.
+    // The precondition itself: another incarnation has taken the name.
     if causes.iter().any(|cause| cause.field == "metadata.uid") {
         return ClusterFault::VersionConflict;
     }

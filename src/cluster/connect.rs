@@ -244,8 +244,8 @@ fn kubeconfig_paths() -> Vec<PathBuf> {
     std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
-/// One kubeconfig of several files, as kubectl makes it: a file may be missing, and the first to
-/// name a thing wins.
+/// Merges several kubeconfigs as kubectl does: a file may be missing, and the first to name a thing
+/// wins.
 pub(super) fn merge_kubeconfigs(paths: &[PathBuf]) -> Result<Kubeconfig, ClusterError> {
     let mut merged: Option<Kubeconfig> = None;
     for path in paths.iter().filter(|path| path.exists()) {

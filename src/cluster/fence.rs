@@ -138,7 +138,7 @@ impl InFlightWrite {
         self.end.saturating_sub(self.sent)
     }
 
-    /// The server has answered.
+    /// Records that the server has answered.
     pub(super) fn mark_answered(mut self) {
         self.is_answered = true;
     }

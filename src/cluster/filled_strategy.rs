@@ -47,7 +47,7 @@ pub(super) struct OmittedStrategy {
 }
 
 impl OmittedStrategy {
-    /// None where the content can be sent as it is.
+    /// Returns the filled strategy of a content; none where the content can be sent as it is.
     pub(super) fn of(kind: &GroupKind, body: &Value, live: Option<&Value>) -> Option<Self> {
         let field = strategy_field(kind, body)?;
         rolling_update_of(live?, field)?;
@@ -73,21 +73,21 @@ impl Cluster {
     /// with the next apply; no value changes. Returns what that apply must find.
     ///
     /// Costs nothing for most contents, and a read for those that ask for such a strategy. Fails
-    /// with [`ClusterFault::VersionConflict`] when the object is not the one that the guard tells,
-    /// or changes meanwhile.
+    /// with [`ClusterFault::VersionConflict`] when the object is not the one that the precondition
+    /// tells, or changes meanwhile.
     pub(crate) async fn own_rolling_update(
         &self,
         kind: &ServedKind,
         id: &ObjectId,
         body: &Value,
-        guard: Precondition,
+        precondition: Precondition,
     ) -> Result<Precondition, ClusterError> {
-        let (uid, seen) = match &guard {
-            Precondition::Absent => return Ok(guard),
+        let (uid, seen) = match &precondition {
+            Precondition::Absent => return Ok(precondition),
             Precondition::Uid(uid) => (uid, None),
             Precondition::Exact(uid, version) => (uid, Some(*version)),
         };
-        let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(guard) };
+        let Some(field) = strategy_field(&id.group_kind(), body) else { return Ok(precondition) };
         let on = CallSubject::Object(id.clone());
         let Some(live) = self.get(kind, id).await? else {
             return Err(ClusterError::new(on, ClusterFault::NoObject));
@@ -96,7 +96,7 @@ impl Cluster {
         if text_at(&live, &["metadata", "uid"]) != &*uid.0 || other {
             return Err(ClusterError::new(on, ClusterFault::VersionConflict));
         }
-        let Some(entries) = own_filled_entries(&live, field) else { return Ok(guard) };
+        let Some(entries) = own_filled_entries(&live, field) else { return Ok(precondition) };
         let now: Value = self.write_owners(kind, id, &live, &entries).await?.decode(&on)?;
         Ok(Precondition::Exact(uid.clone(), resource_version_of(&now)))
     }

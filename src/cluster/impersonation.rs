@@ -22,7 +22,7 @@ pub struct ServiceAccount {
 }
 
 impl ServiceAccount {
-    /// One of a namespace.
+    /// Returns the service account of a namespace with this name.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }

@@ -117,7 +117,7 @@ impl Cluster {
         self.inform(kind, ListSelector::All, ScalerDecoder::new(kind, self.interner()), sink)
     }
 
-    /// Tells in which versions the parents of these sets are, in one namespace; the kind is
+    /// Tells in which versions the inventories of these sets are, in one namespace; the kind is
     /// `ConfigMap`.
     pub fn follow_versions(
         &self,
@@ -129,7 +129,7 @@ impl Cluster {
         self.version_informer(kind, namespace, super::inventory::ID_LABEL, sets, sink)
     }
 
-    /// Tells of the parents whose sources ask for a look, as [`Cluster::follow_versions`].
+    /// Tells of the inventories whose sources ask for a look, as [`Cluster::follow_versions`].
     pub fn follow_look_requests(
         &self,
         kind: &Arc<ServedKind>,

@@ -40,7 +40,7 @@ struct ObjectList {
     items: Vec<Value>,
 }
 
-/// A list of parents.
+/// A list of inventories.
 #[derive(Deserialize)]
 struct InventoryList {
     #[serde(default)]
@@ -61,7 +61,7 @@ impl Cluster {
         self.merge(url, spot, key, value, CallSubject::Object(id.clone())).await
     }
 
-    /// As [`Cluster::patch_annotation`], on the parent of a source.
+    /// Does the same as [`Cluster::patch_annotation`], on the inventory of a source.
     pub(crate) async fn annotate_inventory(
         &self,
         namespace: &str,
@@ -93,7 +93,7 @@ impl Cluster {
         self.call(ApiRequest::write(Method::PATCH, url, MERGE_PATCH, body, on)).await.map(drop)
     }
 
-    /// Returns the parents of all sources, by name.
+    /// Returns the inventories of all sources, by name.
     pub(crate) async fn list_inventories(
         &self,
         namespace: &str,

@@ -109,9 +109,9 @@ impl InventoryObject {
 }
 
 impl Cluster {
-    /// Reads all parents of a namespace that our tool keeps, each with the name of its source.
+    /// Reads all inventories of a namespace that our tool keeps, each with the name of its source.
     ///
-    /// By no label: one that has lost its own is a parent all the same.
+    /// By no label: one that has lost its own is an inventory all the same.
     pub(crate) async fn read_inventories(
         &self,
         namespace: &str,
@@ -135,7 +135,7 @@ impl Cluster {
         Ok(list.items.into_iter().filter_map(named).collect())
     }
 
-    /// Reads a source's parent; none where there is none.
+    /// Reads a source's inventory; none where there is none.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Cluster {
         }
     }
 
-    /// Writes what differs between a parent as it was read and as it should be; makes it, and its
+    /// Writes what differs between an inventory as it was read and as it should be; makes it, and its
     /// namespace, where there was none. No call where nothing differs.
     ///
     /// Annotations outside `rhumb.dev/`, labels and finalizers that others put there stay.

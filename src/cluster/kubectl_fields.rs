@@ -128,8 +128,8 @@ pub(super) fn is_ours(entry: &Value) -> bool {
         && text_at(entry, &["subresource"]).is_empty()
 }
 
-/// Everything that either set of fields holds. A node that is exactly `{}` holds itself; one with
-/// children holds itself only if `.` is among them.
+/// Returns everything that either set of fields holds. A node that is exactly `{}` holds itself;
+/// one with children holds itself only if `.` is among them.
 pub(super) fn union_fields(left: Value, right: &Value) -> Value {
     let (mut sum, right) = match (left, right) {
         (Value::Object(left), Value::Object(right)) => (left, right),

@@ -65,7 +65,7 @@ impl CallMetrics {
         registry.register("rhumb_watch_restarts", restarts, self.restarts.clone());
     }
 
-    /// One call has been answered, or not.
+    /// Counts a call, with its answer if there was one.
     pub(crate) fn record_call(&self, method: &Method, code: Option<StatusCode>, took: Duration) {
         let verb = method.as_str().to_owned();
         let code = code.map_or_else(|| NO_ANSWER.to_owned(), |code| code.as_u16().to_string());
@@ -78,12 +78,12 @@ impl CallMetrics {
         self.silence.subscribe()
     }
 
-    /// The server has said something.
+    /// Records that the server has answered.
     pub(super) fn record_answer(&self) {
         self.silence.send_if_modified(|silence| silence.take().is_some());
     }
 
-    /// The server could not be reached, or did not answer in time.
+    /// Records that the server could not be reached, or did not answer in time.
     pub(super) fn record_silence(&self) {
         self.silence.send_if_modified(|silence| {
             let is_new = silence.is_none();
@@ -92,7 +92,7 @@ impl CallMetrics {
         });
     }
 
-    /// A watch ended, and begins again.
+    /// Counts a watch that ended and begins again.
     pub(crate) fn watch_restarted(&self, kind: &str) {
         self.restarts.get_or_create(&InformerLabels { kind: kind.to_owned() }).inc();
     }

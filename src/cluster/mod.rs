@@ -1,4 +1,4 @@
-//! The API server: connection, discovery, informers, reads, writes and the parent object.
+//! The API server: connection, discovery, informers, reads, writes and the inventory.
 //!
 //! Owns the field manager `rhumb`, the rate limit, the deadline of each call, and the classes of
 //! the server's refusals. Live objects leave this module as compact

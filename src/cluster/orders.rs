@@ -1,5 +1,5 @@
-//! The orders object of a source: one ConfigMap beside its parent, in which people write what rhumb
-//! is to do once.
+//! The orders object of a source: one ConfigMap beside its inventory, in which people write what
+//! rhumb is to do once.
 //!
 //! It is there before anybody writes, as the right to one object by its name does not let anybody
 //! make it.
@@ -79,7 +79,7 @@ impl Cluster {
         }
     }
 
-    /// Makes the orders object of a source, which goes away with its parent.
+    /// Makes the orders object of a source, which goes away with its inventory.
     ///
     /// Fails with [`ClusterFault::VersionConflict`] where it is there already.
     pub(crate) async fn make_orders(

@@ -103,7 +103,7 @@ pub(super) async fn run_plugin(
     Ok(expires)
 }
 
-/// It, or what it asks, may answer later.
+/// Returns the fault of a plugin that may answer later.
 pub(super) fn hanging_fault() -> ClusterFault {
     ClusterFault::Plugin { reason: "the credential plugin gives no answer".to_owned() }
 }

@@ -14,7 +14,7 @@ use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
 use crate::object::{GroupKind, ObjectId};
 
-/// Its name is no DNS label, so no source's parent can have it.
+/// Its name is no DNS label, so no source's inventory can have it.
 const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
 
 /// The key of its data.

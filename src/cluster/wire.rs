@@ -127,7 +127,7 @@ impl LiveDecoder {
             None => Health::new(HealthStatus::Unknown, "only its metadata was read"),
         };
         let unproven_release =
-            meta.annotations.get(annotations::RELEASE).and_then(|text| self.release_claim(text));
+            meta.annotations.get(annotations::RELEASE).and_then(|text| self.release_annotation(text));
         LiveObject {
             uid: Uid((&*meta.uid.0).into()),
             rv,
@@ -188,7 +188,7 @@ impl LiveDecoder {
     }
 
     /// Returns the claim in the annotation. The engine has the keys that prove it.
-    fn release_claim(&self, text: &str) -> Option<Box<ReleaseAnnotation>> {
+    fn release_annotation(&self, text: &str) -> Option<Box<ReleaseAnnotation>> {
         ReleaseAnnotation::read(text, |revision| self.interner.revision(revision)).map(Box::new)
     }
 

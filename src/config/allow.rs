@@ -9,7 +9,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::DnsLabel;
-use crate::engine::{AllowList, ClusterScoped, KindPattern};
+use crate::engine::{AllowList, ClusterScopeRule, KindPattern};
 
 /// The key `allow` of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct AllowSpec {
     pub cluster_scoped: Option<ClusterScopedSpec>,
 }
 
-/// A key without a value is a mistake, and must not allow everything.
+/// Reads a key that must have a value: without one it is a mistake, and must not allow everything.
 pub(super) fn require_value<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -79,10 +79,10 @@ impl<'de> Visitor<'de> for ClusterScopedSpecVisitor {
 impl From<AllowSpec> for AllowList {
     fn from(spec: AllowSpec) -> Self {
         let cluster_scoped = match spec.cluster_scoped {
-            Some(ClusterScopedSpec::Kinds(kinds)) => ClusterScoped::Kinds(kinds),
-            Some(ClusterScopedSpec::All(true)) => ClusterScoped::Any,
-            None if spec.namespaces.is_none() => ClusterScoped::Any,
-            Some(ClusterScopedSpec::All(false)) | None => ClusterScoped::None,
+            Some(ClusterScopedSpec::Kinds(kinds)) => ClusterScopeRule::Kinds(kinds),
+            Some(ClusterScopedSpec::All(true)) => ClusterScopeRule::Any,
+            None if spec.namespaces.is_none() => ClusterScopeRule::Any,
+            Some(ClusterScopedSpec::All(false)) | None => ClusterScopeRule::None,
         };
         let namespaces = spec.namespaces.map(|names| names.iter().map(|name| name.as_str().into()).collect());
         Self { namespaces, kinds: spec.kinds, cluster_scoped, outer: None }
@@ -98,20 +98,20 @@ mod tests {
     #[test]
     fn objects_outside_of_namespaces_are_allowed_unless_namespaces_are_named() {
         #[track_caller]
-        fn check(spec: Value, expected: ClusterScoped) {
+        fn check(spec: Value, expected: ClusterScopeRule) {
             let read: AllowSpec = serde_json::from_value(spec.clone()).unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), spec);
             assert_eq!(AllowList::from(read).cluster_scoped, expected);
         }
-        check(json!({}), ClusterScoped::Any);
-        check(json!({ "kinds": ["ConfigMap", "apps/*"] }), ClusterScoped::Any);
-        check(json!({ "namespaces": ["shop"] }), ClusterScoped::None);
-        check(json!({ "namespaces": ["shop"], "clusterScoped": true }), ClusterScoped::Any);
-        check(json!({ "clusterScoped": false }), ClusterScoped::None);
+        check(json!({}), ClusterScopeRule::Any);
+        check(json!({ "kinds": ["ConfigMap", "apps/*"] }), ClusterScopeRule::Any);
+        check(json!({ "namespaces": ["shop"] }), ClusterScopeRule::None);
+        check(json!({ "namespaces": ["shop"], "clusterScoped": true }), ClusterScopeRule::Any);
+        check(json!({ "clusterScoped": false }), ClusterScopeRule::None);
         let namespace = BTreeSet::from(["Namespace".parse().unwrap()]);
         check(
             json!({ "namespaces": ["shop"], "clusterScoped": ["Namespace"] }),
-            ClusterScoped::Kinds(namespace),
+            ClusterScopeRule::Kinds(namespace),
         );
     }
 

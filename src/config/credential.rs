@@ -29,7 +29,8 @@ impl BoundCredentials {
         self.0.is_empty()
     }
 
-    /// The credentials for a location: of the addresses that cover it, those of the longest.
+    /// Returns the credentials for a location: of the addresses that cover it, those of the
+    /// longest.
     pub fn of(&self, location: &SourceLocation) -> CredentialUse {
         let covering = self.0.iter().filter(|(_, prefix)| prefix.covers(location));
         let longest = covering.max_by_key(|(_, prefix)| prefix.depth());

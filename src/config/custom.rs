@@ -71,7 +71,7 @@ impl CustomSourcePolicy {
         self.follow != CustomSources::None
     }
 
-    /// The same with its files made independent of the working directory.
+    /// Makes the paths of its files independent of the working directory.
     pub(super) fn resolve(mut self, environment: &Environment) -> Self {
         for file in self.keys.values_mut() {
             *file = environment.resolve(file);
@@ -411,7 +411,7 @@ impl CustomSource {
         }
     }
 
-    /// The finalizers that it should have instead of those that it has; none where they are right.
+    /// Returns the finalizers that it should have; none where they are right.
     pub fn finalizers(&self, tie: FinalizerState) -> Option<Vec<String>> {
         let mut finalizers = self.finalizers.clone();
         match tie {
@@ -448,8 +448,8 @@ impl CustomSource {
 }
 
 impl SourceConfig {
-    /// A source that ends, and of which only the name is understood: what it has is known from the
-    /// cluster alone.
+    /// Returns a source that ends, and of which only the name is understood. Its objects are known
+    /// from the cluster alone.
     pub fn ending_config(name: &DnsLabel, allow: &AllowList) -> Self {
         Self {
             name: name.to_string(),
@@ -513,8 +513,8 @@ fn check_spec(name: &str, spec: Value, allowed: &CustomSourcePolicy) -> Result<S
 }
 
 impl super::Config {
-    /// The configuration with the sources in the cluster beside its own. A name in both
-    /// is the file's.
+    /// Returns the configuration with the sources in the cluster beside its own. A name in both is
+    /// the file's.
     #[must_use]
     pub fn with_custom_sources(&self, custom: &[CustomSource]) -> Self {
         let mut joined = self.clone();
@@ -535,7 +535,7 @@ impl super::Config {
     }
 }
 
-/// The path of all of them in a namespace.
+/// Returns the path of all of them in a namespace.
 pub(crate) fn custom_path(namespace: &str) -> String {
     format!("/apis/{API_VERSION}/namespaces/{namespace}/sources")
 }

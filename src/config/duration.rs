@@ -53,7 +53,7 @@ pub enum IntervalError {
     TooShort(PositiveDuration),
 }
 
-/// As [`PositiveDuration::parse_interval`].
+/// Does the same as [`PositiveDuration::parse_interval`].
 pub(super) fn parse_interval<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<PositiveDuration, D::Error> {

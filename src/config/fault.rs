@@ -43,7 +43,7 @@ impl ConfigFault {
     }
 }
 
-/// "did you mean …?", or the whole choice when nothing is near.
+/// Returns "did you mean …?", or the whole choice when nothing is near.
 pub(super) fn suggestion(word: &str, known: &[&str]) -> String {
     let nearest = similar::get_close_matches(word, known, 1, 0.6);
     match nearest.first() {

@@ -96,7 +96,7 @@ pub struct ParseChartHostError;
 pub struct ChartHost(String);
 
 impl ChartHost {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

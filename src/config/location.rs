@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for GitUrl {
 pub struct TreePath(String);
 
 impl TreePath {
-    /// As text, without a slash at either end.
+    /// Returns the text, without a slash at either end.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -72,7 +72,7 @@ pub struct Config {
     pub connection: ConnectionSpec,
     /// The directory of caches; see [`Environment::state_directory`] for the default.
     pub state_directory: Option<PathBuf>,
-    /// The namespace of the sources' parent objects.
+    /// The namespace of the sources' inventories.
     pub namespace: String,
     /// The resync interval.
     pub resync: PositiveDuration,
@@ -167,7 +167,7 @@ impl NotificationEvent {
 /// The recipient of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipient {
-    /// Any HTTP server: the notice as JSON.
+    /// Any HTTP server: the notification as JSON.
     Webhook {
         /// The URL.
         url: UrlSource,
@@ -226,7 +226,7 @@ pub enum Forge {
 /// One source, checked, its paths absolute or relative to the working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceConfig {
-    /// Its name, which is also the name of its parent object.
+    /// Its name, which is also the name of its inventory.
     pub name: String,
     /// The location of its manifests.
     pub location: SourceLocation,
@@ -257,7 +257,7 @@ pub struct SourceConfig {
     pub opt_out: OptOutPolicy,
     /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// The time for which other sources may claim a dropped object before it is deleted.
+    /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: NarrowingSpec,

@@ -19,7 +19,7 @@ const MAX_NAME_HEAD_CHARS: usize = 63 - 1 - HASH_DIGITS;
 pub struct DnsLabel(String);
 
 impl DnsLabel {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,7 +47,7 @@ impl DnsLabel {
         Self(format!("{head}-{}", tail.unwrap_or_default()))
     }
 
-    /// Returns the namespace of the parents, unless the configuration names another.
+    /// Returns the namespace of the inventories, unless the configuration names another.
     pub(super) fn system_namespace() -> Self {
         Self("rhumb-system".to_owned())
     }
@@ -109,7 +109,7 @@ impl Visitor<'_> for DnsLabelVisitor {
 pub struct ServiceAccountName(String);
 
 impl ServiceAccountName {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -165,7 +165,7 @@ impl Visitor<'_> for ServiceAccountNameVisitor {
 pub struct ObjectName(String);
 
 impl ObjectName {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

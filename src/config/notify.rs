@@ -94,7 +94,7 @@ impl Visitor<'_> for ForgeRepositoryVisitor {
 }
 
 impl NotifySpec {
-    /// The checked form; notes what is wrong with it at this document's entry of this number.
+    /// Returns the checked form; adds its faults to this document's entry of this number.
     pub(super) fn checked(
         self,
         environment: &Environment,

@@ -53,7 +53,7 @@ impl UrlPrefix {
         }
     }
 
-    /// As [`UrlPrefix::covers`], of the address of a repository.
+    /// Does the same as [`UrlPrefix::covers`], of the address of a repository.
     pub fn covers_text(&self, url: &str) -> bool {
         PrefixAddress::read(url).is_some_and(|found| self.0.covers(&found))
     }

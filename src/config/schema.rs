@@ -13,7 +13,7 @@ const KIND_PATTERN: &str = "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z]([-A-Za-z
 /// DNS labels with dots between them.
 const ACCOUNT_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
-/// The `CustomResourceDefinition`.
+/// Returns the `CustomResourceDefinition`.
 pub(crate) fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -123,7 +123,7 @@ fn spec() -> Value {
                 "description": "How much may be pruned without a person's confirmation: a count (10), a share (10%), or {count, percent}.",
                 "x-kubernetes-preserve-unknown-fields": true,
             },
-            "pruneDelay": matching(DURATION_PATTERN, "For so long other sources of the cluster may claim what this one drops, before that is deleted; only where there are others. Left out: 30s."),
+            "pruneDelay": matching(DURATION_PATTERN, "For so long other sources of the cluster may take over what this one drops, before that is deleted; only where there are others. Left out: 30s."),
             "budget": narrowing(),
             "observe": switch("Whether everything is done but the writes. Left out: false."),
             "deletionPolicy": one_of(

@@ -83,7 +83,8 @@ impl ServeSpec {
         }
     }
 
-    /// With its paths made independent of the file's place, and with what the environment adds.
+    /// Returns it with paths that are independent of the file's folder, and with what the
+    /// environment adds.
     pub(super) fn resolved(self, environment: &Environment) -> ServeConfig {
         let resolve = |path: PathBuf| environment.resolve(&path);
         ServeConfig {

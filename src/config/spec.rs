@@ -72,7 +72,7 @@ pub(crate) struct SourceSpec {
     pub opt_out: OptOutPolicy,
     /// The number of objects that may be pruned without a confirmation.
     pub blast_radius: BlastRadius,
-    /// The time for which other sources of the cluster may claim a dropped object before it is
+    /// The time for which other sources of the cluster may request a dropped object before it is
     /// deleted.
     pub prune_delay: DurationOrZero,
     /// Bounds on its rollouts beside those of the whole cluster.
@@ -135,7 +135,7 @@ pub(crate) struct GitSpec {
 }
 
 impl GitSpec {
-    /// A repository with nothing but its place given.
+    /// Returns a source of which nothing but the location is given.
     pub(crate) fn new(url: GitUrl) -> Self {
         Self {
             url,
@@ -163,7 +163,7 @@ pub(crate) enum SpecError {
 }
 
 impl SourceSpec {
-    /// The checked form, with its paths made independent of the file's place.
+    /// Returns the checked form, with paths that are independent of the file's folder.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use super::{DnsLabel, ObjectName};
 pub struct VariableName(String);
 
 impl VariableName {
-    /// As text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -66,7 +66,7 @@ impl VerifySpec {
 }
 
 impl Config {
-    /// The files with keys that any source asks for, or may.
+    /// Returns the files with keys that a source asks for, or may.
     pub fn key_files(&self) -> BTreeSet<&Path> {
         let asked = self.sources.iter().filter_map(|source| match &source.location {
             SourceLocation::Git { verify, .. } => verify.as_ref(),

@@ -45,8 +45,8 @@ fn id(text: &str) -> Option<Revision> {
     is_whole.then(|| Revision::new(&text.to_ascii_lowercase()))
 }
 
-/// Returns whether a parent says what was accepted last; of a source that asks for no signatures
-/// there is nothing to say.
+/// Returns whether an inventory says what was accepted last; of a source that asks for no
+/// signatures there is nothing to say.
 pub(super) fn is_recorded(inventory: Option<&InventoryObject>, accepted: Option<&Revision>) -> bool {
     accepted.is_none_or(|accepted| {
         inventory.and_then(accepted_revision).as_ref() == Some(accepted)
@@ -54,7 +54,7 @@ pub(super) fn is_recorded(inventory: Option<&InventoryObject>, accepted: Option<
     })
 }
 
-/// Lets a parent say what was accepted last. A confirmation of it has done its work.
+/// Lets an inventory say what was accepted last. A confirmation of it has done its work.
 pub(super) fn record(inventory: &mut InventoryObject, accepted: Option<&Revision>) {
     let Some(accepted) = accepted else { return };
     if confirmed_revision(inventory).as_ref() == Some(accepted) {
@@ -69,7 +69,7 @@ pub(super) async fn with_anchor(
     namespace: &str,
     mut setup: SourceSetup,
 ) -> Result<SourceSetup, cluster::ClusterError> {
-    if let SourceFiles::Followed(source) = &mut setup.files
+    if let SourceFiles::Source(source) = &mut setup.files
         && source.is_verified()
     {
         source.set_anchor(verification_anchor(

@@ -57,8 +57,8 @@ impl SourceBytes {
     /// Returns those of a source's files.
     pub(super) fn of(files: &SourceFiles) -> Self {
         match files {
-            SourceFiles::Followed(source) => Self::Store(source.reader()),
-            SourceFiles::Once(disk) => Self::Disk(disk.clone()),
+            SourceFiles::Source(source) => Self::Store(source.reader()),
+            SourceFiles::Snapshot(disk) => Self::Disk(disk.clone()),
         }
     }
 }
@@ -75,13 +75,13 @@ pub(super) struct ContentOrigin {
 }
 
 /// With the size of each file.
-type ParsedFiles = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
+type RecentParses = VecDeque<(BlobId, usize, Arc<Vec<ManifestItem>>)>;
 
 /// Bodies of the objects of all sources. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ContentStore {
     origins: Arc<Vec<ContentOrigin>>,
-    kept: Arc<Mutex<ParsedFiles>>,
+    kept: Arc<Mutex<RecentParses>>,
 }
 
 impl ContentStore {
@@ -97,78 +97,79 @@ impl ContentStore {
     }
 
     /// Returns whether the contents of an object's source need no disk.
-    pub(super) fn is_in_memory(&self, want: &DesiredObject) -> bool {
-        matches!(self.origins[want.body.source].bytes, SourceBytes::Disk(_))
+    pub(super) fn is_in_memory(&self, desired: &DesiredObject) -> bool {
+        matches!(self.origins[desired.body.source].bytes, SourceBytes::Disk(_))
     }
 
-    /// Returns the effective content of a wanted object, with what it leaves to others. Blocks on
+    /// Returns the effective content of a desired object, with what it leaves to others. Blocks on
     /// the disk.
-    pub(super) fn effective_content(&self, want: &DesiredObject) -> Result<Value, ContentError> {
-        let file = || want.origin.file.clone();
-        let place = &self.origins[want.body.source];
-        let parsed = self.manifest_items(place, want)?;
-        let found = parsed.binary_search_by_key(&want.body.index, |one| one.index);
+    pub(super) fn effective_content(&self, desired: &DesiredObject) -> Result<Value, ContentError> {
+        let file = || desired.origin.file.clone();
+        let place = &self.origins[desired.body.source];
+        let parsed = self.manifest_items(place, desired)?;
+        let found = parsed.binary_search_by_key(&desired.body.index, |one| one.index);
         let found = found.ok().and_then(|place| parsed.get(place));
-        let content = found.map(|found| effective_content(&object(found, want), &place.applyset));
-        let hash = |content: &Value| match want.ignores {
+        let content = found.map(|found| effective_content(&object(found, desired), &place.applyset));
+        let hash = |content: &Value| match desired.ignores {
             Some(_) => ContentHash::of(&remove_ignored(content.clone())),
             None => ContentHash::of(content),
         };
-        let content = content.filter(|content| hash(content) == want.hash);
-        content.ok_or_else(|| ContentError::Changed { file: file(), line: want.origin.line })
+        let content = content.filter(|content| hash(content) == desired.hash);
+        content.ok_or_else(|| ContentError::Changed { file: file(), line: desired.origin.line })
     }
 
-    /// Returns the content of a wanted object that is compared and defended. Blocks on the disk.
-    pub(super) fn defended_content(&self, want: &DesiredObject) -> Result<Value, ContentError> {
-        self.effective_content(want).map(remove_ignored)
+    /// Returns the content of a desired object that is compared and defended. Blocks on the disk.
+    pub(super) fn defended_content(&self, desired: &DesiredObject) -> Result<Value, ContentError> {
+        self.effective_content(desired).map(remove_ignored)
     }
 
     /// Returns the content to send where no live object need be read: it is created, or leaves no
     /// field to others. It is the effective content with the release annotation. Blocks on the disk.
     pub(super) fn body_without_live(
         &self,
-        want: &DesiredObject,
-        claim: &ReleaseAnnotation,
+        desired: &DesiredObject,
+        annotation: &ReleaseAnnotation,
         form: ApplyVariant,
     ) -> Result<Value, ContentError> {
-        Ok(stamp_release(self.effective_content(want)?, claim, form))
+        Ok(stamp_release(self.effective_content(desired)?, annotation, form))
     }
 
     /// Returns the content to send to a live object, and whether it is good for this version of it
     /// only. Blocks on the disk.
     pub(super) fn body_for_live(
         &self,
-        want: &DesiredObject,
-        claim: &ReleaseAnnotation,
+        desired: &DesiredObject,
+        annotation: &ReleaseAnnotation,
         form: ApplyVariant,
         live: &Value,
     ) -> Result<(Value, VersionBinding), ContentError> {
         let owners = FieldOwners::of(live);
         let others: Vec<&str> = owners.others.iter().map(String::as_str).collect();
-        let settled = resolve_ignores(self.effective_content(want)?, live, owners.ours.as_deref(), &others);
-        Ok((stamp_release(settled.content, claim, form), settled.binds))
+        let settled =
+            resolve_ignores(self.effective_content(desired)?, live, owners.ours.as_deref(), &others);
+        Ok((stamp_release(settled.content, annotation, form), settled.binds))
     }
 
     fn manifest_items(
         &self,
         place: &ContentOrigin,
-        want: &DesiredObject,
+        desired: &DesiredObject,
     ) -> Result<Arc<Vec<ManifestItem>>, ContentError> {
-        let blob = BlobId::from(want.body.blob);
+        let blob = BlobId::from(desired.body.blob);
         let known =
-            |kept: &ParsedFiles| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
+            |kept: &RecentParses| kept.iter().find(|(id, ..)| *id == blob).map(|(_, _, items)| items.clone());
         if let Some(parsed) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(parsed);
         }
-        let missing = |source| ContentError::Store { file: want.origin.file.clone(), source };
+        let missing = |source| ContentError::Store { file: desired.origin.file.clone(), source };
         let bytes = match &place.bytes {
             SourceBytes::Store(reader) => reader.read(blob).map_err(missing)?,
             SourceBytes::Disk(disk) => disk.read(blob).unwrap_or_default().to_vec(),
         };
-        let items = Arc::new(read_manifest(&file_of(want), &bytes, &place.decrypter).items);
+        let items = Arc::new(read_manifest(&file_of(desired), &bytes, &place.decrypter).items);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back((blob, bytes.len(), items.clone()));
-        let size = |kept: &ParsedFiles| kept.iter().map(|(_, size, _)| size).sum::<usize>();
+        let size = |kept: &RecentParses| kept.iter().map(|(_, size, _)| size).sum::<usize>();
         while kept.len() > MAX_PARSED_FILES || (kept.len() > 1 && size(&kept) > KEPT_BYTES) {
             kept.pop_front();
         }
@@ -187,23 +188,28 @@ impl ContentStore {
     }
 }
 
-/// Returns the file that a wanted object was read from.
-fn file_of(want: &DesiredObject) -> SnapshotFile {
+/// Returns the file that a desired object was read from.
+fn file_of(desired: &DesiredObject) -> SnapshotFile {
     SnapshotFile {
-        path: want.origin.file.clone(),
-        blob: want.body.blob.into(),
+        path: desired.origin.file.clone(),
+        blob: desired.body.blob.into(),
         size: 0,
-        origin: want.origin.render.clone(),
+        origin: desired.origin.render.clone(),
     }
 }
 
-fn object(item: &ManifestItem, want: &DesiredObject) -> Object {
+fn object(item: &ManifestItem, desired: &DesiredObject) -> Object {
     let mut body = manifest::clean(item.body.clone());
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        match want.id.namespace() {
+        match desired.id.namespace() {
             Some(namespace) => metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned())),
             None => metadata.remove("namespace"),
         };
     }
-    Object { id: want.id.clone(), gvk: want.gvk.clone(), body: Arc::new(body), origin: want.origin.clone() }
+    Object {
+        id: desired.id.clone(),
+        gvk: desired.gvk.clone(),
+        body: Arc::new(body),
+        origin: desired.origin.clone(),
+    }
 }

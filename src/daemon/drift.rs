@@ -14,7 +14,7 @@ use crate::cluster::{
 };
 use crate::engine::{
     ApplyPurpose, ApplyRequest, ApplyVariant, DesiredObject, FieldCoverage, LiveObject, Precondition,
-    Release, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesired, Uid, VerifiedCoverage,
+    Release, ReleaseAnnotation, RepairImpact, ResourceVersion, SharedDesiredObject, Uid, VerifiedCoverage,
 };
 use crate::fields::{self, Coverage, FieldPath, ValueDigest, ValueSchema};
 use crate::object::{ObjectId, Revision, text_at};
@@ -23,7 +23,7 @@ use crate::object::{ObjectId, Revision, text_at};
 #[derive(Clone, Debug)]
 pub(super) struct ComparisonRequest {
     pub(super) id: ObjectId,
-    pub(super) want: SharedDesired,
+    pub(super) desired: SharedDesiredObject,
     pub(super) form: ApplyVariant,
     /// Our entry.
     shape: Option<Arc<str>>,
@@ -37,13 +37,13 @@ impl ComparisonRequest {
     /// Returns the question about what the cluster shows.
     pub(super) fn new(
         id: ObjectId,
-        want: SharedDesired,
+        desired: SharedDesiredObject,
         form: ApplyVariant,
         shown: Option<&LiveObject>,
     ) -> Self {
         Self {
             id,
-            want,
+            desired,
             form,
             shape: shown.and_then(|live| live.our_fields.clone()),
             values: shown.and_then(|live| live.value_digest),
@@ -58,7 +58,7 @@ impl ComparisonRequest {
     /// Returns the content in the form in which it was sent. Of the release annotation only the
     /// path matters.
     fn with_stamp(&self, content: Value) -> Value {
-        let release = Release { hash: self.want.hash, revision: Revision::new("") };
+        let release = Release { hash: self.desired.hash, revision: Revision::new("") };
         crate::engine::stamp_release(content, &ReleaseAnnotation { release, seal: None }, self.form)
     }
 
@@ -89,7 +89,7 @@ impl ComparisonRequest {
 
     /// Returns the verdict, bound to what the question is about.
     pub(super) fn verdict(&self, cover: FieldCoverage) -> VerifiedCoverage {
-        let (content, overlay) = (self.form.hash(&self.want), self.form.overlay);
+        let (content, overlay) = (self.form.hash(&self.desired), self.form.overlay);
         let (config_stamp, value_digest) = (self.form.config_stamp, self.values);
         VerifiedCoverage {
             content,
@@ -124,8 +124,8 @@ pub(super) async fn inspect(
     question: &ComparisonRequest,
 ) -> Result<VerifiedCoverage, LookupFailure> {
     let content = {
-        let (contents, want) = (contents.clone(), question.want.clone());
-        run_blocking(move || contents.defended_content(&want))
+        let (contents, desired) = (contents.clone(), question.desired.clone());
+        run_blocking(move || contents.defended_content(&desired))
             .await
             .map_err(|error| LookupFailure(error.to_string().into()))?
     };
@@ -187,18 +187,18 @@ async fn differing_values_of(
     if differing.is_empty() {
         return Ok(differing);
     }
-    let (contents, want, form, live) =
-        (contents.clone(), question.want.clone(), question.form, shown.clone());
-    let release = Release { hash: want.hash, revision: Revision::new("") };
+    let (contents, desired, form, live) =
+        (contents.clone(), question.desired.clone(), question.form, shown.clone());
+    let release = Release { hash: desired.hash, revision: Revision::new("") };
     let release = ReleaseAnnotation { release, seal: None };
-    let body = run_blocking(move || contents.body_for_live(&want, &release, form, &live)).await;
+    let body = run_blocking(move || contents.body_for_live(&desired, &release, form, &live)).await;
     let (body, _) = body.map_err(|error| LookupFailure(error.to_string().into()))?;
-    let guard = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
-    match cluster.dry_run(kind, &question.id, &body, Some(shown), &guard).await {
+    let precondition = Precondition::Uid(Uid(text_at(shown, &["metadata", "uid"]).into()));
+    match cluster.dry_run(kind, &question.id, &body, Some(shown), &precondition).await {
         Ok(after) => Ok(fields::differing_values(&after, shown, entry, question.value_schema())),
         Err(error) if is_inconclusive(&error) => Ok(differing
             .into_iter()
-            .filter(|path| is_other_at(&question.want, path, shown, content))
+            .filter(|path| is_other_at(&question.desired, path, shown, content))
             .collect()),
         // The write that tries it reports a value that cannot be restored.
         Err(error) if error.retry() == RetryAdvice::Never => Ok(differing),
@@ -215,8 +215,8 @@ fn is_inconclusive(error: &ClusterError) -> bool {
 /// Returns whether an object has another value than a content at a path of our entry, as far as is
 /// known without the server. Fields that the content leaves to others are repeated in our entry,
 /// and do not count.
-fn is_other_at(want: &DesiredObject, path: &FieldPath, shown: &Value, content: &Value) -> bool {
-    let is_left = want.ignores.is_some() && path.find(content).is_none();
+fn is_other_at(desired: &DesiredObject, path: &FieldPath, shown: &Value, content: &Value) -> bool {
+    let is_left = desired.ignores.is_some() && path.find(content).is_none();
     !is_left && change::is_other_at(path, shown, content)
 }
 
@@ -229,7 +229,7 @@ pub(super) async fn describe_repair(
     id: &ObjectId,
     apply: &ApplyRequest,
 ) -> Option<String> {
-    if apply.purpose != ApplyPurpose::Repair || apply.guard == Precondition::Absent {
+    if apply.purpose != ApplyPurpose::Repair || apply.precondition == Precondition::Absent {
         return None;
     }
     let shown = cluster.get(kind, id).await.ok()??;
@@ -243,16 +243,16 @@ pub(super) async fn describe_writers(
     apply: &ApplyRequest,
     shown: Value,
 ) -> Option<String> {
-    let question = ComparisonRequest::new(id.clone(), apply.want.clone(), apply.variant, None);
+    let question = ComparisonRequest::new(id.clone(), apply.desired.clone(), apply.variant, None);
     let contents = contents.clone();
     run_blocking(move || {
-        let content = question.with_stamp(contents.defended_content(&question.want).ok()?);
+        let content = question.with_stamp(contents.defended_content(&question.desired).ok()?);
         let entry = FieldOwners::of(&shown).ours;
         let taken = lost_paths(&content, &shown, entry.as_deref());
         let differing =
             entry.map(|entry| fields::differing_values(&content, &shown, &entry, question.value_schema()));
         let mut rewritten = differing.unwrap_or_default();
-        rewritten.retain(|path| is_other_at(&question.want, path, &shown, &content));
+        rewritten.retain(|path| is_other_at(&question.desired, path, &shown, &content));
         let managed = shown.pointer("/metadata/managedFields").unwrap_or(&Value::Null);
         fields::drift_words(managed, &taken, &rewritten, FIELD_MANAGER)
     })

@@ -39,8 +39,8 @@ impl Executor {
         apply: ApplyRequest,
         owner: Option<Arc<str>>,
     ) -> LoopEvent {
-        let force = if apply.guard == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
-        let (body, guard) = match self.prepare(&kind, &id, &apply).await {
+        let force = if apply.precondition == Precondition::Absent { ApplyForce::No } else { ApplyForce::Yes };
+        let (body, precondition) = match self.prepare(&kind, &id, &apply).await {
             Ok(prepared) => prepared,
             Err(failure) => {
                 return LoopEvent::ActionDone(id, Action::Apply(apply), ActionResult::Failed(failure), None);
@@ -48,7 +48,7 @@ impl Executor {
         };
         // Before the write, which takes over the managedFields entries that name the writer.
         let drift = drift::describe_repair(&self.cluster, &self.contents, &kind, &id, &apply).await;
-        let answer = self.cluster.apply(&kind, &id, &body, &guard, force).await;
+        let answer = self.cluster.apply(&kind, &id, &body, &precondition, force).await;
         let (result, outcome) = match answer {
             Ok(applied) => {
                 for warning in &applied.warnings {
@@ -87,19 +87,19 @@ impl Executor {
     ) -> Result<DryRunImpact, WriteFailure> {
         let before = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let before = before.ok_or(WriteFailure::Conflict(Duration::ZERO))?;
-        let claim = apply.release_claim();
-        let (contents, want) = (self.contents.clone(), apply.want.clone());
+        let annotation = apply.release_annotation();
+        let (contents, desired) = (self.contents.clone(), apply.desired.clone());
         let (form, live) = (ApplyVariant { overlay: None, ..apply.variant }, before.clone());
-        let body = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
+        let body = run_blocking(move || contents.body_for_live(&desired, &annotation, form, &live)).await;
         let (body, _) =
             body.map_err(|error| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO))?;
         let uid = Uid(text_at(&before, &["metadata", "uid"]).into());
         let generation = value_at(&before, &["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
-        let guard = Precondition::Uid(uid.clone());
-        let after = self.cluster.dry_run(kind, id, &body, Some(&before), &guard).await;
+        let precondition = Precondition::Uid(uid.clone());
+        let after = self.cluster.dry_run(kind, id, &body, Some(&before), &precondition).await;
         let after = after.map_err(|error| classify_failure(&error))?;
         let impact = change::change_impact(&id.group_kind(), Some(&before), Some(&after));
-        Ok(DryRunImpact { content: apply.want.hash, uid, generation, impact })
+        Ok(DryRunImpact { content: apply.desired.hash, uid, generation, impact })
     }
 
     /// Returns the content to send, and its precondition.
@@ -111,32 +111,33 @@ impl Executor {
     ) -> Result<(Value, Precondition), WriteFailure> {
         let unreadable =
             |error: contents::ContentError| WriteFailure::Unknown(error.to_string().into(), Duration::ZERO);
-        if apply.want.ignores.is_none() || apply.guard == Precondition::Absent {
+        if apply.desired.ignores.is_none() || apply.precondition == Precondition::Absent {
             let body = self.body(apply).await.map_err(unreadable)?;
-            let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
-            let guard = self.cluster.own_rolling_update(kind, id, &body, guard).await;
-            return Ok((body, guard.map_err(|error| classify_failure(&error))?));
+            let precondition =
+                self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
+            let precondition = self.cluster.own_rolling_update(kind, id, &body, precondition).await;
+            return Ok((body, precondition.map_err(|error| classify_failure(&error))?));
         }
         // The owners are read after fields were taken over, as those would be reset.
-        let guard = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
+        let precondition = self.reclaim(kind, id, apply).await.map_err(|error| classify_failure(&error))?;
         let live = self.cluster.get(kind, id).await.map_err(|error| classify_failure(&error))?;
         let Some(live) = live else { return Err(WriteFailure::Conflict(Duration::ZERO)) };
         let version = ResourceVersion::read(text_at(&live, &["metadata", "resourceVersion"]));
-        let claim = apply.release_claim();
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
-        let prepared = run_blocking(move || contents.body_for_live(&want, &claim, form, &live)).await;
+        let annotation = apply.release_annotation();
+        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        let prepared = run_blocking(move || contents.body_for_live(&desired, &annotation, form, &live)).await;
         let (body, binds) = prepared.map_err(unreadable)?;
         // A body repeated from one version would undo somebody's later change.
-        let guard = match (guard, binds) {
+        let precondition = match (precondition, binds) {
             (Precondition::Uid(uid), VersionBinding::ToVersion) => Precondition::Exact(uid, version),
-            (guard, _) => guard,
+            (precondition, _) => precondition,
         };
-        let guard = self
+        let precondition = self
             .cluster
-            .own_rolling_update(kind, id, &body, guard)
+            .own_rolling_update(kind, id, &body, precondition)
             .await
             .map_err(|error| classify_failure(&error))?;
-        Ok((body, guard))
+        Ok((body, precondition))
     }
 
     /// Takes over the fields of an object that client-side `kubectl apply` may have made. Without
@@ -148,23 +149,25 @@ impl Executor {
         id: &ObjectId,
         apply: &ApplyRequest,
     ) -> Result<Precondition, ClusterError> {
-        let Precondition::Exact(uid, _) = apply.guard.clone() else { return Ok(apply.guard.clone()) };
+        let Precondition::Exact(uid, _) = apply.precondition.clone() else {
+            return Ok(apply.precondition.clone());
+        };
         if apply.purpose != ApplyPurpose::Adopt {
-            return Ok(apply.guard.clone());
+            return Ok(apply.precondition.clone());
         }
         match self.cluster.reclaim(kind, id, &uid).await? {
-            ReclaimResult::Nothing => Ok(apply.guard.clone()),
+            ReclaimResult::Nothing => Ok(apply.precondition.clone()),
             ReclaimResult::Taken => Ok(Precondition::Uid(uid)),
         }
     }
 
     async fn body(&self, apply: &ApplyRequest) -> Result<Value, contents::ContentError> {
-        let claim = apply.release_claim();
-        if self.contents.is_in_memory(&apply.want) {
-            return self.contents.body_without_live(&apply.want, &claim, apply.variant);
+        let annotation = apply.release_annotation();
+        if self.contents.is_in_memory(&apply.desired) {
+            return self.contents.body_without_live(&apply.desired, &annotation, apply.variant);
         }
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
-        run_blocking(move || contents.body_without_live(&want, &claim, form)).await
+        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await
     }
 
     /// Deletes one incarnation in one version.
@@ -220,7 +223,7 @@ impl Executor {
                 .map(|question| {
                     let verified = self
                         .contents
-                        .defended_content(&question.want)
+                        .defended_content(&question.desired)
                         .map(|content| question.answer_from_view(content));
                     (question.id, verified.map_err(|error| LookupFailure(error.to_string().into())))
                 })

@@ -12,11 +12,11 @@ fn read_statement(inventory: Option<&InventoryObject>) -> Option<SourceStatement
     SourceStatement::parse(inventory?.data.get(HANDOVER_KEY)?).ok()
 }
 
-/// Another source, as its parent shows it.
+/// Another source, as its inventory shows it.
 fn peer_of(namespace: &str, name: &str, inventory: &InventoryObject) -> PeerSource {
     let says = match inventory.data.get(HANDOVER_KEY) {
         Some(text) => SourceStatement::parse(text),
-        None => Err("it has not published its claims to other sources yet".into()),
+        None => Err("it has not published its takeover requests yet".into()),
     };
     PeerSource { name: name.into(), applyset: applyset_id(namespace, name).into(), says }
 }
@@ -27,7 +27,7 @@ pub(super) async fn read_peers(cluster: &Cluster, namespace: &str) -> Result<Vec
     Ok(inventories.iter().map(|(name, inventory)| peer_of(namespace, name, inventory)).collect())
 }
 
-/// Returns whether a parent says what it should.
+/// Returns whether an inventory says what it should.
 pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     if !engine.can_state(source) {
         return true;
@@ -36,22 +36,22 @@ pub(super) fn is_recorded(engine: &Engine, source: SourceId, inventory: Option<&
     engine.statement(source, told.as_ref()).is_none_or(|wanted| told == Some(wanted))
 }
 
-/// Returns whether a parent claims what needs no claim any more. An inventory may have been tidied
-/// before the objects of it were seen, and nothing else tells that they are.
+/// Returns whether an inventory requests what it need not request any more. An inventory may have
+/// been tidied before the objects of it were seen, and nothing else tells that they are.
 pub(super) fn is_untidy(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     engine.can_state(source)
-        && read_statement(inventory).is_some_and(|told| engine.has_excess_claims(source, &told))
+        && read_statement(inventory).is_some_and(|told| engine.has_excess_requests(source, &told))
 }
 
-/// Takes over what a parent said before this process served its source.
+/// Takes over what an inventory said before this process served its source.
 pub(super) fn recall(engine: &mut Engine, source: SourceId, inventory: Option<&InventoryObject>) {
     if let Some(told) = read_statement(inventory) {
         engine.recall(source, &told);
     }
 }
 
-/// Writes into a parent what it is to say: where it is tidied, with nothing left of what no longer
-/// holds.
+/// Writes into an inventory what it is to say: where it is tidied, with nothing left of what no
+/// longer holds.
 pub(super) fn record(
     engine: &mut Engine,
     source: SourceId,
@@ -73,7 +73,7 @@ pub(super) fn record(
     }
 }
 
-/// Returns the parent of a source that nobody serves any more: it wants nothing.
+/// Returns the inventory of a source that nobody serves any more: it wants nothing.
 pub(super) fn retire_inventory(inventory: &InventoryObject) -> InventoryObject {
     let mut inventory = inventory.clone();
     inventory.requests_look = false;

@@ -1,4 +1,4 @@
-//! The parent object of a source, and what it means to the engine.
+//! The inventory of a source, and what it means to the engine.
 
 use crate::object::{annotations, count_text};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ use crate::report::StatusSummary;
 use crate::source::VerificationAnchor;
 
 /// The text in place of a location that an inventory does not tell.
-pub(super) const UNKNOWN_PLACE: &str = "a place that nobody knows any more (its ConfigMap was lost)";
+pub(super) const UNKNOWN_LOCATION: &str = "a location that nobody knows any more (its ConfigMap was lost)";
 
 /// The text between two locations.
-const PLACE_SEPARATOR: &str = " and ";
+const LOCATION_SEPARATOR: &str = " and ";
 
 /// The maximum number of locations that are named.
-const MAX_PLACES: usize = 8;
+const MAX_LOCATIONS: usize = 8;
 
 /// Data key with the contents of Jobs that have ended and go away by themselves.
 const FINISHED_JOBS_KEY: &str = "finished-jobs";
@@ -96,7 +96,7 @@ impl PendingPrune {
     }
 }
 
-/// Returns the deletions that wait for a person, as the parent tells them.
+/// Returns the deletions that wait for a person, as the inventory tells them.
 pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
     inventory
         .data
@@ -105,20 +105,20 @@ pub(crate) fn pending_prunes(inventory: &InventoryObject) -> Vec<PendingPrune> {
         .unwrap_or_default()
 }
 
-/// Returns how many pending deletions the parent has no room for.
+/// Returns how many pending deletions the inventory has no room for.
 pub(crate) fn untold_prunes(inventory: &InventoryObject) -> usize {
     inventory.data.get(PENDING_LEFT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the place that the inventory was made from, as the parent tells it.
-pub(crate) fn place(inventory: &InventoryObject) -> Option<&str> {
+/// Returns the location that the inventory was made from, as it tells it.
+pub(crate) fn location(inventory: &InventoryObject) -> Option<&str> {
     inventory.annotations.get(annotations::SOURCE).map(String::as_str)
 }
 
-/// Returns whether the inventory was made from this place, be it among others; none where the
-/// parent does not tell.
+/// Returns whether the inventory was made from this location, be it among others; none where the
+/// inventory does not tell.
 pub(crate) fn is_made_from(inventory: &InventoryObject, here: &str) -> Option<bool> {
-    place(inventory).map(|made_from| is_among(here, made_from))
+    location(inventory).map(|made_from| is_among(here, made_from))
 }
 
 /// Returns the acknowledgements in an inventory.
@@ -126,7 +126,8 @@ pub(crate) fn acknowledgements(inventory: &InventoryObject) -> Vec<Acknowledgeme
     inventory.data.get(ACKNOWLEDGED_KEY).map(|text| Acknowledgement::parse_all(text)).unwrap_or_default()
 }
 
-/// Returns the contents that failed or were undone, as the parent tells them to whoever has no key.
+/// Returns the contents that failed or were undone, as the inventory tells them to whoever has no
+/// key.
 pub(crate) fn rejections(inventory: &InventoryObject) -> Vec<Rejection> {
     open_rejections(inventory, &HashSeals::default())
 }
@@ -152,24 +153,24 @@ pub(super) fn unreadable_reason(
     })
 }
 
-/// Returns how the hashes of Secrets stand in a parent.
+/// Returns how the hashes of Secrets stand in an inventory.
 pub(super) fn seal_status(inventory: Option<&InventoryObject>, seals: &HashSeals) -> SealStatus {
     let text = inventory.and_then(|inventory| inventory.data.get(REJECTED_KEY));
     text.map(|text| rejections_seal_status(text, seals)).unwrap_or_default()
 }
 
-/// Returns whether there is a key, and hashes of Secrets in a parent are not sealed by it.
+/// Returns whether there is a key, and hashes of Secrets in an inventory are not sealed by it.
 fn is_to_be_sealed(engine: &Engine, inventory: Option<&InventoryObject>) -> bool {
     engine.seals().number().is_some() && seal_status(inventory, engine.seals()) == SealStatus::Stale
 }
 
-/// Returns whether a parent says more of orders than has room beside all else.
+/// Returns whether an inventory says more of orders than has room beside all else.
 fn is_overlong(inventory: Option<&InventoryObject>) -> bool {
     let text = inventory.and_then(|inventory| inventory.data.get(ACKNOWLEDGED_KEY));
     text.is_some_and(|text| text.len() > ACKNOWLEDGED_MOST)
 }
 
-/// Returns why nothing at all is pruned, and since when, as the parent tells it.
+/// Returns why nothing at all is pruned, and since when, as the inventory tells it.
 pub(crate) fn unlisted_reason_of(inventory: &InventoryObject) -> Option<String> {
     inventory.data.get(PRUNE_CLOSED_KEY).cloned()
 }
@@ -217,18 +218,18 @@ fn list_within(waiting: impl Iterator<Item = PendingPrune>, room: usize) -> (Str
     (list, left)
 }
 
-/// Returns the bytes that a parent has left for the list of deletions.
+/// Returns the bytes that an inventory has left for the list of deletions.
 fn room_left(inventory: &InventoryObject) -> usize {
     let others = inventory.data.iter().filter(|(key, _)| *key != PENDING_PRUNES_KEY && *key != PENDING_LEFT);
     MAX_RECORD_BYTES.saturating_sub(others.map(|(key, text)| key.len() + text.len()).sum())
 }
 
-/// Returns whether the parent tells the deletions that wait as they are, and every Job that has
+/// Returns whether the inventory tells the deletions that wait as they are, and every Job that has
 /// ended.
 pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&InventoryObject>) -> bool {
     let text = |key| inventory.and_then(|inventory| inventory.data.get(key));
     let known = engine.source(source).inventory.iter().flat_map(|recorded| &recorded.finished);
-    let mut ended = known.filter(|(id, hash)| engine.is_wanted_hash(id, **hash)).peekable();
+    let mut ended = known.filter(|(id, hash)| engine.is_target_hash(id, **hash)).peekable();
     if ended.peek().is_some() {
         let told = text(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default();
         if ended.any(|(id, hash)| told.get(id) != Some(hash)) {
@@ -249,9 +250,9 @@ pub(super) fn is_current(engine: &Engine, source: SourceId, inventory: Option<&I
 
 /// Reads an inventory, as seen from a source at this location. An inventory that cannot be read
 /// whole is left as it is.
-pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &HashSeals) -> Inventory {
+pub(super) fn read(inventory: Option<&InventoryObject>, location: &str, seals: &HashSeals) -> Inventory {
     let Some(inventory) = inventory else {
-        return Inventory { other_place: Some(UNKNOWN_PLACE.into()), ..Inventory::default() };
+        return Inventory { other_location: Some(UNKNOWN_LOCATION.into()), ..Inventory::default() };
     };
     let annotation = |key: &str| inventory.annotations.get(key).map(String::as_str).unwrap_or_default();
     let made_from = annotation(annotations::SOURCE);
@@ -259,11 +260,11 @@ pub(super) fn read(inventory: Option<&InventoryObject>, place: &str, seals: &Has
     Inventory {
         kinds: inventory.kinds.clone(),
         namespaces: inventory.namespaces.iter().map(|name| name.as_str().into()).collect(),
-        other_place: match made_from {
-            "" => Some(UNKNOWN_PLACE.into()),
-            other => (other != place).then(|| other.into()),
+        other_location: match made_from {
+            "" => Some(UNKNOWN_LOCATION.into()),
+            other => (other != location).then(|| other.into()),
         },
-        unplaced: !made_from.is_empty() && !is_among(place, made_from),
+        lacks_location: !made_from.is_empty() && !is_among(location, made_from),
         confirmed: confirmed.lines().map(|uid| Uid(uid.into())).collect(),
         finished: inventory.data.get(FINISHED_JOBS_KEY).map(|text| parse_finished(text)).unwrap_or_default(),
         rejections: open_rejections(inventory, seals)
@@ -302,24 +303,24 @@ fn finished_text(finished: &BTreeMap<ObjectId, ContentHash>) -> String {
     text
 }
 
-/// Returns whether a place is one of those that an inventory was made from.
-fn is_among(place: &str, made_from: &str) -> bool {
-    let begins = |text: &str| text.is_empty() || text.starts_with(PLACE_SEPARATOR);
-    made_from.match_indices(place).any(|(start, _)| {
-        let (before, after) = (&made_from[..start], &made_from[start + place.len()..]);
-        (before.is_empty() || before.ends_with(PLACE_SEPARATOR)) && begins(after)
+/// Returns whether a location is one of those that an inventory was made from.
+fn is_among(location: &str, made_from: &str) -> bool {
+    let begins = |text: &str| text.is_empty() || text.starts_with(LOCATION_SEPARATOR);
+    made_from.match_indices(location).any(|(start, _)| {
+        let (before, after) = (&made_from[..start], &made_from[start + location.len()..]);
+        (before.is_empty() || before.ends_with(LOCATION_SEPARATOR)) && begins(after)
     })
 }
 
-/// Returns the places that an inventory was made from, with one more. Of many some are left out:
+/// Returns the locations that an inventory was made from, with one more. Of many some are left out:
 /// that there are several is what counts, and an annotation has a bound.
-fn join_places(place: &str, made_from: &str) -> String {
-    let mut places: Vec<&str> = made_from.split(PLACE_SEPARATOR).collect();
-    while places.len() >= MAX_PLACES {
-        places.remove(1);
+fn join_locations(location: &str, made_from: &str) -> String {
+    let mut locations: Vec<&str> = made_from.split(LOCATION_SEPARATOR).collect();
+    while locations.len() >= MAX_LOCATIONS {
+        locations.remove(1);
     }
-    places.push(place);
-    places.join(PLACE_SEPARATOR)
+    locations.push(location);
+    locations.join(LOCATION_SEPARATOR)
 }
 
 /// Returns the inventory as it should be now. A kind is added before its first object is written,
@@ -328,7 +329,7 @@ fn join_places(place: &str, made_from: &str) -> String {
 pub(super) fn wanted_inventory(
     engine: &Engine,
     source: SourceId,
-    place: &str,
+    location: &str,
     known: Option<&InventoryObject>,
     mode: InventoryWriteMode,
 ) -> Option<InventoryObject> {
@@ -348,18 +349,19 @@ pub(super) fn wanted_inventory(
             inventory.namespaces = namespaces.chain(unseen.namespaces).collect();
         }
     }
-    let recorded = read(known, place, engine.seals());
-    // The present place is written down only when nothing of the other one is left to be confirmed.
-    let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_place.is_none());
+    let recorded = read(known, location, engine.seals());
+    // The present location is written down only when nothing of the other one is left to be
+    // confirmed.
+    let here = state.inventory.as_ref().is_some_and(|recorded| recorded.other_location.is_none());
     let all_wanted =
-        || sees_all && state.lifecycle == SourceLifecycle::Active && engine.judge(source).is_empty();
+        || sees_all && state.lifecycle == SourceLifecycle::Active && engine.decide_prunes(source).is_empty();
     if here || (mode == InventoryWriteMode::Exact && all_wanted()) {
-        inventory.annotations.insert(annotations::SOURCE.to_owned(), place.to_owned());
-    } else if recorded.unplaced
+        inventory.annotations.insert(annotations::SOURCE.to_owned(), location.to_owned());
+    } else if recorded.lacks_location
         && let Some(made_from) = inventory.annotations.get_mut(annotations::SOURCE)
     {
         // After a return to the other location these objects must not pass for that one's.
-        *made_from = join_places(place, made_from);
+        *made_from = join_locations(location, made_from);
     }
     let confirmed = match mode {
         InventoryWriteMode::Grow => engine.next_confirmed(source),
@@ -414,7 +416,7 @@ impl UnlistedScope {
     }
 }
 
-/// Lets a parent say this under a key, or nothing.
+/// Lets an inventory say this under a key, or nothing.
 fn replace(inventory: &mut InventoryObject, key: &str, text: Option<String>) {
     match text {
         Some(text) => drop(inventory.data.insert(key.to_owned(), text)),
@@ -422,7 +424,7 @@ fn replace(inventory: &mut InventoryObject, key: &str, text: Option<String>) {
     }
 }
 
-/// Indicates whether the parent only grows, or is made to say exactly what is there.
+/// Indicates whether the inventory only grows, or is made to say exactly what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InventoryWriteMode {
     /// Before writing.
@@ -473,7 +475,7 @@ pub(super) enum InventoryNeed {
     Cleanup,
 }
 
-/// The parent of one source.
+/// The inventory of one source.
 #[derive(Debug)]
 pub(super) struct InventoryStore {
     /// As last read.
@@ -498,7 +500,7 @@ pub(super) struct InventoryStore {
     pub(super) last_error: Option<String>,
     /// Calls in a row that have failed: each waits longer.
     pub(super) failures: u32,
-    /// Indicates whether this process knows that all of it was made from the source's place.
+    /// Indicates whether this process knows that all of it was made from the source's location.
     pub(super) origin: InventoryOrigin,
     /// The last revision that this process has accepted of a source whose commits must be signed.
     pub(super) accepted: Option<Revision>,
@@ -506,12 +508,12 @@ pub(super) struct InventoryStore {
     pub(super) anchor: Option<VerificationAnchor>,
 }
 
-/// Indicates whether an inventory was made from the source's place.
+/// Indicates whether an inventory was made from the source's location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InventoryOrigin {
-    /// Only the parent can tell.
+    /// Only the inventory can tell.
     Unknown,
-    /// It was, as far as this process has seen it, whatever becomes of the parent.
+    /// It was, as far as this process has seen it, whatever becomes of the inventory.
     Here,
 }
 
@@ -536,7 +538,7 @@ impl InventoryState {
     }
 }
 
-/// Indicates whether a call about a parent is on its way.
+/// Indicates whether a call about an inventory is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallState {
     /// None.
@@ -546,7 +548,7 @@ pub(super) enum CallState {
 }
 
 impl InventoryStore {
-    /// Returns whether the parent, as last read, names all these kinds and namespaces.
+    /// Returns whether the inventory, as last read, names all these kinds and namespaces.
     pub(super) fn names_all(&self, touched: &BTreeSet<(GroupKind, Option<String>)>) -> bool {
         let Some(inventory) = self.inventory.inventory() else { return false };
         touched.iter().all(|(kind, namespace)| {
@@ -563,7 +565,7 @@ impl Default for InventoryStore {
             inventory,
             call,
             need,
-            sealing: SealStatus::Fine,
+            sealing: SealStatus::Valid,
             unreadable: None,
             first_status: None,
             seen: ResourceVersion(0),

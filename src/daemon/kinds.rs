@@ -69,7 +69,7 @@ pub(super) struct KindWatches {
 }
 
 impl KindWatches {
-    /// Nothing is watched yet.
+    /// Creates the watches, of no kind yet.
     pub(super) fn new(
         watchers: AccountWatchers,
         to_informers: mpsc::Sender<InformerEvent<LiveObject>>,
@@ -110,12 +110,12 @@ impl KindWatches {
         self.next
     }
 
-    /// Discovery is being asked.
+    /// Records that discovery is being asked.
     pub(super) fn note_discovery_start(&mut self) {
         self.next = None;
     }
 
-    /// Something happened after which a missing kind may be there.
+    /// Records a hint that a missing kind may be there now.
     pub(super) fn hint(&mut self) {
         if self.kinds.is_some() && self.asks_again() {
             self.retry = FIRST_RETRY;
@@ -123,7 +123,7 @@ impl KindWatches {
         }
     }
 
-    /// Discovery did not answer.
+    /// Records that discovery did not answer.
     pub(super) fn note_discovery_failure(&mut self, error: ClusterError) {
         self.failure = Some(error);
         self.retry = self.retry.min(MAX_DISCOVERY_BACKOFF);
@@ -158,7 +158,8 @@ impl KindWatches {
         self.asking = false;
     }
 
-    /// The server certainly does not have these kinds; what was listed meanwhile is there.
+    /// Records kinds that the server certainly does not have. A kind that was listed meanwhile is
+    /// there.
     pub(super) fn set_absent(&mut self, kinds: BTreeSet<GroupKind>, engine: &mut Engine) {
         self.asking = false;
         for kind in kinds.into_iter().filter(|kind| self.missing.contains_key(kind)) {
@@ -187,7 +188,7 @@ impl KindWatches {
             })
     }
 
-    /// Discovery answered.
+    /// Takes the answer of discovery.
     pub(super) fn set_kinds(&mut self, kinds: KindTable, engine: &mut Engine) {
         self.served_versions.send_if_modified(|told| {
             let versions = served_versions(&kinds, told.as_deref());
@@ -285,7 +286,7 @@ impl KindWatches {
         self.update_for(are_new, engine);
     }
 
-    /// The inventory of a source holds these kinds.
+    /// Records the kinds that the inventory of a source names.
     pub(super) fn hold(
         &mut self,
         watcher: WatcherId,
@@ -389,7 +390,7 @@ impl KindWatches {
         }
     }
 
-    /// Watches the sources' parents, on which people write.
+    /// Watches the sources' inventories, on which people write.
     pub(super) fn watch_inventories(&mut self, namespace: &str) {
         let config_map = Gvk::new("", "v1", "ConfigMap");
         if let (None, Some(KindLookup::Served(kind))) =

@@ -32,15 +32,15 @@ pub(crate) async fn write_events(
     let LosslessSubscription { past, mut coming } = recorder.follow(|_| true);
     let correlator = EventCorrelator::new(&namespace);
     let mut writer = EventWriter { cluster, terms, correlator, denied: HashMap::new(), rest: None };
-    for notice in past {
-        writer.correlator.offer(&notice, Instant::now());
+    for event in past {
+        writer.correlator.offer(&event, Instant::now());
     }
     loop {
         while let Some(write) = writer.next(Instant::now()) {
             writer.carry_out(write).await;
             // The correlator bounds the waiting Events, and counts the rest as lost.
-            while let Ok(notice) = coming.try_recv() {
-                writer.correlator.offer(&notice, Instant::now());
+            while let Ok(event) = coming.try_recv() {
+                writer.correlator.offer(&event, Instant::now());
             }
         }
         let lost = writer.correlator.take_lost();
@@ -50,8 +50,8 @@ pub(crate) async fn write_events(
         let due = writer.correlator.next_due().max(writer.rest);
         let wake = due.unwrap_or_else(Instant::now);
         tokio::select! {
-            notice = coming.recv() => match notice {
-                Some(notice) => writer.correlator.offer(&notice, Instant::now()),
+            event = coming.recv() => match event {
+                Some(event) => writer.correlator.offer(&event, Instant::now()),
                 None => return,
             },
             () = tokio::time::sleep_until(wake.into()), if due.is_some() => {}

@@ -98,7 +98,7 @@ impl Leases {
         Self { terms, wish, runs, share, stop, keeper }
     }
 
-    /// These are the sources that any replica should serve.
+    /// Sets the sources that any replica should serve.
     pub(crate) fn set_wanted_sources(&self, sources: SourceNames) {
         self.wish.send_if_modified(|known| {
             let changed = *known != sources;

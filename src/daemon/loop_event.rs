@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cluster::{ConfigKey, InventoryObject, KindTable, LedgerObject, OrdersObject};
 use crate::engine::{
     Action, ActionResult, DirectView, EvictionOutcome, LiveObject, PastRevision, PeerSource, PodToEvict,
-    Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesired, SourceId, SourceReading,
+    Release, RepositoryIdentity, ScaleRequest, ScaleResult, SharedDesiredObject, SourceId, SourceReading,
     VerifiedCoverage,
 };
 use crate::object::{GroupKind, ObjectId, Revision};
@@ -23,8 +23,8 @@ pub(super) enum LoopEvent {
     Unreadable(SourceId, Arc<str>),
     /// A revision of a source whose commits must be signed was accepted.
     Accepted(SourceId, Revision),
-    /// A source turned out to be at another place than was known.
-    Place(SourceId, String),
+    /// A source turned out to be at another location than was known.
+    Location(SourceId, String),
     /// The repository that a source follows.
     Repository(SourceId, RepositoryIdentity),
     /// The renders of a source depend on the versions that the cluster serves.
@@ -32,7 +32,7 @@ pub(super) enum LoopEvent {
     /// A source was looked at after the reading of this number, and all that is new was told.
     SourceChecked(SourceId, u64),
     /// Older contents were looked up.
-    Resolved(Vec<(ObjectId, Release, Option<SharedDesired>)>),
+    Resolved(Vec<(ObjectId, Release, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
     LookedBack(Arc<str>, Result<PastRevision, String>),
     /// Discovery answered.

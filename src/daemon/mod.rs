@@ -35,12 +35,12 @@ mod kinds;
 mod kube_events;
 mod leases;
 mod loop_event;
+mod manifest_facts;
 mod objects;
 mod pass_result;
 mod pins;
 mod plan_lookups;
 mod preview;
-mod reading;
 mod reconciler;
 mod setup;
 mod source_objects;
@@ -50,15 +50,15 @@ mod watchers;
 
 pub(crate) use cluster_facts::learn_facts;
 pub(crate) use inventory::{
-    PendingPrune, acknowledgements, is_made_from, pending_prunes, place, rejections, unlisted_reason_of,
+    PendingPrune, acknowledgements, is_made_from, location, pending_prunes, rejections, unlisted_reason_of,
     untold_prunes,
 };
 pub(crate) use kube_events::write_events;
 pub(crate) use leases::{Leases, SourceNames};
+pub(crate) use manifest_facts::VariableUse;
 pub(crate) use objects::{GatheredManifests, SourceObjects, gather_manifests};
 pub(crate) use pass_result::{PassEnding, PassResult};
 pub(crate) use preview::{PreviewError, preview, preview_all, preview_of};
-pub(crate) use reading::VariableUse;
 pub(crate) use reconciler::{FetchResult, Inquiries, Reconciler, StopCondition};
 pub(crate) use setup::{Setup, SourceFiles, SourceSetup};
 pub(crate) use source_objects::{CustomSourceWatch, DutySubject, SourceDuties, SourceDuty};

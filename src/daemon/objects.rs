@@ -35,12 +35,12 @@ pub(crate) async fn gather_manifests(
     decrypter: Arc<Decrypter>,
 ) -> Result<GatheredManifests, source::SourceError> {
     let (items, complete) = match files {
-        SourceFiles::Once(disk) => {
+        SourceFiles::Snapshot(disk) => {
             let bytes = |file: &SnapshotFile| disk.read(file.blob).unwrap_or_default();
             let read = disk.snapshot.files.iter().map(|file| read_manifest(file, bytes(file), &decrypter));
             gather(read, disk.snapshot.is_complete())
         }
-        SourceFiles::Followed(source) => read_followed(source, decrypter).await?,
+        SourceFiles::Source(source) => read_followed(source, decrypter).await?,
     };
     Ok(GatheredManifests { items, complete })
 }

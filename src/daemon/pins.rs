@@ -25,7 +25,7 @@ pub(super) struct RevisionPins {
 }
 
 impl RevisionPins {
-    /// These are to be kept, and no others.
+    /// Sets the revisions to keep.
     pub(super) fn set_wanted(&mut self, revisions: BTreeSet<Revision>) {
         self.wanted = revisions;
         let now = Instant::now();
@@ -49,7 +49,7 @@ impl RevisionPins {
         self.kept.intersection(&self.wanted).chain(missing).cloned().collect()
     }
 
-    /// These are kept.
+    /// Records the revisions that are kept.
     pub(super) fn mark_kept(&mut self, kept: BTreeSet<Revision>) {
         if kept == self.wanted {
             (self.due, self.since) = (None, None);
@@ -57,7 +57,7 @@ impl RevisionPins {
         self.kept = kept;
     }
 
-    /// They could not be kept: tried again when it is asked for again.
+    /// Records that they could not be kept: the next request tries again.
     pub(super) fn note_failure(&mut self) {
         (self.due, self.since) = (None, None);
     }

@@ -22,9 +22,10 @@ use super::setup::{SourceFiles, SourceSetup};
 use super::source_task::{ContentReader, FactReader, read_disk, repository_of};
 use crate::cluster::{Cluster, ClusterError, KindLookup, KindTable, LiveLookup, ServedKind, applyset_id};
 use crate::engine::{
-    Action, ApplyVariant, Budget, Decision, DirectView, Engine, FieldCoverage, KindAvailability, KindState,
-    ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release, ReleaseAnnotation, RepairImpact,
-    SharedDesired, SourceId, SourceReading, SourceState, VerifiedCoverage, WantedObject, WatchScope,
+    Action, ApplyVariant, Budget, Decision, DesiredState, DirectView, Engine, FieldCoverage,
+    KindAvailability, KindState, ObjectEntry, ObjectOwner, Plan, PrunePolicy, ReadState, Release,
+    ReleaseAnnotation, RepairImpact, SharedDesiredObject, SourceId, SourceReading, SourceState,
+    VerifiedCoverage, WatchScope,
 };
 use crate::object::{GroupKind, Gvk, ObjectId, Revision};
 use crate::source;
@@ -44,7 +45,7 @@ pub(crate) async fn preview(
     Ok(preview.plan(decisions).await)
 }
 
-/// As [`preview`], of one object alone: the plan has no other.
+/// Does the same as [`preview`], of one object alone: the plan has no other.
 ///
 /// # Errors
 ///
@@ -60,9 +61,9 @@ pub(crate) async fn preview_of(
     Ok(preview.plan(decisions).await)
 }
 
-/// As [`preview`], of several sources as one process would serve them: what one of them wants or
-/// has counts for the others. One that cannot be read has its error in place of a plan, and the
-/// others know nothing of it.
+/// Does the same as [`preview`], of several sources as one process would serve them: what one of
+/// them wants or has counts for the others. One that cannot be read has its error in place of a
+/// plan, and the others know nothing of it.
 ///
 /// # Errors
 ///
@@ -141,7 +142,7 @@ struct SourceView {
     /// The cluster as whom it acts.
     acting: Cluster,
     namespaces: Option<BTreeSet<Arc<str>>>,
-    place: String,
+    location: String,
     scalable: bool,
     /// None for files on disk.
     older_contents: Option<ContentReader>,
@@ -171,11 +172,11 @@ impl PreviewRun {
         // A plan says who may come to want what it deletes, and waits for nobody.
         source.prune_delay = Duration::ZERO;
         let bytes = match &setup.files {
-            SourceFiles::Followed(source) => SourceBytes::Store(source.reader()),
-            SourceFiles::Once(disk) => SourceBytes::Disk(disk.clone()),
+            SourceFiles::Source(source) => SourceBytes::Store(source.reader()),
+            SourceFiles::Snapshot(disk) => SourceBytes::Disk(disk.clone()),
         };
         let acting = self.cluster.with_account(setup.service_account(&self.namespace));
-        let (place, namespaces) = (setup.place.clone(), setup.namespaces.clone());
+        let (location, namespaces) = (setup.location.clone(), setup.namespaces.clone());
         let decrypter = setup.decrypter.clone();
         let number = SourceId::new(self.engine.sources().len());
         let (reading, older_contents) = self.read(number, &applyset, setup, &acting).await?;
@@ -185,7 +186,7 @@ impl PreviewRun {
         let number = self.engine.add_source(source);
         self.contents.add(ContentOrigin { applyset, bytes, decrypter });
         let scalable = self.take(number, reading);
-        self.source_views.push(SourceView { acting, namespaces, place, scalable, older_contents });
+        self.source_views.push(SourceView { acting, namespaces, location, scalable, older_contents });
         Ok(number)
     }
 
@@ -205,11 +206,11 @@ impl PreviewRun {
         let read_settings = setup.read_settings(source, applyset);
         let scopes = kind_scopes(Some(&self.kinds));
         match setup.files {
-            SourceFiles::Once(disk) => {
+            SourceFiles::Snapshot(disk) => {
                 let (reading, _) = run_blocking(move || read_disk(&disk, &read_settings, scopes)).await;
                 Ok((reading, None))
             }
-            SourceFiles::Followed(source) => {
+            SourceFiles::Source(source) => {
                 let facts = FactReader::new(acting.clone(), Some(versions_of(&self.kinds)));
                 let (reading, older) =
                     super::source_task::read_newest_once(source, read_settings, scopes, facts).await?;
@@ -221,7 +222,7 @@ impl PreviewRun {
     /// Takes a reading over, and says whether any of it may be scaled by others.
     fn take(&mut self, source: SourceId, reading: SourceReading) -> bool {
         let facts = reading.files.iter().filter_map(|(_, facts)| facts.as_ref());
-        let desired: Vec<SharedDesired> = facts.flat_map(|facts| &facts.objects).cloned().collect();
+        let desired: Vec<SharedDesiredObject> = facts.flat_map(|facts| &facts.objects).cloned().collect();
         self.engine.read(source, reading);
         for gvk in desired.iter().map(|desired| desired.gvk.clone()).collect::<BTreeSet<Gvk>>() {
             let served = match self.kinds.get(&gvk) {
@@ -251,7 +252,7 @@ impl PreviewRun {
         }
         decide_foreign_objects(&self.cluster, &self.namespace, &mut self.engine, &mut decisions).await;
         if self.engine.source(source).prune == PrunePolicy::Partial {
-            decisions.retain(|id, _| self.wanted_object(id).is_some());
+            decisions.retain(|id, _| self.desired_state(id).is_some());
         }
         Ok(decisions)
     }
@@ -296,9 +297,9 @@ impl PreviewRun {
     }
 
     /// Returns the source's own wish for an object, whatever other sources ask for.
-    fn wanted_object(&self, id: &ObjectId) -> Option<&WantedObject> {
+    fn desired_state(&self, id: &ObjectId) -> Option<&DesiredState> {
         let wants = &self.engine.entry(id)?.targets;
-        wants.iter().find(|(source, _)| *source == self.source).map(|(_, want)| want)
+        wants.iter().find(|(source, _)| *source == self.source).map(|(_, state)| state)
     }
 
     /// Returns the objects that the source wants, or has as far as that is seen.
@@ -310,7 +311,7 @@ impl PreviewRun {
                 Some(ObjectOwner::Ours(set) | ObjectOwner::Labelled(set)) => set == applyset,
                 _ => entry.targets.is_empty(),
             };
-            has || self.wanted_object(id).is_some()
+            has || self.desired_state(id).is_some()
         };
         self.engine.entries().filter(move |(id, entry)| concerns(id, entry)).map(|(id, _)| id)
     }
@@ -363,13 +364,13 @@ impl PreviewRun {
                         looks.entry(group).or_default().insert(id.name().to_owned());
                         again.push(id);
                     }
-                    Action::Compare(want, form) => {
-                        let verified = self.compare(&id, want, *form).await;
+                    Action::Compare(desired, form) => {
+                        let verified = self.compare(&id, desired, *form).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
-                    Action::Inspect(want, form) => {
-                        let verified = self.inspect(&id, want, *form).await;
+                    Action::Inspect(desired, form) => {
+                        let verified = self.inspect(&id, desired, *form).await;
                         self.engine.record_coverage(&id, verified);
                         again.push(id);
                     }
@@ -432,25 +433,35 @@ impl PreviewRun {
         }
     }
 
-    async fn content(&self, want: &SharedDesired, form: ApplyVariant) -> Option<Value> {
-        let (contents, want) = (self.contents.clone(), want.clone());
-        let release = Release { hash: form.hash(&want), revision: Revision::new("") };
-        let claim = ReleaseAnnotation { release, seal: None };
-        run_blocking(move || contents.body_without_live(&want, &claim, form)).await.ok()
+    async fn content(&self, desired: &SharedDesiredObject, form: ApplyVariant) -> Option<Value> {
+        let (contents, desired) = (self.contents.clone(), desired.clone());
+        let release = Release { hash: form.hash(&desired), revision: Revision::new("") };
+        let annotation = ReleaseAnnotation { release, seal: None };
+        run_blocking(move || contents.body_without_live(&desired, &annotation, form)).await.ok()
     }
 
-    async fn compare(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
-        let question = self.comparison_request(id, want, form);
-        let (contents, want) = (self.contents.clone(), want.clone());
-        let content = run_blocking(move || contents.defended_content(&want)).await.unwrap_or_default();
+    async fn compare(
+        &self,
+        id: &ObjectId,
+        desired: &SharedDesiredObject,
+        form: ApplyVariant,
+    ) -> VerifiedCoverage {
+        let question = self.comparison_request(id, desired, form);
+        let (contents, desired) = (self.contents.clone(), desired.clone());
+        let content = run_blocking(move || contents.defended_content(&desired)).await.unwrap_or_default();
         question.answer_from_view(content)
     }
 
     /// Reads an object whose values have to be compared, and asks a dry run where they are spelled
     /// otherwise. An object that cannot be read counts as changed.
-    async fn inspect(&self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) -> VerifiedCoverage {
-        let question = self.comparison_request(id, want, form);
-        let verified = match self.served_kind_of_version(&want.gvk) {
+    async fn inspect(
+        &self,
+        id: &ObjectId,
+        desired: &SharedDesiredObject,
+        form: ApplyVariant,
+    ) -> VerifiedCoverage {
+        let question = self.comparison_request(id, desired, form);
+        let verified = match self.served_kind_of_version(&desired.gvk) {
             Some(kind) => {
                 drift::inspect(&self.source_view().acting, &self.contents, &kind, &question).await.ok()
             }
@@ -462,10 +473,10 @@ impl PreviewRun {
     fn comparison_request(
         &self,
         id: &ObjectId,
-        want: &SharedDesired,
+        desired: &SharedDesiredObject,
         form: ApplyVariant,
     ) -> ComparisonRequest {
-        ComparisonRequest::new(id.clone(), want.clone(), form, self.engine.live_object(id))
+        ComparisonRequest::new(id.clone(), desired.clone(), form, self.engine.live_object(id))
     }
 
     fn give_up_resolving(&mut self, id: &ObjectId) {

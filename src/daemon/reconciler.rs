@@ -47,8 +47,8 @@ use super::executor::Executor;
 use super::inventory::{CallState, InventoryStore};
 use super::kinds::KindWatches;
 use super::loop_event::LoopEvent;
+use super::manifest_facts::ReadSettings;
 use super::pass_result::{PassEnding, PassResult};
-use super::reading::ReadSettings;
 use super::setup::{Setup, SourceFiles};
 use super::source_task::FeedRequest;
 use super::tasks::{FatalError, TaskSet};
@@ -72,7 +72,7 @@ const AUDIT_INTERVAL: Duration = Duration::from_mins(10);
 /// next start lists everything.
 const STOP_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// While a prune waits for a person, the parent object is read again at this interval.
+/// While a prune waits for a person, the inventory is read again at this interval.
 const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The longest time that one turn of the loop may take, or a wait last longer than it should.
@@ -90,7 +90,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopCondition {
     /// Runs until it is stopped.
-    Stopped,
+    Shutdown,
     /// Runs until nothing is left that passes by itself, or the time is over.
     Settled(Instant),
     /// As [`StopCondition::Settled`], and all that is wanted is healthy.
@@ -129,7 +129,7 @@ pub(crate) struct Reconciler {
     unscoped: BTreeSet<(SourceId, GroupKind)>,
     tried: BTreeSet<SourceId>,
     resolving: BTreeSet<ObjectId>,
-    /// Orders whose way back is being looked up.
+    /// Orders whose rollback is being looked up.
     undoing: BTreeSet<Arc<str>>,
     writes: usize,
     /// One reference for each write in flight that `writes` does not count.
@@ -201,7 +201,7 @@ impl Reconciler {
                 decrypter: source.decrypter.clone(),
             });
             let read_settings = source.read_settings(number, &applyset);
-            locations.push(source.place);
+            locations.push(source.location);
             pending_feeds.push((number, source.files, read_settings));
         }
         let watched = KindWatches::new(watchers, sinks.informers, sinks.scalers, sinks.inventories);
@@ -428,11 +428,11 @@ impl Reconciler {
         self.free_stuck(now);
         self.evict_due(now);
         self.rescale_due(now);
-        self.engine.settle();
+        self.engine.process_changes();
         // Before the inventories, so that nothing is tidied while there is something to write.
         self.enqueue();
         self.keep_inventories();
-        if self.until == StopCondition::Stopped {
+        if self.until == StopCondition::Shutdown {
             self.log_unlisted();
         }
         self.resolve();
@@ -482,7 +482,7 @@ impl Reconciler {
     }
 
     fn is_waiting_for_person(&self, source: SourceId) -> bool {
-        self.until == StopCondition::Stopped
+        self.until == StopCondition::Shutdown
             && self.engine.prune_decisions(source).any(|(_, j)| matches!(j, PruneDecision::Confirm(_)))
     }
 
@@ -525,7 +525,7 @@ async fn tick(heartbeat: Heartbeat) {
 fn set_peer_rules(engine: &mut Engine, namespace: &str, until: StopCondition) {
     engine.require_peer_consent();
     engine.set_inventory_namespace(namespace);
-    if until == StopCondition::Stopped {
+    if until == StopCondition::Shutdown {
         engine.answer_look_requests();
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::reading::{ReadSettings, TextInterner, VariableUse};
+use super::manifest_facts::{ReadSettings, TextInterner, VariableUse};
 use crate::cluster::{Cluster, ServiceAccount};
 use crate::engine::{
     self, AdoptPolicy, AllowList, BlastRadius, Budget, BudgetNarrowing, OptOutPolicy, PrunePolicy,
@@ -18,9 +18,9 @@ use crate::source::{DiskSnapshot, Source};
 #[expect(clippy::large_enum_variant, reason = "there is one for each source")]
 pub(crate) enum SourceFiles {
     /// From a repository or directory that is followed.
-    Followed(Source),
+    Source(Source),
     /// As they were on disk, once.
-    Once(Arc<DiskSnapshot>),
+    Snapshot(Arc<DiskSnapshot>),
 }
 
 /// One source.
@@ -30,7 +30,7 @@ pub(crate) struct SourceSetup {
     pub name: String,
     /// The location without credentials: another location under the same name prunes nothing
     /// unasked.
-    pub place: String,
+    pub location: String,
     /// Namespace of objects that name none.
     pub namespace: String,
     /// The allow-list.
@@ -52,7 +52,7 @@ pub(crate) struct SourceSetup {
     pub prune: PrunePolicy,
     /// The number of objects that it deletes unasked.
     pub radius: BlastRadius,
-    /// The time for which other sources may claim a dropped object before it is deleted.
+    /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
     /// Indicates whether it writes.
     pub writes: SourceWrites,
@@ -68,7 +68,8 @@ pub(crate) struct SourceSetup {
 }
 
 impl SourceSetup {
-    /// As whom its objects are read and written, where the inventories are in this namespace.
+    /// Returns the account that its objects are read and written as, where the inventories are in
+    /// this namespace.
     pub(super) fn service_account(&self, system: &str) -> Option<ServiceAccount> {
         self.account.as_ref().map(|name| ServiceAccount::new(system, name))
     }
@@ -102,7 +103,7 @@ impl SourceSetup {
         source.lifecycle = self.life;
         source.prune_delay = self.prune_delay;
         source.confirmed.clone_from(&self.confirmed);
-        if let SourceFiles::Once(_) = self.files {
+        if let SourceFiles::Snapshot(_) = self.files {
             source.repository = RepositoryIdentity::Nowhere;
         }
         source

@@ -41,9 +41,9 @@ const FINALIZER_RETRY_DELAY: Duration = Duration::from_secs(15);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DutySubject {
     /// Its own.
-    Itself,
+    ClusterSource,
     /// Duties of a source of the file with the same name: nothing of it is deleted for this one.
-    TheFiles,
+    FileSource,
 }
 
 /// The status that this process reports for one of them.
@@ -65,9 +65,9 @@ pub(crate) struct SourceDuty {
 impl SourceDuty {
     fn finalizer_state(&self, custom: &CustomSource) -> FinalizerState {
         match self.meaning {
-            DutySubject::Itself => custom.finalizer_state(),
-            DutySubject::TheFiles if custom.is_tied() => FinalizerState::Unneeded,
-            DutySubject::TheFiles => FinalizerState::Correct,
+            DutySubject::ClusterSource => custom.finalizer_state(),
+            DutySubject::FileSource if custom.is_tied() => FinalizerState::Unneeded,
+            DutySubject::FileSource => FinalizerState::Correct,
         }
     }
 }
@@ -139,7 +139,7 @@ impl CustomSourceWatch {
         self.duties.send_replace(duties);
     }
 
-    /// One cannot be followed after all.
+    /// Records that a source cannot be followed after all.
     pub(crate) fn set_unusable(&self, source: &str, why: String) {
         self.duties.send_modify(|duties| {
             if let Some(duty) = duties.get_mut(source) {

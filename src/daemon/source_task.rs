@@ -27,8 +27,8 @@ use self::revision_step::{ToldSnapshot, read_newest};
 use self::verified_revision::ConcurrentLookups;
 use super::executor::run_blocking;
 use super::loop_event::LoopEvent;
+use super::manifest_facts::ReadSettings;
 use super::pins::RevisionPins;
-use super::reading::ReadSettings;
 use super::setup::SourceFiles;
 use crate::engine::{Authorship, RepositoryIdentity, SourceReading, UndoRequest};
 use crate::heartbeat::Heartbeat;
@@ -59,7 +59,7 @@ pub(super) enum FeedRequest {
     Hint,
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
-    /// Look up where the way back of an order leads to.
+    /// Look up where the rollback of an order leads to.
     LookBack(UndoRequest),
     /// Look up contents of an older revision.
     Resolve(Revision, Vec<(ObjectId, ContentHash)>),
@@ -68,8 +68,8 @@ pub(super) enum FeedRequest {
 /// Returns the repository that these files come from.
 pub(super) fn repository_of(files: &SourceFiles) -> RepositoryIdentity {
     match files {
-        SourceFiles::Followed(source) => followed_by(source),
-        SourceFiles::Once(_) => RepositoryIdentity::Nowhere,
+        SourceFiles::Source(source) => followed_by(source),
+        SourceFiles::Snapshot(_) => RepositoryIdentity::Nowhere,
     }
 }
 
@@ -156,7 +156,7 @@ impl SourceFeed {
         }
     }
 
-    /// Tells, beside its events, when it last looked.
+    /// Has the feed report, beside its events, when it last looked.
     pub(super) fn with_last_look(self, last_look: LastLook) -> Self {
         Self { last_look, ..self }
     }
@@ -313,7 +313,7 @@ impl SourceFeed {
         let mut events = Vec::new();
         if self.identity != self.source.identity() {
             self.source.identity().clone_into(&mut self.identity);
-            events.push(LoopEvent::Place(number, self.identity.clone()));
+            events.push(LoopEvent::Location(number, self.identity.clone()));
         }
         let repository = self.repository_identity();
         if self.repository != repository {
@@ -476,7 +476,7 @@ enum FeedTask {
     Poll,
     /// The record of the accepted revision has arrived.
     Anchor(VerificationAnchor),
-    /// The way back of an order is looked up, and its signature verified.
+    /// The rollback of an order is looked up, and its signature verified.
     LookBack(UndoRequest),
     /// The wanted revisions are pinned.
     SavePins,

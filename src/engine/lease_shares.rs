@@ -157,7 +157,7 @@ impl LeaseShares {
         self.offered = offered;
     }
 
-    /// A Lease was taken or renewed, by a request that was sent at this moment.
+    /// Records that a Lease was taken or renewed, by a request that was sent at this moment.
     pub(crate) fn note_renewal(&mut self, source: &Arc<str>, sent: Instant) {
         self.free.remove(source);
         if let Some(known) = self.held.get_mut(source) {
@@ -171,13 +171,12 @@ impl LeaseShares {
         }
     }
 
-    /// A Lease is no longer held, or its end was asked for.
+    /// Records that a Lease is no longer held, or that its end was asked for.
     pub(crate) fn note_loss(&mut self, source: &str) {
         self.held.remove(source);
     }
 
-    /// A Lease is let go for others to take. It stays held until nothing is written for it any
-    /// more.
+    /// Lets a Lease go for others to take. It stays held until nothing is written for it any more.
     pub(crate) fn note_offer(&mut self, source: &Arc<str>) {
         self.offered.insert(source.clone());
     }

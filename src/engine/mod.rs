@@ -1,7 +1,7 @@
 //! Entries and every decision.
 //!
 //! A git commit is not a transaction over the cluster: each object advances by itself and is always
-//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the wanted content, the
+//! defended. Of each object the engine keeps an [`ObjectEntry`] of facts: the desired content, the
 //! accepted content that must be shown *now*, the server's refusal. The informers' views stand
 //! beside the entries. *Releasing* is accepted := wanted; everything else follows from when that is
 //! allowed.
@@ -9,7 +9,7 @@
 //! Owns all transitions ([`Engine`]), the decision about one object
 //! ([`decide`](decide::decide::decide)), the rollout budget
 //! ([`grant`](rollout::budget::grant)), the prune guard
-//! ([`judge`](deletion::prune_guard::judge)) and the effective content
+//! ([`decide_prunes`](deletion::prune_guard::decide_prunes)) and the effective content
 //! ([`effective_content()`]).
 //!
 //! **Invariant:** pure and synchronous. Time is an argument; nothing here can reach a cluster, a
@@ -42,20 +42,22 @@ pub(crate) use deletion::handover::{InventoryHolder, WithheldDeletion};
 #[cfg(test)]
 pub(crate) use deletion::look_requests::LookRequest;
 #[cfg(test)]
-pub(crate) use deletion::peer_sources::{ContentClaims, SourceCompleteness, SourceProgress, SourceService};
-#[cfg(test)]
-pub(crate) use deletion::peer_sources::{MAX_CLAIMED_OBJECTS, mark};
+pub(crate) use deletion::peer_sources::{MAX_REQUESTED_OBJECTS, mark};
 pub(crate) use deletion::peer_sources::{PRUNE_DELAY, PeerSource, RepositoryIdentity, SourceStatement};
 #[cfg(test)]
-pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, judge};
+pub(crate) use deletion::peer_sources::{
+    SourceCompleteness, SourceProgress, SourceService, TakeoverRequests,
+};
+#[cfg(test)]
+pub(crate) use deletion::prune_guard::{PruneCandidate, PruneGuard, decide_prunes};
 pub(crate) use deletion::prune_guard::{PruneDecision, PruneTiming, data_loss_reason};
 pub(crate) use deletion::unlisted_kinds::GROUP_DOWN;
-pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScoped, KindPattern};
+pub(crate) use facts::allow_list::{AllowList, AllowViolation, ClusterScopeRule, KindPattern};
 pub(crate) use facts::annotation_words::{check_annotations, check_variables};
 pub(crate) use facts::authors::Authorship;
-pub(crate) use facts::catalog::{Catalog, FileCompleteness, FileFacts, UnusableObject, WantedObject};
+pub(crate) use facts::catalog::{Catalog, DesiredState, FileCompleteness, FileFacts, UnusableObject};
 pub(crate) use facts::desired::{
-    BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesired, has_replica_count,
+    BodyLocation, DesiredObject, ObjectLifetime, RecreatePolicy, SharedDesiredObject, has_replica_count,
     is_workload, recreate_policy, wave,
 };
 #[cfg(test)]
@@ -136,8 +138,8 @@ pub(crate) use rollout::pods::{MAX_CONTAINER_RESTARTS, TRANSIENT_REASON_GRACE};
 pub(crate) use rollout::queue::PUBLICATION_INTERVAL;
 pub(crate) use rollout::queue::{MAX_PUBLISHED_OBJECTS, QueuePublication, QueuedObject};
 pub(crate) use rollout::rollback::rejection::{
-    Rejection, RejectionAction, RollbackContent, RollbackTarget, parse_rejections, rejections_seal_status,
-    rejections_text, unreadable_rejections,
+    ObjectRejection, Rejection, RejectionAction, ReplacementContent, parse_rejections,
+    rejections_seal_status, rejections_text, unreadable_rejections,
 };
 pub(crate) use rollout::rollout_events::{RolloutEvent, RolloutEventKind};
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::engine::decide::claimants::{ClaimDenial, RoleScope};
+use crate::engine::decide::competing_accounts::{RoleScope, WriteDenial};
 use crate::engine::deletion::handover::Handover;
 use crate::engine::facts::entry::{AcceptedContent, ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::record_size::RecordSizes;
@@ -14,7 +14,7 @@ use crate::engine::facts::{authors, lookup_counts};
 use crate::engine::orders::pauses::OrderState;
 use crate::engine::restart::config_restart::ConfigDataState;
 use crate::engine::rollout::rollouts::Rollouts;
-use crate::engine::{Budget, LiveObject, WantedObject};
+use crate::engine::{Budget, DesiredState, LiveObject};
 use crate::manifest::KindScopes;
 use crate::object::{ErrorClass, GroupKind, Gvk, ObjectId, Revision};
 
@@ -50,7 +50,7 @@ pub(crate) struct Engine {
     pub(super) heads: Vec<Revision>,
     // Boxed: a table of large values keeps nearly as much room free as it uses.
     pub(super) entries: HashMap<ObjectId, Box<ObjectEntry>>,
-    pub(super) live: HashMap<ObjectId, Box<LiveObject>>,
+    pub(super) informer_objects: HashMap<ObjectId, Box<LiveObject>>,
     pub(super) watchers: WatcherSet,
     pub(super) served: HashMap<Gvk, KindAvailability>,
     pub(super) autoscaled: Option<HashSet<ObjectId>>,
@@ -80,7 +80,7 @@ pub(crate) struct Engine {
     /// Objects that an account may not write, by account, kind and namespace.
     pub(super) denied_writes: HashMap<RoleScope, BTreeSet<ObjectId>>,
     /// The sources that may not write an object that several want.
-    pub(super) claim_denials: HashMap<ObjectId, Vec<ClaimDenial>>,
+    pub(super) write_denials: HashMap<ObjectId, Vec<WriteDenial>>,
     /// Objects that several sources want.
     pub(super) contested: BTreeSet<ObjectId>,
     pub(super) dirty: Vec<ObjectId>,
@@ -164,13 +164,13 @@ impl Engine {
     /// Returns the informers' view of one object.
     pub(crate) fn informer_object(&self, id: &ObjectId) -> Option<&LiveObject> {
         lookup_counts::count(1);
-        self.live.get(id).map(|live| &**live)
+        self.informer_objects.get(id).map(|live| &**live)
     }
 
     /// Returns all that the informers show, in no particular order.
     pub(crate) fn informer_objects(&self) -> impl Iterator<Item = (&ObjectId, &LiveObject)> {
-        lookup_counts::count(self.live.len());
-        self.live.iter().map(|(id, live)| (id, &**live))
+        lookup_counts::count(self.informer_objects.len());
+        self.informer_objects.iter().map(|(id, live)| (id, &**live))
     }
 
     /// Takes the keys of all objects about which something changed.
@@ -252,7 +252,8 @@ impl Engine {
         self.drop_counter
     }
 
-    /// A source was looked at after a reading of this number, and what that found was read.
+    /// Records that a source was looked at after a reading of this number, and that what was found
+    /// was read.
     pub(crate) fn record_check(&mut self, source: SourceId, reading: u64) {
         self.sources[source].checked_after = reading;
         self.complete_looks(source, reading);
@@ -266,15 +267,15 @@ impl Engine {
     }
 
     pub(super) fn recompute_target(&mut self, source: SourceId, id: &ObjectId) {
-        let want = self.target_of(source, id);
+        let target = self.target_of(source, id);
         let newest = self.sources[source].head.clone();
         let entry = self.entries.entry(id.clone()).or_default();
         let named = entry.targets.iter().any(|(other, _)| *other == source);
-        self.sources[source].count(id, named, want.is_some());
+        self.sources[source].count(id, named, target.is_some());
         let before = entry.targets.clone();
         let was = entry.target_content().map(|(_, desired)| desired.clone());
         let mut left_wave = false;
-        if let Some((_, WantedObject::Object(old))) = entry.targets.iter().find(|(other, _)| *other == source)
+        if let Some((_, DesiredState::Object(old))) = entry.targets.iter().find(|(other, _)| *other == source)
         {
             left_wave = self.sources[source].waves.entry(old.wave).or_default().remove(id);
             if let Some(defined) = &old.defines {
@@ -282,10 +283,10 @@ impl Engine {
             }
         }
         entry.targets.retain(|(other, _)| *other != source);
-        if let Some(want) = want {
+        if let Some(target) = target {
             // Nearly always the only one.
             entry.targets.reserve_exact(1);
-            entry.targets.push((source, want));
+            entry.targets.push((source, target));
         }
         entry.targets.sort_by_key(|(source, _)| *source);
         self.order_wants(id);
@@ -297,10 +298,10 @@ impl Engine {
             self.contested.remove(id);
         }
         if entry.targets != before {
-            self.claim_denials.remove(id);
+            self.write_denials.remove(id);
             self.prove_wanted(id);
             let Some(entry) = self.entries.get_mut(id) else { return };
-            if let (Some(live), None) = (self.live.get(id), entry.last_write) {
+            if let (Some(live), None) = (self.informer_objects.get(id), entry.last_write) {
                 entry.restore_accepted(live, newest.as_ref());
             }
             self.track(id);
@@ -336,14 +337,14 @@ impl Engine {
         }
     }
 
-    /// Settles what a batch of facts changed: begins rollbacks, divides the budget, and judges prunes
-    /// again. Marks the objects whose prune decision changed. To be called after each batch.
-    pub(crate) fn settle(&mut self) {
+    /// Processes what a batch of facts changed: begins rollbacks, divides the budget, and judges
+    /// prunes again. Marks the objects whose prune decision changed. To be called after each batch.
+    pub(crate) fn process_changes(&mut self) {
         self.begin_rollbacks();
-        self.settle_budget();
+        self.divide_budget();
         for source in self.source_ids() {
             if std::mem::take(&mut self.sources[source].prunes_stale) {
-                let judged = self.judge(source);
+                let judged = self.decide_prunes(source);
                 let before = std::mem::replace(&mut self.sources[source].prune_decisions, judged);
                 let now = &self.sources[source].prune_decisions;
                 let changed = now.iter().filter(|(id, judgement)| before.get(*id) != Some(judgement));
@@ -367,7 +368,7 @@ impl Engine {
         } else {
             self.unresolved_accepted.remove(id);
         }
-        let ours = self.live.get(id).is_some_and(
+        let ours = self.informer_objects.get(id).is_some_and(
             |live| matches!(&live.owner, crate::engine::ObjectOwner::Ours(set) if self.applysets.contains(set)),
         );
         if self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty()) {
@@ -381,11 +382,11 @@ impl Engine {
         self.track_handover(id);
     }
 
-    /// Takes over what the parent object says.
+    /// Takes over what the inventory says.
     pub(crate) fn set_inventory(&mut self, source: SourceId, mut inventory: Inventory) {
-        // A Job that has ended has ended, whatever becomes of the parent.
+        // A Job that has ended has ended, whatever becomes of the inventory.
         if let Some(known) = &self.sources[source].inventory {
-            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_wanted_hash(id, **hash)) {
+            for (id, hash) in known.finished.iter().filter(|(id, hash)| self.is_target_hash(id, **hash)) {
                 inventory.finished.entry(id.clone()).or_insert(*hash);
             }
         }
@@ -430,8 +431,8 @@ impl Engine {
     pub(crate) fn forget(&mut self, id: &ObjectId) {
         if self.entries.get(id).is_some_and(|entry| entry.targets.is_empty()) {
             self.entries.remove(id);
-            self.forget_gate(id);
-            if !self.live.contains_key(id) {
+            self.forget_blocker(id);
+            if !self.informer_objects.contains_key(id) {
                 self.wake_topic(&WaitTopic::Object(id.clone()));
             } else if self.unwanted.contains(id) {
                 // The event of its deletion never came, and it is shown: it is there again, in a

@@ -107,7 +107,7 @@ impl<'e> EntryNode<'e> {
         self.index
     }
 
-    /// Exactly `{}`: owns all that lies below it.
+    /// Returns whether it is exactly `{}`, and owns all that lies below it.
     pub(super) fn is_leaf(self) -> bool {
         self.end() == self.index + 1
     }

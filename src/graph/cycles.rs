@@ -16,15 +16,15 @@ pub(crate) fn find_cycles(edges: &WaitEdges) -> Vec<Vec<ObjectId>> {
     let mut found = BTreeSet::new();
     let mut seen = BTreeSet::new();
     for start in &stuck {
-        let mut way: Vec<ObjectId> = Vec::new();
+        let mut path: Vec<ObjectId> = Vec::new();
         let mut at = start.clone();
         while seen.insert(at.clone()) {
-            way.push(at.clone());
+            path.push(at.clone());
             let Some(next) = next(&at) else { break };
             at = next;
         }
-        if let Some(begin) = way.iter().position(|id| *id == at) {
-            let mut cycle = way.split_off(begin);
+        if let Some(begin) = path.iter().position(|id| *id == at) {
+            let mut cycle = path.split_off(begin);
             let smallest = cycle.iter().enumerate().min_by_key(|(_, id)| *id).map_or(0, |(at, _)| at);
             cycle.rotate_left(smallest);
             found.insert(cycle);

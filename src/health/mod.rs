@@ -68,12 +68,12 @@ pub struct Health {
 }
 
 impl Health {
-    /// Reached.
+    /// Returns the health of an object that has reached its spec.
     pub fn current() -> Self {
         Self::new(HealthStatus::Current, "")
     }
 
-    /// Any status with its reason.
+    /// Creates any status with its reason.
     pub fn new(status: HealthStatus, message: &str) -> Self {
         Self { status, message: message.into() }
     }

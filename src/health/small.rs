@@ -12,7 +12,7 @@ const NAMESPACE_CONDITIONS: [&str; 5] = [
     "NamespaceContentRemaining",
 ];
 
-/// Terminating as soon as its phase says so, with what keeps it.
+/// Returns Terminating as soon as the phase says so, with what keeps the namespace.
 pub(super) fn namespace(view: &HealthView<'_>) -> Health {
     if view.status_text("phase") == "Terminating" { terminating(view) } else { Health::current() }
 }
@@ -26,7 +26,7 @@ pub(super) fn terminating(view: &HealthView<'_>) -> Health {
     )
 }
 
-/// Ready, as the node lifecycle controller sees it.
+/// Returns the health of a node by its condition Ready, as the node lifecycle controller sees it.
 pub(super) fn node(view: &HealthView<'_>) -> Health {
     wants(view, "Ready", "has not reported yet")
 }

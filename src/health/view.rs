@@ -123,17 +123,17 @@ fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// Still worked on.
+/// Returns the health of an object that its controller works on.
 pub(super) fn in_progress(message: &str) -> Health {
     because(HealthStatus::InProgress, message)
 }
 
-/// Given up.
+/// Returns the health of an object that its controller has given up.
 pub(super) fn failed(message: &str) -> Health {
     because(HealthStatus::Failed, message)
 }
 
-/// Being deleted.
+/// Returns the health of an object that is being deleted.
 pub(super) fn terminating(message: &str) -> Health {
     because(HealthStatus::Terminating, message)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::chart_layer::{ChartLayer, LayeredTree};
 use super::chart_lock::{ChartLock, LOCK_FILE, LockedChart};
 use super::chart_supply::{
-    AskedAt, AskedChart, ChartSupply, Outlook, PinPolicy, SupplyError, is_folder_name, is_server,
+    AskedAt, AskedChart, ChartSupply, FailureDuration, PinPolicy, SupplyError, is_folder_name, is_server,
 };
 use super::charts::{ChartDigest, ChartReference, FetchedChart, is_exact};
 use super::helm::{self, CHART_FILE, ChartClosure, ChartLimits, ChartUser, HelmOptions, MissingChart};
@@ -97,14 +97,15 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
     ///
     /// # Errors
     /// Fails where the revision cannot be read.
-    pub(super) fn trace_chart(
+    pub(super) fn find_chart_closure(
         &mut self,
         root: &str,
         start: &str,
         options: &HelmOptions,
     ) -> Result<ChartClosure, SourceError> {
         for level in 0.. {
-            let mut chart = helm::trace_present(&self.seen(), root, start, options, ChartLimits::default())?;
+            let mut chart =
+                helm::find_present_closure(&self.seen(), root, start, options, ChartLimits::default())?;
             // helm does without those of the revision's own charts that the rendered one is made of.
             let is_needed = |one: &MissingChart| {
                 one.by == ChartUser::Root || self.charts.layer.has(&paths::inside(&one.folder, CHART_FILE))
@@ -229,7 +230,7 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
                 code: "too-large",
                 message: format!("this root uses more than {MAX_CHARTS} charts of servers"),
                 hint: "split it into several roots".to_owned(),
-                outlook: Outlook::Lasting,
+                duration: FailureDuration::Permanent,
             });
         }
         self.supply.fetch(reference, pin)
@@ -298,9 +299,9 @@ impl<'a, T: FileTree> ChartResolver<'a, T> {
 
     fn fail(&mut self, error: SupplyError, at: AskedAt<'_>) {
         let found = error_at(at.file, at.place, error.code, error.message, error.hint);
-        match error.outlook {
-            Outlook::Passing => self.charts.interruptions.push(found),
-            Outlook::Lasting => self.refusals.push(found),
+        match error.duration {
+            FailureDuration::Transient => self.charts.interruptions.push(found),
+            FailureDuration::Permanent => self.refusals.push(found),
         }
     }
 }

@@ -39,16 +39,16 @@ pub(super) struct SupplyError {
     /// The remedy.
     pub(super) hint: String,
     /// Says whether another try may do better.
-    pub(super) outlook: Outlook,
+    pub(super) duration: FailureDuration,
 }
 
 /// The prospect of another try of the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outlook {
+pub(super) enum FailureDuration {
     /// It may do better.
-    Passing,
+    Transient,
     /// It gives the same.
-    Lasting,
+    Permanent,
 }
 
 /// The version that a text stands for.

@@ -105,7 +105,7 @@ pub(super) fn hold_exposed_back(
         review.unread(sealed);
     }
     let mut fates = fates.into_iter();
-    retain_items(&mut opened, |_| fates.next() != Some(ItemFate::Goes));
+    retain_items(&mut opened, |_| fates.next() != Some(ObjectExposure::HeldBack));
     review.finish(opened)
 }
 
@@ -143,10 +143,10 @@ fn retain_items(reading: &mut ManifestFile, mut keeps: impl FnMut(&ManifestItem)
 
 /// The fate of an object of the opened reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ItemFate {
-    Stays,
+enum ObjectExposure {
+    Shown,
     /// It was encrypted which object it is, so not even its name is used.
-    Goes,
+    HeldBack,
 }
 
 /// The objects of one file as they are gone through.
@@ -163,18 +163,18 @@ struct ExposureReview<'r> {
 impl ExposureReview<'_> {
     /// Compares an object with what it is in the open, and puts the encrypted one in its place
     /// where that must not be shown.
-    fn pair(&mut self, sealed: &ManifestItem, item: &mut ManifestItem) -> ItemFate {
+    fn pair(&mut self, sealed: &ManifestItem, item: &mut ManifestItem) -> ObjectExposure {
         let found = self.fault(sealed, item);
         self.lines.push((sealed.origin.line, found.is_some()));
-        let Some(found) = found else { return ItemFate::Stays };
+        let Some(found) = found else { return ObjectExposure::Shown };
         self.found.push(found);
         if hides_identity(sealed) || !is_same_object(sealed, item) {
             self.hides_identity = true;
-            return ItemFate::Goes;
+            return ObjectExposure::HeldBack;
         }
         let (origin, index) = (item.origin.clone(), item.index);
         *item = ManifestItem { valid: false, origin, index, ..sealed.clone() };
-        ItemFate::Stays
+        ObjectExposure::Shown
     }
 
     fn fault(&self, sealed: &ManifestItem, opened: &ManifestItem) -> Option<Diagnostic> {
@@ -194,11 +194,11 @@ impl ExposureReview<'_> {
 
     /// Drops an object that was none before it was opened: its encrypted `apiVersion`, or that of
     /// the list around it, has no form that any reader takes.
-    fn without_partner(&mut self, item: &ManifestItem) -> ItemFate {
+    fn without_partner(&mut self, item: &ManifestItem) -> ObjectExposure {
         self.newcomer.get_or_insert_with(|| item.origin.clone());
         self.lines.push((item.origin.line, true));
         self.hides_identity = true;
-        ItemFate::Goes
+        ObjectExposure::HeldBack
     }
 
     /// Names what is encrypted of an object that is none in the open. If that is not its

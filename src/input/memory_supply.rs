@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::chart_supply::{ChartSupply, Outlook, SupplyError};
+use super::chart_supply::{ChartSupply, FailureDuration, SupplyError};
 use super::charts::{ChartDigest, ChartFile, ChartReference, FetchedChart};
 
 /// Servers in memory.
@@ -70,7 +70,11 @@ impl MemorySupply {
 
     fn online(&self) -> Result<(), SupplyError> {
         if self.is_offline {
-            return Err(error("chart-unreachable", "the server does not answer".into(), Outlook::Passing));
+            return Err(error(
+                "chart-unreachable",
+                "the server does not answer".into(),
+                FailureDuration::Transient,
+            ));
         }
         Ok(())
     }
@@ -87,11 +91,15 @@ impl ChartSupply for MemorySupply {
         self.online()?;
         let found = self.charts.get(reference).cloned();
         let found = found.ok_or_else(|| {
-            error("chart-not-found", format!("there is no chart {name} {version}"), Outlook::Lasting)
+            error(
+                "chart-not-found",
+                format!("there is no chart {name} {version}"),
+                FailureDuration::Permanent,
+            )
         })?;
         if pin.is_some_and(|pin| *pin != found.digest) {
             let message = format!("the chart {name} {version} has another digest");
-            return Err(error("chart-changed", message, Outlook::Lasting));
+            return Err(error("chart-changed", message, FailureDuration::Permanent));
         }
         Ok(found)
     }
@@ -100,10 +108,12 @@ impl ChartSupply for MemorySupply {
         self.online()?;
         let same = self.charts.keys().filter(|known| known.repository == repository && known.name == name);
         let newest = same.map(|known| known.version.clone()).max();
-        newest.ok_or_else(|| error("chart-not-found", format!("there is no chart {name}"), Outlook::Lasting))
+        newest.ok_or_else(|| {
+            error("chart-not-found", format!("there is no chart {name}"), FailureDuration::Permanent)
+        })
     }
 }
 
-fn error(code: &'static str, message: String, outlook: Outlook) -> SupplyError {
-    SupplyError { code, message, hint: String::new(), outlook }
+fn error(code: &'static str, message: String, duration: FailureDuration) -> SupplyError {
+    SupplyError { code, message, hint: String::new(), duration }
 }

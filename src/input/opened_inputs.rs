@@ -128,7 +128,7 @@ impl OpenedInputs {
         let none = String::new;
         match error {
             RenderError::Failed { program, .. } | RenderError::Output { program, .. } => {
-                RenderError::Wordless { program }
+                RenderError::MessageWithheld { program }
             }
             RenderError::Sandbox(SandboxError::Stopped { program, part, .. }) => {
                 SandboxError::Stopped { program, part, complaint: none() }.into()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::helm::{
-    ChartClosure, ChartError, ChartHost, GeneratedPolicy, HelmOptions, ValuesSource, render_chart,
+    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, ValuesSource, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
@@ -70,13 +70,13 @@ impl ReleaseSettings {
             return ResolvedReleases { settings, versions: VersionOrigin::Configured };
         }
         let versions = match facts {
-            ClusterFacts::Unasked if settings.kube_version.is_some() => VersionOrigin::Configured,
-            ClusterFacts::Unasked => {
+            ClusterFacts::NotQueried if settings.kube_version.is_some() => VersionOrigin::Configured,
+            ClusterFacts::NotQueried => {
                 settings.kube_version = Some(ASSUMED_VERSION.to_owned());
                 VersionOrigin::Assumed
             }
-            ClusterFacts::Asked(KnownFacts { versions: None, .. }) => VersionOrigin::Wanted,
-            ClusterFacts::Asked(KnownFacts { versions: Some(known), .. }) => {
+            ClusterFacts::Queried(KnownFacts { versions: None, .. }) => VersionOrigin::Wanted,
+            ClusterFacts::Queried(KnownFacts { versions: Some(known), .. }) => {
                 if settings.api_versions.is_empty() {
                     settings.api_versions = known.apis.clone();
                 }
@@ -134,8 +134,8 @@ pub(super) fn chart_host<'a>(
     place: &'a RenderPlace,
     host: &'a RenderHost,
     helm: &'a InstalledProgram,
-) -> ChartHost<'a> {
-    ChartHost { sandbox: host.sandbox(), policy: &place.policy, program: &helm.path, tree: &place.tree }
+) -> ChartRenderHost<'a> {
+    ChartRenderHost { sandbox: host.sandbox(), policy: &place.policy, program: &helm.path, tree: &place.tree }
 }
 
 impl From<ChartError> for RenderError {
@@ -204,12 +204,12 @@ mod tests {
         let served = |server: Result<&str, &str>| {
             let server = server.map(Arc::from).map_err(Arc::from);
             let versions = ServedVersions { server, apis: ["apps/v1".to_owned(), "v1".to_owned()].into() };
-            ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
+            ClusterFacts::Queried(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
         };
         let known = &served(Ok("v1.35.2+k3s1"));
         let refused = &served(Err("refused"));
-        let unread = &ClusterFacts::Asked(KnownFacts::default());
-        let offline = &ClusterFacts::Unasked;
+        let unread = &ClusterFacts::Queried(KnownFacts::default());
+        let offline = &ClusterFacts::NotQueried;
         let own = &["x/v1"][..];
         for (kube_version, apis, facts, expected) in [
             ("", &[][..], known, ("v1.35.2+k3s1", "apps/v1 v1", Cluster)),

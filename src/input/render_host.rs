@@ -36,7 +36,7 @@ impl RenderHost {
         Self::with_sandbox(settings, search, folder, Sandbox::default())
     }
 
-    /// As [`RenderHost::new`], with another sandbox.
+    /// Does the same as [`RenderHost::new`], with another sandbox.
     pub fn with_sandbox(
         settings: &RendererConfig,
         search: OsString,

@@ -3,7 +3,7 @@
 use super::chart_resolver::{ChartResolver, SuppliedCharts};
 use super::chart_supply::{ChartSupply, PinPolicy};
 use super::helm::{self, ChartClosure, HelmOptions};
-use super::inflation::{Inflation, trace_charts};
+use super::inflation::{Inflation, find_chart_closures};
 use super::key::{FileMode, ProgramIdentity, RenderInputs};
 use super::kustomize::{self, Closure, ClosureLimits, ParsedFiles};
 use super::release_render::ReleaseSettings;
@@ -33,7 +33,7 @@ pub(super) enum ClosureForm {
 
 /// All that roots are traced with, besides their files.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TraceSettings<'a> {
+pub(super) struct ClosureSettings<'a> {
     /// The settings of charts.
     pub(super) releases: &'a ReleaseSettings,
     /// The finder of charts of servers.
@@ -47,25 +47,25 @@ impl RootClosure {
     ///
     /// # Errors
     /// Fails where the revision cannot be read.
-    pub(super) fn trace<T: FileTree>(
+    pub(super) fn find_closure<T: FileTree>(
         root: &RenderRoot,
         start: &str,
         files: &T,
         parsed: &mut ParsedFiles,
-        settings: TraceSettings<'_>,
+        settings: ClosureSettings<'_>,
     ) -> Result<Self, SourceError> {
         let mut resolver = ChartResolver::new(files, &root.folder, settings.supply, settings.policy);
         match root.form {
             RootForm::Kustomize => {
                 let limits = ClosureLimits::default();
-                let mut closure = kustomize::trace(files, &root.folder, limits, parsed)?;
-                let charts = trace_charts(files, &mut closure, settings.releases, &mut resolver)?;
+                let mut closure = kustomize::find_closure(files, &root.folder, limits, parsed)?;
+                let charts = find_chart_closures(files, &mut closure, settings.releases, &mut resolver)?;
                 let supplied = resolver.into_charts(&mut closure);
                 Ok(Self { form: ClosureForm::Kustomize(closure.into(), charts), charts: supplied })
             }
             RootForm::Helm => {
                 let options = settings.releases.options_of(&root.folder);
-                let mut chart = resolver.trace_chart(&root.folder, start, &options)?;
+                let mut chart = resolver.find_chart_closure(&root.folder, start, &options)?;
                 let supplied = resolver.into_charts(&mut chart.closure);
                 Ok(Self { form: ClosureForm::Helm(chart.into(), options), charts: supplied })
             }
@@ -184,9 +184,10 @@ mod tests {
         form: RootForm,
         supply: &MemorySupply,
     ) -> RootClosure {
-        let settings = TraceSettings { releases, supply, policy: PinPolicy::Strict };
+        let settings = ClosureSettings { releases, supply, policy: PinPolicy::Strict };
         let root = RenderRoot { folder: "web".into(), form };
-        let closure = RootClosure::trace(&root, "", tree, &mut ParsedFiles::default(), settings).unwrap();
+        let closure =
+            RootClosure::find_closure(&root, "", tree, &mut ParsedFiles::default(), settings).unwrap();
         assert_eq!(closure.closure().diagnostics, []);
         closure
     }

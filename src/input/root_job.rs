@@ -156,7 +156,7 @@ pub(super) fn outcome_of(
             let found = Diagnostic::file_error(path.clone(), RENDER_FAILED, error.to_string());
             match error {
                 RenderError::NoMemoryFolder => RootOutcome::Interrupted(vec![found.hint(NO_MEMORY_HINT)]),
-                RenderError::Wordless { .. } => RootOutcome::Refused(vec![found.hint(WORDLESS_HINT)]),
+                RenderError::MessageWithheld { .. } => RootOutcome::Refused(vec![found.hint(WORDLESS_HINT)]),
                 error if error.is_passing() => RootOutcome::Interrupted(vec![found]),
                 _ => RootOutcome::Refused(vec![found.hint(FAILED_HINT)]),
             }

@@ -60,7 +60,7 @@ pub(crate) fn find_locks(
     let listing = find_roots(renderer.mode(), &start, snapshot, &files, &mut parsed, |_| false)?;
     let mut locks = RootLocks::default();
     for root in listing.roots {
-        let closure = renderer.trace(&root, &start, &files, &mut parsed, policy)?;
+        let closure = renderer.find_closure(&root, &start, &files, &mut parsed, policy)?;
         let seen = |found: &Diagnostic| {
             let mut found = found.clone();
             let file = place(folder, &paths::seen_from(&start, &found.origin.file));

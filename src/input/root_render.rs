@@ -82,7 +82,7 @@ pub(crate) enum RenderError {
     },
     /// The program read opened files and fails, or prints what is no list of objects.
     #[error("{program} fails, and its words are not shown: they may repeat what was encrypted")]
-    Wordless {
+    MessageWithheld {
         /// The program.
         program: &'static str,
     },
@@ -113,7 +113,7 @@ impl RenderError {
             Self::Sandbox(error) => error.class() != crate::object::ErrorClass::Invalid,
             Self::Failed { .. }
             | Self::Output { .. }
-            | Self::Wordless { .. }
+            | Self::MessageWithheld { .. }
             | Self::Encrypted(_)
             | Self::Variables(_)
             | Self::Refused(_) => false,
@@ -150,7 +150,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
         let mut body = document.body;
         let said = match tracking {
             OriginTracking::Added => strip_origin(&mut body),
-            OriginTracking::Asked | OriginTracking::Absent => super::origin::read_origin(&body),
+            OriginTracking::Requested | OriginTracking::Absent => super::origin::read_origin(&body),
         };
         let origin = finder.find(said.as_ref(), &body)?;
         let at = origin.places.first().cloned();
@@ -159,7 +159,7 @@ pub(crate) async fn render_kustomization<T: FileTree>(
         let chart = finder.chart_path(said.as_ref(), &body).and_then(|path| tree.charts.get(path)).copied();
         if let Some(inflated) = chart.and_then(|number| charts.get(number)) {
             strip_mark(&mut body);
-            if tracking == OriginTracking::Asked {
+            if tracking == OriginTracking::Requested {
                 super::origin::name_generator(&mut body, &closure.root, &inflated.file);
             }
         }
@@ -234,7 +234,7 @@ pub(super) fn log_notices(notices: &[Diagnostic]) {
 
 /// Returns the objects of a root, each with its name there.
 pub(super) fn rendered_objects(objects: Vec<ChartObject>) -> Vec<RenderedObject> {
-    let mut names = ObjectNames::default();
+    let mut names = RenderedNames::default();
     let rendered = objects.into_iter().map(|ChartObject { body, origin, .. }| RenderedObject {
         name: names.name_of(&body),
         body,
@@ -376,9 +376,9 @@ fn printed_document(document: super::variables::SubstitutedDocument) -> PrintedD
 
 /// The names of a root's objects, no two alike.
 #[derive(Debug, Default)]
-pub(super) struct ObjectNames(HashMap<String, usize>);
+pub(super) struct RenderedNames(HashMap<String, usize>);
 
-impl ObjectNames {
+impl RenderedNames {
     /// Returns `KIND.GROUP/NAMESPACE/NAME`.
     pub(super) fn name_of(&mut self, body: &Value) -> String {
         let gvk = Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"]));

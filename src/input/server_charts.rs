@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::chart_supply::{ChartSupply, Outlook, SupplyError};
+use super::chart_supply::{ChartSupply, FailureDuration, SupplyError};
 use super::charts::{ChartDigest, ChartFetcher, ChartReference, FetchError, FetchedChart};
 use super::own_thread;
 use super::render_host::RenderHost;
@@ -30,7 +30,7 @@ impl ServerCharts {
             code: "fetch-failed",
             message: format!("the chart cannot be fetched: {error}"),
             hint: "it is tried again".to_owned(),
-            outlook: Outlook::Passing,
+            duration: FailureDuration::Transient,
         })?;
         fetched.map_err(|error| supply_error(&error))
     }
@@ -55,6 +55,6 @@ fn supply_error(error: &FetchError) -> SupplyError {
         code: error.code(),
         message: error.to_string(),
         hint: error.hint(),
-        outlook: if error.is_transient() { Outlook::Passing } else { Outlook::Lasting },
+        duration: if error.is_transient() { FailureDuration::Transient } else { FailureDuration::Permanent },
     }
 }

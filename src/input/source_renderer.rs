@@ -20,7 +20,7 @@ use super::paths;
 use super::program_slots::{ProgramSlots, SlotClient};
 use super::release_render::{ReleaseSettings, ResolvedReleases, TracedChart, VersionOrigin, render_release};
 use super::render_host::RenderHost;
-use super::root_closure::{ClosureForm, RootClosure, TraceSettings};
+use super::root_closure::{ClosureForm, ClosureSettings, RootClosure};
 use super::root_job::{FoundPrograms, JobOutcome, RootJob, judge, outcome_of};
 use super::root_render::{
     RenderError, RenderValues, RenderedObject, TracedKustomization, render_kustomization,
@@ -130,7 +130,7 @@ impl SourceRenderer {
     ///
     /// # Errors
     /// Fails where the files cannot be read.
-    pub(super) fn trace<T: FileTree>(
+    pub(super) fn find_closure<T: FileTree>(
         &self,
         root: &RenderRoot,
         start: &str,
@@ -138,12 +138,13 @@ impl SourceRenderer {
         parsed: &mut ParsedFiles,
         policy: PinPolicy,
     ) -> Result<RootClosure, SourceError> {
-        let settings = TraceSettings { releases: &self.releases, supply: &*self.supply, policy };
-        RootClosure::trace(root, start, files, parsed, settings)
+        let settings = ClosureSettings { releases: &self.releases, supply: &*self.supply, policy };
+        RootClosure::find_closure(root, start, files, parsed, settings)
     }
 
-    /// As [`SourceRenderer::trace`], to be rendered as these settings say.
-    fn trace_resolved<T: FileTree>(
+    /// Finds the closure of a root as these releases render it. One with charts is interrupted
+    /// while the version of Kubernetes is unknown.
+    fn find_release_closure<T: FileTree>(
         &self,
         root: &RenderRoot,
         start: &str,
@@ -152,8 +153,8 @@ impl SourceRenderer {
         told: &ResolvedReleases,
     ) -> Result<RootClosure, SourceError> {
         let settings =
-            TraceSettings { releases: &told.settings, supply: &*self.supply, policy: PinPolicy::Strict };
-        let mut closure = RootClosure::trace(root, start, files, parsed, settings)?;
+            ClosureSettings { releases: &told.settings, supply: &*self.supply, policy: PinPolicy::Strict };
+        let mut closure = RootClosure::find_closure(root, start, files, parsed, settings)?;
         if let VersionOrigin::Unknown(why) = &told.versions
             && closure.has_charts()
         {
@@ -194,7 +195,7 @@ impl SourceRenderer {
         let (variables, objects) = self.read_variables(&listing.plain, start, files, facts)?;
         let mut closures = Vec::new();
         for root in listing.roots {
-            let closure = self.trace_resolved(&root, start, files, &mut parsed, &told)?;
+            let closure = self.find_release_closure(&root, start, files, &mut parsed, &told)?;
             closures.push((root, closure));
         }
         let used = facts_used(&told, closures.iter().any(|(_, closure)| closure.has_charts()), objects)?;
@@ -243,7 +244,7 @@ impl SourceRenderer {
                 charts.extend(has_charts.then(|| root.folder.clone()));
                 continue;
             }
-            let closure = self.trace_resolved(&root, start, &tree, parsed, &told)?;
+            let closure = self.find_release_closure(&root, start, &tree, parsed, &told)?;
             charts.extend(closure.has_charts().then(|| root.folder.clone()));
             closures.push((root, closure));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::root_render::ObjectNames;
+use super::root_render::RenderedNames;
 use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
 use super::variables::{
@@ -57,8 +57,8 @@ pub(super) fn read_variables<T: FileTree>(
     }
     let lookups = plan_lookups(&config.from, &bodies, namespace);
     let objects = match facts {
-        ClusterFacts::Unasked => BTreeSet::new(),
-        ClusterFacts::Asked(known) => wanted_objects(&lookups, known)?,
+        ClusterFacts::NotQueried => BTreeSet::new(),
+        ClusterFacts::Queried(known) => wanted_objects(&lookups, known)?,
     };
     let faults: Vec<Diagnostic> = lookups.asked().filter_map(|holder| lookup_fault(holder, facts)).collect();
     if !faults.is_empty() {
@@ -95,8 +95,8 @@ fn object_id(holder: &VariableHolder) -> ObjectId {
 fn lookup_fault(holder: &VariableHolder, facts: &ClusterFacts) -> Option<Diagnostic> {
     let is_needed = holder.need == VariableHolderNeed::Required;
     let fact = match facts {
-        ClusterFacts::Unasked => None,
-        ClusterFacts::Asked(known) => known.objects.get(&object_id(holder)),
+        ClusterFacts::NotQueried => None,
+        ClusterFacts::Queried(known) => known.objects.get(&object_id(holder)),
     };
     let (message, hint) = match (holder.kind, fact) {
         (_, Some(ObjectFact::Found(_))) => return None,
@@ -124,7 +124,7 @@ fn lookup_fault(holder: &VariableHolder, facts: &ClusterFacts) -> Option<Diagnos
 }
 
 fn cluster_answer(holder: &VariableHolder, facts: &ClusterFacts) -> HolderAnswer {
-    let ClusterFacts::Asked(known) = facts else { return HolderAnswer::Missing };
+    let ClusterFacts::Queried(known) = facts else { return HolderAnswer::Missing };
     match known.objects.get(&object_id(holder)) {
         Some(ObjectFact::Found(body)) => match HeldVariables::read(holder.kind, body) {
             Ok(held) => HolderAnswer::Found(held),
@@ -187,7 +187,7 @@ fn substitute_file(
     if read.unreadable.iter().any(Diagnostic::is_error) || read.documents.iter().any(is_faulty) {
         return refused(read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect());
     }
-    let mut names = ObjectNames::default();
+    let mut names = RenderedNames::default();
     let mut objects: Vec<SnapshotFile> = Vec::new();
     for document in read.documents {
         let (place, value) = (document.value.place, document.value.to_value());

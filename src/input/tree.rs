@@ -83,7 +83,7 @@ pub(crate) struct ResolvedPath {
 
 /// The reason for which a path leads to nothing that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LookFailure {
+pub(crate) enum PathFailure {
     /// Nothing is there: the first part that is missing.
     Missing(String),
     /// The text leads out of the revision.
@@ -112,14 +112,14 @@ pub(crate) enum LookFailure {
 /// path whose change could change the answer is given to `watch`.
 ///
 /// # Errors
-/// Fails where the revision cannot be read; that nothing is there is a [`LookFailure`].
+/// Fails where the revision cannot be read; that nothing is there is a [`PathFailure`].
 pub(crate) fn resolve(
     tree: &impl FileTree,
     folder: &str,
     reference: &str,
     mut watch: impl FnMut(&str),
-) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
-    let Some(text) = paths::join(folder, reference) else { return Ok(Err(LookFailure::OutOfTree)) };
+) -> Result<Result<ResolvedPath, PathFailure>, SourceError> {
+    let Some(text) = paths::join(folder, reference) else { return Ok(Err(PathFailure::OutOfTree)) };
     let mut walk = LinkWalk { left: parts(&text), at: String::new(), first: None, links: 0 };
     while let Some(part) = walk.left.pop_front() {
         let path = match walk.step(&part) {
@@ -143,7 +143,7 @@ pub(crate) fn resolve(
                     return Ok(Err(failure));
                 }
             }
-            Some(TreeEntry::Defect(defect)) => return Ok(Err(LookFailure::Defect(path, defect))),
+            Some(TreeEntry::Defect(defect)) => return Ok(Err(PathFailure::Defect(path, defect))),
             None => return Ok(Err(walk.lost(path))),
         }
     }
@@ -165,12 +165,12 @@ struct LinkWalk {
 
 impl LinkWalk {
     /// Returns the path to look at next; none where the part only leads back.
-    fn step(&mut self, part: &str) -> Result<Option<String>, LookFailure> {
+    fn step(&mut self, part: &str) -> Result<Option<String>, PathFailure> {
         match part {
             "" | "." => Ok(None),
             ".." if self.at.is_empty() => {
                 let (link, target) = self.first.take().unwrap_or_default();
-                Err(LookFailure::LinkOut { link, target })
+                Err(PathFailure::LinkOut { link, target })
             }
             ".." => {
                 self.at.truncate(paths::folder_of(&self.at).len());
@@ -180,23 +180,23 @@ impl LinkWalk {
         }
     }
 
-    fn follow(&mut self, link: String, target: String) -> Result<(), LookFailure> {
+    fn follow(&mut self, link: String, target: String) -> Result<(), PathFailure> {
         if target.starts_with('/') {
-            return Err(LookFailure::LinkOut { link, target });
+            return Err(PathFailure::LinkOut { link, target });
         }
         self.links += 1;
         if self.links > MAX_LINKS {
-            return Err(LookFailure::LinkLoop(link));
+            return Err(PathFailure::LinkLoop(link));
         }
         parts(&target).into_iter().rev().for_each(|part| self.left.push_front(part));
         self.first.get_or_insert((link, target));
         Ok(())
     }
 
-    fn lost(&mut self, missing: String) -> LookFailure {
+    fn lost(&mut self, missing: String) -> PathFailure {
         match self.first.take() {
-            Some((link, target)) => LookFailure::Dangling { link, target },
-            None => LookFailure::Missing(missing),
+            Some((link, target)) => PathFailure::Dangling { link, target },
+            None => PathFailure::Missing(missing),
         }
     }
 }

@@ -267,7 +267,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     fn generates(&self) -> bool {
-        self.get(&["metadata", "generateName"]).is_some_and(|value| !clean::is_husk(value))
+        self.get(&["metadata", "generateName"]).is_some_and(|value| !clean::is_empty_field(value))
     }
 
     /// A name that the API does not take, with what was probably meant.
@@ -369,7 +369,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
     }
 
     fn report_dropped_fields(&mut self) {
-        let kept = |value: Option<&Value>| value.is_some_and(|value| !clean::is_husk(value));
+        let kept = |value: Option<&Value>| value.is_some_and(|value| !clean::is_empty_field(value));
         if kept(self.get(&["status"])) {
             self.drop_warning(&["status"], "status is the server's to write: it is left out");
         }

@@ -19,8 +19,8 @@ pub(crate) fn clean(mut body: Value) -> Value {
     body
 }
 
-/// Returns whether dropping a value loses nothing that anybody wrote: generators leave such husks
+/// Returns whether dropping a value loses nothing that anybody wrote: generators leave such fields
 /// behind.
-pub(super) fn is_husk(value: &Value) -> bool {
+pub(super) fn is_empty_field(value: &Value) -> bool {
     value.is_null() || value == "" || value.as_object().is_some_and(Map::is_empty)
 }

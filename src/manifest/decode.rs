@@ -276,7 +276,7 @@ impl FileDecoder<'_> {
         let metadata = list.body.get("metadata").and_then(Value::as_object);
         for field in ["annotations", "labels", "namespace"] {
             let value = metadata.and_then(|metadata| metadata.get(field));
-            if value.is_some_and(|value| !clean::is_husk(value)) {
+            if value.is_some_and(|value| !clean::is_empty_field(value)) {
                 let mark = NodePlaces::of(tree, list.node).key(&["metadata", field]);
                 let message = format!("metadata.{field} of a list reaches none of its items: it is left out");
                 let finding = ManifestFinding::warning(mark, "list-metadata", message);

@@ -88,12 +88,12 @@ impl FileFindings {
         self.document += 1;
     }
 
-    /// The document is or may be a Secret: none of its lines is shown.
+    /// Shows no line of a document that is or may be a Secret.
     pub(super) fn keep_secret(&mut self) {
         self.secret.insert(self.document);
     }
 
-    /// The same for the whole file, where documents may share a line.
+    /// Shows no line of the whole file, where documents may share a line.
     pub(super) fn keep_file_secret(&mut self) {
         self.secret_file = true;
     }

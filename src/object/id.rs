@@ -113,8 +113,8 @@ impl ObjectId {
         Self::with_shared_namespace(kind, namespace.unwrap_or_default().into(), name)
     }
 
-    /// As [`ObjectId::new`], with a namespace text that many identities share; empty for
-    /// cluster-scoped.
+    /// Does the same as [`ObjectId::new`], with a namespace text that many identities share; empty
+    /// for cluster-scoped.
     pub fn with_shared_namespace(kind: &GroupKind, namespace: Arc<str>, name: &str) -> Self {
         Self(Arc::new(ObjectIdParts {
             group: kind.group.clone(),
@@ -124,12 +124,12 @@ impl ObjectId {
         }))
     }
 
-    /// API group, empty for the core group.
+    /// Returns the API group, empty for the core group.
     pub fn group(&self) -> &str {
         &self.0.group
     }
 
-    /// Kind, for example `Deployment`.
+    /// Returns the kind, for example `Deployment`.
     pub fn kind(&self) -> &str {
         &self.0.kind
     }
@@ -139,12 +139,12 @@ impl ObjectId {
         GroupKind { group: self.0.group.clone(), kind: self.0.kind.clone() }
     }
 
-    /// Namespace, none for a cluster-scoped object.
+    /// Returns the namespace, none for a cluster-scoped object.
     pub fn namespace(&self) -> Option<&str> {
         (!self.0.namespace.is_empty()).then_some(&*self.0.namespace)
     }
 
-    /// Name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.0.name
     }

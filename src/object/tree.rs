@@ -21,13 +21,13 @@ pub(crate) fn annotation_text<'a>(object: &'a Value, key: &str) -> &'a str {
     text_at(object, &["metadata", "annotations", key])
 }
 
-/// One line of JSON, keys sorted, numbers as Go's `encoding/json` writes them. Two trees that mean
-/// the same give the same text.
+/// Returns one line of JSON, keys sorted, numbers as Go's `encoding/json` writes them. Two trees
+/// that mean the same give the same text.
 pub fn canonical_json(value: &Value) -> String {
     serialize_with(value, GoNumberWriter(CompactFormatter))
 }
 
-/// Indented JSON, the keys of trees sorted, numbers as Go's `encoding/json` writes them.
+/// Returns indented JSON, the keys of trees sorted, numbers as Go's `encoding/json` writes them.
 pub(crate) fn pretty_json<T: Serialize + ?Sized>(value: &T) -> String {
     serialize_with(value, GoNumberWriter(PrettyFormatter::new()))
 }

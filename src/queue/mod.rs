@@ -74,7 +74,7 @@ impl<K> Default for WorkQueue<K> {
 }
 
 impl<K> WorkQueue<K> {
-    /// One that goes on counting where others have stopped.
+    /// Returns a queue that goes on counting where others have stopped.
     #[must_use]
     pub(crate) fn with_metrics(self, measures: QueueMetrics) -> Self {
         Self { measures, ..self }

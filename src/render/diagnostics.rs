@@ -24,7 +24,7 @@ pub(crate) fn diagnostics(found: &[Diagnostic], palette: Palette) -> String {
     out
 }
 
-/// `2 errors, 1 warning`; empty when there is nothing to count.
+/// Returns `2 errors, 1 warning`; empty when there is nothing to count.
 pub(crate) fn tally(found: &[Diagnostic]) -> String {
     let count = |severity, word: &str| match found.iter().filter(|found| found.severity == severity).count() {
         0 => None,

@@ -38,7 +38,7 @@ struct ObjectForm<'a> {
     wave: i32,
     action: &'static str,
     impact: ImpactForm,
-    fields: Vec<FieldForm<'a>>,
+    fields: Vec<FieldJson<'a>>,
     reason: Option<&'a str>,
 }
 
@@ -72,7 +72,7 @@ struct ImpactForm {
 }
 
 #[derive(Serialize)]
-struct FieldForm<'a> {
+struct FieldJson<'a> {
     path: &'a str,
     before: Option<&'a Value>,
     after: Option<&'a Value>,
@@ -164,7 +164,7 @@ fn object(planned: &PlannedObject) -> ObjectForm<'_> {
         fields: planned
             .fields
             .iter()
-            .map(|field| FieldForm {
+            .map(|field| FieldJson {
                 path: &field.path,
                 before: field.before.as_ref(),
                 after: field.after.as_ref(),

@@ -29,8 +29,8 @@ pub(crate) enum ApplyOutcome<'a> {
     Failed(&'a str),
 }
 
-/// `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with its line
-/// end.
+/// Returns `deployment.apps/web created (shop)`, or `deployment.apps/web (shop) waiting: …`, with
+/// its line end.
 pub(crate) fn progress_line(id: &ObjectId, outcome: ApplyOutcome<'_>, palette: Palette) -> String {
     let (word, style) = match outcome {
         ApplyOutcome::Created => ("created", TextStyle::Added),

@@ -20,7 +20,8 @@ pub(crate) fn text(plan: &Plan, palette: Palette) -> String {
     out
 }
 
-/// As [`text`], of what a patch cannot show: what waits, is refused or is kept. For standard error.
+/// Does the same as [`text`], of what a patch cannot show: what waits, is refused or is kept. For
+/// standard error.
 pub(crate) fn held_back_text(plan: &Plan, palette: Palette) -> String {
     let mut out = String::new();
     let held = |planned: &&PlannedObject| {
@@ -123,8 +124,8 @@ impl SummaryTense {
     }
 }
 
-/// `3 to create, 1 to configure, 0 to delete, 96 unchanged`, and before it why nothing is pruned,
-/// if the source was not read completely.
+/// Returns `3 to create, 1 to configure, 0 to delete, 96 unchanged`. Says before it why nothing is
+/// pruned, if the source was not read completely.
 pub(crate) fn summary(plan: &Plan, tense: SummaryTense) -> String {
     let mut out = String::new();
     if !plan.complete {

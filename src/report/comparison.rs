@@ -13,7 +13,7 @@ pub(crate) struct ObjectComparison {
     pub live: Option<String>,
     /// The API server's result for the newest revision, as YAML; none where no source asks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<String>,
+    pub desired: Option<String>,
     /// The difference of the two, as a unified diff without names of files; empty where there is
     /// none.
     pub difference: String,
@@ -22,7 +22,7 @@ pub(crate) struct ObjectComparison {
     pub note: Option<String>,
 }
 
-/// An object whose live content differs from its wanted one.
+/// An object whose live content differs from its desired one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DifferingObject {

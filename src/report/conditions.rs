@@ -177,7 +177,7 @@ fn counts_text(objects: &BTreeMap<Phase, usize>) -> String {
     counts.join(", ")
 }
 
-/// `1 pending deletion`, `2 pending deletions`.
+/// Returns `1 pending deletion` or `2 pending deletions`.
 pub(crate) fn pending_deletions_text(count: usize) -> String {
     count_text(count, "pending deletion")
 }
@@ -261,7 +261,7 @@ mod tests {
         let objects: BTreeMap<Phase, usize> = objects.iter().copied().collect();
         let status = json!({
             "name": "shop",
-            "place": "",
+            "location": "",
             "revision": revision,
             "complete": incomplete.is_none(),
             "incomplete": incomplete,

@@ -90,7 +90,7 @@ impl Default for EndpointMetrics {
 }
 
 impl EndpointMetrics {
-    /// Somebody was not answered.
+    /// Counts a request that was rejected.
     pub(crate) fn count_rejection(&self, why: RequestRejection) {
         let why = match why {
             RequestRejection::Name => "name",
@@ -101,7 +101,7 @@ impl EndpointMetrics {
         self.unanswered.get_or_create(&RejectionLabels { why }).inc();
     }
 
-    /// A webhook came, for a source of this name if there is one.
+    /// Counts a webhook, for a source of this name if there is one.
     pub(crate) fn count_webhook(&self, source: Option<&str>, heard: WebhookOutcome) {
         if let Some(source) = source {
             self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(source.to_owned());

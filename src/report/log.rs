@@ -37,7 +37,7 @@ const MAX_BRIEF_CHARS: usize = 200;
 /// The length of the end of a long text, which says what came of it.
 const BRIEF_TAIL_CHARS: usize = 110;
 
-/// As much of a text as a line has room for: how it begins, and how it ends.
+/// Returns as much of a text as a line has room for: its beginning and its end.
 pub(crate) fn shorten_text(text: &str) -> Cow<'_, str> {
     let count = text.chars().count();
     if count <= MAX_BRIEF_CHARS {
@@ -148,30 +148,30 @@ fn is_of_rollout(reason: EventReason) -> bool {
 
 /// Writes the line of what happened beside what became of single objects, each of which has a line
 /// of its own.
-pub(crate) fn log_notice(notice: &EventRecord) {
-    let Some(words) = event_words(notice.reason) else { return };
-    let level = if notice.reason.is_warning() { Level::WARN } else { Level::INFO };
-    let part = |of: fn(&ObjectRef) -> Option<&str>| notice.object.as_ref().and_then(of);
+pub(crate) fn log_event(event: &EventRecord) {
+    let Some(words) = event_words(event.reason) else { return };
+    let level = if event.reason.is_warning() { Level::WARN } else { Level::INFO };
+    let part = |of: fn(&ObjectRef) -> Option<&str>| event.object.as_ref().and_then(of);
     line!(
         level,
-        object = notice.object.as_ref().map(display),
-        source = %notice.source,
-        revision = notice.revision.as_ref().map(display),
+        object = event.object.as_ref().map(display),
+        source = %event.source,
+        revision = event.revision.as_ref().map(display),
         action = "tell",
-        author = notice.author,
-        subject = notice.subject,
-        message_id = notice.reason.message_id(),
+        author = event.author,
+        subject = event.subject,
+        message_id = event.reason.message_id(),
         object.group = part(|object| Some(&*object.group).filter(|group| !group.is_empty())),
         object.kind = part(|object| Some(&object.kind)),
         object.namespace = part(|object| object.namespace.as_deref()),
         object.name = part(|object| Some(&object.name)),
         "{words}: {}",
-        if is_of_rollout(notice.reason) { shorten_text(&notice.message) } else { Cow::Borrowed(&*notice.message) }
+        if is_of_rollout(event.reason) { shorten_text(&event.message) } else { Cow::Borrowed(&*event.message) }
     );
 }
 
 impl Outcome {
-    /// In a word, for machines.
+    /// Returns the action in a word, for machines.
     pub(crate) const fn action_word(&self) -> &'static str {
         match self {
             Self::Created => "create",

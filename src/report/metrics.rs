@@ -169,8 +169,8 @@ impl Metrics {
         &self.queue
     }
 
-    /// A rollout of a source has ended, so long after its beginning; none where an earlier process
-    /// began it.
+    /// Counts a rollout of a source that has ended, with its duration; none where an earlier
+    /// process began it.
     pub(crate) fn record_rollout(&self, source: &str, ended: RolloutResult, took: Option<Duration>) {
         let labels = RolloutLabels { source: self.add_source(source), outcome: ended.label() };
         self.rollouts.get_or_create(&labels).inc();
@@ -179,13 +179,13 @@ impl Metrics {
         }
     }
 
-    /// A write was answered: with this class of error, or well.
+    /// Counts the answer to a write: a class of error, or success.
     pub(crate) fn record_write(&self, action: &'static str, class: Option<ErrorClass>) {
         let class = class.map_or_else(|| "none".to_owned(), |class| class.to_string());
         self.writes.get_or_create(&WriteLabels { action, class }).inc();
     }
 
-    /// An object of a source had been changed by somebody else, and was repaired.
+    /// Counts the repair of an object that somebody else had changed.
     pub(crate) fn record_repair(&self, source: &str) {
         self.repaired.get_or_create(&SourceLabels { source: self.add_source(source) }).inc();
     }
@@ -431,7 +431,7 @@ mod tests {
     fn status(sources: &[&str]) -> DaemonStatus {
         let source = |name: &&str| {
             json!({
-                "name": name, "place": "", "complete": true, "observed": false, "healthy": true, "objects": {},
+                "name": name, "location": "", "complete": true, "observed": false, "healthy": true, "objects": {},
                 "findings": 0, "pruneWaiting": 0,
             })
         };

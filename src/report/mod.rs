@@ -31,12 +31,12 @@ pub(crate) use conditions::{
     RemainingObjects, SourceCondition, is_ready, pending_deletions_text, updated_status,
 };
 pub(crate) use endpoints::{EndpointMetrics, RequestRejection, WebhookOutcome};
-pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_notice, shorten_text};
+pub(crate) use log::{MACHINE_FIELDS, ObjectEvent, has_line, log, log_event, shorten_text};
 pub(crate) use metrics::{MEDIA_TYPE, Metrics, ProcessFacts, RolloutResult};
 pub(crate) use object_events::{
-    EventDraft, EventReason, EventRecord, EventRecorder, EventRegarding, LosslessSubscription,
+    EventDraft, EventReason, EventRecord, EventRecorder, LosslessSubscription, RegardingObjects,
 };
-pub(crate) use phase::{Obstacle, PHASES, Phase, PhaseFacts, healthy_text};
+pub(crate) use phase::{Blocker, PHASES, Phase, PhaseFacts, healthy_text};
 pub(crate) use reference::{CONDITION_REASONS, METRICS, MetricType};
 #[cfg(test)]
 pub(crate) use status::CommitStatus;

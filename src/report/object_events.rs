@@ -55,7 +55,7 @@ pub(crate) enum EventReason {
     OptedOut,
     /// It no longer does.
     OptOutEnded,
-    /// A wanted object is refused until a person changes something.
+    /// A desired object is refused until a person changes something.
     Refused,
     /// An object was made.
     Created,
@@ -126,7 +126,7 @@ impl fmt::Display for EventReason {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EventRecord {
-    /// Larger than that of every notice before it, also of those of an earlier process.
+    /// Larger than that of every event before it, also of those of an earlier process.
     pub number: u64,
     /// The time.
     pub at: Timestamp,
@@ -151,12 +151,12 @@ pub(crate) struct EventRecord {
     /// The subject of Kubernetes Events; none where none are written, as the source is only
     /// observed.
     #[serde(skip)]
-    pub regarding: Option<EventRegarding>,
+    pub regarding: Option<RegardingObjects>,
 }
 
 /// The subject of the Kubernetes Events about an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EventRegarding {
+pub(crate) struct RegardingObjects {
     /// The object, in which version of its kind, and which incarnation where one is known.
     pub object: Option<(ObjectId, Gvk, Option<Uid>)>,
     /// The incarnation of the source's `ConfigMap`; none where there is none.
@@ -185,7 +185,7 @@ pub(crate) struct EventDraft {
     /// See [`EventRecord::object`].
     pub object: Option<ObjectId>,
     /// See [`EventRecord::regarding`].
-    pub regarding: Option<EventRegarding>,
+    pub regarding: Option<RegardingObjects>,
     /// See [`EventRecord::message`].
     pub message: String,
     /// See [`EventRecord::revision`].
@@ -196,7 +196,7 @@ pub(crate) struct EventDraft {
     pub subject: Option<String>,
 }
 
-/// Keeps the last notices and hands each to all who listen. Cheap to clone; all clones are the
+/// Keeps the last events and hands each to all who listen. Cheap to clone; all clones are the
 /// same.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRecorder(Arc<RecorderState>);
@@ -205,7 +205,7 @@ pub(crate) struct EventRecorder(Arc<RecorderState>);
 struct RecorderState {
     told: Mutex<EventBacklog>,
     listeners: broadcast::Sender<Arc<EventRecord>>,
-    /// No notice has this number, or a smaller one.
+    /// No event has this number, or a smaller one.
     first: u64,
 }
 
@@ -238,7 +238,7 @@ pub(crate) struct EventSubscription {
 }
 
 impl EventRecorder {
-    /// One that begins now: its numbers are larger than those of all that began earlier.
+    /// Creates a recorder whose numbers are larger than those of all that began earlier.
     pub(crate) fn new(now: Timestamp) -> Self {
         let first = u64::try_from(now.as_microsecond()).unwrap_or(0);
         Self(Arc::new(RecorderState {
@@ -254,7 +254,7 @@ impl EventRecorder {
         message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let mut told = self.backlog();
         let EventBacklog { kept, followers } = &mut *told;
-        let notice = Arc::new(EventRecord {
+        let event = Arc::new(EventRecord {
             number: kept.back().map_or(self.0.first, |last| last.number) + 1,
             at: now,
             reason,
@@ -269,19 +269,19 @@ impl EventRecorder {
         if kept.len() == MAX_KEPT_EVENTS {
             kept.pop_front();
         }
-        kept.push_back(notice.clone());
+        kept.push_back(event.clone());
         followers.retain(|(wants, follower)| {
-            if wants(reason) { follower.send(notice.clone()).is_ok() } else { !follower.is_closed() }
+            if wants(reason) { follower.send(event.clone()).is_ok() } else { !follower.is_closed() }
         });
         // Under the lock, so that whoever begins to listen misses none and hears none twice. Nobody
         // may listen.
-        let _ = self.0.listeners.send(notice);
+        let _ = self.0.listeners.send(event);
     }
 
     /// Returns the kept events after this number, and those to come; 0 for all.
     pub(crate) fn subscribe_after(&self, number: u64) -> EventSubscription {
         let told = self.backlog();
-        let past = told.kept.iter().filter(|notice| notice.number > number).cloned().collect();
+        let past = told.kept.iter().filter(|event| event.number > number).cloned().collect();
         EventSubscription { past, coming: self.0.listeners.subscribe() }
     }
 
@@ -292,7 +292,7 @@ impl EventRecorder {
         let (follower, coming) = mpsc::unbounded_channel();
         let mut told = self.backlog();
         told.followers.push((wants, follower));
-        let past = told.kept.iter().filter(|notice| wants(notice.reason)).cloned().collect();
+        let past = told.kept.iter().filter(|event| wants(event.reason)).cloned().collect();
         LosslessSubscription { past, coming }
     }
 
@@ -325,8 +325,8 @@ mod tests {
         }
     }
 
-    fn messages(notices: &[Arc<EventRecord>]) -> Vec<&str> {
-        notices.iter().map(|notice| &*notice.message).collect()
+    fn messages(events: &[Arc<EventRecord>]) -> Vec<&str> {
+        events.iter().map(|event| &*event.message).collect()
     }
 
     #[test]
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_is_one_line() {
+    fn an_event_is_one_line() {
         fn check(object: Option<ObjectId>, expected: &str) {
             let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
             recorder.record(Timestamp::UNIX_EPOCH, EventDraft { object, ..draft("so it is") });

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, ObjectEntry, Reason, RollbackContent};
+use crate::engine::{Engine, ObjectEntry, Reason, ReplacementContent};
 use crate::health::HealthStatus;
 use crate::object::{ObjectId, count_text, verb_to_be};
 
@@ -24,9 +24,9 @@ pub(crate) enum Phase {
     Waiting,
     /// It cannot be applied until a person changes something.
     Refused,
-    /// The wanted content failed, and the object is back at its last good one.
+    /// The desired content failed, and the object is back at its last good one.
     RolledBack,
-    /// The wanted content failed, and the object stays as it is: live, or back at a good content
+    /// The desired content failed, and the object stays as it is: live, or back at a good content
     /// that cannot be read any more.
     Quarantined,
     /// A person holds it: drift is shown, and not repaired.
@@ -92,9 +92,9 @@ impl Phase {
             Some(live) => Some(live.health.status),
             None => engine.has_ended(id, entry).then_some(HealthStatus::Current),
         };
-        let obstacle = open.map(|reason| Obstacle::of(reason, entry));
+        let blocker = open.map(|reason| Blocker::of(reason, entry));
         let facts = PhaseFacts {
-            obstacle: obstacle.or_else(|| entry.targets.is_empty().then_some(Obstacle::Prune)),
+            blocker: blocker.or_else(|| entry.targets.is_empty().then_some(Blocker::Prune)),
             is_in_progress: engine.is_in_progress(id),
             is_paused: engine.annotated_pause(id).is_some(),
             status,
@@ -103,9 +103,9 @@ impl Phase {
     }
 }
 
-/// The obstacle that keeps an object from the followed revision, as far as it decides the phase.
+/// The blocker that keeps an object from the followed revision, as far as it decides the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
+pub(crate) enum Blocker {
     /// A hold on it.
     Hold,
     /// A pause, while something new waits.
@@ -118,9 +118,9 @@ pub(crate) enum Obstacle {
     OptOut,
     /// A step of its rollout holds it.
     Step,
-    /// The wanted content failed, and the last good one is the target now.
+    /// The desired content failed, and the last good one is the target now.
     Rollback,
-    /// The wanted content failed, and the object stays as it is.
+    /// The desired content failed, and the object stays as it is.
     Quarantine,
     /// It is refused.
     Refusal,
@@ -128,7 +128,7 @@ pub(crate) enum Obstacle {
     Wait,
 }
 
-impl Obstacle {
+impl Blocker {
     fn of(reason: &Reason, entry: &ObjectEntry) -> Self {
         match reason {
             Reason::OnHold(_) => Self::Hold,
@@ -137,8 +137,8 @@ impl Obstacle {
             Reason::Kept(_) | Reason::LeftAlone(_) => Self::LeftAlone,
             Reason::OptedOut(_) => Self::OptOut,
             Reason::Step(_) => Self::Step,
-            Reason::Rejected(_) => match entry.rollback.as_deref().map(|instead| &instead.content) {
-                Some(RollbackContent::Resolved(..) | RollbackContent::Delete) => Self::Rollback,
+            Reason::Rejected(_) => match entry.rejection.as_deref().map(|rejection| &rejection.replacement) {
+                Some(ReplacementContent::Resolved(..) | ReplacementContent::Delete) => Self::Rollback,
                 _ => Self::Quarantine,
             },
             reason if reason.is_refusal() => Self::Refusal,
@@ -151,8 +151,8 @@ impl Obstacle {
 /// cluster alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PhaseFacts {
-    /// The obstacle to being applied.
-    pub obstacle: Option<Obstacle>,
+    /// The blocker of its being applied.
+    pub blocker: Option<Blocker>,
     /// Indicates whether its pods are being replaced.
     pub is_in_progress: bool,
     /// Indicates whether an annotation of its own pauses it.
@@ -164,18 +164,18 @@ pub(crate) struct PhaseFacts {
 impl PhaseFacts {
     /// Returns the phase.
     pub(crate) fn phase(self) -> Phase {
-        match self.obstacle {
-            Some(Obstacle::Hold) => Phase::Held,
-            Some(Obstacle::Pause) => Phase::Paused,
-            Some(Obstacle::Prune) => Phase::PruneWaiting,
-            Some(Obstacle::LeftAlone) => Phase::LeftAlone,
-            Some(Obstacle::OptOut) => Phase::OptedOut,
-            Some(Obstacle::Quarantine) => Phase::Quarantined,
-            Some(Obstacle::Refusal) => Phase::Refused,
-            Some(Obstacle::Step) => Phase::RollingOut,
+        match self.blocker {
+            Some(Blocker::Hold) => Phase::Held,
+            Some(Blocker::Pause) => Phase::Paused,
+            Some(Blocker::Prune) => Phase::PruneWaiting,
+            Some(Blocker::LeftAlone) => Phase::LeftAlone,
+            Some(Blocker::OptOut) => Phase::OptedOut,
+            Some(Blocker::Quarantine) => Phase::Quarantined,
+            Some(Blocker::Refusal) => Phase::Refused,
+            Some(Blocker::Step) => Phase::RollingOut,
             _ if self.is_in_progress => Phase::RollingOut,
-            Some(Obstacle::Rollback) => Phase::RolledBack,
-            Some(Obstacle::Wait) => Phase::Waiting,
+            Some(Blocker::Rollback) => Phase::RolledBack,
+            Some(Blocker::Wait) => Phase::Waiting,
             None => match self.status {
                 Some(HealthStatus::Current) if self.is_paused => Phase::Paused,
                 Some(HealthStatus::Current) => Phase::Settled,
@@ -193,41 +193,41 @@ mod tests {
 
     #[test]
     fn what_keeps_an_object_back_decides_before_what_its_controller_says() {
-        fn check(obstacle: Option<Obstacle>, still: Phase, rolling: Phase) {
+        fn check(blocker: Option<Blocker>, still: Phase, rolling: Phase) {
             for status in [HealthStatus::Current, HealthStatus::InProgress, HealthStatus::Failed] {
                 let facts = |is_in_progress| PhaseFacts {
-                    obstacle,
+                    blocker,
                     is_in_progress,
                     is_paused: false,
                     status: Some(status),
                 };
-                if obstacle.is_some() || status == HealthStatus::Current {
-                    assert_eq!(facts(false).phase(), still, "{obstacle:?} {status}");
+                if blocker.is_some() || status == HealthStatus::Current {
+                    assert_eq!(facts(false).phase(), still, "{blocker:?} {status}");
                 }
-                assert_eq!(facts(true).phase(), rolling, "{obstacle:?} {status}");
+                assert_eq!(facts(true).phase(), rolling, "{blocker:?} {status}");
             }
         }
         check(None, Phase::Settled, Phase::RollingOut);
-        check(Some(Obstacle::Wait), Phase::Waiting, Phase::RollingOut);
-        check(Some(Obstacle::Rollback), Phase::RolledBack, Phase::RollingOut);
-        check(Some(Obstacle::Step), Phase::RollingOut, Phase::RollingOut);
-        for (obstacle, phase) in [
-            (Obstacle::Hold, Phase::Held),
-            (Obstacle::Pause, Phase::Paused),
-            (Obstacle::Prune, Phase::PruneWaiting),
-            (Obstacle::LeftAlone, Phase::LeftAlone),
-            (Obstacle::OptOut, Phase::OptedOut),
-            (Obstacle::Quarantine, Phase::Quarantined),
-            (Obstacle::Refusal, Phase::Refused),
+        check(Some(Blocker::Wait), Phase::Waiting, Phase::RollingOut);
+        check(Some(Blocker::Rollback), Phase::RolledBack, Phase::RollingOut);
+        check(Some(Blocker::Step), Phase::RollingOut, Phase::RollingOut);
+        for (blocker, phase) in [
+            (Blocker::Hold, Phase::Held),
+            (Blocker::Pause, Phase::Paused),
+            (Blocker::Prune, Phase::PruneWaiting),
+            (Blocker::LeftAlone, Phase::LeftAlone),
+            (Blocker::OptOut, Phase::OptedOut),
+            (Blocker::Quarantine, Phase::Quarantined),
+            (Blocker::Refusal, Phase::Refused),
         ] {
-            check(Some(obstacle), phase, phase);
+            check(Some(blocker), phase, phase);
         }
     }
 
     #[test]
-    fn without_an_obstacle_its_controller_decides_and_a_pause_is_told_of_what_is_well() {
+    fn without_a_blocker_its_controller_decides_and_a_pause_is_told_of_what_is_well() {
         fn check(status: Option<HealthStatus>, phase: Phase, paused: Phase) {
-            let facts = |is_paused| PhaseFacts { obstacle: None, is_in_progress: false, is_paused, status };
+            let facts = |is_paused| PhaseFacts { blocker: None, is_in_progress: false, is_paused, status };
             assert_eq!((facts(false).phase(), facts(true).phase()), (phase, paused), "{status:?}");
         }
         check(Some(HealthStatus::Current), Phase::Settled, Phase::Paused);

@@ -18,8 +18,8 @@ impl Phase {
             Self::Refused => {
                 "The object cannot be applied until somebody changes the manifest, the cluster or the configuration."
             }
-            Self::RolledBack => "The wanted content failed, and the object is back at its last good one.",
-            Self::Quarantined => "The wanted content failed, and the object stays as it is.",
+            Self::RolledBack => "The desired content failed, and the object is back at its last good one.",
+            Self::Quarantined => "The desired content failed, and the object stays as it is.",
             Self::Held => "Somebody holds the object with `rhumb hold`. Drift is shown and not repaired.",
             Self::Paused => "Somebody paused the object or its source.",
             Self::PruneWaiting => "No source wants the object any more, and its deletion is pending.",
@@ -52,7 +52,7 @@ impl EventReason {
             Self::Conflict => "Somebody else owns, or changes again and again, what the source wants.",
             Self::OptedOut => "An annotation on the live object keeps rhumb away from it.",
             Self::OptOutEnded => "That annotation is gone.",
-            Self::Refused => "A wanted object is refused until somebody changes something.",
+            Self::Refused => "A desired object is refused until somebody changes something.",
             Self::Created => "The object was created.",
             Self::Configured => "The object was changed.",
             Self::Adopted => "The object was taken over. The message names the owner before.",

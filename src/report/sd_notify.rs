@@ -46,8 +46,8 @@ struct NotifySockets {
 /// The way in which a message is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendMode {
-    Patient,
-    Hasty,
+    Blocking,
+    NonBlocking,
 }
 
 impl ServiceNotifier {
@@ -73,7 +73,7 @@ impl ServiceNotifier {
     /// difference to the service.
     fn send(&self, message: &str, haste: SendMode) -> bool {
         let Some(NotifySockets { address, patient, hasty }) = &self.sockets else { return true };
-        let socket = if haste == SendMode::Patient { patient } else { hasty };
+        let socket = if haste == SendMode::Blocking { patient } else { hasty };
         let sent = socket.send_to_addr(message.as_bytes(), address);
         if let Err(error) = &sent {
             tracing::debug!("the service manager could not be notified of {message:?}: {error}");
@@ -131,11 +131,11 @@ struct ServiceState {
 enum ReadyState {
     /// It does, and the service is not.
     #[default]
-    Awaited,
+    Starting,
     /// It does, and the service is: it could not be told yet.
-    Owed,
+    Unsent,
     /// It knows.
-    Told,
+    Sent,
 }
 
 #[derive(Debug, Default)]
@@ -181,44 +181,45 @@ impl SystemdService {
         ReloadCounts { taken: count(&self.0.taken), refused: count(&self.0.refused) }
     }
 
-    /// It is up, or done with its new configuration; told once for each of the two.
+    /// Reports that the service is up, or done with its new configuration; once for each of the
+    /// two.
     pub(crate) fn notify_ready(&self) {
         let mut line = self.line();
-        if line.ready == ReadyState::Awaited {
-            line.ready = ReadyState::Owed;
+        if line.ready == ReadyState::Starting {
+            line.ready = ReadyState::Unsent;
         }
-        if !self.send_line(&mut line, SendMode::Patient) {
+        if !self.send_line(&mut line, SendMode::Blocking) {
             self.0.changed.notify_one();
         }
     }
 
-    /// It takes a new configuration over; [`SystemdService::notify_ready`] follows.
+    /// Reports that a new configuration is taken over; [`SystemdService::notify_ready`] follows.
     pub(crate) fn notify_reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
         let mut line = self.line();
         // Should the service not be up yet, that is what is told next.
-        line.ready = ReadyState::Awaited;
+        line.ready = ReadyState::Starting;
         let text = line.text();
         let message = format!("RELOADING=1\nMONOTONIC_USEC={micros}\nSTATUS={text}");
-        if self.0.notifier.send(&message, SendMode::Patient) {
+        if self.0.notifier.send(&message, SendMode::Blocking) {
             line.sent = text;
         }
     }
 
-    /// It ends.
+    /// Reports that the service ends.
     pub(crate) fn notify_stopping(&self) {
-        self.0.notifier.send("STOPPING=1\nSTATUS=stopping", SendMode::Patient);
+        self.0.notifier.send("STOPPING=1\nSTATUS=stopping", SendMode::Blocking);
     }
 
-    /// It needs so much longer to start, from now on.
+    /// Asks for more time to start, from now on.
     pub(crate) fn extend(&self, more: Duration) {
-        self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()), SendMode::Patient);
+        self.0.notifier.send(&format!("EXTEND_TIMEOUT_USEC={}", more.as_micros()), SendMode::Blocking);
     }
 
-    /// Each part makes progress.
+    /// Reports that each part makes progress.
     pub(super) fn notify_alive(&self) {
-        self.0.notifier.send("WATCHDOG=1", SendMode::Patient);
+        self.0.notifier.send("WATCHDOG=1", SendMode::Blocking);
     }
 
     /// Sets a part of the status line; an empty text takes it out. [`SystemdService::keep_current`]
@@ -238,7 +239,7 @@ impl SystemdService {
     /// Sends the status line at once, where it has changed. A line that could not be sent is tried
     /// again.
     pub(super) fn flush(&self) {
-        if !self.send_line(&mut self.line(), SendMode::Hasty) {
+        if !self.send_line(&mut self.line(), SendMode::NonBlocking) {
             self.0.changed.notify_one();
         }
     }
@@ -255,14 +256,14 @@ impl SystemdService {
     /// Sends what the manager does not know yet, and says whether it knows it then.
     fn send_line(&self, line: &mut StatusLine, haste: SendMode) -> bool {
         let text = line.text();
-        let state = if line.ready == ReadyState::Owed { "READY=1\n" } else { "" };
+        let state = if line.ready == ReadyState::Unsent { "READY=1\n" } else { "" };
         if state.is_empty() && text == line.sent {
             return true;
         }
         let sent = self.0.notifier.send(&format!("{state}STATUS={text}"), haste);
         if sent {
             line.sent = text;
-            line.ready = if line.ready == ReadyState::Owed { ReadyState::Told } else { line.ready };
+            line.ready = if line.ready == ReadyState::Unsent { ReadyState::Sent } else { line.ready };
         }
         sent
     }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Metrics, Phase};
 use crate::engine::{
-    Authorship, Engine, ObjectEntry, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId, SourceWrites,
-    WantedObject, pause_reason,
+    Authorship, DesiredState, Engine, ObjectEntry, OnFailure, OptOutPolicy, PruneDecision, Reason, SourceId,
+    SourceWrites, pause_reason,
 };
 use crate::object::{Diagnostic, GroupKind, ObjectId, Revision};
 
@@ -75,7 +75,7 @@ pub(crate) struct SourceStatus {
     /// Its name.
     pub name: String,
     /// The location without credentials.
-    pub place: String,
+    pub location: String,
     /// The revision in force; none before the first read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
@@ -212,9 +212,9 @@ pub(crate) struct QueuedWorkloadStatus {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// Its place among those that wait for the budget.
+    /// Its position among those that wait for the budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<u32>,
+    pub position: Option<u32>,
     /// The reason for its wait.
     pub reason: String,
 }
@@ -302,7 +302,7 @@ pub(crate) struct StatusContext<'a> {
     /// The reasons of objects that are not applied.
     pub open: &'a BTreeMap<ObjectId, Reason>,
     /// The locations of the sources.
-    pub places: &'a [String],
+    pub locations: &'a [String],
     /// The reasons for which inventories cannot be known before a person does something.
     pub troubles: &'a [Option<String>],
     /// The remedy for a rollout ledger that cannot be read.
@@ -370,7 +370,7 @@ fn source(
     findings.extend(contested);
     SourceStatus {
         name: source.name.to_string(),
-        place: beside.places.get(number.position()).cloned().unwrap_or_default(),
+        location: beside.locations.get(number.position()).cloned().unwrap_or_default(),
         revision: source.head.as_ref().map(ToString::to_string),
         author: authored.map(|authored| authored.author.clone()),
         subject: authored.map(|authored| authored.subject.clone()),
@@ -435,7 +435,7 @@ fn rollout_status(engine: &Engine, beside: &StatusContext<'_>) -> RolloutStatus 
     });
     let queue = engine.rollout_queue().into_iter().map(|queued| QueuedWorkloadStatus {
         object: ObjectRef::of(&queued.id),
-        place: queued.place.map(|(place, _)| place),
+        position: queued.position.map(|(position, _)| position),
         reason: queued.reason.to_string(),
     });
     RolloutStatus {
@@ -517,7 +517,7 @@ pub(crate) fn first_objects(
     told.collect()
 }
 
-/// One object; none where no source of this process knows it.
+/// Returns one object; none where no source of this process knows it.
 pub(crate) fn object_status(
     engine: &Engine,
     beside: &StatusContext<'_>,
@@ -529,7 +529,7 @@ pub(crate) fn object_status(
 /// Returns the present reason of each object in the rollout queue: it changes without a new
 /// decision about the object.
 fn queue_reasons(engine: &Engine) -> BTreeMap<ObjectId, String> {
-    let waits = engine.rollout_queue().into_iter().filter(|queued| queued.place.is_some());
+    let waits = engine.rollout_queue().into_iter().filter(|queued| queued.position.is_some());
     waits.map(|queued| (queued.id, queued.reason.to_string())).collect()
 }
 
@@ -560,10 +560,10 @@ fn object(
         phase,
         reason: reason().or_else(paused).or_else(unhealthy),
         revision: entry.revision.as_ref().map(ToString::to_string),
-        origin: entry.targets.first().map(|(_, want)| want.origin().to_string()),
+        origin: entry.targets.first().map(|(_, state)| state.origin().to_string()),
         wave: match entry.targets.first() {
-            Some((_, WantedObject::Object(desired))) => desired.wave,
-            Some((_, WantedObject::Unusable(_))) | None => 0,
+            Some((_, DesiredState::Object(desired))) => desired.wave,
+            Some((_, DesiredState::Unusable(_))) | None => 0,
         },
     })
 }

@@ -276,7 +276,7 @@ mod tests {
     fn source(objects: &[(Phase, usize)]) -> SourceStatus {
         SourceStatus {
             name: "shop".to_owned(),
-            place: "/srv/shop".to_owned(),
+            location: "/srv/shop".to_owned(),
             revision: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
             author: Some("Ann".to_owned()),
             subject: Some("Two replicas".to_owned()),

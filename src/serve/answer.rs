@@ -14,7 +14,7 @@ use crate::report::STATUS_VERSION;
 pub(super) struct ErrorResponse(pub(super) StatusCode, pub(super) String);
 
 impl ErrorResponse {
-    /// With a status and why.
+    /// Creates an answer with a status and its reason.
     pub(super) fn new(status: StatusCode, why: &str) -> Self {
         Self(status, why.to_owned())
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub(crate) enum ServeError {
     /// Another process answers on it.
     #[error("{0}: another process answers on this socket")]
-    Taken(PathBuf),
+    SocketInUse(PathBuf),
     /// There is something that is no socket.
     #[error("{0}: there is a file that is no socket; it is left as it is")]
     NoSocket(PathBuf),

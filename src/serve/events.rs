@@ -22,7 +22,7 @@ use crate::report::{EventRecord, EventRecorder};
 /// too.
 const MAX_LISTENERS: usize = 16;
 
-/// After so long without any notice a comment shows that the connection still stands.
+/// After so long without any event a comment shows that the connection still stands.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The time for which a client that lost its connection waits before it connects again, in
@@ -39,7 +39,7 @@ pub(super) struct EventStreams {
 }
 
 impl EventStreams {
-    /// Returns where these notices are heard.
+    /// Returns where these events are heard.
     pub(super) fn of(recorder: EventRecorder) -> Self {
         Self { recorder, free: Arc::new(Semaphore::new(MAX_LISTENERS)) }
     }
@@ -75,7 +75,7 @@ struct EventListener {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Tells what has happened after a notice (of those that are kept), and from then on what happens.
+/// Tells what has happened after an event (of those that are kept), and from then on what happens.
 pub(super) async fn stream_events(
     State(stage): State<EventStreams>,
     headers: HeaderMap,
@@ -91,11 +91,11 @@ pub(super) async fn stream_events(
     // value.
     let last =
         headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-    let notices = stage.recorder.subscribe_after(last.or(wish.after).unwrap_or(0));
+    let events = stage.recorder.subscribe_after(last.or(wish.after).unwrap_or(0));
     let listener = EventListener {
         source: wish.source,
-        past: notices.past.into(),
-        coming: (wish.follow == FollowMode::Yes).then_some(notices.coming),
+        past: events.past.into(),
+        coming: (wish.follow == FollowMode::Yes).then_some(events.coming),
         greeted: false,
         _permit: permit,
     };
@@ -115,16 +115,16 @@ impl EventListener {
         if !std::mem::replace(&mut self.greeted, true) {
             return Some(RECONNECT_HINT.to_owned());
         }
-        while let Some(notice) = self.past.pop_front() {
-            if self.is_interested(&notice) {
-                return text(&notice);
+        while let Some(event) = self.past.pop_front() {
+            if self.is_interested(&event) {
+                return text(&event);
             }
         }
         loop {
             let coming = self.coming.as_mut()?;
             match tokio::time::timeout(KEEP_ALIVE_INTERVAL, coming.recv()).await {
                 Err(_) => return Some(":\n\n".to_owned()),
-                Ok(Ok(notice)) if self.is_interested(&notice) => return text(&notice),
+                Ok(Ok(event)) if self.is_interested(&event) => return text(&event),
                 Ok(Ok(_)) => {}
                 // It ends, and whoever connects again hears what is still kept.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return None,
@@ -132,15 +132,15 @@ impl EventListener {
         }
     }
 
-    fn is_interested(&self, notice: &EventRecord) -> bool {
-        self.source.as_ref().is_none_or(|source| *source == notice.source)
+    fn is_interested(&self, event: &EventRecord) -> bool {
+        self.source.as_ref().is_none_or(|source| *source == event.source)
     }
 }
 
 /// JSON has no line ends, and so is one line.
-fn text(notice: &EventRecord) -> Option<String> {
-    let data = serde_json::to_string(notice).ok()?;
-    Some(format!("id: {}\nevent: notice\ndata: {data}\n\n", notice.number))
+fn text(event: &EventRecord) -> Option<String> {
+    let data = serde_json::to_string(event).ok()?;
+    Some(format!("id: {}\nevent: event\ndata: {data}\n\n", event.number))
 }
 
 #[cfg(test)]
@@ -185,8 +185,8 @@ mod tests {
 
     fn messages(text: &str) -> Vec<String> {
         let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        let notices = lines.map(|line| serde_json::from_str::<EventRecord>(line).unwrap());
-        notices.map(|notice| notice.message).collect()
+        let events = lines.map(|line| serde_json::from_str::<EventRecord>(line).unwrap());
+        events.map(|event| event.message).collect()
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
 use super::answer::ErrorResponse;
-use super::reloaded_file::{FileBacked, StaleFallback};
+use super::reloaded_file::{FileValue, StaleFallback};
 use super::session;
 use crate::report::{EndpointMetrics, RequestRejection};
 use crate::secret::Secret;
@@ -29,7 +29,7 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 pub(crate) struct RequestGuard {
     hosts: Arc<[String]>,
     others: OtherNames,
-    token: Option<Arc<FileBacked<Secret>>>,
+    token: Option<Arc<FileValue<Secret>>>,
     browsers: BrowserAccess,
 }
 
@@ -60,7 +60,7 @@ impl RequestGuard {
             [file] => Secret::read(file).map_err(|why| format!("no token is accepted: {why}")),
             _ => Err("a token is one file".to_owned()),
         };
-        let token = token.map(|file| FileBacked::of(vec![file], StaleFallback::Nothing, read));
+        let token = token.map(|file| FileValue::of(vec![file], StaleFallback::Nothing, read));
         Self { hosts: hosts.into(), others: OtherNames::Unknown, token, browsers: BrowserAccess::SendNothing }
     }
 

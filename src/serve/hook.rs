@@ -79,8 +79,8 @@ pub(crate) struct WebhookReceiver {
 }
 
 impl WebhookReceiver {
-    /// With the secret in this file; with `.` and the name of a source behind it that of this
-    /// source alone.
+    /// Creates the receiver with the secret in this file. A file with `.` and the name of a source
+    /// behind it has that source's own.
     pub(crate) fn new(secret: Option<PathBuf>, others: UnservedSources) -> Arc<Self> {
         let limiter = |(burst, rate): (u32, u32)| {
             let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);

@@ -183,7 +183,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
     check("Object", json!(object()));
     check("Differing", json!(DifferingObject { object: object(), difference: text(), note: some() }));
     let mut one = json!(object());
-    let compared = json!(ObjectComparison { live: some(), wanted: some(), difference, note: some() });
+    let compared = json!(ObjectComparison { live: some(), desired: some(), difference, note: some() });
     one.as_object_mut().unwrap().extend(compared.as_object().unwrap().clone());
     one["apiVersion"] = json!("");
     check("OneObject", one);
@@ -201,7 +201,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         step: some(),
     };
     check("Rolling", json!(rolling));
-    check("Queued", json!(QueuedWorkloadStatus { object: named(), place: Some(1), reason: text() }));
+    check("Queued", json!(QueuedWorkloadStatus { object: named(), position: Some(1), reason: text() }));
     let rollout = RolloutStatus {
         unreadable: Some(String::new()),
         known: true,
@@ -221,7 +221,7 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         "Status",
         json!(DaemonStatus { api_version, kind, at: now, process, sources: Vec::new(), rollout }),
     );
-    let notice = EventRecord {
+    let event = EventRecord {
         number: 1,
         at: now,
         reason: EventReason::Created,
@@ -233,5 +233,5 @@ fn the_forms_have_what_is_told_and_nothing_else() {
         subject: some(),
         regarding: None,
     };
-    check("Notice", json!(notice));
+    check("Event", json!(event));
 }

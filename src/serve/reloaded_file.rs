@@ -15,36 +15,36 @@ pub(super) enum StaleFallback {
     /// Nothing.
     Nothing,
     /// The last usable value.
-    TheLast,
+    LastUsable,
 }
 
 /// A value that is made of files.
-pub(super) struct FileBacked<T> {
+pub(super) struct FileValue<T> {
     files: Vec<PathBuf>,
     meanwhile: StaleFallback,
     make: fn(&[PathBuf]) -> Result<T, String>,
-    known: Mutex<FileBackedState<T>>,
+    known: Mutex<FileValueState<T>>,
 }
 
-struct FileBackedState<T> {
+struct FileValueState<T> {
     stamps: Vec<FileVersion>,
     made: Option<Result<Arc<T>, String>>,
 }
 
-impl<T> fmt::Debug for FileBacked<T> {
+impl<T> fmt::Debug for FileValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
-impl<T: Send + Sync + 'static> FileBacked<T> {
+impl<T: Send + Sync + 'static> FileValue<T> {
     /// Returns the value of these files; nothing is read yet.
     pub(super) fn of(
         files: Vec<PathBuf>,
         meanwhile: StaleFallback,
         make: fn(&[PathBuf]) -> Result<T, String>,
     ) -> Arc<Self> {
-        let known = Mutex::new(FileBackedState { stamps: Vec::new(), made: None });
+        let known = Mutex::new(FileValueState { stamps: Vec::new(), made: None });
         Arc::new(Self { files, meanwhile, make, known })
     }
 
@@ -65,7 +65,7 @@ impl<T: Send + Sync + 'static> FileBacked<T> {
             return made.clone();
         }
         let last =
-            known.made.take().and_then(Result::ok).filter(|_| self.meanwhile == StaleFallback::TheLast);
+            known.made.take().and_then(Result::ok).filter(|_| self.meanwhile == StaleFallback::LastUsable);
         let made = match ((self.make)(&self.files).map(Arc::new), last) {
             (Err(why), Some(last)) => {
                 tracing::warn!("{why}; what was read before stays in use");
@@ -77,7 +77,7 @@ impl<T: Send + Sync + 'static> FileBacked<T> {
             }
             (made, _) => made,
         };
-        *known = FileBackedState { stamps, made: Some(made.clone()) };
+        *known = FileValueState { stamps, made: Some(made.clone()) };
         made
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct TimedStream<S> {
 }
 
 impl<S> TimedStream<S> {
-    /// Over a stream.
+    /// Wraps a stream.
     pub(super) fn new(stream: S) -> Self {
         Self { stream, end: None }
     }

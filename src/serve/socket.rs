@@ -32,7 +32,7 @@ pub(crate) async fn bind(path: &Path) -> Result<UnixListener, ServeError> {
         Ok(_) => match UnixStream::connect(path).await {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) => return Err(failed(error)),
-            Ok(_) => return Err(ServeError::Taken(path.to_owned())),
+            Ok(_) => return Err(ServeError::SocketInUse(path.to_owned())),
         },
     }
     make_folder(path).map_err(failed)?;

@@ -27,7 +27,7 @@ async fn nothing_else_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(SOCKET);
     let _listener = bind(&path).await.unwrap();
-    assert!(matches!(bind(&path).await, Err(ServeError::Taken(_))));
+    assert!(matches!(bind(&path).await, Err(ServeError::SocketInUse(_))));
     let file = dir.path().join("file");
     fs::write(&file, "kept").unwrap();
     assert!(matches!(bind(&file).await, Err(ServeError::NoSocket(_))));

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::reloaded_file::{FileBacked, StaleFallback};
+use super::reloaded_file::{FileValue, StaleFallback};
 use super::slow_clients::TimedStream;
 use crate::config::TlsFiles;
 use crate::secret::read_regular;
@@ -26,14 +26,18 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The encryption of connections.
 #[derive(Clone, Debug)]
 pub(super) struct TlsSettings {
-    files: Arc<FileBacked<Arc<ServerConfig>>>,
+    files: Arc<FileValue<Arc<ServerConfig>>>,
 }
 
 impl TlsSettings {
-    /// With these files.
+    /// Reads the certificate and key from these files.
     pub(super) fn of(files: &TlsFiles) -> Self {
         Self {
-            files: FileBacked::of(vec![files.cert.clone(), files.key.clone()], StaleFallback::TheLast, read),
+            files: FileValue::of(
+                vec![files.cert.clone(), files.key.clone()],
+                StaleFallback::LastUsable,
+                read,
+            ),
         }
     }
 

@@ -44,7 +44,7 @@ struct TreeDiffWalk<'a> {
     pairs: Vec<ChangedPath>,
 }
 
-/// Git's order inside a tree: a folder's name counts as if it ended in a slash.
+/// Compares names in git's order inside a tree: a folder's name counts as if it ended in a slash.
 pub(super) fn compare_names(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
     let slash = |entry: &TreeEntry<'_>| tree::kind(entry.filemode_raw()) == EntryKind::Folder;
     let (left, right) = (a.name_bytes(), b.name_bytes());

@@ -12,9 +12,9 @@ use crate::object::ObjectId;
 pub(crate) enum ClusterFacts {
     /// No cluster is asked: what the configuration leaves open is assumed.
     #[default]
-    Unasked,
+    NotQueried,
     /// The known ones. A missing one is wanted before anything is rendered by it.
-    Asked(KnownFacts),
+    Queried(KnownFacts),
 }
 
 /// The facts of a cluster that are known so far.
@@ -59,8 +59,8 @@ impl ClusterFacts {
     /// Returns whether a render by these facts may be another one than by others.
     pub(super) fn differ_in(&self, used: &FactUse, others: &Self) -> bool {
         match (self, others) {
-            (Self::Unasked, Self::Unasked) => false,
-            (Self::Asked(one), Self::Asked(other)) => {
+            (Self::NotQueried, Self::NotQueried) => false,
+            (Self::Queried(one), Self::Queried(other)) => {
                 (used.versions && one.versions != other.versions)
                     || used.objects.iter().any(|id| one.objects.get(id) != other.objects.get(id))
             }
@@ -78,19 +78,19 @@ mod tests {
 
     fn versions(server: &str) -> ClusterFacts {
         let versions = ServedVersions { server: Ok(server.into()), apis: ["v1".to_owned()].into() };
-        ClusterFacts::Asked(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
+        ClusterFacts::Queried(KnownFacts { versions: Some(versions.into()), ..KnownFacts::default() })
     }
 
     #[test]
     fn facts_that_a_render_does_not_use_make_no_difference() {
-        let unknown = ClusterFacts::Asked(KnownFacts::default());
+        let unknown = ClusterFacts::Queried(KnownFacts::default());
         for (one, other, used, expected) in [
             (versions("v1.35.0"), versions("v1.35.0"), true, false),
             (versions("v1.35.0"), versions("v1.36.0"), true, true),
             (versions("v1.35.0"), versions("v1.36.0"), false, false),
             (unknown.clone(), versions("v1.36.0"), true, true),
-            (ClusterFacts::Unasked, ClusterFacts::Unasked, true, false),
-            (ClusterFacts::Unasked, unknown, false, true),
+            (ClusterFacts::NotQueried, ClusterFacts::NotQueried, true, false),
+            (ClusterFacts::NotQueried, unknown, false, true),
         ] {
             let used = FactUse { versions: used, ..FactUse::default() };
             assert_eq!(one.differ_in(&used, &other), expected, "{one:?} {other:?} {used:?}");
@@ -103,7 +103,7 @@ mod tests {
         let found = |value: &str| ObjectFact::Found(json!({ "data": { "A": value } }).into());
         let facts = |objects: &[(&str, ObjectFact)]| {
             let objects = objects.iter().map(|(name, fact)| (id(name), fact.clone())).collect();
-            ClusterFacts::Asked(KnownFacts { versions: None, objects })
+            ClusterFacts::Queried(KnownFacts { versions: None, objects })
         };
         let used = FactUse { versions: false, objects: [id("used")].into() };
         let before = facts(&[("used", found("1")), ("other", found("1"))]);

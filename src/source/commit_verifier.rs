@@ -155,7 +155,7 @@ impl CommitVerifier {
 
     /// Says that a revision does not come after the one that was accepted last.
     pub(super) fn unrelated_error(&self, revision: &Revision, accepted: &Revision) -> SourceError {
-        SourceError::Apart {
+        SourceError::Diverged {
             place: self.place.clone(),
             revision: revision.clone(),
             accepted: accepted.clone(),
@@ -165,7 +165,7 @@ impl CommitVerifier {
 
     /// Says that the history is cut off before the revision that was accepted last.
     pub(super) fn shallow_error(&self, revision: &Revision, accepted: &Revision) -> SourceError {
-        SourceError::Cut {
+        SourceError::ShallowHistory {
             place: self.place.clone(),
             revision: revision.clone(),
             accepted: accepted.clone(),

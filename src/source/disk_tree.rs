@@ -48,7 +48,7 @@ impl DiskTree {
         Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, place, seen: Mutex::default() })
     }
 
-    /// As [`super::RevisionTree::entry`]. A repository's own files are not there.
+    /// Does the same as [`super::RevisionTree::entry`]. A repository's own files are not there.
     ///
     /// # Errors
     /// Fails where the folder cannot be read.
@@ -71,7 +71,7 @@ impl DiskTree {
         looked_at.iter().all(|(path, entry)| revision.entry(path).is_ok_and(|there| there == *entry))
     }
 
-    /// As [`super::RevisionTree::names`].
+    /// Does the same as [`super::RevisionTree::names`].
     ///
     /// # Errors
     /// Fails where the folder cannot be read.

@@ -110,7 +110,7 @@ pub enum SourceError {
         "{place}: the server's answer names no branch at all (an empty repository, a proxy's page or a broken \
          server look the same); nothing is concluded from it"
     )]
-    Hollow {
+    EmptyRepository {
         /// The source.
         place: String,
     },
@@ -333,7 +333,7 @@ pub enum SourceError {
         "{place}: revision {revision} is refused: it does not come after {accepted}, which was accepted last; if \
          the reference was set back on purpose, confirm it: {confirm}"
     )]
-    Apart {
+    Diverged {
         /// The source.
         place: String,
         /// The revision that is refused.
@@ -350,7 +350,7 @@ pub enum SourceError {
          last, is there to be verified; make the repository whole (`git fetch --unshallow`), or confirm the \
          revision: {confirm}"
     )]
-    Cut {
+    ShallowHistory {
         /// The source.
         place: String,
         /// The revision that is refused.
@@ -420,8 +420,8 @@ impl SourceError {
         matches!(
             self,
             Self::Unverified { .. }
-                | Self::Apart { .. }
-                | Self::Cut { .. }
+                | Self::Diverged { .. }
+                | Self::ShallowHistory { .. }
                 | Self::Keys { .. }
                 | Self::NoVerifier { .. }
         )
@@ -445,7 +445,7 @@ impl SourceError {
             Self::Denied { .. } => ErrorClass::Forbidden,
             Self::Unreachable { .. }
             | Self::Silent { .. }
-            | Self::Hollow { .. }
+            | Self::EmptyRepository { .. }
             | Self::Busy { .. }
             | Self::Full { .. }
             | Self::Moving { .. }
@@ -468,8 +468,8 @@ impl SourceError {
             | Self::Damaged { .. }
             | Self::Memory { .. }
             | Self::Unverified { .. }
-            | Self::Apart { .. }
-            | Self::Cut { .. }
+            | Self::Diverged { .. }
+            | Self::ShallowHistory { .. }
             | Self::TooLarge { .. } => ErrorClass::Source,
         }
     }

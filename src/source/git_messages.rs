@@ -9,7 +9,7 @@ use crate::fields::blur;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GitErrorKind {
     /// No such reference, or an answer without any: the same text.
-    Hollow,
+    EmptyRepository,
     NotARepository,
     HostKey,
     Certificate,
@@ -45,7 +45,7 @@ const MESSAGE_PATTERNS: [(&str, GitErrorKind); 55] = [
     ("returned error: 403", GitErrorKind::Denied),
     // With the bracket: ssh lists the methods it tried. Without it, it is a file on this host.
     ("Permission denied (", GitErrorKind::Denied),
-    ("couldn't find remote ref", GitErrorKind::Hollow),
+    ("couldn't find remote ref", GitErrorKind::EmptyRepository),
     ("not valid: is this a git repository?", GitErrorKind::NotARepository),
     ("does not appear to be a git repository", GitErrorKind::NotARepository),
     ("no such repository", GitErrorKind::NotARepository),
@@ -154,7 +154,7 @@ pub(super) fn exchange_error(
 ) -> SourceError {
     let place = place.to_owned();
     match kind {
-        GitErrorKind::Hollow => SourceError::Hollow { place },
+        GitErrorKind::EmptyRepository => SourceError::EmptyRepository { place },
         GitErrorKind::NotARepository => SourceError::NotARepository { place, detail },
         GitErrorKind::HostKey => SourceError::HostKey { place, detail },
         GitErrorKind::Certificate => SourceError::Certificate { place, detail },

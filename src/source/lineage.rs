@@ -18,7 +18,7 @@ pub(super) enum CommitRange {
     /// These, of which some may be in the history of the older revision: not all of that is here.
     AtMost(Vec<Oid>),
     /// The newer one does not come after the older one.
-    Apart,
+    Diverged,
     /// Not enough of the history is here to tell.
     Unknown,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Ancestry {
     /// It is, or is that very commit.
     Descends,
     /// It is not.
-    Apart,
+    Diverged,
     /// Not enough of the history is here to tell.
     Unknown,
 }
@@ -111,7 +111,7 @@ pub(super) fn ancestry(odbs: &[ObjectDatabase<'_>], older: Oid, newer: Oid) -> R
     }
     // Missing commits are older than the older one, which therefore cannot be found behind them.
     let apart = missing.is_empty() || missing.is_subset(&LineageWalk::new(odbs, older, None)?.known);
-    Ok(if apart { Ancestry::Apart } else { Ancestry::Unknown })
+    Ok(if apart { Ancestry::Diverged } else { Ancestry::Unknown })
 }
 
 /// Tells what lies between two revisions; blocks. Both count by their ids: the older one need not
@@ -132,7 +132,7 @@ pub(super) fn commits_between(
     }
     // Missing commits are older than the older one, which therefore is no ancestor of them.
     if !walk.met {
-        return Ok(CommitRange::Apart);
+        return Ok(CommitRange::Diverged);
     }
     let commits = walk.found.into_iter().filter(|id| !before.known.contains(id)).collect();
     Ok(if before.missing.is_empty() { CommitRange::Exactly(commits) } else { CommitRange::AtMost(commits) })
@@ -196,7 +196,7 @@ mod tests {
             let told = match &found {
                 CommitRange::Exactly(commits) => names(commits),
                 CommitRange::AtMost(commits) => format!("at most {}", names(commits)),
-                CommitRange::Apart => "apart".to_owned(),
+                CommitRange::Diverged => "apart".to_owned(),
                 CommitRange::Unknown => "unknown".to_owned(),
             };
             assert_eq!(told, expected, "{older}..{newer} of {words}");
@@ -240,21 +240,21 @@ mod tests {
                 "{older}..{newer} of {words}"
             );
         }
-        use Ancestry::{Apart, Descends, Unknown};
+        use Ancestry::{Descends, Diverged, Unknown};
         let line = "a: b:a c:b d:c";
         check(line, "d", "d", Descends);
         check(line, "a", "d", Descends);
-        check(line, "d", "a", Apart);
+        check(line, "d", "a", Diverged);
         let merge = "a: b:a x:a y:x m:b,y u:y";
         check(merge, "x", "m", Descends);
-        check(merge, "u", "m", Apart);
+        check(merge, "u", "m", Diverged);
         // A commit's id proves its parent, be that here or not.
         check("a: b:a c:b d:c -a", "a", "d", Descends);
         check("a: b:a c:b d:c -b", "a", "d", Unknown);
         check("a: b:a c:b d:c x: -b", "x", "d", Unknown);
         // Missing commits are older than the one that is asked about.
-        check("a: b:a c:b u:b -a", "u", "c", Apart);
-        check("a: b:a c:b d:c -a", "d", "b", Apart);
+        check("a: b:a c:b u:b -a", "u", "c", Diverged);
+        check("a: b:a c:b d:c -a", "d", "b", Diverged);
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
             assert_ne!(seen, Some(ids["b"]), "the library believes {file}");
             let odbs = [ObjectDatabase::of(&repository).unwrap()];
             assert_eq!(ancestry(&odbs, ids["a"], ids["c"]).unwrap(), Ancestry::Descends, "{file}");
-            assert_eq!(ancestry(&odbs, ids["u"], ids["c"]).unwrap(), Ancestry::Apart, "{file}");
+            assert_eq!(ancestry(&odbs, ids["u"], ids["c"]).unwrap(), Ancestry::Diverged, "{file}");
             std::fs::remove_file(dir.path().join(file)).unwrap();
         }
     }

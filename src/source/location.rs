@@ -191,7 +191,8 @@ fn remote_url(text: &str, scheme: &str, rest: &str) -> Result<LocationKind, Sour
     Ok(LocationKind::Remote)
 }
 
-/// `host:path` or `user@host:path`: a colon before any slash, as git has it.
+/// Returns whether a text is `host:path` or `user@host:path`: a colon before any slash, as git has
+/// it.
 pub(super) fn is_scp_like(text: &str) -> bool {
     text.split_once(':')
         .is_some_and(|(host, path)| !host.contains('/') && !host.is_empty() && !path.is_empty())

@@ -135,7 +135,7 @@ impl RevisionReader {
         self.shared.suspect.load(Ordering::Relaxed)
     }
 
-    /// As [`RevisionReader::is_suspect`], and it is looked at now.
+    /// Does the same as [`RevisionReader::is_suspect`], and it is looked at now.
     pub(super) fn take_suspicion(&self) -> bool {
         self.shared.suspect.swap(false, Ordering::Relaxed)
     }

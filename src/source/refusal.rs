@@ -125,7 +125,7 @@ impl RefusedFile {
         Diagnostic::file_error(self.path.as_str(), self.reason.code(), message).hint(self.reason.hint())
     }
 
-    /// One line of a snapshot's commit message.
+    /// Returns one line of a snapshot's commit message.
     pub(super) fn line(&self) -> String {
         serde_json::json!([self.reason.code(), self.path, self.detail]).to_string()
     }

@@ -173,7 +173,7 @@ impl RemoteReference {
         loop {
             let refused = match guard.commits_between(&self.store, None, &base, revision).await? {
                 CommitRange::Exactly(commits) => return check(&commits).await,
-                CommitRange::Apart => return Err(guard.unrelated_error(revision, &base)),
+                CommitRange::Diverged => return Err(guard.unrelated_error(revision, &base)),
                 // More of the history may show that what is refused was accepted long ago.
                 CommitRange::AtMost(commits) => match check(&commits).await {
                     Err(error @ SourceError::Unverified { .. }) => error,
@@ -307,7 +307,7 @@ impl RemoteReference {
         let output = self.child_result(child::run(command, lock, bounds).await, settings.answer)?;
         // 2 is an empty answer, in which nothing can be told from nothing.
         if output.status.code() == Some(2) {
-            return Err(SourceError::Hollow { place: self.place.clone() });
+            return Err(SourceError::EmptyRepository { place: self.place.clone() });
         }
         if !output.status.success() {
             let moved = git_messages::kind(&output.stderr) == GitErrorKind::Moved;
@@ -324,7 +324,7 @@ impl RemoteReference {
             return Err(git_messages::unsupported_hash_error(place));
         }
         if !listed.iter().any(|(name, _)| *name == "HEAD") {
-            return Err(SourceError::Hollow { place });
+            return Err(SourceError::EmptyRepository { place });
         }
         let reference = names.first().cloned().unwrap_or_default();
         let reference = reference.trim_start_matches("refs/heads/").to_owned();

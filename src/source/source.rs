@@ -311,7 +311,7 @@ impl Source {
         };
         let commits = match verifier.commits_between(&self.store, Some(path), &base, revision).await? {
             CommitRange::Exactly(commits) | CommitRange::AtMost(commits) => commits,
-            CommitRange::Apart => return Err(verifier.unrelated_error(revision, &base)),
+            CommitRange::Diverged => return Err(verifier.unrelated_error(revision, &base)),
             CommitRange::Unknown => return Err(verifier.shallow_error(revision, &base)),
         };
         self.check(verifier, revision, &commits).await

@@ -352,7 +352,7 @@ impl RevisionStore {
         }
     }
 
-    /// As [`RevisionStore::maintain`], now.
+    /// Does the same as [`RevisionStore::maintain`], now.
     pub(super) async fn maintain_now(&self, lock: &StateLock) {
         let steps: [&[&str]; 3] =
             [&["repack", "-adq"], &["prune", "--expire=now"], &["pack-refs", "--all", "--prune"]];

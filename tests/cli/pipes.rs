@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::fixture::Fixture;
 use crate::screen::STATUS;
 
-const NOTICE: &str = "data: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \"reason\": \"Refused\", \
+const EVENT: &str = "data: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \"reason\": \"Refused\", \
                       \"source\": \"shop\", \"message\": \"ConfigMap env\"}\n\n";
 
 /// Answers each question, and holds the stream of what happens open without another word.
@@ -27,7 +27,7 @@ fn answer_on(socket: &Path) {
             let follows = first.contains("follow=yes");
             let text = match first.split(' ').nth(1).unwrap() {
                 "/v1/status" => STATUS,
-                page if page.starts_with("/v1/events") => NOTICE,
+                page if page.starts_with("/v1/events") => EVENT,
                 _ => "{\"items\": []}",
             };
             // The client may be gone.

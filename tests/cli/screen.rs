@@ -27,7 +27,7 @@ pub(crate) const STATUS: &str = r#"{
   "apiVersion": "status.rhumb.dev/v1", "kind": "Status", "at": "2030-01-02T03:04:05Z",
   "process": {"version": "9.9.9", "since": "2030-01-02T03:04:05Z", "nextResync": "2030-01-02T04:04:05Z", "queue": 0,
               "unfinishedSeconds": 0, "longestSeconds": 0},
-  "sources": [{"name": "shop", "place": "/srv/shop.git", "revision": "0123456789abcdef0123456789abcdef01234567",
+  "sources": [{"name": "shop", "location": "/srv/shop.git", "revision": "0123456789abcdef0123456789abcdef01234567",
                "complete": true, "observed": false, "healthy": false, "objects": {"Settled": 2, "Refused": 1},
                "findings": 0, "pruneWaiting": 0}],
   "rollout": {"known": true, "workloads": {"used": 1, "of": 3}, "unavailable": {"used": 1, "of": 10},
@@ -40,7 +40,7 @@ pub(crate) const STATUS: &str = r#"{
 const ENV: &str = r#"{"kind": "ConfigMap", "namespace": "shop", "name": "env", "source": "shop", "phase": "Refused",
                       "reason": "it is not understood", "origin": "deploy/env.yaml:3"}"#;
 
-const EVENTS: &str = "retry: 2000\n\nid: 1\nevent: notice\ndata: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \
+const EVENTS: &str = "retry: 2000\n\nid: 1\nevent: event\ndata: {\"number\": 1, \"at\": \"2030-01-02T03:04:00Z\", \
                       \"reason\": \"Refused\", \"source\": \"shop\", \"message\": \"ConfigMap env\"}\n\n";
 
 /// A daemon's answers.

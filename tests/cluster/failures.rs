@@ -1,4 +1,4 @@
-//! Rollouts that fail, and the way back.
+//! Rollouts that fail, and the rollback.
 
 use serde_json::json;
 

@@ -90,7 +90,7 @@ fn a_job_that_allows_it_is_deleted_and_created_again() {
 }
 
 #[test]
-fn a_job_that_has_ended_is_as_wanted() {
+fn a_job_that_has_ended_is_settled() {
     let site = TestNamespace::new("job-ended");
     let folder = Folder::new(&[("job.yaml", job("migrate", "migrate:1", "", ""))]);
     site.apply(folder.path(), &["--wait"]).ends(0);

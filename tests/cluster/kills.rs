@@ -306,7 +306,7 @@ fn await_revision(site: &TestNamespace<'_>, number: u32) {
     site.await_free_budget();
 }
 
-/// The next daemon goes on with the way back and stays there, wherever the first one died.
+/// The next daemon goes on with the rollback and stays there, wherever the first one died.
 #[test]
 fn after_each_write_of_an_undo() {
     each_case(7, |count, moment| {

@@ -151,7 +151,7 @@ fn a_followed_directory_is_rendered_from_files_of_any_name() {
 }
 
 #[test]
-fn a_check_names_the_configured_program_and_its_walls() {
+fn a_check_names_the_configured_program_and_its_sandbox() {
     let site = TestNamespace::new("kustomize-check");
     let repo = Repo::new(&shop());
     let found = site.with_config(&["check"], &site.configuration(repo.path(), &programs()));

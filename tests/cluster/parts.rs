@@ -77,7 +77,7 @@ fn a_source_that_is_given_no_name_has_one_of_its_own() {
     // Objects of an older version go on under the name that it gave.
     unnamed(&["apply", "--name", "default"], "old").ends(0);
     let went_on = unnamed(&["apply", "--prune"], "old").ends(0);
-    went_on.says(&["this place was applied as source default before"]);
+    went_on.says(&["this location was applied as source default before"]);
     went_on.says(&["1 unchanged"]);
     assert!(site.inventory_of("old").is_none());
 }

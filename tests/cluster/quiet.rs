@@ -59,7 +59,7 @@ fn looks(window: &AuditWindow<'_>) -> usize {
 }
 
 #[test]
-fn the_running_daemon_sends_nothing_for_what_is_as_wanted() {
+fn the_running_daemon_sends_nothing_for_what_is_applied() {
     let site = TestNamespace::new("quiet-run");
     let repo = Repo::new(&shop());
     site.apply(repo.path(), &["--ref", "HEAD", "--wait"]).ends(0);
@@ -132,7 +132,7 @@ fn a_commit_that_changes_no_object_sends_nothing() {
 }
 
 #[test]
-fn an_empty_map_that_others_put_keys_into_is_as_wanted() {
+fn an_empty_map_that_others_put_keys_into_is_applied() {
     let site = TestNamespace::new("quiet-empty");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "nginx:1"))]);
     site.apply(repo.path(), &["--wait"]).ends(0);

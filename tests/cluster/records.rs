@@ -6,7 +6,7 @@ use crate::serving::ask;
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Repo, TestNamespace, at, eventually, yaml};
 
 #[test]
-fn a_budget_object_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {
+fn a_rollout_ledger_that_cannot_be_read_is_told_everywhere_with_the_command_that_mends_it() {
     let site = TestNamespace::new("unread-budget");
     let repo = Repo::new(&[("web.yaml", yaml::deployment("web", 1, "example.org/web:1"))]);
     let runtime = tempfile::tempdir().unwrap();

@@ -166,7 +166,7 @@ fn tell_as_described(served: &ServingFixture, name: &str) {
     }
     for line in ask(&served.socket(), "GET", "/v1/events?follow=no").body.lines() {
         if let Some(data) = line.strip_prefix("data: ") {
-            schema.has_form("Notice", &serde_json::from_str(data).unwrap());
+            schema.has_form("Event", &serde_json::from_str(data).unwrap());
         }
     }
 }
@@ -178,7 +178,7 @@ fn tell_what_would_change(served: &ServingFixture, name: &str) {
     let waiting = rollout["rollout"]["queue"][0]["name"].as_str().unwrap().to_owned();
     let (_, shown) = served.get(&format!("/v1/objects/Deployment.apps/{name}/{waiting}?view=yaml"));
     let text = |key: &str| shown[key].as_str().unwrap_or_default().to_owned();
-    assert!(text("live").contains("image: app:1") && text("wanted").contains("image: app:2"), "{shown:#}");
+    assert!(text("live").contains("image: app:1") && text("desired").contains("image: app:2"), "{shown:#}");
     let lines = text("difference");
     for (sign, image) in [('-', "image: app:1"), ('+', "image: app:2")] {
         assert!(lines.lines().any(|line| line.starts_with(sign) && line.contains(image)), "{lines}");
@@ -187,7 +187,7 @@ fn tell_what_would_change(served: &ServingFixture, name: &str) {
     let (_, secret) = served.get(&format!("/v1/objects/Secret/{name}/token?view=yaml"));
     assert_eq!(secret["difference"], json!(""), "{secret:#}");
     assert!(secret["live"].as_str().unwrap().contains("password: '<masked>'"), "{secret:#}");
-    assert_eq!(secret["live"], secret["wanted"]);
+    assert_eq!(secret["live"], secret["desired"]);
     let (_, diff) = served.get(&format!("/v1/diff?source={name}"));
     let names: Vec<&str> =
         diff["items"].as_array().unwrap().iter().filter_map(|item| item["name"].as_str()).collect();
@@ -218,7 +218,7 @@ fn tell_of_the_rollout_and_the_source(served: &ServingFixture) {
     assert_eq!(status["rollout"]["workloads"], json!({"used": 1, "of": 1}));
     let queued = &status["rollout"]["queue"][0];
     assert_eq!(
-        (&queued["kind"], &queued["group"], &queued["place"]),
+        (&queued["kind"], &queued["group"], &queued["position"]),
         (&json!("Deployment"), &json!("apps"), &json!(1))
     );
     assert!(queued["reason"].as_str().unwrap().contains("1 of 1 workloads"), "{queued}");

@@ -1,4 +1,4 @@
-//! Ways back to revisions that were not read completely, or that are none: nothing is undone, and
+//! Rollbacks to revisions that were not read completely, or that are none: nothing is undone, and
 //! nothing is deleted.
 
 use std::path::{Path, PathBuf};

@@ -11,8 +11,8 @@ use std::time::Duration;
 use controlplane::Renderers;
 use rhumb::testing::config::SandboxMode;
 use rhumb::testing::input::helm::{
-    ChartClosure, ChartError, ChartHost, ChartLimits, ChartObject, ChartRender, HelmOptions, ValuesSource,
-    render_chart, template_chart, trace,
+    ChartClosure, ChartError, ChartLimits, ChartObject, ChartRender, ChartRenderHost, HelmOptions,
+    ValuesSource, find_closure, render_chart, template_chart,
 };
 use rhumb::testing::input::kustomize::{PlannedContent, RenderTree};
 use rhumb::testing::input::sandbox::{NetworkReach, Sandbox, SandboxLimits, SandboxPolicy};
@@ -86,7 +86,7 @@ impl Chart {
     }
 
     pub(crate) fn closure(&self, options: &HelmOptions) -> ChartClosure {
-        trace(&self.tree, &self.root, "", options, ChartLimits::default()).unwrap()
+        find_closure(&self.tree, &self.root, "", options, ChartLimits::default()).unwrap()
     }
 
     /// Renders the chart from its closure, as rhumb does.
@@ -170,10 +170,10 @@ impl RenderFolders {
         Self { folder, sandbox: Sandbox::launched_by(env!("CARGO_BIN_EXE_rhumb")), policy }
     }
 
-    fn host(&self) -> ChartHost<'_> {
+    fn host(&self) -> ChartRenderHost<'_> {
         let tree = &self.policy.readable[0];
         assert!(tree.starts_with(self.folder.path()));
-        ChartHost { sandbox: &self.sandbox, policy: &self.policy, program: helm(), tree }
+        ChartRenderHost { sandbox: &self.sandbox, policy: &self.policy, program: helm(), tree }
     }
 }
 

@@ -13,7 +13,8 @@ mod revisions;
 use std::path::Path;
 
 use rhumb::testing::input::kustomize::{
-    ClosureLimits, OriginFinder, OriginTracking, ParsedFiles, PlannedContent, PlannedFile, RenderTree, trace,
+    ClosureLimits, OriginFinder, OriginTracking, ParsedFiles, PlannedContent, PlannedFile, RenderTree,
+    find_closure,
 };
 use rhumb::testing::input::{FileTree, strip_origin};
 use rhumb::testing::source::DiskTree;
@@ -115,7 +116,8 @@ fn a_closure_has_no_file_too_many() {
 fn each_object_names_the_lines_that_it_comes_from() {
     let tree = DiskTree::open(&own("shop")).unwrap();
     let origins = |root: &str| {
-        let closure = trace(&tree, root, ClosureLimits::default(), &mut ParsedFiles::default()).unwrap();
+        let closure =
+            find_closure(&tree, root, ClosureLimits::default(), &mut ParsedFiles::default()).unwrap();
         let planned = RenderTree::of(&closure, &tree).unwrap();
         assert_eq!(planned.origins, OriginTracking::Added);
         let output = build(&written(&planned, &tree).path().join(root)).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rhumb::testing::input::kustomize::{
-    Closure, ClosureLimits, FILE_NAMES, OriginTracking, ParsedFiles, RenderTree, trace,
+    Closure, ClosureLimits, FILE_NAMES, OriginTracking, ParsedFiles, RenderTree, find_closure,
 };
 use rhumb::testing::input::strip_origin;
 use rhumb::testing::source::DiskTree;
@@ -55,7 +55,7 @@ impl Repository {
     }
 
     pub(crate) fn closure(&self, root: &str) -> Closure {
-        trace(&self.tree, root, ClosureLimits::default(), &mut ParsedFiles::default()).unwrap()
+        find_closure(&self.tree, root, ClosureLimits::default(), &mut ParsedFiles::default()).unwrap()
     }
 
     /// Builds a root in the repository, from its closure, and with origins asked for.
@@ -85,7 +85,7 @@ impl Repository {
                         Outcome::Wrong(format!("origins: {said}, equal alone and with origins: {equal:?}"))
                     }
                     OriginTracking::Absent => Outcome::EqualWithoutOrigins,
-                    OriginTracking::Added | OriginTracking::Asked => Outcome::Equal,
+                    OriginTracking::Added | OriginTracking::Requested => Outcome::Equal,
                 }
             }
             (Err(error), Err(_), Err(_)) => Outcome::FailsAlike(error),

@@ -77,7 +77,7 @@ async fn in_place_is_exactly_so_many_pods_replaced() {
     web.plain(NEW_IMAGE).await;
     web.until("all pods are new", |web| web.is_all(NEW_IMAGE)).await;
     assert!(web.worst.ready >= 3, "{:?}", web.worst);
-    // The way back of a pod that never gets Ready takes no other one away.
+    // The rollback of a pod that never gets Ready takes no other one away.
     web.plain(OLD_IMAGE).await;
     web.until("old again", |web| web.is_all(OLD_IMAGE)).await;
     web.apply(BROKEN_IMAGE, in_place(1)).await;

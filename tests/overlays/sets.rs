@@ -36,7 +36,7 @@ async fn a_partition_replaces_the_last_pods_and_no_other() {
     db.until("two new pods", |db| db.is_held(2, 2)).await;
     assert_eq!((new_pods(&db), db.worst.old), (vec!["db-2", "db-3"], 2));
     assert_eq!(db.worst.gone(OLD_IMAGE), ["db-2", "db-3"]);
-    // The way back.
+    // The rollback.
     db.plain(OLD_IMAGE).await;
     db.until("back", |db| db.is_all(OLD_IMAGE)).await;
     assert_eq!((db.worst.gone(NEW_IMAGE), db.worst.old), (vec!["db-2", "db-3"], 2));

@@ -35,7 +35,7 @@ async fn pods_of_an_older_revision_never_count() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_way_back_is_never_judged_by_the_pods_that_it_replaces() {
+async fn the_rollback_is_never_judged_by_the_pods_that_it_replaces() {
     // The controller counts a generation as observed too early: before it sets the number of the
     // revision that it took back. Where it also scales, even before it makes a new one. Each round
     // passes through both.

@@ -1,4 +1,4 @@
-//! A way back of something that was somebody else's before: nothing of its unit goes back alone.
+//! A rollback of something that was somebody else's before: nothing of its unit goes back alone.
 
 use serde_json::json;
 

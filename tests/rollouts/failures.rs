@@ -156,9 +156,9 @@ fn pods_of_a_step_that_are_ready_and_unready_in_turns() {
 }
 
 /// The rollout that is gone back from has its old pods and its new ones in equal numbers. So the
-/// controller says for a moment that the way back has made no progress either.
+/// controller says for a moment that the rollback has made no progress either.
 #[test]
-fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_way_back() {
+fn the_failure_of_the_rollout_is_not_taken_for_one_of_the_rollback() {
     let site = TestNamespace::new("stale-failure");
     let web = |image: &str| Web::new("web", image).strategy(1, 1).impatient();
     let repo = Repo::new(&[web("app:1").file()]);
@@ -256,7 +256,7 @@ fn by_policy_a_failed_workload_stays_until_its_content_changes() {
 
 /// The content that was good is no longer: it neither loops nor takes anything from others.
 #[test]
-fn a_way_back_that_fails_too_is_held_and_never_loops() {
+fn a_rollback_that_fails_too_is_held_and_never_loops() {
     let site = TestNamespace::new("no-way-back");
     let web = |image: &str| Web::new("web", image).uses("env");
     let repo = Repo::new(&[web("app:1").file(), config("env", "one"), Web::new("api", "app:1").file()]);

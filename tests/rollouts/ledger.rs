@@ -62,12 +62,12 @@ fn taken_away(name: &str, take: impl FnOnce(&TestNamespace<'_>)) {
 }
 
 #[test]
-fn what_is_claimed_is_written_anew_where_the_budget_object_is_deleted() {
+fn what_is_claimed_is_written_anew_where_the_rollout_ledger_is_deleted() {
     taken_away("ledger-deleted", |site| site.api.delete(&budget(site)));
 }
 
 #[test]
-fn what_is_claimed_is_written_anew_where_the_budget_object_is_emptied() {
+fn what_is_claimed_is_written_anew_where_the_rollout_ledger_is_emptied() {
     taken_away("ledger-emptied", |site| {
         site.api.merge(&budget(site), "somebody", &json!({"data": {"claims": "{}"}}));
     });

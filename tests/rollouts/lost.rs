@@ -1,4 +1,4 @@
-//! A way back whose target git no longer has: all that is released together stays as it is, and
+//! A rollback whose target git no longer has: all that is released together stays as it is, and
 //! says so.
 
 use std::fs;
@@ -92,7 +92,7 @@ fn one_content_of_a_unit_that_is_lost() {
 
 /// Not to be able to read it now is not to have lost it.
 #[test]
-fn a_repository_that_is_away_in_the_middle_of_a_way_back() {
+fn a_repository_that_is_away_in_the_middle_of_a_rollback() {
     let mut site = TestNamespace::new("lost-for-now");
     let repo = Repo::new(&unit("app:1", "app:1", "one"));
     let text = site.configuration(repo.path(), BUDGET);

@@ -104,7 +104,7 @@ fn a_workload_that_is_made_again_by_hand_in_the_middle_gets_the_new_content() {
 }
 
 #[test]
-fn a_set_that_is_deleted_or_scaled_in_the_middle_is_as_wanted_in_the_end() {
+fn a_set_that_is_deleted_or_scaled_in_the_middle_is_settled_in_the_end() {
     type Disturb = fn(&TestNamespace<'_>);
     let delete: Disturb = |site| site.api.delete(&site.at("StatefulSet", "db"));
     let scale: Disturb = |site| drop(site.kubectl(&["scale", "statefulset/db", "--replicas=5"]));
@@ -170,7 +170,7 @@ fn a_newer_commit_replaces_a_rollout_at_once() {
 }
 
 #[test]
-fn a_newer_commit_replaces_a_way_back_at_once() {
+fn a_newer_commit_replaces_a_rollback_at_once() {
     let site = TestNamespace::new("newer-back");
     let web = |image: &str| slow("web", image).uses("env").file();
     let repo = Repo::new(&[web("app:1"), config("env", "one")]);

@@ -315,7 +315,7 @@ fn what_moves_to_another_repository_has_a_time_to_be_claimed() {
     let window = site.window();
     giver.remove("a/env.yaml");
     giver.commit("Drop it");
-    await_told(&site, "a", &["env", "20 s to claim it"]);
+    await_told(&site, "a", &["env", "20 s to take it over"]);
     taker.change("b/env.yaml", &yaml::config_map("env", "key", "two"));
     await_owner(&site, &site.at("ConfigMap", "env"), "b");
     site.await_data("env", "key", "two");

@@ -20,7 +20,7 @@ fn restart(own: &DedicatedCluster) {
 }
 
 #[test]
-fn an_api_server_that_is_restarted_in_the_middle_of_a_rollout_and_of_a_way_back() {
+fn an_api_server_that_is_restarted_in_the_middle_of_a_rollout_and_of_a_rollback() {
     let own = DedicatedCluster::whole();
     let site = TestNamespace::on(&own, "restarted");
     let repo = Repo::new(&files("app:1", "app:1", "one"));

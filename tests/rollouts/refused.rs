@@ -11,7 +11,7 @@ use crate::failures::{
 use crate::manifests::{Web, config};
 use crate::support::{Repo, TestNamespace, at, until};
 
-/// A failure is noticed within 5 s of its signal, and the way back begins within 10 s of that.
+/// A failure is noticed within 5 s of its signal, and the rollback begins within 10 s of that.
 const BACK: Duration = Duration::from_secs(15);
 
 /// New pods of `web` are refused: it goes back with its configuration, and the workload that waits
@@ -55,10 +55,10 @@ fn pods_that_admission_refuses() {
     goes_back(&site, &bad, &["violates PodSecurity"]);
 }
 
-/// A policy that came after the good content: the way back ends where it is, and its token goes to
+/// A policy that came after the good content: the rollback ends where it is, and its token goes to
 /// others.
 #[test]
-fn a_way_back_that_admission_refuses() {
+fn a_rollback_that_admission_refuses() {
     let site = TestNamespace::new("no-return");
     let web = |image: &str| Web::new("web", image).uses("env");
     let repo = Repo::new(&[web("app:1").file(), config("env", "one"), Web::new("zone", "app:1").file()]);

@@ -1,4 +1,4 @@
-//! The process dies in the middle of a way back.
+//! The process dies in the middle of a rollback.
 
 use std::thread;
 
@@ -53,7 +53,7 @@ fn carried_out(window: &AuditWindow<'_>, resource: &str, name: &str) -> usize {
     window.to(resource, name).into_iter().filter(|event| event.code < 300).count()
 }
 
-/// Killed after so many writes of a way back; the next process ends it.
+/// Killed after so many writes of a rollback; the next process ends it.
 fn killed_after(most: u64) {
     let direct = TestNamespace::new(&format!("back-{most}"));
     let repo = Repo::new(&unit("app:1", "app:1", "one"));
@@ -90,7 +90,7 @@ fn killed_after(most: u64) {
 }
 
 #[test]
-fn killed_after_any_write_of_a_way_back_the_next_process_ends_it() {
+fn killed_after_any_write_of_a_rollback_the_next_process_ends_it() {
     thread::scope(|scope| {
         for lane in 0..3 {
             scope.spawn(move || (1..=POINTS).filter(|most| most % 3 == lane).for_each(killed_after));

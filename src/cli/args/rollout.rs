@@ -129,7 +129,7 @@ pub(crate) struct HoldArgs {
     pub reason: String,
 }
 
-/// An object, or a source: a word of its own is a source's name.
+/// Parses an object or a source: a single word is the name of a source.
 pub(super) fn parse_object_or_source(text: &str) -> Result<ObjectName, String> {
     let source = text.parse::<DnsLabel>().ok().map(|name| ObjectName::of_source(name.as_str()));
     source.map_or_else(|| text.parse().map_err(|error: ParseObjectNameError| error.to_string()), Ok)

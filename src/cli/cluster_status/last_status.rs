@@ -161,7 +161,7 @@ mod tests {
         let queued = |name: &str| QueuedObject {
             id: id("", "ConfigMap", name),
             applyset: "set".into(),
-            place: None,
+            position: None,
             reason: "it is so".into(),
         };
         let (slow, other) = (queued("slow"), queued("other"));

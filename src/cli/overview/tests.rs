@@ -25,7 +25,7 @@ fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> ObjectStatus {
 fn source(name: &str, objects: &[(Phase, usize)]) -> SourceStatus {
     SourceStatus {
         name: name.to_owned(),
-        place: format!("https://git.example.org/{name}.git"),
+        location: format!("https://git.example.org/{name}.git"),
         revision: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
         author: None,
         subject: None,
@@ -66,7 +66,7 @@ fn troubled() -> StatusView {
     };
     let queued = QueuedWorkloadStatus {
         object: named("Deployment", "api"),
-        place: Some(1),
+        position: Some(1),
         reason: "1 of 1 workloads are rolling out".to_owned(),
     };
     StatusView {
@@ -203,7 +203,7 @@ fn a_source_is_shown_without_the_others() {
     let mut view = troubled();
     view.rollout.queue.push(QueuedWorkloadStatus {
         object: named("Deployment", "elsewhere"),
-        place: Some(2),
+        position: Some(2),
         reason: String::new(),
     });
     assert!(view.clone().of_source("none").is_none());

@@ -53,10 +53,10 @@ impl DetailSubject {
     }
 
     /// Returns whether this happened to it.
-    fn is_meant(&self, notice: &EventRecord) -> bool {
+    fn is_meant(&self, event: &EventRecord) -> bool {
         match self {
-            Self::Source(name) => notice.source == *name,
-            Self::Object { named, .. } => notice.object.as_ref() == Some(named),
+            Self::Source(name) => event.source == *name,
+            Self::Object { named, .. } => event.object.as_ref() == Some(named),
         }
     }
 }
@@ -66,7 +66,7 @@ impl DetailPane {
     pub(super) fn lines(
         &self,
         view: &StatusView,
-        notices: &[EventRecord],
+        events: &[EventRecord],
         palette: Palette,
         columns: usize,
     ) -> Vec<Line<'static>> {
@@ -86,7 +86,7 @@ impl DetailPane {
                 }
             },
         }
-        page.add_events(view.at, notices.iter().filter(|notice| self.subject.is_meant(notice)));
+        page.add_events(view.at, events.iter().filter(|event| self.subject.is_meant(event)));
         page.lines
     }
 }
@@ -100,7 +100,7 @@ fn add_source(page: &mut DetailPage, view: &StatusView, source: &SourceStatus) {
     let when = |at: Option<Timestamp>| at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     let repaired = source.drift_repaired;
     let facts = [
-        ("place", Some(source.place.clone())),
+        ("location", Some(source.location.clone())),
         ("revision", source.revision.clone()),
         ("author", source.author.clone()),
         ("subject", source.subject.clone()),
@@ -166,17 +166,17 @@ impl DetailPage {
         }
     }
 
-    fn add_events<'a>(&mut self, now: Timestamp, notices: impl DoubleEndedIterator<Item = &'a EventRecord>) {
-        let meant: Vec<&EventRecord> = notices.rev().take(MAX_SHOWN_EVENTS).collect();
+    fn add_events<'a>(&mut self, now: Timestamp, events: impl DoubleEndedIterator<Item = &'a EventRecord>) {
+        let meant: Vec<&EventRecord> = events.rev().take(MAX_SHOWN_EVENTS).collect();
         if meant.is_empty() {
             return;
         }
         self.add_heading("events");
-        for notice in meant {
-            let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
-            let first = format!("{} {}", clock_text(now, notice.at), notice.reason);
-            let by = events::author_text(notice).unwrap_or_default();
-            self.add_row(&Cell::styled_cell(style, first), &format!("{} {by}", notice.message));
+        for event in meant {
+            let style = if event.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
+            let first = format!("{} {}", clock_text(now, event.at), event.reason);
+            let by = events::author_text(event).unwrap_or_default();
+            self.add_row(&Cell::styled_cell(style, first), &format!("{} {by}", event.message));
         }
     }
 }

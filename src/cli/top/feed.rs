@@ -24,7 +24,7 @@ pub(super) enum StatusOrigin {
 pub(super) struct Refresh {
     pub(super) view: StatusView,
     /// The events since the poll before.
-    pub(super) notices: Vec<EventRecord>,
+    pub(super) events: Vec<EventRecord>,
     /// The object that was asked for, and where it stands; none where no source has it.
     pub(super) object: Option<(ObjectRef, Option<ObjectStatus>)>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Refresh {
 /// Asks.
 pub(super) struct StatusFeed {
     teller: StatusReader,
-    /// The number of the last notice.
+    /// The number of the last event.
     last: u64,
 }
 
@@ -57,9 +57,9 @@ impl StatusFeed {
             StatusReader::Daemon(socket) => {
                 let view = StatusView::of_daemon(socket).await?;
                 // Too many may listen; what is told of where things stand is worth more.
-                let notices =
+                let events =
                     none_if_refused(events::events_after(socket, self.last).await)?.unwrap_or_default();
-                self.last = notices.last().map_or(self.last, |notice| notice.number);
+                self.last = events.last().map_or(self.last, |event| event.number);
                 let object = match wanted {
                     None => None,
                     Some(named) => Some((
@@ -67,14 +67,14 @@ impl StatusFeed {
                         none_if_refused(socket.read(&status_view::object_page(named)).await)?,
                     )),
                 };
-                Ok(Refresh { view, notices, object })
+                Ok(Refresh { view, events, object })
             }
             StatusReader::Cluster(session) => {
                 let mut view = survey(session).await?;
                 let find = |named: &ObjectRef| view.objects.iter().find(|object| object.object == *named);
                 let object = wanted.map(|named| (named.clone(), find(named).cloned()));
                 view.objects.retain(|object| !object.phase.is_well());
-                Ok(Refresh { view, notices: Vec::new(), object })
+                Ok(Refresh { view, events: Vec::new(), object })
             }
         }
     }

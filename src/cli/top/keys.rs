@@ -130,12 +130,12 @@ impl TopModel {
             None => return,
             Some(ItemSubject::Source(name)) => DetailSubject::Source(name),
             Some(ItemSubject::Object(named)) => self.object_subject(named),
-            Some(ItemSubject::Notice(number)) => {
-                let notice = self.notices.iter().find(|notice| notice.number == number);
-                let Some(notice) = notice else { return };
-                match notice.object.clone() {
+            Some(ItemSubject::Event(number)) => {
+                let event = self.events.iter().find(|event| event.number == number);
+                let Some(event) = event else { return };
+                match event.object.clone() {
                     Some(named) => self.object_subject(named),
-                    None => DetailSubject::Source(notice.source.clone()),
+                    None => DetailSubject::Source(event.source.clone()),
                 }
             }
         };

@@ -30,7 +30,7 @@ pub(super) struct TopModel {
     pub(super) origin: StatusOrigin,
     pub(super) palette: Palette,
     pub(super) view: StatusView,
-    pub(super) notices: Vec<EventRecord>,
+    pub(super) events: Vec<EventRecord>,
     pub(super) outage: Option<Outage>,
     /// The only source shown, where one was asked for.
     pub(super) only: Option<String>,
@@ -78,7 +78,7 @@ impl TopModel {
             origin: place,
             palette,
             view: look.view,
-            notices: Vec::new(),
+            events: Vec::new(),
             outage: None,
             only,
             text: String::new(),
@@ -87,7 +87,7 @@ impl TopModel {
             cursors: Default::default(),
             size: (80, 24),
         };
-        model.note(look.notices);
+        model.note(look.events);
         model
     }
 
@@ -95,7 +95,7 @@ impl TopModel {
     pub(super) fn refresh(&mut self, look: Refresh) {
         self.view = look.view;
         self.outage = None;
-        self.note(look.notices);
+        self.note(look.events);
         if let TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, status }, .. }) =
             &mut self.mode
             && let Some((asked, told)) = look.object
@@ -112,21 +112,21 @@ impl TopModel {
         self.scroll_back();
     }
 
-    /// Nobody answers; what was told last stays.
+    /// Records that the status cannot be read; the last answer stays.
     pub(super) fn note_failure(&mut self, now: Timestamp, why: String) {
         let since = self.outage.as_ref().map_or(now, |silence| silence.since);
         self.outage = Some(Outage { since, why });
     }
 
-    /// The terminal has another size.
+    /// Takes a new size of the terminal.
     pub(super) fn resize(&mut self, columns: u16, rows: u16) {
         self.size = (columns, rows);
         self.scroll_back();
     }
 
-    fn note(&mut self, notices: Vec<EventRecord>) {
-        self.notices.extend(notices);
-        self.notices.drain(..self.notices.len().saturating_sub(MAX_EVENTS));
+    fn note(&mut self, events: Vec<EventRecord>) {
+        self.events.extend(events);
+        self.events.drain(..self.events.len().saturating_sub(MAX_EVENTS));
     }
 
     /// Returns the object whose status is asked for.
@@ -156,10 +156,10 @@ impl TopModel {
         self.pane_items_of(pane, &self.shown_status())
     }
 
-    /// As [`Self::pane_items`], of a view that is at hand.
+    /// Does the same as [`Self::pane_items`], of a view that is at hand.
     pub(super) fn pane_items_of(&self, pane: Pane, view: &StatusView) -> Vec<PaneItem> {
         let text = self.text.to_lowercase();
-        let mut items = panes::pane_items(pane, view, &self.notices);
+        let mut items = panes::pane_items(pane, view, &self.events);
         items.retain(|item| {
             let of_it = self.only.is_none() || pane != Pane::Events || item.source == self.only;
             let has = |cell: &Cell| cell.text.to_lowercase().contains(&text);
@@ -184,7 +184,7 @@ impl TopModel {
     /// Returns the detail view, in lines of a width.
     pub(super) fn detail_lines(&self, columns: usize) -> Vec<Line<'static>> {
         match &self.mode {
-            TopMode::Opened(opened) => opened.lines(&self.view, &self.notices, self.palette, columns),
+            TopMode::Opened(opened) => opened.lines(&self.view, &self.events, self.palette, columns),
             _ => Vec::new(),
         }
     }

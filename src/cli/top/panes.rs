@@ -35,7 +35,7 @@ pub(super) const ALL_PANES: [Pane; 5] =
 pub(super) enum ItemSubject {
     Source(String),
     Object(ObjectRef),
-    Notice(u64),
+    Event(u64),
 }
 
 /// One item of a pane: a row, and notes below it.
@@ -101,7 +101,7 @@ impl Pane {
 }
 
 /// Returns the items of a pane.
-pub(super) fn pane_items(pane: Pane, view: &StatusView, notices: &[EventRecord]) -> Vec<PaneItem> {
+pub(super) fn pane_items(pane: Pane, view: &StatusView, events: &[EventRecord]) -> Vec<PaneItem> {
     match pane {
         Pane::Sources => view.sources.iter().map(|told| source(view, told)).collect(),
         Pane::Rollouts => view.rollout.rolling.iter().map(rollout_item).collect(),
@@ -111,7 +111,7 @@ pub(super) fn pane_items(pane: Pane, view: &StatusView, notices: &[EventRecord])
         }
         Pane::NeedsAttention => overview::troubled_objects(view).into_iter().map(troubled_item).collect(),
         // The last first.
-        Pane::Events => notices.iter().rev().map(|notice| event_item(view.at, notice)).collect(),
+        Pane::Events => events.iter().rev().map(|event| event_item(view.at, event)).collect(),
     }
 }
 
@@ -170,12 +170,12 @@ fn rollout_item(roll: &WorkloadRolloutStatus) -> PaneItem {
 
 fn waiting_item(known: &BTreeMap<&ObjectRef, &ObjectStatus>, queued: &QueuedWorkloadStatus) -> PaneItem {
     let known = known.get(&queued.object);
-    let place = queued.place.map_or_else(|| "-".to_owned(), |place| place.to_string());
+    let position = queued.position.map_or_else(|| "-".to_owned(), |position| position.to_string());
     PaneItem {
         subject: ItemSubject::Object(queued.object.clone()),
         source: known.map(|object| object.source.clone()),
         cells: vec![
-            Cell::styled_cell(TextStyle::Waiting, place),
+            Cell::styled_cell(TextStyle::Waiting, position),
             Cell::plain_cell(overview::name(&queued.object)),
             Cell::plain_cell(&*queued.reason),
         ],
@@ -196,16 +196,16 @@ fn troubled_item(object: &ObjectStatus) -> PaneItem {
     }
 }
 
-fn event_item(now: Timestamp, notice: &EventRecord) -> PaneItem {
-    let style = if notice.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
-    let by = events::author_text(notice).map(|by| format!(" {by}")).unwrap_or_default();
+fn event_item(now: Timestamp, event: &EventRecord) -> PaneItem {
+    let style = if event.reason.is_warning() { TextStyle::Error } else { TextStyle::Strong };
+    let by = events::author_text(event).map(|by| format!(" {by}")).unwrap_or_default();
     PaneItem {
-        subject: ItemSubject::Notice(notice.number),
-        source: Some(notice.source.clone()),
+        subject: ItemSubject::Event(event.number),
+        source: Some(event.source.clone()),
         cells: vec![
-            Cell::styled_cell(TextStyle::Faint, clock_text(now, notice.at)),
-            Cell::styled_cell(style, notice.reason.to_string()),
-            Cell::plain_cell(format!("{}{by}", events::describe(notice))),
+            Cell::styled_cell(TextStyle::Faint, clock_text(now, event.at)),
+            Cell::styled_cell(style, event.reason.to_string()),
+            Cell::plain_cell(format!("{}{by}", events::describe(event))),
         ],
         notes: Vec::new(),
     }

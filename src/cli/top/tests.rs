@@ -21,7 +21,7 @@ use super::panes::ItemSubject;
 use crate::cli::overview;
 use crate::render::Palette;
 use crate::report::Phase;
-use samples::{NOW, cluster, empty, failed, healthy, notice, object, rolling};
+use samples::{NOW, cluster, empty, event, failed, healthy, object, rolling};
 
 /// The sizes that it is drawn at.
 const SIZES: [(u16, u16); 3] = [(100, 30), (80, 24), (40, 10)];
@@ -218,7 +218,7 @@ fn stand(model: &TopModel) -> String {
     let named = |subject: &ItemSubject| match subject {
         ItemSubject::Source(name) => name.clone(),
         ItemSubject::Object(named) => named.name.clone(),
-        ItemSubject::Notice(number) => format!("#{number}"),
+        ItemSubject::Event(number) => format!("#{number}"),
     };
     let mut stand = match &model.mode {
         TopMode::Panes | TopMode::Typing => {
@@ -329,7 +329,7 @@ fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
     assert_eq!(stand(&model), "NeedsAttention web");
     let graver = object("ConfigMap", "aaa", Phase::Failed, "no");
     let mut next = failed();
-    next.notices.clear();
+    next.events.clear();
     next.view.objects.insert(0, graver);
     model.refresh(next.clone());
     assert_eq!(stand(&model), "NeedsAttention web", "something came before it");
@@ -345,19 +345,19 @@ fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
 fn the_newest_event_is_chosen_until_somebody_chooses() {
     let mut model = model(failed());
     let mut next = failed();
-    let news = |number| vec![notice(number, NOW, "DriftRepaired", Some("web"), "label a")];
+    let news = |number| vec![event(number, NOW, "DriftRepaired", Some("web"), "label a")];
     press(&mut model, "5");
-    next.notices = news(6);
+    next.events = news(6);
     model.refresh(next.clone());
     assert_eq!(stand(&model), "Events #6");
     press(&mut model, "j");
-    next.notices = news(7);
+    next.events = news(7);
     model.refresh(next.clone());
     assert_eq!(stand(&model), "Events #5");
-    next.notices = (8..600).flat_map(news).collect();
+    next.events = (8..600).flat_map(news).collect();
     model.refresh(next);
-    assert_eq!(model.notices.len(), 512);
-    assert_eq!((model.notices[0].number, model.notices[511].number), (88, 599));
+    assert_eq!(model.events.len(), 512);
+    assert_eq!((model.events[0].number, model.events[511].number), (88, 599));
 }
 
 #[test]
@@ -368,11 +368,7 @@ fn what_is_looked_at_alone_is_asked_for() {
     let web = object("Deployment", "web", Phase::Settled, "");
     assert_eq!(model.requested_object(), Some(&web.object));
     let mut told = |object: Option<crate::report::ObjectStatus>| {
-        model.refresh(Refresh {
-            object: Some((web.object.clone(), object)),
-            notices: Vec::new(),
-            ..failed()
-        });
+        model.refresh(Refresh { object: Some((web.object.clone(), object)), events: Vec::new(), ..failed() });
         picture(&mut model, (80, 24))
     };
     assert!(told(Some(web.clone())).contains(" phase     Settled\n"));
@@ -381,7 +377,7 @@ fn what_is_looked_at_alone_is_asked_for() {
     let other = object("Deployment", "other", Phase::Failed, "");
     model.refresh(Refresh {
         object: Some((other.object.clone(), Some(other))),
-        notices: Vec::new(),
+        events: Vec::new(),
         ..failed()
     });
     assert!(picture(&mut model, (80, 24)).contains(" phase     no source has it\n"));
@@ -412,6 +408,6 @@ fn silence_is_told_from_its_begin_on_and_ends_with_an_answer() {
     let text = picture(&mut model, (80, 24));
     assert!(text.contains("no answer since 03:04:07 UTC\n it is down\n"), "{text}");
     assert!(text.contains("shop/deployment.apps/web"), "what was told last stays: {text}");
-    model.refresh(Refresh { notices: Vec::new(), ..rolling() });
+    model.refresh(Refresh { events: Vec::new(), ..rolling() });
     assert!(!picture(&mut model, (80, 24)).contains("no answer"));
 }

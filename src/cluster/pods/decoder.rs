@@ -220,14 +220,14 @@ struct ContainerText<'a> {
 #[serde(default)]
 struct ContainerState<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
-    waiting: ContainerWaiting<'a>,
+    waiting: ContainerStateWaiting<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
-    terminated: Option<ContainerTerminated<'a>>,
+    terminated: Option<ContainerStateTerminated<'a>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct ContainerWaiting<'a> {
+struct ContainerStateWaiting<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
     reason: WireText<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
@@ -236,14 +236,14 @@ struct ContainerWaiting<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct ContainerTerminated<'a> {
+struct ContainerStateTerminated<'a> {
     #[serde(deserialize_with = "lenient")]
     exit_code: i64,
     #[serde(borrow, deserialize_with = "lenient")]
     reason: WireText<'a>,
 }
 
-impl ContainerTerminated<'_> {
+impl ContainerStateTerminated<'_> {
     fn message(&self) -> String {
         let reason = if self.reason.0.is_empty() { String::new() } else { format!(" ({})", self.reason.0) };
         format!("exited with code {}{reason}", self.exit_code)

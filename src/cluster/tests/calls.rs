@@ -1,4 +1,4 @@
-//! Verbs, URLs, bodies, deadlines and the gate, byte by byte.
+//! Verbs, URLs, bodies, deadlines and the rate limiter, byte by byte.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -278,7 +278,7 @@ async fn the_rate_limit_holds_until_the_server_queues() {
         fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
     }
     assert!(since.elapsed() >= Duration::from_millis(390), "{:?}", since.elapsed());
-    assert!(!fake.cluster.gate().limits());
+    assert!(!fake.cluster.rate_limiter().limits());
     let since = Instant::now();
     for _ in 0..20 {
         fake.cluster.get(&config_maps(), &id("a")).await.unwrap();

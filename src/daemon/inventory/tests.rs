@@ -2,8 +2,8 @@ use super::*;
 
 #[test]
 fn a_place_is_found_among_others_as_a_whole() {
-    let check = |place: &str, made_from: &str, expected: bool| {
-        assert_eq!(is_among(place, made_from), expected, "{place} among {made_from}");
+    let check = |location: &str, made_from: &str, expected: bool| {
+        assert_eq!(is_among(location, made_from), expected, "{location} among {made_from}");
     };
     check("/srv/a", "/srv/a", true);
     check("/srv/a", "/srv/a and /srv/b", true);
@@ -20,7 +20,7 @@ fn a_place_is_found_among_others_as_a_whole() {
 #[test]
 fn so_many_places_are_named_the_first_and_the_last_ones() {
     let all = (0..20).map(|number| format!("/srv/{number}"));
-    let made_from = all.reduce(|made_from, place| join_places(&place, &made_from)).unwrap();
+    let made_from = all.reduce(|made_from, location| join_locations(&location, &made_from)).unwrap();
     let last: Vec<String> = (13..20).map(|number| format!(" and /srv/{number}")).collect();
     assert_eq!(made_from, format!("/srv/0{}", last.concat()));
 }
@@ -114,7 +114,7 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
         (None, Some("ConfigMap"), "Node Secret", "one two", both),
         (Some(one), Some("ConfigMap"), "ConfigMap Node Secret", "one two", both),
     ];
-    for (looks_into, allowed, kinds, namespaces, place) in table {
+    for (looks_into, allowed, kinds, namespaces, location) in table {
         let mut engine = watching(looks_into, allowed);
         engine.set_inventory(SourceId::new(0), read(Some(&inventory), here, &HashSeals::default()));
         let tidied =
@@ -124,7 +124,7 @@ fn what_nobody_looks_for_stays_in_the_inventory_and_so_does_where_it_came_from()
         named.sort();
         assert_eq!(named.join(" "), kinds);
         assert_eq!(tidied.namespaces.into_iter().collect::<Vec<_>>().join(" "), namespaces, "{kinds}");
-        assert_eq!(tidied.annotations[annotations::SOURCE], place, "{kinds}");
+        assert_eq!(tidied.annotations[annotations::SOURCE], location, "{kinds}");
     }
 }
 

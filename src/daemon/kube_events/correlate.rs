@@ -134,7 +134,8 @@ pub(super) struct EventCorrelator {
 }
 
 impl EventCorrelator {
-    /// Nothing was written yet. The sources' `ConfigMap`s are in this namespace.
+    /// Creates a correlator that has written nothing yet. The sources' `ConfigMap`s are in this
+    /// namespace.
     pub(super) fn new(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -148,44 +149,44 @@ impl EventCorrelator {
         }
     }
 
-    /// Takes a notice: it becomes an Event on its object, and one on its source.
-    pub(super) fn offer(&mut self, notice: &EventRecord, now: Instant) {
-        let Some(regarding) = &notice.regarding else { return };
-        if !has_kubernetes_event(notice.reason) {
+    /// Takes an event: it becomes an Event on its object, and one on its source.
+    pub(super) fn offer(&mut self, event: &EventRecord, now: Instant) {
+        let Some(regarding) = &event.regarding else { return };
+        if !has_kubernetes_event(event.reason) {
             return;
         }
-        let made = match (&notice.author, &notice.subject) {
+        let made = match (&event.author, &event.subject) {
             (Some(author), Some(subject)) => format!(" ({author}: {subject})"),
             _ => String::new(),
         };
-        let message = sanitize_line(&notice.message);
+        let message = sanitize_line(&event.message);
         if let Some((id, gvk, uid)) = &regarding.object {
             let (id, gvk, uid) = (id.clone(), gvk.clone(), uid.clone());
             let subject = EventSubject { id, gvk, uid, is_source: false };
-            self.add(notice, subject, message.clone(), &made, now);
+            self.add(event, subject, message.clone(), &made, now);
         }
         if let Some(inventory) = &regarding.inventory {
             let gvk = Gvk::new("", "v1", "ConfigMap");
-            let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&self.namespace), &notice.source);
+            let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some(&self.namespace), &event.source);
             let message = match &regarding.object {
                 Some((object, ..)) => format!("{}: {message}", sanitize_line(&object.to_string())),
                 None => message,
             };
             let subject = EventSubject { id, gvk, uid: Some(inventory.clone()), is_source: true };
-            self.add(notice, subject, message, &made, now);
+            self.add(event, subject, message, &made, now);
         }
     }
 
     fn add(
         &mut self,
-        notice: &EventRecord,
+        event: &EventRecord,
         subject: EventSubject,
         mut message: String,
         made: &str,
         now: Instant,
     ) {
         let EventSubject { id, gvk, uid, is_source } = subject;
-        let alike = self.is_one_of_many(&id, notice.reason, &format!("{message}{made}"), now);
+        let alike = self.is_one_of_many(&id, event.reason, &format!("{message}{made}"), now);
         if alike {
             message.insert_str(0, "(combined from similar events) ");
         }
@@ -195,31 +196,31 @@ impl EventCorrelator {
         message.truncate(message.floor_char_boundary(MAX_EVENT_MESSAGE_BYTES));
         let key_message = if alike { String::new() } else { message.clone() };
         let key =
-            EventKey { about: id.clone(), uid: uid.clone(), reason: notice.reason, message: key_message };
+            EventKey { about: id.clone(), uid: uid.clone(), reason: event.reason, message: key_message };
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.key == key) {
             waiting.occurrence.count += 1;
-            (waiting.occurrence.last, waiting.occurrence.message) = (notice.at, message);
+            (waiting.occurrence.last, waiting.occurrence.message) = (event.at, message);
             return;
         }
         let revision =
-            notice.revision.iter().map(|revision| (annotations::REVISION.to_owned(), revision.clone()));
+            event.revision.iter().map(|revision| (annotations::REVISION.to_owned(), revision.clone()));
         let occurrence = KubernetesEvent {
-            reason: notice.reason.to_string(),
-            severity: if notice.reason.is_warning() { EventType::Warning } else { EventType::Normal },
+            reason: event.reason.to_string(),
+            severity: if event.reason.is_warning() { EventType::Warning } else { EventType::Normal },
             count: 1,
-            first: notice.at,
-            last: notice.at,
+            first: event.at,
+            last: event.at,
             annotations: revision.collect::<BTreeMap<_, _>>(),
             id,
             gvk,
             uid,
             message,
         };
-        let name = self.name(&occurrence, notice.number);
+        let name = self.name(&occurrence, event.number);
         if self.waiting.len() >= MAX_PENDING_EVENTS {
             self.lose_one();
         }
-        let (source, of_source) = (notice.source.clone(), is_source);
+        let (source, of_source) = (event.source.clone(), is_source);
         self.waiting.push_back(WaitingEvent { source, key, name, occurrence, of_source, tried: 0 });
     }
 
@@ -244,7 +245,7 @@ impl EventCorrelator {
         self.lost + self.waiting.iter().map(|one| u64::from(one.occurrence.count)).sum::<u64>()
     }
 
-    /// Returns a name that no Event of this process has: one notice may have two, about objects of
+    /// Returns a name that no Event of this process has: one event may have two, about objects of
     /// the same name.
     fn name(&mut self, occurrence: &KubernetesEvent, number: u64) -> String {
         self.number = number.max(self.number + 1);
@@ -317,7 +318,7 @@ impl EventCorrelator {
         self.order.push_back(key.clone());
     }
 
-    /// An Event that was to be changed is not there any more: it is made anew.
+    /// Forgets an Event that was to be changed and is gone: it is made anew.
     pub(super) fn forget_event(&mut self, write: EventWrite) {
         let EventWrite { mut occurrence, key, source, of_source, tried, added, .. } = write;
         self.forget(&key);
@@ -343,7 +344,7 @@ impl EventCorrelator {
         true
     }
 
-    /// One is not written, and nobody misses it.
+    /// Drops an Event that nobody misses.
     pub(super) fn note_skipped(&mut self, write: &EventWrite) {
         match self.made.get_mut(&write.key) {
             Some(made) if write.deed == EventWriteKind::Patch => made.count -= write.added,
@@ -351,7 +352,7 @@ impl EventCorrelator {
         }
     }
 
-    /// One is not written, and will not be: what it says counts as lost.
+    /// Drops an Event, and counts what it says as lost.
     pub(super) fn note_lost(&mut self, write: &EventWrite) {
         self.note_skipped(write);
         self.lost += u64::from(write.added);

@@ -11,7 +11,7 @@ use super::*;
 use crate::cluster::Connection;
 use crate::engine::Uid;
 use crate::object::{Gvk, ObjectId};
-use crate::report::{EventDraft, EventReason, EventRegarding};
+use crate::report::{EventDraft, EventReason, RegardingObjects};
 
 /// A writer, and an API server that gives each Event the next of these answers.
 struct WriterFixture {
@@ -71,7 +71,7 @@ impl WriterFixture {
             reason: EventReason::Refused,
             source: "shop".into(),
             object: Some(id.clone()),
-            regarding: Some(EventRegarding {
+            regarding: Some(RegardingObjects {
                 object: Some((id, gvk, Some(Uid("u".into())))),
                 inventory: None,
             }),

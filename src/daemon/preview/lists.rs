@@ -29,7 +29,8 @@ impl PreviewRun {
         if inventory::seal_status(inventory.as_ref(), self.engine.seals()) == SealStatus::Locked {
             self.read_key().await?;
         }
-        let mut known = inventory::read(inventory.as_ref(), &self.source_view().place, self.engine.seals());
+        let mut known =
+            inventory::read(inventory.as_ref(), &self.source_view().location, self.engine.seals());
         known.confirmed.extend(self.ordered_deletions(&name, &known).await?);
         known.kinds.retain(|kind| self.engine.is_kind_allowed(self.source, kind));
         for held in &known.kinds {
@@ -51,7 +52,7 @@ impl PreviewRun {
         }
         let declared: Vec<(ObjectId, Option<Gvk>)> = self
             .concerned_objects()
-            .map(|id| (id.clone(), self.wanted_object(id).map(|want| want.gvk().clone())))
+            .map(|id| (id.clone(), self.desired_state(id).map(|state| state.gvk().clone())))
             .collect();
         for (id, gvk) in &declared {
             if let Some(KindLookup::Served(kind)) = gvk.as_ref().map(|gvk| self.kinds.get(gvk)) {
@@ -62,7 +63,7 @@ impl PreviewRun {
         }
         let recorded = Inventory {
             kinds: declared.iter().map(|(id, _)| id.group_kind()).chain(known.kinds.clone()).collect(),
-            unplaced: false,
+            lacks_location: false,
             ..known
         };
         let unlisted =

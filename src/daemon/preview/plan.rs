@@ -59,10 +59,11 @@ impl PreviewRun {
             }
             None => self.plan_decision(id, decision).await?,
         };
-        let want = self.engine.entry(id).and_then(|entry| entry.target_content());
-        let want = want.filter(|(source, _)| *source == self.source).map(|(_, want)| want);
-        let ignored =
-            want.and_then(|want| want.ignores.as_deref()).map(|paths| format!("left to others: {paths}"));
+        let desired = self.engine.entry(id).and_then(|entry| entry.target_content());
+        let desired = desired.filter(|(source, _)| *source == self.source).map(|(_, desired)| desired);
+        let ignored = desired
+            .and_then(|desired| desired.ignores.as_deref())
+            .map(|paths| format!("left to others: {paths}"));
         let reason = match (planned.reason, ignored) {
             (Some(reason), Some(ignored)) => Some(format!("{reason}; {ignored}")),
             (reason, ignored) => reason.or(ignored),
@@ -101,13 +102,13 @@ impl PreviewRun {
     /// Returns the object as it stands in the plan when nothing is to be done.
     fn plan_base(&self, id: &ObjectId) -> Option<PlannedObject> {
         let entry = self.engine.entry(id)?;
-        let want = self.wanted_object(id);
-        let gvk = match want {
-            Some(want) => want.gvk().clone(),
+        let state = self.desired_state(id);
+        let gvk = match state {
+            Some(state) => state.gvk().clone(),
             None => self.engine.informer_object(id)?.gvk.clone(),
         };
         Some(PlannedObject {
-            origin: want.map(|want| want.origin().clone()),
+            origin: state.map(|state| state.origin().clone()),
             wave: entry.target_content().map_or(0, |(_, desired)| desired.wave),
             ..PlannedObject::new(id.clone(), gvk, PlannedAction::Unchanged)
         })
@@ -119,10 +120,10 @@ impl PreviewRun {
         apply: &ApplyRequest,
         reason: Option<&Reason>,
     ) -> PlannedObject {
-        let Some(kind) = self.served_kind_of_version(&apply.want.gvk) else { return base };
-        let claim = apply.release_claim();
-        let (contents, want, form) = (self.contents.clone(), apply.want.clone(), apply.variant);
-        let before = match apply.guard {
+        let Some(kind) = self.served_kind_of_version(&apply.desired.gvk) else { return base };
+        let annotation = apply.release_annotation();
+        let (contents, desired, form) = (self.contents.clone(), apply.desired.clone(), apply.variant);
+        let before = match apply.precondition {
             Precondition::Absent => Ok(None),
             Precondition::Uid(_) | Precondition::Exact(..) => {
                 self.source_view().acting.get(&kind, &base.id).await
@@ -130,8 +131,8 @@ impl PreviewRun {
         };
         let live = before.as_ref().ok().cloned().flatten();
         let body = run_blocking(move || match live {
-            Some(live) => contents.body_for_live(&want, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&want, &claim, form),
+            Some(live) => contents.body_for_live(&desired, &annotation, form, &live).map(|(body, _)| body),
+            None => contents.body_without_live(&desired, &annotation, form),
         });
         let body = match body.await {
             Ok(body) => body,
@@ -144,12 +145,12 @@ impl PreviewRun {
             }
         };
         // Nothing is written, so what changes meanwhile is no conflict.
-        let guard = match &apply.guard {
+        let precondition = match &apply.precondition {
             Precondition::Exact(uid, _) => Precondition::Uid(uid.clone()),
-            guard => guard.clone(),
+            precondition => precondition.clone(),
         };
         let shown_now = before.as_ref().ok().and_then(Option::as_ref);
-        let after = self.source_view().acting.dry_run(&kind, &base.id, &body, shown_now, &guard).await;
+        let after = self.source_view().acting.dry_run(&kind, &base.id, &body, shown_now, &precondition).await;
         match (before, after) {
             (Ok(before), Ok(after)) => {
                 let who = match &before {
@@ -184,7 +185,7 @@ impl PreviewRun {
         if !matches!(error.fault(), ClusterFault::Immutable { .. }) {
             return PlannedObject { verdict: PlannedAction::Refuse, reason: Some(reason), ..base };
         }
-        if apply.want.traits.recreate != RecreatePolicy::Allowed {
+        if apply.desired.traits.recreate != RecreatePolicy::Allowed {
             let reason = Some(with_replace_hint(&reason).to_string());
             return PlannedObject { verdict: PlannedAction::Refuse, reason, ..base };
         }
@@ -214,13 +215,13 @@ impl PreviewRun {
 
     /// Returns a creation that the server cannot check yet.
     async fn plan_unchecked(&self, base: PlannedObject, why: &str) -> PlannedObject {
-        let want = self
+        let desired = self
             .engine
             .entry(&base.id)
             .and_then(|entry| entry.target_content())
             .map(|(_, desired)| desired.clone());
-        let after = match &want {
-            Some(want) => self.content(want, ApplyVariant::PLAIN).await,
+        let after = match &desired {
+            Some(desired) => self.content(desired, ApplyVariant::PLAIN).await,
             None => None,
         };
         let note = format!("not checked by the API server yet, as {why}");
@@ -234,7 +235,7 @@ impl PreviewRun {
         };
         let (verdict, reason) = match removal {
             DeletionReason::Prune => {
-                let other = self.engine.possible_claimant(self.source, &base.id);
+                let other = self.engine.possible_competitor(self.source, &base.id);
                 let other = other.map(|name| format!("; source {name} may still come to want it"));
                 (PlannedAction::Delete, Some(format!("no longer wanted{}", other.unwrap_or_default())))
             }
@@ -254,7 +255,7 @@ fn note(engine: &Engine, apply: &ApplyRequest, reason: Option<&Reason>) -> Optio
         ApplyPurpose::Step => Some("its rollout continues".to_owned()),
         ApplyPurpose::Restart => {
             let words =
-                apply.variant.config_stamp.map(|started| engine.changed_words(&apply.want.id, started));
+                apply.variant.config_stamp.map(|started| engine.changed_words(&apply.desired.id, started));
             Some(format!("its pods are restarted, as the data of {} change", words.unwrap_or_default()))
         }
         ApplyPurpose::Create | ApplyPurpose::Change => None,

@@ -27,11 +27,11 @@ pub(super) enum Inquiry {
     Status(oneshot::Sender<DaemonStatus>),
     Objects(ObjectFilter, oneshot::Sender<Vec<ObjectStatus>>),
     Object(ObjectId, oneshot::Sender<Option<ObjectStatus>>),
-    Glance(ObjectId, oneshot::Sender<Option<(ObjectStatus, ComparisonInput)>>),
+    ObjectWithComparison(ObjectId, oneshot::Sender<Option<(ObjectStatus, ComparisonInput)>>),
     Differing(Option<String>, oneshot::Sender<Vec<(ObjectStatus, ComparisonInput)>>),
     Fetch(String, oneshot::Sender<FetchResult>),
-    Endings(oneshot::Sender<BTreeMap<Arc<str>, RemainingObjects>>),
-    Knows(String, oneshot::Sender<bool>),
+    RemainingObjects(oneshot::Sender<BTreeMap<Arc<str>, RemainingObjects>>),
+    IsKnownSource(String, oneshot::Sender<bool>),
 }
 
 /// The result of a hint from outside.
@@ -64,18 +64,18 @@ impl Inquiries {
         self.inquire(|answer| Inquiry::Objects(filter, answer)).await
     }
 
-    /// One object; the inner none where no source of the process knows it.
+    /// Returns one object; the inner none where no source of the process knows it.
     pub(crate) async fn object(&self, id: ObjectId) -> Option<Option<ObjectStatus>> {
         self.inquire(|answer| Inquiry::Object(id, answer)).await
     }
 
-    /// One object beside what is asked for, masked; the inner none where no source of the process
-    /// knows it.
+    /// Compares one object with what is asked for, masked; the inner none where no source of the
+    /// process knows it.
     pub(crate) async fn compare_object(
         &self,
         id: ObjectId,
     ) -> Option<Option<(ObjectStatus, ObjectComparison)>> {
-        let found = self.inquire(|answer| Inquiry::Glance(id, answer)).await?;
+        let found = self.inquire(|answer| Inquiry::ObjectWithComparison(id, answer)).await?;
         Some(match found {
             Some((status, glance)) => Some((status, self.compare(glance).await)),
             None => None,
@@ -112,12 +112,12 @@ impl Inquiries {
     /// Returns the remaining objects of each source that a person has deleted. A source of which
     /// that is not known yet is not named.
     pub(crate) async fn ending_sources(&self) -> Option<BTreeMap<Arc<str>, RemainingObjects>> {
-        self.inquire(Inquiry::Endings).await
+        self.inquire(Inquiry::RemainingObjects).await
     }
 
     /// Returns whether there is a source of this name.
     pub(crate) async fn has_source(&self, source: &str) -> Option<bool> {
-        self.inquire(|answer| Inquiry::Knows(source.to_owned(), answer)).await
+        self.inquire(|answer| Inquiry::IsKnownSource(source.to_owned(), answer)).await
     }
 
     async fn inquire<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Inquiry) -> Option<T> {
@@ -141,7 +141,7 @@ impl Reconciler {
             Inquiry::Status(answer) => drop(answer.send(self.with_context(now, report::status))),
             Inquiry::Objects(filter, answer) => drop(answer.send(self.objects(now, &filter))),
             Inquiry::Object(id, answer) => drop(answer.send(self.object(now, &id))),
-            Inquiry::Glance(id, answer) => {
+            Inquiry::ObjectWithComparison(id, answer) => {
                 let found = self.object(now, &id).map(|status| (status, self.comparison_input(&id)));
                 drop(answer.send(found));
             }
@@ -153,8 +153,8 @@ impl Reconciler {
                 drop(answer.send(glances.collect()));
             }
             Inquiry::Fetch(name, answer) => drop(answer.send(self.hint(&name))),
-            Inquiry::Endings(answer) => drop(answer.send(self.remaining_by_source())),
-            Inquiry::Knows(name, answer) => {
+            Inquiry::RemainingObjects(answer) => drop(answer.send(self.remaining_by_source())),
+            Inquiry::IsKnownSource(name, answer) => {
                 let _ = answer.send(self.engine.sources().iter().any(|source| *source.name == *name));
             }
         }
@@ -179,7 +179,7 @@ impl Reconciler {
         let troubles: Vec<_> = self.engine.source_ids().map(|source| self.blocking_reason(source)).collect();
         let beside = StatusContext {
             open: &self.reasons,
-            places: &self.locations,
+            locations: &self.locations,
             troubles: &troubles,
             budget: self.ledger_store.unreadable.as_deref(),
             times: &times,

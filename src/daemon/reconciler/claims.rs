@@ -70,7 +70,7 @@ impl Default for RolloutLedgerStore {
             reread: None,
             stale: true,
             telling: QueuePublication::default(),
-            sealing: SealStatus::Fine,
+            sealing: SealStatus::Valid,
             told: None,
             unreadable: None,
             failures: 0,
@@ -91,7 +91,7 @@ impl RolloutLedgerStore {
         self.due.or_else(|| all.min().filter(|_| self.is_quiet()))
     }
 
-    /// Another key is known: it is read again, and written with that.
+    /// Reads the ledger again with a new key, and writes it with that.
     pub(super) fn note_new_key(&mut self) {
         (self.due, self.stale) = (None, true);
     }
@@ -155,7 +155,7 @@ impl Reconciler {
     fn reread_for_foreign(&mut self, others: Vec<ObjectId>, now: Instant) {
         let holds = !self.is_only_observing() && self.engine.relies_on_ledger();
         let waits = !others.is_empty() || self.engine.waits_for_others() || holds;
-        let shared = self.until == StopCondition::Stopped && self.engine.has_shared_budget();
+        let shared = self.until == StopCondition::Shutdown && self.engine.has_shared_budget();
         let wait = match (waits, shared) {
             (true, _) => CONTENDED_READ_INTERVAL,
             (false, true) => SHARED_READ_INTERVAL,
@@ -172,7 +172,7 @@ impl Reconciler {
         self.ledger_store.sealing = RolloutLedger::seal_status(text, self.engine.seals())?;
         // A process that writes nothing can go on with the part that can be read.
         if self.is_only_observing() {
-            self.ledger_store.sealing = SealStatus::Fine;
+            self.ledger_store.sealing = SealStatus::Valid;
         }
         match self.ledger_store.sealing {
             SealStatus::Locked => {
@@ -181,7 +181,7 @@ impl Reconciler {
                 return Ok(());
             }
             SealStatus::Stale => self.engine.request_seal_key(),
-            SealStatus::Fine => {}
+            SealStatus::Valid => {}
         }
         let ledger = RolloutLedger::parse(text, self.engine.seals())?;
         let unread = Some(ledger.unreadable_claims.len()).filter(|count| *count > 0);
@@ -206,7 +206,7 @@ impl Reconciler {
         }
         tracing::warn!(message_id = EventReason::RecordUnreadable.message_id(), "{why}");
         for source in self.engine.source_ids() {
-            self.notice_unreadable(source, why.clone());
+            self.record_unreadable_event(source, why.clone());
         }
         self.ledger_store.unreadable = Some(why);
     }
@@ -224,7 +224,7 @@ impl Reconciler {
     /// Nothing is begun, and nothing is written over, until there is a key.
     fn wait_for_key(&mut self) {
         self.ledger_store.due = Some(Instant::now() + PERSON_RETRY_DELAY);
-        let why = self.engine.seal_obstacle().map(|reason| reason.to_string());
+        let why = self.engine.key_blocker().map(|reason| reason.to_string());
         if self.configs.is_blind() && self.ledger_store.told != why {
             let why = why.as_deref().unwrap_or_default();
             tracing::warn!("the rollout ledger: {why}; nothing that restarts pods starts");
@@ -241,13 +241,13 @@ impl Reconciler {
         }
         let (engine, telling) = (&mut self.engine, &mut self.ledger_store.telling);
         match engine.next_ledger() {
-            Some(next) if self.until == StopCondition::Stopped => Some(telling.add_to(engine, next, now)),
+            Some(next) if self.until == StopCondition::Shutdown => Some(telling.add_to(engine, next, now)),
             Some(next) => Some(engine.without_queue(next)),
             // A ledger of an older version, or sealed by an older key, is sealed anew.
             None if self.ledger_store.sealing == SealStatus::Stale && engine.seals().number().is_some() => {
                 engine.known_ledger().cloned()
             }
-            None if self.until == StopCondition::Stopped => {
+            None if self.until == StopCondition::Shutdown => {
                 engine.initial_ledger().or_else(|| telling.next_ledger(engine, now))
             }
             None => engine.initial_ledger(),
@@ -309,7 +309,7 @@ impl Reconciler {
     /// another replica writes what it sees itself, and a write that is not answered keeps the Lease
     /// from being released.
     fn is_last(&self) -> bool {
-        let ends = self.until == StopCondition::Stopped && self.ledger_store.end.is_cancelled();
+        let ends = self.until == StopCondition::Shutdown && self.ledger_store.end.is_cancelled();
         ends && !self.executor.cluster.is_fenced()
     }
 
@@ -318,14 +318,14 @@ impl Reconciler {
     /// leaves its claims to the next one, which goes on with them. It takes its queue back: nothing
     /// waits for a process that is gone.
     async fn leave_claims(&mut self) {
-        let goes_on = self.until == StopCondition::Stopped && !self.is_last();
+        let goes_on = self.until == StopCondition::Shutdown && !self.is_last();
         if goes_on || self.is_only_observing() {
             return;
         }
         let (cluster, namespace) = (self.executor.cluster.clone(), self.namespace.clone());
         for _ in 0..MAX_FINAL_TRIES {
             let next = match self.until {
-                StopCondition::Stopped => self.engine.unqueued_ledger(),
+                StopCondition::Shutdown => self.engine.unqueued_ledger(),
                 StopCondition::Settled(_) | StopCondition::Healthy(_) => self.engine.last_ledger(),
             };
             let Some(text) = next.and_then(|next| next.text(self.engine.seals())) else { return };
@@ -349,7 +349,7 @@ impl Reconciler {
     /// Returns what a rollout ledger that cannot be written goes on saying.
     fn remaining_text(&self) -> &'static str {
         match self.until {
-            StopCondition::Stopped => "it shows an old queue until the next daemon writes its own",
+            StopCondition::Shutdown => "it shows an old queue until the next daemon writes its own",
             StopCondition::Settled(_) | StopCondition::Healthy(_) => {
                 "its claims count until their workloads have been at rest"
             }

@@ -12,7 +12,8 @@ use super::Reconciler;
 use crate::change;
 use crate::cluster::ServedKind;
 use crate::engine::{
-    ApplyVariant, Precondition, Release, ReleaseAnnotation, ReplicaMode, SharedDesired, Uid, WantedObject,
+    ApplyVariant, DesiredState, Precondition, Release, ReleaseAnnotation, ReplicaMode, SharedDesiredObject,
+    Uid,
 };
 use crate::object::{ObjectId, Revision, text_at};
 use crate::report::{ObjectComparison, ObjectStatus, Phase};
@@ -22,13 +23,13 @@ pub(super) struct ComparisonInput {
     id: ObjectId,
     executor: Executor,
     kind: Option<Arc<ServedKind>>,
-    want: ComparisonTarget,
+    target: ComparisonTarget,
     form: ApplyVariant,
 }
 
 /// The content to compare with.
 enum ComparisonTarget {
-    Content(SharedDesired),
+    Content(SharedDesiredObject),
     /// No source asks for it.
     Nothing,
     /// It cannot be told, for this reason.
@@ -38,24 +39,24 @@ enum ComparisonTarget {
 impl Reconciler {
     /// Returns the input of an object's comparison, from the facts of this moment.
     pub(super) fn comparison_input(&self, id: &ObjectId) -> ComparisonInput {
-        let wants = self.engine.entry(id).map(|entry| &entry.targets[..]).unwrap_or_default();
+        let targets = self.engine.entry(id).map(|entry| &entry.targets[..]).unwrap_or_default();
         // An object that went back is as its older content has it. People ask for the newest
         // revision's.
-        let newest = match wants {
+        let newest = match targets {
             [(source, _)] => {
-                self.engine.source(*source).catalog.wanted_object(id).map(|want| (*source, want))
+                self.engine.source(*source).catalog.desired_state(id).map(|state| (*source, state))
             }
             _ => None,
         };
-        let wants = newest.as_ref().map_or(wants, std::slice::from_ref);
+        let targets = newest.as_ref().map_or(targets, std::slice::from_ref);
         let has_owner = self.engine.entry(id).is_some_and(|entry| entry.target_content().is_some());
-        let want = match wants {
+        let target = match targets {
             [] => ComparisonTarget::Nothing,
-            [(_, WantedObject::Object(desired))] => ComparisonTarget::Content(desired.clone()),
-            [(_, WantedObject::Object(desired)), ..] if has_owner => {
+            [(_, DesiredState::Object(desired))] => ComparisonTarget::Content(desired.clone()),
+            [(_, DesiredState::Object(desired)), ..] if has_owner => {
                 ComparisonTarget::Content(desired.clone())
             }
-            [(_, WantedObject::Unusable(_))] => {
+            [(_, DesiredState::Unusable(_))] => {
                 ComparisonTarget::Unknown("what its manifest asks for cannot be used")
             }
             _ => ComparisonTarget::Unknown("several sources ask for it"),
@@ -76,7 +77,7 @@ impl Reconciler {
             id: id.clone(),
             executor: self.executor_for(id),
             kind: self.kind_of(id),
-            want,
+            target,
             form,
         }
     }
@@ -105,14 +106,14 @@ impl ComparisonInput {
             Ok(live) => live,
             Err(error) => return noted(error.reason()),
         };
-        let (wanted, note) = match &self.want {
-            ComparisonTarget::Content(want) => self.wanted_object(&kind, want, live.as_ref()).await,
+        let (applied, note) = match &self.target {
+            ComparisonTarget::Content(desired) => self.desired_content(&kind, desired, live.as_ref()).await,
             ComparisonTarget::Nothing => (None, Some("no source asks for it".to_owned())),
             ComparisonTarget::Unknown(why) => (None, Some((*why).to_owned())),
         };
-        let (before, after) = change::present_pair(&self.id, live.as_ref(), wanted.as_ref());
+        let (before, after) = change::present_pair(&self.id, live.as_ref(), applied.as_ref());
         let side = |side: &Option<Value>| side.clone().unwrap_or_default();
-        let difference = match (&self.want, &after) {
+        let difference = match (&self.target, &after) {
             (ComparisonTarget::Nothing, _) | (_, Some(_)) => {
                 change::unified_diff(&side(&before), &side(&after))
             }
@@ -120,31 +121,31 @@ impl ComparisonInput {
             (_, None) => String::new(),
         };
         let text = |side: Option<Value>| side.map(|side| change::write_yaml(&side));
-        ObjectComparison { live: text(before), wanted: text(after), difference, note }
+        ObjectComparison { live: text(before), desired: text(after), difference, note }
     }
 
     /// Returns the object as a write would make it.
-    async fn wanted_object(
+    async fn desired_content(
         &self,
         kind: &ServedKind,
-        want: &SharedDesired,
+        desired: &SharedDesiredObject,
         live: Option<&Value>,
     ) -> (Option<Value>, Option<String>) {
-        let release = Release { hash: self.form.hash(want), revision: Revision::new("") };
-        let claim = ReleaseAnnotation { release, seal: None };
+        let release = Release { hash: self.form.hash(desired), revision: Revision::new("") };
+        let annotation = ReleaseAnnotation { release, seal: None };
         let (contents, content, form, shown) =
-            (self.executor.contents.clone(), want.clone(), self.form, live.cloned());
+            (self.executor.contents.clone(), desired.clone(), self.form, live.cloned());
         let body = run_blocking(move || match shown {
-            Some(live) => contents.body_for_live(&content, &claim, form, &live).map(|(body, _)| body),
-            None => contents.body_without_live(&content, &claim, form),
+            Some(live) => contents.body_for_live(&content, &annotation, form, &live).map(|(body, _)| body),
+            None => contents.body_without_live(&content, &annotation, form),
         });
         let body = match body.await {
             Ok(body) => body,
             Err(error) => return (None, Some(error.to_string())),
         };
         let uid = live.map(|live| Uid(text_at(live, &["metadata", "uid"]).into()));
-        let guard = uid.map_or(Precondition::Absent, Precondition::Uid);
-        match self.executor.cluster.dry_run(kind, &self.id, &body, live, &guard).await {
+        let precondition = uid.map_or(Precondition::Absent, Precondition::Uid);
+        match self.executor.cluster.dry_run(kind, &self.id, &body, live, &precondition).await {
             Ok(after) => (Some(after), None),
             Err(error) => {
                 let laid = live.map_or_else(|| body.clone(), |live| change::lay_over(live, &body));

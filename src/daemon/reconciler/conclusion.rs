@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::super::pass_result::{PassEnding, PassResult};
 use super::{Reconciler, StopCondition};
-use crate::engine::{PruneDecision, Reason, ReconcilePolicy, SourceState, WantedObject};
+use crate::engine::{DesiredState, PruneDecision, Reason, ReconcilePolicy, SourceState};
 use crate::health::HealthStatus;
 use crate::object::{ErrorClass, Gvk, ManifestOrigin, ObjectId};
 use crate::report::Outcome;
@@ -143,10 +143,12 @@ impl Reconciler {
         told: &BTreeMap<ObjectId, Outcome>,
     ) -> BTreeMap<ObjectId, (Gvk, Option<ManifestOrigin>)> {
         let place = |id: &ObjectId| match self.engine.entry(id).and_then(|entry| entry.targets.first()) {
-            Some((_, WantedObject::Object(desired))) => {
+            Some((_, DesiredState::Object(desired))) => {
                 Some((desired.gvk.clone(), Some(desired.origin.clone())))
             }
-            Some((_, WantedObject::Unusable(held))) => Some((held.gvk.clone(), Some(held.origin.clone()))),
+            Some((_, DesiredState::Unusable(unusable))) => {
+                Some((unusable.gvk.clone(), Some(unusable.origin.clone())))
+            }
             None => {
                 let kind = self.version(&id.group_kind());
                 let live = self.engine.informer_object(id).map(|live| live.gvk.clone());
@@ -166,7 +168,7 @@ impl Reconciler {
         self.unhealthy.is_empty()
     }
 
-    /// Wanted objects that are not healthy.
+    /// Returns the desired objects that are not healthy.
     pub(in crate::daemon) fn unhealthy_objects(&self) -> BTreeMap<ObjectId, String> {
         let wanted = self.engine.entries().filter(|(_, entry)| entry.target_content().is_some());
         let sick = wanted.filter_map(|(id, entry)| {

@@ -44,7 +44,7 @@ pub(super) struct ConfigFollowers {
 }
 
 impl ConfigFollowers {
-    /// Nothing is known, and nothing is followed.
+    /// Creates a state in which nothing is known or followed.
     pub(super) fn new(sink: mpsc::Sender<DataEvent>) -> Self {
         Self {
             key: None,
@@ -268,7 +268,7 @@ impl Reconciler {
 
     /// Says why pods are restarted, where nothing in git tells it.
     pub(super) fn log_restart(&self, id: &ObjectId, apply: &ApplyRequest) {
-        if let (ApplyPurpose::Restart, Some(started), StopCondition::Stopped) =
+        if let (ApplyPurpose::Restart, Some(started), StopCondition::Shutdown) =
             (apply.purpose, apply.variant.config_stamp, self.until)
         {
             let changed = self.engine.changed_words(id, started);

@@ -27,7 +27,7 @@ pub(super) fn is_denied(error: &ClusterError) -> bool {
 }
 
 impl NodeWatch {
-    /// It is not open.
+    /// Creates a watch that is not open.
     pub(super) fn new_closed() -> Self {
         Self { open: None, told: mpsc::channel(1).1, denied: BTreeSet::new() }
     }

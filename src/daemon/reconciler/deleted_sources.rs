@@ -56,7 +56,7 @@ impl Reconciler {
             return Some(RemainingObjects::Objects(self.describe_first(goes)));
         }
         // An inventory that was made anew does not name its former kinds.
-        let told = store.inventory.inventory().and_then(inventory::place);
+        let told = store.inventory.inventory().and_then(inventory::location);
         Some(if told.is_some() { RemainingObjects::Nothing } else { RemainingObjects::Unknown })
     }
 

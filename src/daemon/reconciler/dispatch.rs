@@ -111,8 +111,8 @@ impl Reconciler {
     /// in its rollback, else the one in whose inventory the object is, else the one that wants it.
     /// None for an object of another process' source: its revisions are of another repository.
     fn accepted_from(&self, id: &ObjectId) -> Option<SourceId> {
-        // Known from the parent, before anything is listed or read.
-        if let Some(source) = self.engine.rollback_source(id) {
+        // Known from the inventory, before anything is listed or read.
+        if let Some(source) = self.engine.rejecting_source(id) {
             return Some(source);
         }
         let wanting = || self.engine.entry(id)?.targets.first().map(|(source, _)| *source);
@@ -145,21 +145,22 @@ impl Reconciler {
                 self.queue.finish(&id);
             }
             (Action::Look, _) => batch.looks.push(id),
-            (Action::Compare(want, form), _) => {
+            (Action::Compare(desired, form), _) => {
                 let shown = self.engine.live_object(&id);
-                batch.compares.push(ComparisonRequest::new(id.clone(), want, form, shown));
+                batch.compares.push(ComparisonRequest::new(id.clone(), desired, form, shown));
             }
-            (Action::Inspect(want, form), Some(kind)) => {
-                let question = ComparisonRequest::new(id.clone(), want, form, self.engine.live_object(&id));
+            (Action::Inspect(desired, form), Some(kind)) => {
+                let question =
+                    ComparisonRequest::new(id.clone(), desired, form, self.engine.live_object(&id));
                 self.spawn(self.executor_for(&id).inspect(kind, question));
             }
             (Action::DryRun(apply), Some(kind)) => {
-                let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
+                let kind = self.watched.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 self.writes += 1;
                 self.spawn(self.executor_of(Some(apply.source)).query_dry_run(kind, id, apply));
             }
             (Action::Apply(apply), Some(kind)) => {
-                let kind = self.watched.served_kind_of_version(&apply.want.gvk).unwrap_or(kind);
+                let kind = self.watched.served_kind_of_version(&apply.desired.gvk).unwrap_or(kind);
                 let owner = self.engine.previous_owner(&apply);
                 self.engine.note_dispatch(&id, &Action::Apply(apply.clone()));
                 self.writes += 1;
@@ -216,7 +217,7 @@ impl Reconciler {
         });
     }
 
-    /// As [`Self::spawn`], for what may be written: a stop waits for its answer.
+    /// Does the same as [`Self::spawn`], for what may be written: a stop waits for its answer.
     pub(super) fn spawn_write(&mut self, task: impl Future<Output = LoopEvent> + Send + 'static) {
         let underway = self.in_flight.clone();
         self.spawn(async move {
@@ -269,7 +270,7 @@ impl Reconciler {
                         .engine
                         .entry(id)
                         .and_then(|entry| entry.target_content())
-                        .map(|(_, want)| want.hash);
+                        .map(|(_, desired)| desired.hash);
                     let told = (content, reason.to_string());
                     let is_new = self.refused.insert(id.clone(), told.clone()) != Some(told);
                     // One reason for thousands of objects is one line, and one Event.
@@ -289,7 +290,7 @@ impl Reconciler {
             }
             if *action == Action::Nothing && wanted {
                 self.queue.forget(id);
-                if self.until != StopCondition::Stopped && !self.outcomes.contains_key(id) {
+                if self.until != StopCondition::Shutdown && !self.outcomes.contains_key(id) {
                     self.record_outcome(id, Outcome::Unchanged);
                 }
             }
@@ -429,7 +430,7 @@ mod tests {
             sources: Vec::new(),
         };
         let (listener, told) = mpsc::unbounded_channel();
-        (Reconciler::new(setup, StopCondition::Stopped, listener), told)
+        (Reconciler::new(setup, StopCondition::Shutdown, listener), told)
     }
 
     #[tokio::test]

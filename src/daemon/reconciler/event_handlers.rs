@@ -28,11 +28,11 @@ impl Reconciler {
                 tracing::warn!(source = %name, message_id, "{why}");
                 let head = self.engine.source(source).head.clone();
                 self.engine.set_unreadable(source, why);
-                self.notice_read(source, head.as_ref());
+                self.record_read_event(source, head.as_ref());
                 self.tried.insert(source);
             }
             LoopEvent::Accepted(source, revision) => self.inventories[source].accepted = Some(revision),
-            LoopEvent::Place(source, place) => self.set_location(source, place),
+            LoopEvent::Location(source, location) => self.set_location(source, location),
             LoopEvent::Repository(source, repository) => self.engine.set_repository(source, repository),
             LoopEvent::VersionsUsed => self.watched.follow_versions(),
             LoopEvent::Peers(answer) => self.record_peers(answer),
@@ -93,7 +93,7 @@ impl Reconciler {
 
     pub(super) fn handle_informer_event(&mut self, event: InformerEvent<LiveObject>) {
         if let (InformerChange::Apply(id, live), false) =
-            (&event.change, self.until == StopCondition::Stopped)
+            (&event.change, self.until == StopCondition::Shutdown)
             && let Some(why) = self.find_rival(id, live)
         {
             self.fatal = Some(FatalError::Contested(why));

@@ -77,14 +77,14 @@ impl Reconciler {
                 // kind.
                 let store = &mut self.inventories[source];
                 let declared = self.engine.source(source).catalog.object_counts();
-                if recorded.unplaced || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
+                if recorded.lacks_location || declared.kinds().any(|kind| !recorded.kinds.contains(kind)) {
                     store.need = InventoryNeed::Growth;
                 }
                 let kinds = recorded.kinds.iter().filter(|kind| self.engine.is_kind_allowed(source, kind));
                 let kinds: Vec<GroupKind> = kinds.cloned().collect();
                 let watcher = self.engine.source(source).watcher;
                 self.watched.hold(watcher, kinds, &mut self.engine);
-                if self.until != StopCondition::Stopped {
+                if self.until != StopCondition::Shutdown {
                     self.ask_for_absences();
                 }
                 self.show_inventory(source);
@@ -95,7 +95,7 @@ impl Reconciler {
                 }
             }
             // Only a person can help, and nobody waits for one here.
-            Err(error) if error.class() == ErrorClass::Config && self.until != StopCondition::Stopped => {
+            Err(error) if error.class() == ErrorClass::Config && self.until != StopCondition::Shutdown => {
                 self.fatal = Some(error.into());
             }
             Err(error) => {
@@ -128,28 +128,28 @@ impl Reconciler {
         store.unreadable.clone_from(&why);
         if let Some(why) = why {
             tracing::warn!(source = %name, message_id = EventReason::RecordUnreadable.message_id(), "{why}");
-            self.notice_unreadable(source, why);
+            self.record_unreadable_event(source, why);
         }
     }
 
     /// Records the location of a source, by which its inventory is judged.
-    pub(super) fn set_location(&mut self, source: SourceId, place: String) {
-        self.locations[source] = place;
+    pub(super) fn set_location(&mut self, source: SourceId, location: String) {
+        self.locations[source] = location;
         self.inventories[source].origin = InventoryOrigin::Unknown;
         self.show_inventory(source);
     }
 
-    /// An inventory whose parent does not tell its place was made here where all that can be seen
-    /// of it is wanted.
+    /// An inventory that does not tell its location was made here where all that can be
+    /// seen of it is wanted.
     fn find_origins(&mut self) {
         for source in self.engine.source_ids() {
             let inventory = self.engine.source(source).inventory.as_ref();
-            let lost =
-                inventory.is_some_and(|told| told.other_place.as_deref() == Some(inventory::UNKNOWN_PLACE));
+            let lost = inventory
+                .is_some_and(|told| told.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION));
             // Where nothing is wanted, that nothing else is seen tells nothing.
             let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);
-            if lost && lives && sees_all && self.engine.judge(source).is_empty() {
+            if lost && lives && sees_all && self.engine.decide_prunes(source).is_empty() {
                 // Written at once, not when all is done: a process that ends before that leaves
                 // nothing in doubt.
                 self.inventories[source].need = InventoryNeed::Growth;
@@ -171,19 +171,19 @@ impl Reconciler {
                 _ if self.engine.source(source).writes == SourceWrites::Observed => {}
                 SealStatus::Locked => return self.engine.lock_inventory(source),
                 SealStatus::Stale => self.engine.request_seal_key(),
-                SealStatus::Fine => {}
+                SealStatus::Valid => {}
             }
-            match inventory.other_place.as_deref() {
+            match inventory.other_location.as_deref() {
                 None => store.origin = InventoryOrigin::Here,
                 // The lost inventory named a location that nobody declares any more.
-                Some(inventory::UNKNOWN_PLACE)
+                Some(inventory::UNKNOWN_LOCATION)
                     if self.engine.source(source).lifecycle == SourceLifecycle::Deleting => {}
-                Some(inventory::UNKNOWN_PLACE) if store.origin == InventoryOrigin::Here => {
-                    inventory.other_place = None;
+                Some(inventory::UNKNOWN_LOCATION) if store.origin == InventoryOrigin::Here => {
+                    inventory.other_location = None;
                 }
                 Some(_) => {}
             }
-            if inventory.unplaced {
+            if inventory.lacks_location {
                 store.need = InventoryNeed::Growth;
             }
             self.engine.set_inventory(source, self.visible_inventory(source, inventory));
@@ -194,12 +194,12 @@ impl Reconciler {
     fn visible_inventory(&self, source: SourceId, mut inventory: Inventory) -> Inventory {
         if self.engine.source(source).writes == SourceWrites::Observed {
             inventory.kinds.extend(self.engine.source(source).catalog.object_counts().kinds().cloned());
-            inventory.unplaced = false;
+            inventory.lacks_location = false;
         }
         inventory
     }
 
-    /// Writes the parents that do not say what they should.
+    /// Writes the inventories that do not say what they should.
     pub(super) fn keep_inventories(&mut self) {
         self.find_origins();
         for source in self.engine.source_ids() {
@@ -240,9 +240,9 @@ impl Reconciler {
                 InventoryNeed::Nothing
             };
             let known = self.inventories[source].inventory.inventory().cloned();
-            let place = &self.locations[source];
+            let location = &self.locations[source];
             let Some(mut wanted) =
-                inventory::wanted_inventory(&self.engine, source, place, known.as_ref(), mode)
+                inventory::wanted_inventory(&self.engine, source, location, known.as_ref(), mode)
             else {
                 // Once there is a key.
                 self.engine.request_seal_key();
@@ -256,7 +256,7 @@ impl Reconciler {
             self.record_opt_outs(source, &mut wanted.data);
             acceptance::record(&mut wanted, self.inventories[source].accepted.as_ref());
             // A source makes its repository known to the others before it wants anything of theirs.
-            let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Stopped;
+            let says_nothing = wanted.data.is_empty() || self.until != StopCondition::Shutdown;
             let nothing_to_say = known.is_none() && wanted.kinds.is_empty() && says_nothing;
             if known.as_ref() == Some(&wanted) || nothing_to_say {
                 continue;
@@ -271,7 +271,7 @@ impl Reconciler {
         }
     }
 
-    /// Returns whether a parent tells all that it should.
+    /// Returns whether an inventory tells all that it should.
     fn says_all(&mut self, source: SourceId) -> bool {
         inventory::is_current(&self.engine, source, self.inventories[source].inventory.inventory())
             && self.has_status_record(source)
@@ -282,13 +282,13 @@ impl Reconciler {
     /// Returns whether a source that could not be read yet is to be made known to the others: it
     /// may want what they drop.
     fn is_to_be_registered(&self, source: SourceId) -> bool {
-        self.until == StopCondition::Stopped
+        self.until == StopCondition::Shutdown
             && self.tried.contains(&source)
             && self.inventories[source].inventory == InventoryState::Absent
             && self.engine.can_state(source)
     }
 
-    /// Tells a source what its parent says of what was accepted: it is not looked at before.
+    /// Tells a source what its inventory says of what was accepted: it is not looked at before.
     fn send_anchor(&mut self, source: SourceId) {
         let store = &mut self.inventories[source];
         let anchor = acceptance::verification_anchor(&self.namespace, store.inventory.inventory());
@@ -307,15 +307,15 @@ impl Reconciler {
         acceptance::is_recorded(store.inventory.inventory(), store.accepted.as_ref())
     }
 
-    /// Returns whether a parent that is there tells where its source stands.
+    /// Returns whether an inventory that is there tells where its source stands.
     fn has_status_record(&self, source: SourceId) -> bool {
         let inventory = self.inventories[source].inventory.inventory();
         let (Some(inventory), Some(stand)) = (inventory, self.status_summary(source)) else { return true };
         StatusSummary::from_data(&inventory.data).as_ref() == Some(stand)
     }
 
-    /// Logs, once, which kind keeps a source from pruning, and that none does any more; and what it
-    /// had where nobody looks for it now.
+    /// Logs once which kind keeps a source from pruning, and that none does any more. Logs too what
+    /// it had where nobody looks for it now.
     pub(super) fn log_unlisted(&mut self) {
         for (source, store) in self.engine.source_ids().zip(&mut self.inventories) {
             let unwatched = self.engine.unwatched_namespaces(source);
@@ -345,7 +345,7 @@ impl Reconciler {
         depth.ready == 0 && depth.processing == 0 && self.writes == 0 && !self.has_transient_reasons()
     }
 
-    /// Something about inventories may have changed that can wait until nothing else is left to do.
+    /// Schedules a change of inventories that can wait until nothing else is left to do.
     pub(super) fn schedule_tidying(&mut self) {
         for store in self.inventories.iter_mut().filter(|store| store.need == InventoryNeed::Nothing) {
             store.need = InventoryNeed::Cleanup;

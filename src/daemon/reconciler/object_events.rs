@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::object::{ContentHash, ObjectId, Revision, duration_text};
 use crate::report::{
-    DaemonStatus, EventDraft, EventReason, EventRecorder, EventRegarding, ObjectEvent, Outcome,
+    DaemonStatus, EventDraft, EventReason, EventRecorder, ObjectEvent, Outcome, RegardingObjects,
     RolloutResult, SourceStatus, SourceTimes, StatusSummary, healthy_text, pending_deletions_text,
     shorten_text,
 };
@@ -52,7 +52,7 @@ struct SourceEventState {
     pending: BTreeSet<ObjectId>,
     /// The objects that an annotation takes out of our hands.
     opt_outs: OptOutHistory,
-    /// Indicates whether more is paused or held than its parent says.
+    /// Indicates whether more is paused or held than its inventory says.
     is_crowded: bool,
 }
 
@@ -194,7 +194,7 @@ impl Reconciler {
             // A rollback is news of the commit that failed.
             let head = self.engine.source(turn.source).head.clone();
             let about = if turn.rollback_cause.is_some() { head } else { revision };
-            self.notice(reason, turn.source, Some(&turn.id), message, about);
+            self.record_event(reason, turn.source, Some(&turn.id), message, about);
         }
     }
 
@@ -235,7 +235,7 @@ impl Reconciler {
     fn record_outcome_as(&mut self, id: &ObjectId, told: Outcome, reason: Option<EventReason>) {
         let again = told == Outcome::Created && self.outcomes.get(id) == Some(&Outcome::Recreating);
         let told = if again { Outcome::Recreated } else { told };
-        if self.until != StopCondition::Stopped
+        if self.until != StopCondition::Shutdown
             && !matches!(told, Outcome::Waiting(_) | Outcome::Unhealthy(_))
         {
             self.outcomes.insert(id.clone(), told.clone());
@@ -243,7 +243,7 @@ impl Reconciler {
         let (source, revision) = self.event_origin(reason, id);
         if let (Some(reason), Some(source)) = (reason, source) {
             self.history.sources[source].has_news |= is_work(reason);
-            self.notice(reason, source, Some(id), message(reason, &told), revision.clone());
+            self.record_event(reason, source, Some(id), message(reason, &told), revision.clone());
         }
         let source = source.map(|source| self.engine.source(source).name.clone());
         let known = match &told {
@@ -278,7 +278,7 @@ impl Reconciler {
     }
 
     /// Tells that a source was read, and whether whole.
-    pub(super) fn notice_read(&mut self, source: SourceId, before: Option<&Revision>) {
+    pub(super) fn record_read_event(&mut self, source: SourceId, before: Option<&Revision>) {
         let state = self.engine.source(source);
         let (head, incomplete) = (state.head.clone(), state.incomplete.as_ref().map(ToString::to_string));
         let told = &mut self.history.sources[source];
@@ -294,16 +294,16 @@ impl Reconciler {
             let words = head.as_ref().map_or_else(String::new, |head| head.short_name().to_owned());
             let from = before.map_or_else(String::new, |before| format!(", after {}", before.short_name()));
             let message = format!("revision {words} is in force{from}");
-            self.notice(EventReason::RevisionRead, source, None, message, head.clone());
+            self.record_event(EventReason::RevisionRead, source, None, message, head.clone());
         }
         if let Some(why) = incomplete {
-            self.notice(EventReason::SourceIncomplete, source, None, why, head);
+            self.record_event(EventReason::SourceIncomplete, source, None, why, head);
         }
     }
 
     /// Tells that what rhumb keeps for itself cannot be read.
-    pub(super) fn notice_unreadable(&self, source: SourceId, why: String) {
-        self.notice(
+    pub(super) fn record_unreadable_event(&self, source: SourceId, why: String) {
+        self.record_event(
             EventReason::RecordUnreadable,
             source,
             None,
@@ -315,9 +315,9 @@ impl Reconciler {
     /// Tells what holds for sources as a whole, and is new.
     pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
         for (source, stand) in self.engine.source_ids().zip(&status.sources) {
-            self.notice_settled(source, stand);
-            self.notice_pending(source, stand);
-            self.notice_opt_outs(source);
+            self.record_settled_event(source, stand);
+            self.record_pending_event(source, stand);
+            self.record_opt_out_events(source);
             self.log_crowd(source);
         }
     }
@@ -331,7 +331,7 @@ impl Reconciler {
             .find(|settled| *settled == head)
     }
 
-    fn notice_settled(&mut self, source: SourceId, stand: &SourceStatus) {
+    fn record_settled_event(&mut self, source: SourceId, stand: &SourceStatus) {
         let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
         let is_unread = self.inventories[source].inventory == InventoryState::Unread;
@@ -342,10 +342,10 @@ impl Reconciler {
             return;
         }
         let message = format!("revision {}: all {}", head.short_name(), healthy_text(&stand.objects));
-        self.notice(EventReason::RevisionSettled, source, None, message, Some(head));
+        self.record_event(EventReason::RevisionSettled, source, None, message, Some(head));
     }
 
-    fn notice_pending(&mut self, source: SourceId, stand: &SourceStatus) {
+    fn record_pending_event(&mut self, source: SourceId, stand: &SourceStatus) {
         let is_seen = self.is_seen(source);
         let told = &mut self.history.sources[source].pending;
         let waiting: BTreeMap<_, _> = self
@@ -369,7 +369,7 @@ impl Reconciler {
             "{deletions} ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
-        self.notice(EventReason::PruneWaiting, source, None, message, head);
+        self.record_event(EventReason::PruneWaiting, source, None, message, head);
     }
 
     /// Says once that more pauses and holds stand than are acknowledged.
@@ -385,7 +385,7 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn notice(
+    pub(super) fn record_event(
         &self,
         reason: EventReason,
         source: SourceId,
@@ -401,7 +401,7 @@ impl Reconciler {
                 let uid = self.engine.live_object(id).map(|live| live.uid.clone());
                 Some((id.clone(), self.version(&id.group_kind())?, uid))
             });
-            EventRegarding { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
+            RegardingObjects { object, inventory: inventory.map(|(uid, _)| uid.clone()) }
         };
         let writes = self.engine.source(source).writes == SourceWrites::Allowed;
         // The commit's author did not do what somebody else did in the cluster.

@@ -75,7 +75,7 @@ impl OptOutHistory {
 
 impl Reconciler {
     /// Tells which objects somebody takes out of our hands.
-    pub(super) fn notice_opt_outs(&mut self, source: SourceId) {
+    pub(super) fn record_opt_out_events(&mut self, source: SourceId) {
         let state = self.engine.source(source);
         if state.writes == SourceWrites::Allowed
             && self.inventories[source].inventory == InventoryState::Unread
@@ -94,25 +94,25 @@ impl Reconciler {
                     "{word} is set on the live object: it is neither changed nor repaired until that is removed"
                 )
             };
-            self.notice(EventReason::OptedOut, source, Some(&id), message, head.clone());
+            self.record_event(EventReason::OptedOut, source, Some(&id), message, head.clone());
         }
         for (id, word) in news.ended {
             let message = format!("{word} does not keep rhumb away any more");
-            self.notice(EventReason::OptOutEnded, source, Some(&id), message, head.clone());
+            self.record_event(EventReason::OptOutEnded, source, Some(&id), message, head.clone());
         }
     }
 
-    /// Returns whether a parent says which opt-outs were told.
+    /// Returns whether an inventory says which opt-outs were told.
     pub(super) fn has_opt_out_record(&mut self, source: SourceId) -> bool {
         let text = self.history.opt_outs(source).text();
         let inventory = self.inventories[source].inventory.inventory();
-        self.until != StopCondition::Stopped
+        self.until != StopCondition::Shutdown
             || inventory.is_none_or(|inventory| inventory.data.get(TOLD_OPT_OUTS_KEY) == text.as_ref())
     }
 
-    /// Lets a parent say which opt-outs were told. A single pass tells of none.
+    /// Lets an inventory say which opt-outs were told. A single pass tells of none.
     pub(super) fn record_opt_outs(&mut self, source: SourceId, data: &mut BTreeMap<String, String>) {
-        if self.until != StopCondition::Stopped {
+        if self.until != StopCondition::Shutdown {
             return;
         }
         match self.history.opt_outs(source).text() {

@@ -13,7 +13,7 @@ impl Reconciler {
     /// Orders are for whoever stays: a single pass keeps to what is paused or held, and carries out
     /// nothing but confirmations of deletions.
     pub(super) fn carry_out_orders(&mut self) {
-        if self.until != StopCondition::Stopped {
+        if self.until != StopCondition::Shutdown {
             self.engine.carry_out_given();
             return;
         }
@@ -39,12 +39,12 @@ impl Reconciler {
     pub(super) fn undo_target_read(&mut self, token: &Arc<str>, past: Result<PastRevision, String>) {
         self.undoing.remove(token);
         self.engine.undo_target_read(token, past);
-        // The revision of the way back must stay readable.
+        // The revision of the rollback must stay readable.
         self.pins = PinState::Stale;
     }
 
-    /// A source's parent was written: by us, by a person who wants something, or by another process
-    /// whose source asks for a look.
+    /// Takes the inventory of a source that was written: by us, by a person with an order, or by a
+    /// process that asks for a look.
     pub(super) fn handle_inventory_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, Some(rv))) = self.own_object_event(event, "the inventories") else { return };
         let Some(source) = self.source_by_name(id.name()) else {
@@ -81,7 +81,7 @@ impl Reconciler {
         self.engine.source_ids().find(|source| *self.engine.source(*source).name == *name)
     }
 
-    /// Reads a parent that its watch shows in a newer version. While a call about it is on its way,
+    /// Reads an inventory that its watch shows in a newer version. While a call about it is on its way,
     /// its answer tells whether that is needed.
     pub(super) fn follow_inventory(&mut self, source: SourceId) {
         let store = &self.inventories[source];

@@ -74,7 +74,7 @@ impl Default for OrderStore {
 }
 
 impl Reconciler {
-    /// An orders object was written: by a person, or by us.
+    /// Takes an orders object that a person or rhumb has written.
     pub(super) fn handle_orders_event(&mut self, event: InformerEvent<ResourceVersion>) {
         let Some((id, rv)) = self.own_object_event(event, "the orders objects") else { return };
         let source = source_of_orders(id.name()).and_then(|name| self.source_by_name(name));
@@ -99,7 +99,7 @@ impl Reconciler {
     /// them once, for confirmations alone, and makes none.
     pub(super) fn keep_orders(&mut self) {
         self.log_orders();
-        let stays = self.until == StopCondition::Stopped;
+        let stays = self.until == StopCondition::Shutdown;
         for source in self.engine.source_ids() {
             let state = self.engine.source(source);
             let inventory =
@@ -158,7 +158,7 @@ impl Reconciler {
         });
     }
 
-    /// An orders object was read or written.
+    /// Records an orders object that was read or written.
     pub(super) fn record_orders(
         &mut self,
         source: SourceId,
@@ -174,7 +174,7 @@ impl Reconciler {
                 return;
             }
             // Nobody waits here for a person to help.
-            Err(error) if self.until != StopCondition::Stopped && error.class() != ErrorClass::Transient => {
+            Err(error) if self.until != StopCondition::Shutdown && error.class() != ErrorClass::Transient => {
                 let name = &self.engine.source(source).name;
                 store.notes.push(format!("confirmed deletions of source {name} do not count: {error}"));
                 store.object = OrdersState::Absent;
@@ -186,7 +186,7 @@ impl Reconciler {
                     if error.class() == ErrorClass::Transient { MIN_RETRY_DELAY } else { PERSON_RETRY_DELAY };
                 if store.last_error.as_ref() != Some(&words) {
                     store.last_error = Some(words.clone());
-                    self.notice(EventReason::OrderIgnored, source, None, words, None);
+                    self.record_event(EventReason::OrderIgnored, source, None, words, None);
                 }
                 return self.read_orders(source, wait.mul_f64(1.0 + super::super::random_fraction()));
             }
@@ -196,7 +196,7 @@ impl Reconciler {
             return self.engine.take_orders(source, Vec::new());
         };
         let mut list = engine::parse_orders(&object.data);
-        if self.until != StopCondition::Stopped {
+        if self.until != StopCondition::Shutdown {
             list.orders.retain(|order| matches!(order.verb, OrderVerb::Confirm(_)));
         }
         let news = list.why.filter(|_| store.refused != list.refused);
@@ -212,7 +212,7 @@ impl Reconciler {
             };
             let name = cluster::orders_name(&self.engine.source(source).name);
             let message = format!("{what} taken out of ConfigMap {name}: {why}");
-            self.notice(EventReason::OrderIgnored, source, None, message, None);
+            self.record_event(EventReason::OrderIgnored, source, None, message, None);
         }
     }
 
@@ -220,17 +220,17 @@ impl Reconciler {
     fn log_orders(&mut self) {
         for (source, id, words) in self.engine.take_done_orders() {
             let head = self.engine.source(source).head.clone();
-            if self.until != StopCondition::Stopped {
+            if self.until != StopCondition::Shutdown {
                 self.orders[source].notes.push(format!("{id}: {words}"));
             }
-            self.notice(EventReason::OrderDone, source, Some(&id), words, head);
+            self.record_event(EventReason::OrderDone, source, Some(&id), words, head);
         }
         for (source, id) in self.engine.take_misplaced_orders() {
             let message = format!(
                 "an order on an object is not obeyed: give it by `rhumb rollout`, and take the annotation {} away",
                 annotations::ORDER
             );
-            self.notice(EventReason::OrderIgnored, source, Some(&id), message, None);
+            self.record_event(EventReason::OrderIgnored, source, Some(&id), message, None);
         }
     }
 }

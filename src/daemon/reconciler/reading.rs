@@ -15,7 +15,7 @@ use crate::object::GroupKind;
 use crate::report::EventReason;
 
 impl Reconciler {
-    /// A source was read.
+    /// Records the reading of a source.
     pub(super) fn record_reading(
         &mut self,
         source: SourceId,
@@ -43,14 +43,14 @@ impl Reconciler {
         let found = facts().flat_map(|facts| &facts.diagnostics).chain(refused);
         let errors = found.filter(|found| found.is_error());
         // One pass hands them to its caller, who shows them whole.
-        for diagnostic in errors.filter(|_| self.until == StopCondition::Stopped) {
+        for diagnostic in errors.filter(|_| self.until == StopCondition::Shutdown) {
             tracing::warn!(code = diagnostic.code, "{}: {}", diagnostic.origin, diagnostic.message);
         }
         let before = self.engine.last_drop_reading();
         let known = self.engine.source(source).head.clone();
         let waits = self.engine.prune_decisions(source).next().is_some();
         self.engine.read(source, reading);
-        self.notice_read(source, known.as_ref());
+        self.record_read_event(source, known.as_ref());
         self.tried.insert(source);
         let dropped = self.engine.last_drop_reading();
         if dropped > before || (waits && known != self.engine.source(source).head) {
@@ -60,8 +60,9 @@ impl Reconciler {
             self.due_looks.extend(others.map(|other| (other, dropped)));
         }
         let store = &mut self.inventories[source];
-        let unplaced = self.engine.source(source).inventory.as_ref().is_some_and(|told| told.unplaced);
-        let tells = store.names_all(&touched) && !unplaced;
+        let lacks_location =
+            self.engine.source(source).inventory.as_ref().is_some_and(|told| told.lacks_location);
+        let tells = store.names_all(&touched) && !lacks_location;
         store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
@@ -93,18 +94,18 @@ impl Reconciler {
         }
     }
 
-    /// Discovery told what the server has.
+    /// Takes the kinds that discovery found.
     pub(super) fn handle_discovery(&mut self, kinds: crate::cluster::KindTable) {
         self.watched.set_kinds(kinds, &mut self.engine);
         self.engine.set_scopes(self.watched.kind_scopes());
-        if self.until == StopCondition::Stopped {
+        if self.until == StopCondition::Shutdown {
             self.watched.watch_inventories(&self.namespace);
             self.watched.watch_orders(&self.namespace, &self.channels.to_orders);
         }
         self.ask_for_absences();
         for (source, files, read_settings) in std::mem::take(&mut self.pending_feeds) {
             match files {
-                SourceFiles::Followed(followed) => {
+                SourceFiles::Source(followed) => {
                     let (orders, from_loop) = mpsc::channel(CHANNEL_CAPACITY);
                     let events = self.channels.events.clone();
                     let name = format!("the source {}", followed.name());
@@ -126,7 +127,7 @@ impl Reconciler {
                     }
                     self.feeds[source] = Some(orders);
                 }
-                SourceFiles::Once(disk) => {
+                SourceFiles::Snapshot(disk) => {
                     let scopes = self.watched.kind_scopes();
                     self.spawn(super::super::source_task::read_once(disk, read_settings, scopes));
                 }
@@ -157,7 +158,7 @@ impl Reconciler {
     /// may be.
     pub(super) fn ask_for_absences(&mut self) {
         let missing = match self.until {
-            StopCondition::Stopped => self.watched.long_missing(Instant::now()),
+            StopCondition::Shutdown => self.watched.long_missing(Instant::now()),
             StopCondition::Settled(_) | StopCondition::Healthy(_) => {
                 self.watched.begin_question(&self.engine)
             }

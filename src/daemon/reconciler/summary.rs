@@ -61,12 +61,12 @@ impl Reconciler {
     /// Returns whether a single pass ends that knows where its source stands.
     pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
         let has_looked = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
-        self.until != StopCondition::Stopped && has_looked
+        self.until != StopCondition::Shutdown && has_looked
     }
 
     /// Tells how things stand after a turn.
     pub(super) fn publish_summary(&mut self, now: Instant) {
-        if self.until != StopCondition::Stopped {
+        if self.until != StopCondition::Shutdown {
             return;
         }
         if let Some(rest) = self.summary.rest.filter(|rest| *rest > now) {
@@ -172,7 +172,7 @@ impl Reconciler {
             && state.lifecycle == SourceLifecycle::Active;
         let before = self.inventories[source].first_status.as_ref();
         let is_kept = StatusSummary::from_data(data).as_ref() != before;
-        self.until != StopCondition::Stopped && (is_kept || !is_whole)
+        self.until != StopCondition::Shutdown && (is_kept || !is_whole)
     }
 
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
@@ -188,7 +188,7 @@ impl Reconciler {
     /// Returns whether enough of a source is known to write down where it stands.
     fn can_record(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
         // A single pass has looked at all that it could when it ends.
-        let looked = || self.until != StopCondition::Stopped || (!self.is_working() && self.is_seen(source));
+        let looked = || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
             || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
             || (told.revision.is_some() && looked())
@@ -249,7 +249,7 @@ mod tests {
         };
         let (to, summaries) = watch::channel(DaemonSummary::default());
         (
-            Reconciler::new(setup, StopCondition::Stopped, mpsc::unbounded_channel().0).with_summary(to),
+            Reconciler::new(setup, StopCondition::Shutdown, mpsc::unbounded_channel().0).with_summary(to),
             summaries,
         )
     }

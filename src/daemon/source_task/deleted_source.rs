@@ -22,7 +22,7 @@ const DELETED_REVISION: &str = "deleted";
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 impl SourceFeed {
-    /// As [`SourceFeed::run`], where nothing is wanted any more.
+    /// Does the same as [`SourceFeed::run`], where nothing is wanted any more.
     pub(in crate::daemon) async fn end(self, mut requests: mpsc::Receiver<FeedRequest>) {
         let number = self.settings.source;
         let reading =

@@ -100,7 +100,7 @@ impl FactReader {
         self.learn(source, &facts).await
     }
 
-    /// Asks for wanted objects that are not known, and says whether there were any.
+    /// Asks for desired objects that are not known, and says whether there were any.
     async fn ask(&mut self, source: &mut Source, facts: &FactUse) -> Result<bool, SourceError> {
         let objects = facts.objects.difference(&self.wanted).cloned().collect();
         let missing = FactUse { versions: false, objects };
@@ -117,7 +117,7 @@ impl FactReader {
             let learnt = learn_facts(cluster, facts, &mut self.known).await;
             learnt.map_err(|error| SourceError::FactsUnread(error.to_string()))?;
         }
-        source.set_facts(ClusterFacts::Asked(self.known.clone()));
+        source.set_facts(ClusterFacts::Queried(self.known.clone()));
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 pub(in crate::daemon) struct LastLook(Arc<AtomicI64>);
 
 impl LastLook {
-    /// It was now.
+    /// Sets the time of the last look to now.
     pub(super) fn set(&self, now: Timestamp) {
         self.0.store(now.as_millisecond(), Ordering::Relaxed);
     }

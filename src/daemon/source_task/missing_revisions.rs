@@ -19,7 +19,7 @@ pub(super) struct WantedContents {
     pub(super) contents: Vec<(ObjectId, ContentHash)>,
 }
 
-/// The wanted contents of revisions that are not here.
+/// The desired contents of revisions that are not here.
 pub(super) type MissingContents = Vec<WantedContents>;
 
 /// The result of a look-up.

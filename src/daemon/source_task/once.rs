@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::executor::run_blocking;
 use super::super::loop_event::LoopEvent;
-use super::super::reading::{FileReading, ReadSettings};
+use super::super::manifest_facts::{FileReading, ReadSettings};
 use super::revision_step::read_newest;
 use super::{ContentReader, FactReader, ReadExtent, authorship, refusal_text};
 use crate::engine::SourceReading;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::reading::{FileReading, ReadSettings};
-use crate::engine::{FileCompleteness, PastRevision, Release, SharedDesired, UndoRequest};
+use super::super::manifest_facts::{FileReading, ReadSettings};
+use crate::engine::{FileCompleteness, PastRevision, Release, SharedDesiredObject, UndoRequest};
 use crate::manifest::KindScopes;
 use crate::object::{ContentHash, ObjectId, Revision};
 use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceError};
@@ -11,7 +11,7 @@ use crate::source::{Ancestry, MAX_FILE, RevisionReader, SnapshotFile, SourceErro
 /// The contents of some objects in a revision.
 #[derive(Debug, Default)]
 struct RevisionContents {
-    found: BTreeMap<ObjectId, Vec<SharedDesired>>,
+    found: BTreeMap<ObjectId, Vec<SharedDesiredObject>>,
     /// The first place that was not read completely, where any object may stand; none when all was.
     unread: Option<String>,
 }
@@ -61,13 +61,13 @@ impl RevisionContents {
         }
     }
 
-    fn content(&self, id: &ObjectId, hash: ContentHash) -> Option<&SharedDesired> {
+    fn content(&self, id: &ObjectId, hash: ContentHash) -> Option<&SharedDesiredObject> {
         self.found.get(id)?.iter().find(|desired| desired.is_release(hash))
     }
 }
 
 /// Contents of a revision, each with what it is there, or nothing where it cannot be had.
-pub(in crate::daemon) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesired>)>;
+pub(in crate::daemon) type ResolvedContents = Vec<(ObjectId, Release, Option<SharedDesiredObject>)>;
 
 /// Looks up contents in an older revision.
 pub(super) fn resolve(
@@ -94,7 +94,7 @@ pub(super) fn resolve(
     Ok(wanted.iter().map(lookup).collect())
 }
 
-/// Looks up where a way back leads to, or says why it leads nowhere.
+/// Looks up where a rollback leads to, or says why it leads nowhere.
 pub(super) fn look_back(
     reader: &RevisionReader,
     settings: &ReadSettings,
@@ -119,7 +119,7 @@ pub(super) fn look_back(
     }
     let mut contents = BTreeMap::new();
     for (id, all) in found {
-        match <[SharedDesired; 1]>::try_from(all) {
+        match <[SharedDesiredObject; 1]>::try_from(all) {
             Ok([content]) => drop(contents.insert(id, content)),
             Err(_) => return Err(format!("revision {} names {id} more than once", revision.short_name())),
         }
@@ -162,7 +162,7 @@ fn require_followed(
              before {}, which the source is at, too little was fetched",
             head.short_name()
         )),
-        Ok(Ancestry::Apart) => Err(format!(
+        Ok(Ancestry::Diverged) => Err(format!(
             "revision {short} was never in force here and is no ancestor of {}, which the source is at; merge it first",
             head.short_name()
         )),

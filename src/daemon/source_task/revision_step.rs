@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::reading::ReadSettings;
+use super::super::manifest_facts::ReadSettings;
 use super::{ReadExtent, authorship, refusal_text};
 use crate::engine::{FileCompleteness, FileFacts, SourceReading};
 use crate::manifest::KindScopes;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::super::reading::{TextInterner, VariableUse};
+use super::super::manifest_facts::{TextInterner, VariableUse};
 use super::*;
 use crate::engine::SourceId;
 use crate::heartbeat::Heartbeats;
@@ -103,7 +103,7 @@ fn said(event: LoopEvent) -> Option<String> {
             format!("read {} files {whole}", reading.files.len())
         }
         LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
-        LoopEvent::Place(_, place) => format!("at {place}"),
+        LoopEvent::Location(_, location) => format!("at {location}"),
         LoopEvent::Repository(..) => return None,
         other => panic!("{other:?}"),
     })

@@ -40,7 +40,7 @@ impl SourceFeed {
         Some(LoopEvent::Accepted(self.settings.source, accepted))
     }
 
-    /// Looks up the target of a way back. A revision that was never in force here was never
+    /// Looks up the target of a rollback. A revision that was never in force here was never
     /// accepted, and must be signed itself.
     pub(super) async fn look_back(&mut self, undo: UndoRequest) -> LoopEvent {
         let (token, in_force) = (undo.token.clone(), undo.in_force.clone());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::{ApplyVariant, Reason, ReleaseSeal, ResourceVersion, SharedDesired, SourceId, Uid};
+use crate::engine::{ApplyVariant, Reason, ReleaseSeal, ResourceVersion, SharedDesiredObject, SourceId, Uid};
 use crate::object::Revision;
 
 /// The precondition of a write.
@@ -48,7 +48,7 @@ pub(crate) enum RestartRisk {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApplyRequest {
     /// The content.
-    pub want: SharedDesired,
+    pub desired: SharedDesiredObject,
     /// In whose name.
     pub source: SourceId,
     /// The revision that its annotation names.
@@ -56,7 +56,7 @@ pub(crate) struct ApplyRequest {
     /// The seal of its annotation; none where there is no key.
     pub seal: Option<ReleaseSeal>,
     /// The precondition.
-    pub guard: Precondition,
+    pub precondition: Precondition,
     /// The version of the view that it was decided on; none for an object that is not there.
     pub decided_on: Option<ResourceVersion>,
     /// The variant that is sent.
@@ -77,10 +77,10 @@ pub(crate) enum Action {
     /// Ask the API server whether it exists.
     Look,
     /// Compare the content with what our entry covers.
-    Compare(SharedDesired, ApplyVariant),
+    Compare(SharedDesiredObject, ApplyVariant),
     /// Compare the values that the cluster shows: of lists that are empty in the content, or of
     /// all.
-    Inspect(SharedDesired, ApplyVariant),
+    Inspect(SharedDesiredObject, ApplyVariant),
     /// Read what was accepted before from its revision.
     AwaitContent,
     /// Ask the API server what a write would do to pods.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::engine::decide::ownership::first_source_reason;
 use crate::engine::state::Engine;
-use crate::engine::{SourceId, WaitTopic, WantedObject};
+use crate::engine::{DesiredState, SourceId, WaitTopic};
 use crate::object::ObjectId;
 
 /// The reason for which an object is decided on for another source of this process, and not for one
@@ -47,7 +47,7 @@ impl Engine {
     /// Returns the source that has an object, of several that want it.
     pub(super) fn known_owner(&self, id: &ObjectId) -> Option<SourceId> {
         let entry = self.entries.get(id).filter(|entry| entry.targets.len() > 1)?;
-        let shown = self.live.get(id).and_then(|live| self.source_of(live));
+        let shown = self.informer_objects.get(id).and_then(|live| self.source_of(live));
         let wants = |source: &SourceId| entry.targets.iter().any(|(wanting, _)| wanting == source);
         shown.filter(wants).or_else(|| entry.accepted_source().filter(wants))
     }
@@ -59,11 +59,11 @@ impl Engine {
         std::mem::replace(&mut entry.owner, owner) != owner
     }
 
-    /// Another source has an object now: no wave of the others waits for it.
+    /// Gives an object to another source: no wave of the others waits for it.
     pub(in crate::engine) fn change_owner(&mut self, id: &ObjectId) {
         let wants = self.entries.get(id).map(|entry| entry.targets.clone()).unwrap_or_default();
-        for (source, want) in wants {
-            if let WantedObject::Object(desired) = want
+        for (source, state) in wants {
+            if let DesiredState::Object(desired) = state
                 && self.sources[source].waves.entry(desired.wave).or_default().remove(id)
             {
                 self.wake_topic(&WaitTopic::Waves(source));

@@ -29,7 +29,7 @@ impl Engine {
         let mut found = BTreeMap::new();
         let mut left: Vec<ObjectId> = self.dependents.iter().cloned().collect();
         while let Some(id) = left.pop() {
-            let Some((source, desired)) = self.wanted_object(&id) else { continue };
+            let Some((source, desired)) = self.desired_state(&id) else { continue };
             if edges.contains_key(&id) {
                 continue;
             }
@@ -38,7 +38,7 @@ impl Engine {
             left.extend(next.clone());
             edges.insert(id.clone(), next.collect());
             let later = desired.depends_on.iter().find_map(|after| {
-                let (other, later) = self.wanted_object(after)?;
+                let (other, later) = self.desired_state(after)?;
                 (other == source && later.wave > desired.wave)
                     .then(|| wave_order_text(after, later.wave, desired.wave))
             });
@@ -48,7 +48,7 @@ impl Engine {
         found
     }
 
-    fn wanted_object(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
+    fn desired_state(&self, id: &ObjectId) -> Option<(SourceId, &DesiredObject)> {
         self.entries.get(id)?.target_content().map(|(source, desired)| (source, &**desired))
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{
     Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason, Precondition, RestartRisk,
 };
-use crate::engine::decide::input::{ClaimantAccounts, DecisionInput, Observation, ReplicaOwner};
+use crate::engine::decide::input::{CompetingAccounts, DecisionInput, Observation, ReplicaOwner};
 use crate::engine::decide::ownership::{
     decide_ownership, first_source_reason, left_alone_reason, owner, two_sources_reason,
 };
@@ -24,8 +24,8 @@ use crate::engine::facts::release_seal::UNPROVEN_REASON;
 use crate::engine::rollout::step_overlay::is_tightening;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AdoptPolicy, ApplyVariant, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
-    RecreatePolicy, ReplicaMode, RollbackContent, RolloutPhase, SharedDesired, WantedObject, is_workload,
+    AdoptPolicy, ApplyVariant, DesiredState, InventoryHolder, LiveObject, ObjectOwner, OverlayState, Reason,
+    RecreatePolicy, ReplacementContent, ReplicaMode, RolloutPhase, SharedDesiredObject, is_workload,
 };
 use crate::object::{ObjectId, Revision};
 
@@ -35,10 +35,10 @@ pub(crate) const WRITE_ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 impl Engine {
     /// Decides about one object, asks the budget, and remembers what it waits for.
     pub(crate) fn decide(&mut self, id: &ObjectId, now: Instant) -> Decision {
-        self.settle();
-        self.choose_claimant(id, now);
+        self.process_changes();
+        self.choose_competitor(id, now);
         self.note_config(id);
-        let release_blocked = self.release_gate(id, now);
+        let release_blocker = self.release_blocker(id, now);
         let holder = self.holder_of(id, now);
         let Some(entry) = self.entries.get(id) else {
             return Decision { action: Action::Forget, reason: None, requeue_after: None };
@@ -50,21 +50,21 @@ impl Engine {
             observation: self.observe(id, entry, now),
             inventories: &self.applysets,
             target_revision: self.annotation_revision(entry),
-            rollback_reason: entry.rollback.as_ref().and_then(|rollback| rollback.reason()),
+            rejection_reason: entry.rejection.as_ref().and_then(|rejection| rejection.reason()),
             adopt: wanting.map_or(AdoptPolicy::default(), |(source, _)| self.sources[source].adopt),
             opt_out: self.opt_out_of(id),
             holder: holder.clone(),
             scaling: self.replica_owner(id, entry),
-            write_blocked: self.write_obstacle(id, entry),
-            release_blocked,
+            write_blocker: self.write_blocker(id, entry),
+            release_blocker,
             overlay: wanting.and_then(|(_, desired)| self.overlay(id, desired, now)),
             config_stamp: wanting
                 .and_then(|(source, desired)| self.start_stamp(source, desired, self.live_object(id))),
             prune_decision: None,
-            incompleteness: self.wanted_doubt(entry),
+            incompleteness: self.absence_doubt(entry),
             finished: self.finished_job_content(id, entry),
             generated_beside: self.generated_beside(id, entry),
-            accounts: self.accounts_of_claimants(entry),
+            accounts: self.competing_accounts(entry),
         };
         let input = DecisionInput { prune_decision: self.prune_decision(id, &input), ..input };
         let decision = self.wait_for_holder(&holder, decide(&input, now));
@@ -77,24 +77,24 @@ impl Engine {
         let decision = self.advance_daemon_set(id, decision);
         let decision = self.explain_takeback(id, decision);
         let decision = self.seal_decision(id, decision);
-        let decision = self.revisit_claim(id, decision);
+        let decision = self.revisit_competitors(id, decision);
         self.remember(id, &decision);
         decision
     }
 
-    /// Returns the revision that the annotation of the wanted content is to name.
+    /// Returns the revision that the annotation of the desired content is to name.
     pub(in crate::engine) fn annotation_revision(&self, entry: &ObjectEntry) -> Revision {
-        let back = entry.rollback.as_ref().and_then(|rollback| match &rollback.content {
-            RollbackContent::Resolved(_, release) => Some(release.revision.clone()),
+        let back = entry.rejection.as_ref().and_then(|rejection| match &rejection.replacement {
+            ReplacementContent::Resolved(_, release) => Some(release.revision.clone()),
             _ => None,
         });
         let newest = || entry.targets.first().map(|(source, _)| self.heads[*source].clone());
         back.or_else(newest).unwrap_or_else(|| Revision::new(""))
     }
 
-    /// Returns the reason that gates a new content. None where no new content waits, or the object
+    /// Returns the blocker of a new content. None where no new content waits, or the object
     /// cannot be seen.
-    pub(in crate::engine) fn release_gate(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
+    pub(in crate::engine) fn release_blocker(&mut self, id: &ObjectId, now: Instant) -> Option<Reason> {
         let entry = self.entries.get(id)?;
         let (source, desired) = entry.target_content().map(|(source, desired)| (source, desired.clone()))?;
         let blind =
@@ -102,16 +102,17 @@ impl Engine {
         if blind || (entry.unreleased_content().is_none() && self.restart_stamp(id).is_none()) {
             return None;
         }
-        let stays = entry.rollback.as_ref().and_then(|rollback| rollback.release_block());
+        let stays = entry.rejection.as_ref().and_then(|rejection| rejection.release_blocker());
         if self.mode == DecisionMode::Live {
             self.find_units(source);
         }
-        stays.or_else(|| self.release_pause(id)).or_else(|| self.release_obstacle(source, &desired)).or_else(
-            || match self.mode {
-                DecisionMode::Live => self.unit_release_block(source, &desired),
+        stays
+            .or_else(|| self.release_pause(id))
+            .or_else(|| self.dependency_blocker(source, &desired))
+            .or_else(|| match self.mode {
+                DecisionMode::Live => self.unit_release_blocker(source, &desired),
                 DecisionMode::Plan => None,
-            },
-        )
+            })
     }
 
     /// Returns whose an object is, where it is in an inventory that this process does not keep.
@@ -132,7 +133,7 @@ impl Engine {
         if let Some(blind) = self.unobserved_reason(id, entry) {
             return Observation::Unobservable(blind);
         }
-        let seen = self.live.get(id);
+        let seen = self.informer_objects.get(id);
         if let Some((written, at)) = entry.last_write
             && seen.is_none_or(|live| live.rv < written)
         {
@@ -159,16 +160,18 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
     }
     match &input.entry.targets[..] {
         [] => decide_unwanted(input, now),
-        [(source, WantedObject::Object(desired))] => {
-            with_rollback_reason(input, decide_wanted(input, *source, desired, now))
+        [(source, DesiredState::Object(desired))] => {
+            with_rollback_reason(input, decide_desired(input, *source, desired, now))
         }
-        [(source, WantedObject::Object(desired)), ..] if input.entry.owner == Some(*source) => {
+        [(source, DesiredState::Object(desired)), ..] if input.entry.owner == Some(*source) => {
             decide_among_sources(
                 input,
-                with_rollback_reason(input, decide_wanted(input, *source, desired, now)),
+                with_rollback_reason(input, decide_desired(input, *source, desired, now)),
             )
         }
-        [(_, WantedObject::Unusable(held))] => defend(input, Reason::Unusable(held.reason.clone()), now),
+        [(_, DesiredState::Unusable(unusable))] => {
+            defend(input, Reason::Unusable(unusable.reason.clone()), now)
+        }
         several => decide_contested(input, several, now),
     }
 }
@@ -176,19 +179,19 @@ pub(crate) fn decide(input: &DecisionInput<'_>, now: Instant) -> Decision {
 /// Decides for several sources none of which has the object, and of which none may begin.
 fn decide_contested(
     input: &DecisionInput<'_>,
-    claimants: &[(SourceId, WantedObject)],
+    competitors: &[(SourceId, DesiredState)],
     now: Instant,
 ) -> Decision {
     let refused = input.entry.refused.as_ref().filter(|refusal| refusal.rule == RefusalRule::Rights);
     let refused = refused.map(|refusal| format!("; {}", refusal.text)).unwrap_or_default();
-    let why = format!("{}{refused}", two_sources_reason(claimants));
+    let why = format!("{}{refused}", two_sources_reason(competitors));
     defend(input, Reason::Unusable(why.into()), now)
 }
 
 /// Adds the reason of an object that went back: it is as accepted, and not as the newest revision
 /// asks.
 pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision) -> Decision {
-    match (&input.rollback_reason, &decision) {
+    match (&input.rejection_reason, &decision) {
         (Some(reason), Decision { action: Action::Nothing, reason: None, .. }) => {
             decision.with_reason(reason.clone())
         }
@@ -199,20 +202,20 @@ pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision
 /// Decides for several sources: the one that has the object goes on with it, and the others are
 /// told that they do not get it.
 ///
-/// A claim by another account says nothing about the object of the one that has it. It stands among
-/// the findings of the claimant alone.
+/// A wish of another account says nothing about the object of the one that has it. It stands among
+/// the findings of the competitor alone.
 pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision) -> Decision {
-    let is_told_elsewhere = input.accounts == ClaimantAccounts::Different;
+    let is_told_elsewhere = input.accounts == CompetingAccounts::Different;
     if decision.action != Action::Nothing || decision.reason.is_some() || is_told_elsewhere {
         return decision;
     }
     decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))
 }
 
-pub(super) fn decide_wanted(
+pub(super) fn decide_desired(
     input: &DecisionInput<'_>,
     source: SourceId,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     now: Instant,
 ) -> Decision {
     let live = match input.observation {
@@ -234,7 +237,7 @@ pub(super) fn decide_wanted(
 pub(super) fn decide_absent(
     input: &DecisionInput<'_>,
     source: SourceId,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     now: Instant,
 ) -> Decision {
     if input.finished.is_some_and(|hash| desired.is_release(hash)) {
@@ -243,7 +246,7 @@ pub(super) fn decide_absent(
     let lost = input.entry.accepted.content();
     let repair = lost.is_some_and(|accepted| accepted.hash == desired.hash);
     let blocked =
-        write_hindrance(input, desired, now).or_else(|| input.release_blocked.clone().filter(|_| !repair));
+        content_blocker(input, desired, now).or_else(|| input.release_blocker.clone().filter(|_| !repair));
     match (blocked, lost) {
         (None, _) => create(
             input,
@@ -252,7 +255,7 @@ pub(super) fn decide_absent(
             if repair { ApplyPurpose::Repair } else { ApplyPurpose::Create },
             now,
         ),
-        (Some(reason), Some(accepted)) if !repair && write_hindrance(input, accepted, now).is_none() => {
+        (Some(reason), Some(accepted)) if !repair && content_blocker(input, accepted, now).is_none() => {
             create(input, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)
         }
         (Some(reason), _) => Decision::wait(reason),
@@ -262,7 +265,7 @@ pub(super) fn decide_absent(
 pub(super) fn create(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesired,
+    desired: &SharedDesiredObject,
     purpose: ApplyPurpose,
     now: Instant,
 ) -> Decision {
@@ -270,11 +273,11 @@ pub(super) fn create(
         return Decision::wait(fight);
     }
     Decision::act(Action::Apply(ApplyRequest {
-        want: want.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, purpose),
         seal: None,
-        guard: Precondition::Absent,
+        precondition: Precondition::Absent,
         decided_on: None,
         variant: ApplyVariant { config_stamp: input.config_stamp, ..ApplyVariant::PLAIN },
         purpose,
@@ -285,7 +288,7 @@ pub(super) fn create(
 pub(super) fn decide_present(
     input: &DecisionInput<'_>,
     source: SourceId,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
@@ -328,24 +331,24 @@ pub(super) fn decide_present(
             RecreatePolicy::Allowed if live.is_unproven() => {
                 defend(input, unproven_refusal_reason(input), now)
             }
-            RecreatePolicy::Allowed if takeover.is_none() && input.write_blocked.is_none() => {
+            RecreatePolicy::Allowed if takeover.is_none() && input.write_blocker.is_none() => {
                 Decision::act(Action::Delete(live.uid.clone(), live.rv, DeletionReason::Recreate))
             }
             _ => defend(input, refusal, now),
         };
     }
-    if let Some(reason) = write_hindrance(input, desired, now).or_else(|| input.release_blocked.clone()) {
+    if let Some(reason) = content_blocker(input, desired, now).or_else(|| input.release_blocker.clone()) {
         return defend(input, reason, now);
     }
     let purpose = takeover.unwrap_or(ApplyPurpose::Change);
     let exact =
         takeover.is_some() || restarts == RestartRisk::Maybe || matches!(replicas, ReplicaMode::AsLive(_));
     Decision::act(Action::Apply(ApplyRequest {
-        want: desired.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, purpose),
         seal: None,
-        guard: write_precondition(live, exact),
+        precondition: write_precondition(live, exact),
         decided_on: Some(live.rv),
         variant: ApplyVariant { replicas, overlay: input.overlay, config_stamp: input.config_stamp },
         purpose,
@@ -358,7 +361,7 @@ pub(super) fn decide_present(
 pub(super) fn decide_step(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesired,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
@@ -370,25 +373,25 @@ pub(super) fn decide_step(
     };
     let fight =
         || repair_pause(input, RepairImpact::Template, now).filter(|_| purpose == ApplyPurpose::Repair);
-    if let Some(reason) = write_hindrance(input, want, now).or_else(fight) {
+    if let Some(reason) = content_blocker(input, desired, now).or_else(fight) {
         return Decision::wait(reason);
     }
-    if let Some(reason) = input.release_blocked.clone().filter(|_| restarted) {
-        return verify(input, source, want, live, now).with_reason(reason);
+    if let Some(reason) = input.release_blocker.clone().filter(|_| restarted) {
+        return verify(input, source, desired, live, now).with_reason(reason);
     }
     let moves = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some())
         || input.overlay.is_some();
     let moves =
         (moves && !is_tightening(live.overlay, input.overlay)) || live.is_restarted_by(input.config_stamp);
     Decision::act(Action::Apply(ApplyRequest {
-        want: want.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, purpose),
         seal: None,
-        guard: write_precondition(live, true),
+        precondition: write_precondition(live, true),
         decided_on: Some(live.rv),
         variant: ApplyVariant {
-            replicas: replicas(input, want, live),
+            replicas: replicas(input, desired, live),
             overlay: input.overlay,
             config_stamp: input.config_stamp,
         },
@@ -410,8 +413,12 @@ pub(super) fn write_precondition(live: &LiveObject, exact: bool) -> Precondition
     if exact { Precondition::Exact(live.uid.clone(), live.rv) } else { Precondition::Uid(live.uid.clone()) }
 }
 
-pub(super) fn replicas(input: &DecisionInput<'_>, want: &SharedDesired, live: &LiveObject) -> ReplicaMode {
-    if input.scaling == ReplicaOwner::Manifest || want.hash_without_replicas.is_none() {
+pub(super) fn replicas(
+    input: &DecisionInput<'_>,
+    desired: &SharedDesiredObject,
+    live: &LiveObject,
+) -> ReplicaMode {
+    if input.scaling == ReplicaOwner::Manifest || desired.hash_without_replicas.is_none() {
         ReplicaMode::AsWritten
     } else if live.replicas_ceded {
         ReplicaMode::Omitted
@@ -424,7 +431,7 @@ pub(super) fn replicas(input: &DecisionInput<'_>, want: &SharedDesired, live: &L
 /// Returns the risk that this content restarts pods that are available now.
 pub(super) fn restart_risk(
     input: &DecisionInput<'_>,
-    desired: &SharedDesired,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
 ) -> RestartRisk {
     let steps = matches!(live.overlay, OverlayState::Under(overlay) if overlay.step().is_some());
@@ -477,26 +484,26 @@ pub(super) fn decide_unwanted(input: &DecisionInput<'_>, now: Instant) -> Decisi
     }
 }
 
-/// Returns the hindrance to writing this content, whatever the purpose.
-pub(super) fn write_hindrance(
+/// Returns the blocker of a write of this content, whatever the purpose.
+pub(super) fn content_blocker(
     input: &DecisionInput<'_>,
-    want: &SharedDesired,
+    desired: &SharedDesiredObject,
     now: Instant,
 ) -> Option<Reason> {
-    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.is_of(want));
+    let refused = input.entry.refused.as_ref().filter(|refusal| refusal.is_of(desired));
     let refused = refused.and_then(|refusal| match refusal.retry {
         Some(retry) if retry <= now => None,
         Some(retry) => Some(Reason::Refused(refusal.text.clone(), Some(retry - now))),
         None => Some(Reason::Refused(refusal.text.clone(), None)),
     });
-    let blocked = input.write_blocked.clone().or_else(|| generated_mismatch(input, want));
+    let blocked = input.write_blocker.clone().or_else(|| generated_mismatch(input, desired));
     blocked.or(refused).or_else(|| recent_failure(input, now))
 }
 
 /// Returns why a missing object is not created: of its release others have made-up values already,
 /// by another render.
-fn generated_mismatch(input: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
-    let mark = want.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
+fn generated_mismatch(input: &DecisionInput<'_>, desired: &SharedDesiredObject) -> Option<Reason> {
+    let mark = desired.generated.as_deref().filter(|_| matches!(input.observation, Observation::Absent))?;
     let other = input.generated_beside.iter().find(|(_, render)| *render != Some(mark));
     other.map(|(other, _)| Reason::Generated((*other).clone()))
 }
@@ -506,13 +513,16 @@ pub(super) fn recent_failure(input: &DecisionInput<'_>, now: Instant) -> Option<
     Some(Reason::Retrying(failure.reason.clone(), failure.retry_at - now))
 }
 
-pub(super) fn immutability_refusal(input: &DecisionInput<'_>, want: &SharedDesired) -> Option<Reason> {
+pub(super) fn immutability_refusal(
+    input: &DecisionInput<'_>,
+    desired: &SharedDesiredObject,
+) -> Option<Reason> {
     let refusal = input.entry.refused.as_ref()?;
-    (refusal.is_of(want) && refusal.rule == RefusalRule::Immutable)
+    (refusal.is_of(desired) && refusal.rule == RefusalRule::Immutable)
         .then(|| Reason::Refused(refusal.text.clone(), None))
 }
 
-/// An object that is not provably ours is not deleted to be created again either.
+/// Returns why an object that is not provably ours is not deleted to be created again.
 pub(super) fn unproven_refusal_reason(input: &DecisionInput<'_>) -> Reason {
     let text = input.entry.refused.as_ref().map_or_else(Arc::default, |refusal| refusal.text.clone());
     let why = "it is not deleted and created again, as its annotation rhumb.dev/release has no valid seal: \

@@ -33,7 +33,7 @@ pub(crate) enum ReplicaOwner {
 
 /// Says if the sources that want one object act as one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ClaimantAccounts {
+pub(crate) enum CompetingAccounts {
     /// They do, or there is only one.
     Same,
     /// One of them may lack rights that another one has.
@@ -54,7 +54,7 @@ pub(crate) struct DecisionInput<'a> {
     /// The revision that brings the target content.
     pub target_revision: Revision,
     /// The reason to show for an object that matches its rollback target.
-    pub rollback_reason: Option<Reason>,
+    pub rejection_reason: Option<Reason>,
     /// Indicates whether the wanting source may take objects over.
     pub adopt: AdoptPolicy,
     /// Says if the wanting source heeds what others put on its live objects.
@@ -63,22 +63,22 @@ pub(crate) struct DecisionInput<'a> {
     pub holder: InventoryHolder,
     /// Indicates whether an autoscaler targets it.
     pub scaling: ReplicaOwner,
-    /// The reason that bars any write: its kind, its namespace, the inventory.
-    pub write_blocked: Option<Reason>,
-    /// The reason that gates new content: its references, its wave.
-    pub release_blocked: Option<Reason>,
-    /// The guard's word, for an object that no source wants.
+    /// The blocker of any write: its kind, its namespace, the inventory.
+    pub write_blocker: Option<Reason>,
+    /// The blocker of new content: its references, its wave.
+    pub release_blocker: Option<Reason>,
+    /// The decision of the prune guard, for an object that no source wants.
     pub prune_decision: Option<PruneDecision>,
     /// The reason for which it cannot be told whether the source that brought it still wants it.
     pub incompleteness: Option<Arc<str>>,
-    /// The overlay for the wanted content now.
+    /// The overlay for the desired content now.
     pub overlay: Option<Overlay>,
-    /// The data that the pods of the wanted content are to be started with.
+    /// The data that the pods of the desired content are to be started with.
     pub config_stamp: Option<ConfigStamp>,
     /// The content with which it ended, for a Job that is gone by itself.
     pub finished: Option<ContentHash>,
     /// Objects that are there, of the release whose made-up values it has, each with its render.
     pub generated_beside: Vec<(&'a ObjectId, Option<&'a GeneratedMark>)>,
     /// Says if all sources that want it act as one account.
-    pub accounts: ClaimantAccounts,
+    pub accounts: CompetingAccounts,
 }

@@ -1,14 +1,15 @@
-//! The decision about one object: what gates it, what is done, and the reason where nothing is.
+//! The decision about one object: its blockers, what is done, and the reason where nothing is.
 //!
-//! [`crate::engine::Engine::decide`] asks the budget, the prune guard and the gates in its order.
+//! [`crate::engine::Engine::decide`] asks the budget, the prune guard and the blockers in its
+//! order.
 
 pub(super) mod action;
-pub(super) mod claimants;
+pub(super) mod blockers;
+pub(super) mod competing_accounts;
 pub(super) mod competing_sources;
 pub(super) mod cycles;
 #[expect(clippy::module_inception, reason = "the function that the module is named after")]
 pub(super) mod decide;
-pub(super) mod gates;
 pub(super) mod input;
 pub(super) mod opt_outs;
 pub(super) mod outcome;

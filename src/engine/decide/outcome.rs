@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, DeletionReason, RestartRisk};
-use crate::engine::decide::claimants::{CLAIM_RETRY_DELAY, RoleScope};
+use crate::engine::decide::competing_accounts::{COMPETITOR_RETRY_DELAY, RoleScope};
 use crate::engine::decide::repair::FIGHT_WINDOW;
 use crate::engine::facts::entry::{
     AcceptedContent, ApiRefusal, DirectView, RefusalRule, TemporaryFailure, VerifiedCoverage,
@@ -114,10 +114,10 @@ impl Engine {
         self.clear_denial(apply.source, id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         if apply.purpose == ApplyPurpose::Create {
-            entry.previous_content = Some(apply.want.clone());
+            entry.previous_content = Some(apply.desired.clone());
         }
-        match std::mem::replace(&mut entry.accepted, AcceptedContent::Known(apply.want.clone())) {
-            AcceptedContent::Known(before) if before.hash != apply.want.hash => {
+        match std::mem::replace(&mut entry.accepted, AcceptedContent::Known(apply.desired.clone())) {
+            AcceptedContent::Known(before) if before.hash != apply.desired.hash => {
                 entry.previous_content = Some(before);
             }
             _ => {}
@@ -128,7 +128,7 @@ impl Engine {
         // The fields that the server tracks of our own apply are all that it will ever track of
         // this content.
         entry.verified = Some(VerifiedCoverage {
-            content: apply.variant.hash(&apply.want),
+            content: apply.variant.hash(&apply.desired),
             overlay: apply.variant.overlay,
             config_stamp: apply.variant.config_stamp,
             managed_fields: answer.our_fields.clone(),
@@ -149,7 +149,7 @@ impl Engine {
     /// An account may write one object: all of its kind and namespace that it was not allowed to
     /// are tried again.
     fn clear_denial(&mut self, source: SourceId, id: &ObjectId) {
-        self.claim_denials.remove(id);
+        self.write_denials.remove(id);
         for id in self.denied_writes.remove(&self.role_scope(source, id)).unwrap_or_default() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.refused = entry.refused.take().filter(|refusal| refusal.rule != RefusalRule::Rights);
@@ -173,7 +173,7 @@ impl Engine {
     }
 
     fn record_deleted(&mut self, id: &ObjectId, rv: ResourceVersion, removal: DeletionReason, now: Instant) {
-        let is_shown = self.live.contains_key(id);
+        let is_shown = self.informer_objects.contains_key(id);
         let Some(entry) = self.entries.get_mut(id) else { return };
         entry.last_failure = None;
         // Where the watch has told it before the answer, or never will, a look tells what is there
@@ -189,7 +189,7 @@ impl Engine {
     }
 
     fn record_failure(&mut self, id: &ObjectId, action: &Action, failure: WriteFailure, now: Instant) {
-        let seen = self.live.get(id).map(|live| live.rv);
+        let seen = self.informer_objects.get(id).map(|live| live.rv);
         let written = match (&failure, seen) {
             // It may be rolling: the next view, or the next try, tells.
             (WriteFailure::Unknown(..), Some(seen)) => Some(seen.next()),
@@ -216,7 +216,7 @@ impl Engine {
                 Action::Apply(apply) | Action::DryRun(apply) => {
                     let retry = after.map(|after| now + after);
                     let text = if rule == RefusalRule::Immutable { with_replace_hint(&text) } else { text };
-                    let content = apply.want.hash;
+                    let content = apply.desired.hash;
                     let before = entry.refused.take().filter(|before| before.content == content);
                     let times = before.map_or(0, |before| before.times).saturating_add(1);
                     let source = apply.source;
@@ -224,7 +224,7 @@ impl Engine {
                     if rule == RefusalRule::Rights {
                         self.denied_writes.entry(self.role_scope(source, id)).or_default().insert(id.clone());
                     }
-                    self.deny_claim(source, id, retry);
+                    self.deny_write(source, id, retry);
                     self.quarantine_refused_rollback(id);
                 }
                 _ => entry.last_failure = after.map(|after| temporary(after, text)),
@@ -237,8 +237,8 @@ impl Engine {
                 entry.last_failure = Some(temporary(after, why));
                 // It may be the content on which the server fails.
                 if let Action::Apply(apply) | Action::DryRun(apply) = action {
-                    let retry = now + after.max(CLAIM_RETRY_DELAY);
-                    self.deny_claim(apply.source, id, Some(retry));
+                    let retry = now + after.max(COMPETITOR_RETRY_DELAY);
+                    self.deny_write(apply.source, id, Some(retry));
                 }
             }
         }

@@ -6,18 +6,18 @@ use crate::engine::decide::action::ApplyPurpose;
 use crate::engine::decide::input::DecisionInput;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::{
-    AdoptPolicy, DesiredObject, InventoryHolder, LiveObject, ObjectOwner, OptOutPolicy, Reason,
-    ReconcilePolicy, WantedObject,
+    AdoptPolicy, DesiredObject, DesiredState, InventoryHolder, LiveObject, ObjectOwner, OptOutPolicy, Reason,
+    ReconcilePolicy,
 };
 
 /// Returns why the others do not get what the first of several sources has.
-pub(in crate::engine) fn first_source_reason(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
-    format!("{}; the first of them applies it", two_sources_reason(wants)).into()
+pub(in crate::engine) fn first_source_reason(targets: &[(SourceId, DesiredState)]) -> Arc<str> {
+    format!("{}; the first of them applies it", two_sources_reason(targets)).into()
 }
 
-pub(super) fn two_sources_reason(wants: &[(SourceId, WantedObject)]) -> Arc<str> {
-    let places: Vec<String> = wants.iter().map(|(_, want)| want.origin().to_string()).collect();
-    format!("{} sources want it: {}", wants.len(), places.join(" and ")).into()
+pub(super) fn two_sources_reason(targets: &[(SourceId, DesiredState)]) -> Arc<str> {
+    let places: Vec<String> = targets.iter().map(|(_, state)| state.origin().to_string()).collect();
+    format!("{} sources want it: {}", targets.len(), places.join(" and ")).into()
 }
 
 /// Returns why nothing at all is done about an object, absent or there, that asks for that.
@@ -25,11 +25,11 @@ pub(super) fn two_sources_reason(wants: &[(SourceId, WantedObject)]) -> Arc<str>
 /// As Flux reads it: the manifest's word counts, and that of somebody else on the object, where the
 /// source allows it.
 pub(in crate::engine) fn left_alone_reason(
-    want: &DesiredObject,
+    desired: &DesiredObject,
     live: Option<&LiveObject>,
     opt_out: OptOutPolicy,
 ) -> Option<Reason> {
-    match (want.traits.reconcile, live) {
+    match (desired.traits.reconcile, live) {
         (ReconcilePolicy::OnlyCreate, Some(_)) => Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)),
         (ReconcilePolicy::Disabled, _) => Some(Reason::LeftAlone(ReconcilePolicy::Disabled)),
         (_, Some(live)) if opt_out == OptOutPolicy::Allowed => live.opt_out.map(Reason::OptedOut),

@@ -14,7 +14,7 @@ pub(crate) enum Reason {
     Syncing(GroupKind),
     /// The informer of a kind does not get through.
     Unobservable(GroupKind, Arc<str>, ErrorClass),
-    /// The inventory's parent does not name the kind yet.
+    /// The inventory does not name the kind yet.
     Inventory(Arc<str>),
     /// The server has no such kind.
     Unserved(Gvk, Arc<[String]>),

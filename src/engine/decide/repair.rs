@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, RestartRisk};
 use crate::engine::decide::decide::{
-    create, is_serving, replicas, revision, write_hindrance, write_precondition,
+    content_blocker, create, is_serving, replicas, revision, write_precondition,
 };
 use crate::engine::decide::input::{DecisionInput, Observation};
 use crate::engine::decide::ownership::{left_alone_reason, owner};
 use crate::engine::facts::entry::{AcceptedContent, FieldCoverage, RepairImpact, SourceId};
 use crate::engine::{
-    ApplyVariant, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesired,
+    ApplyVariant, LiveObject, ObjectOwner, OverlayState, Reason, ReplicaMode, SharedDesiredObject,
 };
 
 /// The number of repairs of one object within a minute that make a fight (Config Sync's alarm rate,
@@ -32,17 +32,17 @@ const STRIPPED_ANNOTATION_REASON: &str = "the server does not keep the annotatio
 /// would ever prune it.
 const STRIPPED_LABEL_REASON: &str = "the server does not keep the label applyset.kubernetes.io/part-of; a webhook or an admission policy changes it, so what becomes of the object is not seen, and it is never pruned; let the label pass, then change the object in git or start rhumb again";
 
-/// Our newest content is there: is all of it still ours?
+/// Decides about an object with our newest content, by whether all of it is still ours.
 pub(super) fn verify(
     input: &DecisionInput<'_>,
     source: SourceId,
-    want: &SharedDesired,
+    desired: &SharedDesiredObject,
     live: &LiveObject,
     now: Instant,
 ) -> Decision {
     // The content under an autoscaler differs from the content that was verified without it.
-    let as_released = live.shown_release().is_some_and(|release| release.hash == want.hash);
-    let replicas = match replicas(input, want, live) {
+    let as_released = live.shown_release().is_some_and(|release| release.hash == desired.hash);
+    let replicas = match replicas(input, desired, live) {
         ReplicaMode::AsLive(_) if as_released => ReplicaMode::AsWritten,
         other => other,
     };
@@ -51,11 +51,11 @@ pub(super) fn verify(
         _ => None,
     };
     let variant = ApplyVariant { replicas, overlay, config_stamp: live.config_stamp };
-    let repair = |lost| repair(input, &RepairTarget { source, want, variant, lost }, live, now);
-    let content = variant.hash(want);
+    let repair = |lost| repair(input, &RepairTarget { source, desired, variant, lost }, live, now);
+    let content = variant.hash(desired);
     let verified = input.entry.verified.as_ref().filter(|v| v.is_about(content, variant, live));
     match verified.map(|verified| verified.cover) {
-        None => Decision::act(Action::Compare(want.clone(), variant)),
+        None => Decision::act(Action::Compare(desired.clone(), variant)),
         // Sent again and again, the annotation would be taken away again and again.
         Some(FieldCoverage::Whole) => match live.shown_release() {
             None => Decision::wait(Reason::Refused(STRIPPED_ANNOTATION_REASON.into(), None)),
@@ -63,13 +63,13 @@ pub(super) fn verify(
                 Decision::wait(Reason::Refused(STRIPPED_LABEL_REASON.into(), None))
             }
             // Somebody wrote another annotation in our name, and nothing proves it.
-            Some(shown) if live.is_unproven() && !want.is_release(shown.hash) => {
+            Some(shown) if live.is_unproven() && !desired.is_release(shown.hash) => {
                 repair(RepairImpact::InPlace)
             }
             Some(_) => Decision::act(Action::Nothing),
         },
         Some(FieldCoverage::OnlyEmptyMissing | FieldCoverage::Unequal) => {
-            Decision::act(Action::Inspect(want.clone(), variant))
+            Decision::act(Action::Inspect(desired.clone(), variant))
         }
         Some(FieldCoverage::Lost(lost)) => repair(lost),
     }
@@ -78,15 +78,15 @@ pub(super) fn verify(
 /// The content that a repair restores.
 struct RepairTarget<'a> {
     source: SourceId,
-    want: &'a SharedDesired,
+    desired: &'a SharedDesiredObject,
     variant: ApplyVariant,
     /// The worst that was lost of it.
     lost: RepairImpact,
 }
 
 fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObject, now: Instant) -> Decision {
-    let RepairTarget { source, want, variant, lost } = *target;
-    if let Some(reason) = write_hindrance(input, want, now).or_else(|| repair_pause(input, lost, now)) {
+    let RepairTarget { source, desired, variant, lost } = *target;
+    if let Some(reason) = content_blocker(input, desired, now).or_else(|| repair_pause(input, lost, now)) {
         return Decision::wait(reason);
     }
     let restarts = if lost == RepairImpact::Template && is_serving(input.id, live) {
@@ -95,13 +95,13 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
         RestartRisk::No
     };
     Decision::act(Action::Apply(ApplyRequest {
-        want: want.clone(),
+        desired: desired.clone(),
         source,
         revision: revision(input, ApplyPurpose::Repair),
         seal: None,
         // Bound to the version, it would only ever meet conflicts where somebody writes faster, and
         // nothing would show that this is a fight. The repair restores accepted content.
-        guard: write_precondition(live, matches!(variant.replicas, ReplicaMode::AsLive(_))),
+        precondition: write_precondition(live, matches!(variant.replicas, ReplicaMode::AsLive(_))),
         decided_on: Some(live.rv),
         variant,
         purpose: ApplyPurpose::Repair,
@@ -109,7 +109,7 @@ fn repair(input: &DecisionInput<'_>, target: &RepairTarget<'_>, live: &LiveObjec
     }))
 }
 
-/// The newest revision's wish cannot be carried out: what was accepted before stays defended.
+/// Decides how to defend the accepted content while the wanted one cannot be applied.
 pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) -> Decision {
     let accepted = match &input.entry.accepted {
         AcceptedContent::Known(accepted) => accepted,
@@ -120,7 +120,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
         Observation::NotSeen | Observation::Unobservable(_) => {
             Decision::act(Action::Look).with_reason(reason)
         }
-        Observation::Absent => match write_hindrance(input, accepted, now) {
+        Observation::Absent => match content_blocker(input, accepted, now) {
             None => {
                 let source = input.entry.targets.first().map_or(accepted.body.source, |(source, _)| *source);
                 create(input, source, accepted, ApplyPurpose::Repair, now).with_reason(reason)

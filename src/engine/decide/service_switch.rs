@@ -1,29 +1,33 @@
 //! Switching a Service from one workload to another: only once the new one is whole.
 
-use crate::engine::decide::gates::{health_words, is_healthy};
+use crate::engine::decide::blockers::{health_words, is_healthy};
 use crate::engine::rollout::rollouts::ServiceSwitch;
 use crate::engine::state::Engine;
 use crate::engine::{DesiredObject, Reason, SourceId, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
-    /// Returns why a Service is not switched yet to the workloads that its wanted content selects.
-    pub(in crate::engine) fn switch_gate(&self, source: SourceId, service: &DesiredObject) -> Option<Reason> {
+    /// Returns why a Service is not switched yet to the workloads that its desired content selects.
+    pub(in crate::engine) fn switch_blocker(
+        &self,
+        source: SourceId,
+        service: &DesiredObject,
+    ) -> Option<Reason> {
         let selects = service.selects.as_deref().filter(|_| self.is_switch(service))?;
         let namespace = service.id.namespace().unwrap_or_default();
         let wanted = self.entries.iter().filter_map(|(id, entry)| Some((id, &**entry.target_content()?.1)));
-        let targets = wanted.filter(|(id, want)| {
+        let targets = wanted.filter(|(id, desired)| {
             let place = id.namespace().unwrap_or_default();
             is_workload(id)
-                && want.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
+                && desired.labels.as_deref().is_some_and(|labels| selects.matches(namespace, labels, place))
         });
         // One that needs the Service cannot be waited for.
-        let mut targets =
-            targets.filter(|(id, want)| !want.needs.contains(&service.id) && self.counts_for(source, id));
+        let mut targets = targets
+            .filter(|(id, desired)| !desired.needs.contains(&service.id) && self.counts_for(source, id));
         targets.find_map(|(id, _)| self.not_ready_reason(id))
     }
 
-    /// Returns whether the wanted content of a Service selects others than the content that is
+    /// Returns whether the desired content of a Service selects others than the content that is
     /// there.
     fn is_switch(&self, service: &DesiredObject) -> bool {
         let accepted = self.entry(&service.id).and_then(|entry| entry.accepted.content());
@@ -46,10 +50,10 @@ impl Engine {
 
     /// Returns whether a Service waits to be switched to a workload.
     pub(in crate::engine) fn awaits_service_switch(&self, id: &ObjectId) -> bool {
-        let Some((source, want)) = self.entry(id).and_then(|entry| entry.target_content()) else {
+        let Some((source, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
             return false;
         };
-        let Some(labels) = want.labels.as_deref() else { return false };
+        let Some(labels) = desired.labels.as_deref() else { return false };
         let unit =
             self.rollouts.ledger.as_ref().and_then(|ledger| ledger.unit_of(&self.applysets[source], id));
         let place = id.namespace().unwrap_or_default();

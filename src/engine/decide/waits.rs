@@ -2,7 +2,7 @@
 
 use crate::engine::Reason;
 use crate::engine::decide::action::Decision;
-use crate::engine::decide::gates::{health_words, is_back_at_unreadable_content, is_healthy};
+use crate::engine::decide::blockers::{health_words, is_back_at_unreadable_content, is_healthy};
 use crate::engine::facts::entry::{ObjectEntry, SourceId, WaitTopic};
 use crate::engine::facts::lookup_counts;
 use crate::engine::state::Engine;
@@ -29,7 +29,7 @@ impl Engine {
         {
             self.sources[*source].wave_blockers.insert(before.clone());
         }
-        self.note_gate(id, decision);
+        self.note_blocker(id, decision);
         self.track_wave(id);
         self.track_move(id);
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::engine::decide::action::{Action, ApplyPurpose, ApplyRequest, Decision, DeletionReason};
 use crate::engine::decide::input::Observation;
 use crate::engine::decide::ownership::apply_set;
-use crate::engine::deletion::look_requests::{ClaimWait, LookRequests};
+use crate::engine::deletion::look_requests::{LookRequests, TakeoverWait};
 use crate::engine::deletion::peer_sources::{
     DeletionConsent, PeerSource, RepositoryIdentity, SourceCompleteness, SourceProgress, SourceService,
     SourceStatement, mark,
@@ -80,20 +80,20 @@ pub(in crate::engine) struct Handover {
     /// The objects that need a fresh statement of others.
     asking: BTreeSet<ObjectId>,
     /// The waits of unwanted objects for the others, by incarnation.
-    pub(super) since: HashMap<Uid, ClaimWait>,
+    pub(super) since: HashMap<Uid, TakeoverWait>,
     /// Objects that are wanted, and not in the inventory of whoever wants them.
     pub(super) unowned: BTreeSet<ObjectId>,
     /// Objects that this process has told to be unwanted, by source.
     pub(super) given_up: BTreeMap<SourceId, BTreeSet<ObjectId>>,
     /// The statement of a source before this process served it, as far as its objects may be wanted
-    /// here: released, or claimed.
+    /// here: released, or requested.
     pub(super) prior_statement: BTreeMap<SourceId, BTreeSet<ContentHash>>,
     /// The objects that a source released before this process served it, and the time since which
     /// it did.
     pub(super) prior_release: BTreeMap<SourceId, (BTreeSet<ContentHash>, Instant)>,
     /// The released objects that are wanted again, each with the time. Somebody may take one over
     /// by the old statement, and drop it before its owner has seen that.
-    pub(super) reclaimed: BTreeMap<ObjectId, Instant>,
+    pub(super) requested_back: BTreeMap<ObjectId, Instant>,
     /// The requests for looks at repositories.
     pub(super) looks: LookRequests,
 }
@@ -123,8 +123,8 @@ impl Engine {
     }
 
     /// Returns a source of another process that may still come to want an object, though it does
-    /// not claim it now.
-    pub(crate) fn possible_claimant(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
+    /// not request it now.
+    pub(crate) fn possible_competitor(&self, source: SourceId, id: &ObjectId) -> Option<&Arc<str>> {
         let own = self.progress(source).unwrap_or_default();
         let mut others = self.handover.peers.iter().flat_map(BTreeMap::values);
         let found =
@@ -170,7 +170,7 @@ impl Engine {
         let unwanted: BTreeMap<Uid, Instant> = self.unwanted.iter().filter_map(since).collect();
         self.handover.since.retain(|uid, _| unwanted.contains_key(uid));
         for (uid, since) in unwanted {
-            self.handover.since.entry(uid).or_insert(ClaimWait::begin(since));
+            self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since));
         }
         self.take_look_requests();
         self.mark_prunes_stale();
@@ -197,7 +197,7 @@ impl Engine {
         self.progress_by(source, || self.completeness(source))
     }
 
-    /// As [`Engine::progress`], where it is known whether it was read completely.
+    /// Does the same as [`Engine::progress`], where it is known whether it was read completely.
     pub(in crate::engine) fn progress_by(
         &self,
         source: SourceId,
@@ -228,7 +228,7 @@ impl Engine {
     /// Returns all sources beside one that may have an object: those of other processes, as they
     /// were read last, and those of this one.
     ///
-    /// The latter's objects are wanted here, so they claim nothing. Their progress counts as that
+    /// The latter's objects are wanted here, so they request nothing. Their progress counts as that
     /// of others does: what moves is as safe whichever processes serve its two sources.
     pub(in crate::engine) fn other_sources<'a>(
         &'a self,
@@ -287,7 +287,8 @@ impl Engine {
         Some(WithheldDeletion { why: why.into(), is_long: true })
     }
 
-    /// Returns another source of this process that was not looked at since one has dropped something.
+    /// Returns another source of this process that was not looked at since one has dropped
+    /// something.
     pub(in crate::engine) fn unchecked_source(&self, source: SourceId) -> Option<&Arc<str>> {
         let dropped = self.sources[source].last_drop;
         let mut others = self.source_ids().filter(|other| *other != source);
@@ -301,14 +302,14 @@ impl Engine {
         waited.is_some_and(|(since, read)| read.saturating_duration_since(since) >= PEER_CONFIRMATION_DELAY)
     }
 
-    /// Returns the time since which others could have claimed an object that is unwanted now.
+    /// Returns the time since which others could have requested an object that is unwanted now.
     fn released_since(&self, id: &ObjectId, now: Instant) -> Instant {
         let source = self.informer_object(id).and_then(|live| self.source_of(live));
         let prior = source.and_then(|source| self.handover.prior_release.get(&source));
         prior.filter(|(released, _)| released.contains(&mark(id))).map_or(now, |(_, since)| *since)
     }
 
-    /// Returns how much longer others may claim an object that is to be deleted.
+    /// Returns how much longer others may request an object that is to be deleted.
     fn delay_left(&self, source: SourceId, id: &ObjectId, now: Instant) -> Option<Duration> {
         let own = self.progress(source).unwrap_or_default();
         let mark = mark(id);
@@ -344,13 +345,13 @@ impl Engine {
             // Somebody may have read the others for another object, before this one was given up.
             if let Some(uid) = self.informer_object(id).map(|live| live.uid.clone()) {
                 let since = self.released_since(id, now);
-                self.handover.since.entry(uid).or_insert(ClaimWait::begin(since));
+                self.handover.since.entry(uid).or_insert(TakeoverWait::begin(since));
             }
             return match self.delay_left(source, id, now) {
                 None => self.await_looks(source, id, decision, now),
                 Some(left) => {
                     let delay = self.sources[source].prune_delay.as_secs();
-                    let why = format!("pruned when the other sources have had {delay} s to claim it");
+                    let why = format!("pruned when the other sources have had {delay} s to take it over");
                     Decision { requeue_after: Some(left), ..Decision::wait(Reason::Prune(why.into())) }
                 }
             };
@@ -424,7 +425,7 @@ impl Engine {
         if !matches!(apply.purpose, ApplyPurpose::Adopt | ApplyPurpose::Transfer) {
             return None;
         }
-        match &self.live_object(&apply.want.id)?.owner {
+        match &self.live_object(&apply.desired.id)?.owner {
             ObjectOwner::Nobody => None,
             ObjectOwner::Foreign(owner) | ObjectOwner::Controlled(owner) => Some(owner.clone()),
             ObjectOwner::Ours(set) | ObjectOwner::Labelled(set) => {
@@ -453,19 +454,19 @@ impl Engine {
         }
     }
 
-    /// Keeps which wanted objects are not in the inventory of whoever wants them, and which are
+    /// Keeps which desired objects are not in the inventory of whoever wants them, and which are
     /// given up.
     pub(in crate::engine) fn track_handover(&mut self, id: &ObjectId) {
         if !self.handover.consults_peers {
             return;
         }
-        let set = self.live.get(id).and_then(|live| match &live.owner {
+        let set = self.informer_objects.get(id).and_then(|live| match &live.owner {
             ObjectOwner::Ours(set) => Some(set.clone()),
             _ => None,
         });
         let wants = self.entries.get(id).map(|entry| &entry.targets[..]).unwrap_or_default();
-        if let Some(live) = self.live.get(id).filter(|_| !wants.is_empty()) {
-            // Others may claim an object that is dropped once more for as long as before.
+        if let Some(live) = self.informer_objects.get(id).filter(|_| !wants.is_empty()) {
+            // Others may request an object that is dropped once more for as long as before.
             self.handover.since.remove(&live.uid);
         }
         let has = |source: SourceId| set.as_ref() == Some(&self.applysets[source]);
@@ -482,7 +483,7 @@ impl Engine {
             if (released || recalled)
                 && let Some(now) = self.rollouts.starts.now()
             {
-                self.handover.reclaimed.insert(id.clone(), now);
+                self.handover.requested_back.insert(id.clone(), now);
             }
         }
         if let Some(source) = set.and_then(|set| self.source_of_applyset(&set))

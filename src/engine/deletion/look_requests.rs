@@ -1,8 +1,9 @@
 //! Looks of sources at their repositories, before an object that one of them dropped is deleted.
 //!
 //! A source deletes nothing that another one may have come to want. Sources of one repository are
-//! ordered by its revisions. Each other one is asked for a look when its time to claim is over, and
-//! answers after that look. No clocks are compared: a request names its process, and has a number.
+//! ordered by its revisions. Each other one is asked for a look when its time to be requested is
+//! over, and answers after that look. No clocks are compared: a request names its process, and has
+//! a number.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use crate::engine::facts::entry::SourceId;
 use crate::engine::state::{DecisionMode, Engine};
 use crate::object::{ContentHash, ObjectId};
 
-/// Requests for objects whose time to claim ends within this are made together.
+/// Requests for objects whose time to be requested ends within this are made together.
 const REQUEST_WINDOW: Duration = Duration::from_secs(1);
 
 /// A request for a look at the repositories of the other sources.
@@ -29,7 +30,7 @@ pub(crate) struct LookRequest {
 }
 
 impl LookRequest {
-    /// Returns a request of the process with this name in its claims.
+    /// Returns a request of the process with this name in its claims on the rollout budget.
     pub(crate) fn new(process: &str, number: u64) -> Self {
         Self { process: ContentHash::hash_bytes(process.as_bytes()), number }
     }
@@ -54,14 +55,14 @@ impl fmt::Display for LookRequest {
 
 /// The wait of a dropped object for the other sources.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct ClaimWait {
-    /// The time since which others could have claimed it.
+pub(in crate::engine) struct TakeoverWait {
+    /// The time since which others could have requested it.
     pub since: Instant,
     /// The number of the request whose answers let it go, and the time of that request.
     pub request: Option<(u64, Instant)>,
 }
 
-impl ClaimWait {
+impl TakeoverWait {
     /// Returns a wait that begins at this time.
     pub(in crate::engine) fn begin(since: Instant) -> Self {
         Self { since, request: None }
@@ -151,7 +152,8 @@ impl Engine {
         }
     }
 
-    /// Lets an object of a source go once each source that could have come to want it was looked at.
+    /// Lets an object of a source go once each source that could have come to want it was looked
+    /// at.
     pub(in crate::engine) fn await_looks(
         &mut self,
         source: SourceId,
@@ -174,7 +176,7 @@ impl Engine {
         self.ask_again(id, Decision::wait(Reason::Prune(why.into())), true, now)
     }
 
-    /// Asks for looks for all objects of a source whose time to claim is over.
+    /// Asks for looks for all objects of a source whose time to be requested is over.
     fn request_looks(&mut self, source: SourceId, now: Instant) {
         let number = self.next_look_number();
         let over = now + REQUEST_WINDOW;

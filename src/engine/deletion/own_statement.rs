@@ -1,4 +1,4 @@
-//! The statement of each source of this process to the others: what it has read, what it claims,
+//! The statement of each source of this process to the others: what it has read, what it requests,
 //! and what it releases.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::engine::deletion::handover::OLD_STATEMENT_VALIDITY;
 use crate::engine::deletion::look_requests::LookRequest;
 use crate::engine::deletion::peer_sources::{
-    ContentClaims, MAX_CLAIMED_OBJECTS, SourceProgress, SourceService, SourceStatement, mark,
+    MAX_REQUESTED_OBJECTS, SourceProgress, SourceService, SourceStatement, TakeoverRequests, mark,
 };
 use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::state::{DecisionMode, Engine};
@@ -18,13 +18,13 @@ use crate::object::{ContentHash, ObjectId};
 impl Engine {
     /// Takes over what a source said before this process served it.
     ///
-    /// An object that was given up then, or claimed again, may still be taken over by that old
-    /// statement. So it is claimed for a time where it is wanted.
+    /// An object that was given up then, or requested again, may still be taken over by that old
+    /// statement. So it is requested for a time where it is wanted.
     pub(crate) fn recall(&mut self, source: SourceId, told: &SourceStatement) {
         self.recall_looks(source, told);
         let mut said = told.released.clone();
-        if let ContentClaims::These(claims) = &told.claims {
-            said.extend(claims);
+        if let TakeoverRequests::These(requests) = &told.takeover_requests {
+            said.extend(requests);
         }
         if said.is_empty() {
             return;
@@ -39,20 +39,21 @@ impl Engine {
     }
 
     /// Returns the statement of a source for the others, where it can be made. `told` is its
-    /// present one, and stays where it holds. Only a tidy statement takes back claims that are met.
+    /// present one, and stays where it holds. Only a tidy statement takes back requests that are
+    /// met.
     pub(crate) fn statement(
         &self,
         source: SourceId,
         told: Option<&SourceStatement>,
     ) -> Option<SourceStatement> {
-        let claims = match told.map(|told| &told.claims) {
-            Some(ContentClaims::Anything) => ContentClaims::Anything,
+        let requests = match told.map(|told| &told.takeover_requests) {
+            Some(TakeoverRequests::Anything) => TakeoverRequests::Anything,
             told => {
-                let claims = self.content_claims(source);
-                told.filter(|told| told.cover(&claims)).cloned().unwrap_or(claims)
+                let requests = self.takeover_requests(source);
+                told.filter(|told| told.cover(&requests)).cloned().unwrap_or(requests)
             }
         };
-        let needed = self.statement_with(source, claims, told)?;
+        let needed = self.statement_with(source, requests, told)?;
         let request = told.and_then(|told| told.look_request.clone());
         Some(SourceStatement { look_request: needed.look_request.clone().or(request), ..needed })
     }
@@ -60,7 +61,7 @@ impl Engine {
     fn statement_with(
         &self,
         source: SourceId,
-        claims: ContentClaims,
+        requests: TakeoverRequests,
         told: Option<&SourceStatement>,
     ) -> Option<SourceStatement> {
         let released = self.given_up_objects(source);
@@ -79,7 +80,7 @@ impl Engine {
         };
         Some(SourceStatement {
             progress: merge_progress(self.progress_by(source, || read)?, told),
-            claims,
+            takeover_requests: requests,
             released_since: released_since.filter(|_| !released.is_empty()),
             released,
             completeness,
@@ -89,7 +90,7 @@ impl Engine {
         })
     }
 
-    /// As [`Engine::statement`], with nothing left in it that no longer holds.
+    /// Does the same as [`Engine::statement`], with nothing left in it that no longer holds.
     pub(crate) fn tidy_statement(
         &mut self,
         source: SourceId,
@@ -103,11 +104,11 @@ impl Engine {
         }
         if let Some(now) = self.rollouts.starts.now() {
             self.handover
-                .reclaimed
+                .requested_back
                 .retain(|_, since| now.saturating_duration_since(*since) < OLD_STATEMENT_VALIDITY);
         }
         self.forget_old_looks(source);
-        self.statement_with(source, self.content_claims(source), told)
+        self.statement_with(source, self.takeover_requests(source), told)
     }
 
     /// Takes over when a source began to release, and the looks that it has taken for others.
@@ -137,23 +138,23 @@ impl Engine {
         }
     }
 
-    /// Returns whether a statement claims, or asks for, what it needs no more: a tidy one takes
+    /// Returns whether a statement requests anything that it needs no more: a tidy one takes
     /// that back.
-    pub(crate) fn has_excess_claims(&self, source: SourceId, told: &SourceStatement) -> bool {
+    pub(crate) fn has_excess_requests(&self, source: SourceId, told: &SourceStatement) -> bool {
         if told.look_request.is_some() && self.look_request(source).is_none() {
             return true;
         }
-        if matches!(&told.claims, ContentClaims::These(told) if told.is_empty()) {
+        if matches!(&told.takeover_requests, TakeoverRequests::These(told) if told.is_empty()) {
             return false;
         }
-        match (&told.claims, self.content_claims(source)) {
-            (ContentClaims::These(told), ContentClaims::These(needed)) => !told.is_subset(&needed),
-            (ContentClaims::Anything, ContentClaims::These(_)) => true,
-            (_, ContentClaims::Anything) => false,
+        match (&told.takeover_requests, self.takeover_requests(source)) {
+            (TakeoverRequests::These(told), TakeoverRequests::These(needed)) => !told.is_subset(&needed),
+            (TakeoverRequests::Anything, TakeoverRequests::These(_)) => true,
+            (_, TakeoverRequests::Anything) => false,
         }
     }
 
-    fn content_claims(&self, source: SourceId) -> ContentClaims {
+    fn takeover_requests(&self, source: SourceId) -> TakeoverRequests {
         let has =
             |id: &&ObjectId| self.informer_object(id).and_then(|live| self.source_of(live)) == Some(source);
         let wants = |id: &&ObjectId| {
@@ -165,31 +166,32 @@ impl Engine {
         let counts = |since: Instant| {
             now.is_none_or(|now| now.saturating_duration_since(since) < OLD_STATEMENT_VALIDITY)
         };
-        let retaken = self.handover.reclaimed.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
-        let claimed = unowned.chain(retaken.filter(has)).filter(wants);
-        let claimed: Vec<&ObjectId> = claimed.take(MAX_CLAIMED_OBJECTS + 1).collect();
-        if claimed.len() > MAX_CLAIMED_OBJECTS {
-            ContentClaims::Anything
+        let retaken =
+            self.handover.requested_back.iter().filter(|(_, since)| counts(**since)).map(|(id, _)| id);
+        let requested = unowned.chain(retaken.filter(has)).filter(wants);
+        let requested: Vec<&ObjectId> = requested.take(MAX_REQUESTED_OBJECTS + 1).collect();
+        if requested.len() > MAX_REQUESTED_OBJECTS {
+            TakeoverRequests::Anything
         } else {
-            ContentClaims::These(claimed.into_iter().map(mark).collect())
+            TakeoverRequests::These(requested.into_iter().map(mark).collect())
         }
     }
 
     /// Told where there is somebody who may want it, or may come to. Of many those that somebody
-    /// claims, and the first of the others: as they go, more follow.
+    /// requests, and the first of the others: as they go, more follow.
     fn given_up_objects(&self, source: SourceId) -> BTreeSet<ContentHash> {
         let all = self.handover.given_up.get(&source);
         let is_told = |id: &&ObjectId| self.handover.has_peers() || self.is_kept_longer(source, id);
         let mut all: Vec<(bool, &ObjectId)> =
             all.into_iter().flatten().filter(is_told).map(|id| (!self.unwanted.contains(id), id)).collect();
-        if all.len() > MAX_CLAIMED_OBJECTS {
+        if all.len() > MAX_REQUESTED_OBJECTS {
             let peers = || self.handover.peers.iter().flat_map(BTreeMap::values);
-            let is_claimed = |id: &ObjectId| peers().any(|peer| peer.has_claim(mark(id)));
-            all.sort_by_cached_key(|(is_gone, id)| (!is_claimed(id), *is_gone));
+            let is_requested = |id: &ObjectId| peers().any(|peer| peer.requests_takeover(mark(id)));
+            all.sort_by_cached_key(|(is_gone, id)| (!is_requested(id), *is_gone));
         } else {
             all.sort();
         }
-        all.into_iter().take(MAX_CLAIMED_OBJECTS).map(|(_, id)| mark(id)).collect()
+        all.into_iter().take(MAX_REQUESTED_OBJECTS).map(|(_, id)| mark(id)).collect()
     }
 
     /// Returns whether an object that its source no longer wants stays for longer, so that whoever

@@ -1,5 +1,5 @@
-//! The statements of the cluster's other sources: the revision that each has read, its claims, and
-//! the objects that it releases.
+//! The statements of the cluster's other sources: the revision that each has read, its takeover
+//! requests, and the objects that it releases.
 //!
 //! Each source makes its statement on its inventory, in rhumb's own namespace. A long list becomes
 //! "anything", and an unreadable one is a doubt: both only ever keep others from deleting.
@@ -13,7 +13,7 @@ use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of objects in a list: with 33 bytes each it stays far below the limit of a
 /// `ConfigMap`.
-pub(crate) const MAX_CLAIMED_OBJECTS: usize = 500;
+pub(crate) const MAX_REQUESTED_OBJECTS: usize = 500;
 
 /// A longer text is not read: no statement of ours is nearly as long.
 const MAX_STATEMENT_BYTES: usize = 256 << 10;
@@ -58,14 +58,14 @@ pub(crate) enum SourceProgress {
 
 /// The objects that a source wants and does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ContentClaims {
+pub(crate) enum TakeoverRequests {
     /// These objects, by the hash of their names.
     These(BTreeSet<ContentHash>),
     /// More than can be named.
     Anything,
 }
 
-impl Default for ContentClaims {
+impl Default for TakeoverRequests {
     fn default() -> Self {
         Self::These(BTreeSet::new())
     }
@@ -97,7 +97,7 @@ pub(crate) struct SourceStatement {
     /// The revision that it has read.
     pub progress: SourceProgress,
     /// The objects that it wants, and does not have yet.
-    pub claims: ContentClaims,
+    pub takeover_requests: TakeoverRequests,
     /// The objects that it has, and no longer wants.
     pub released: BTreeSet<ContentHash>,
     /// The time since which it releases all of them, in seconds of the Unix epoch.
@@ -140,7 +140,7 @@ pub(crate) fn mark(id: &ObjectId) -> ContentHash {
     ContentHash::hash_bytes(format!("{}/{}/{namespace}/{}", id.group(), id.kind(), id.name()).as_bytes())
 }
 
-impl ContentClaims {
+impl TakeoverRequests {
     /// Returns whether all that another one names is among them.
     pub(crate) fn cover(&self, other: &Self) -> bool {
         match (self, other) {
@@ -163,9 +163,9 @@ impl SourceStatement {
                 format!("{read} {repository}")
             }
         };
-        let claims = match &self.claims {
-            ContentClaims::Anything => format!(" {ANY_OBJECT_WORD}"),
-            ContentClaims::These(these) => marks(these),
+        let requests = match &self.takeover_requests {
+            TakeoverRequests::Anything => format!(" {ANY_OBJECT_WORD}"),
+            TakeoverRequests::These(these) => marks(these),
         };
         let completeness = match self.completeness {
             SourceCompleteness::Complete => COMPLETE_WORD,
@@ -182,7 +182,7 @@ impl SourceStatement {
         let looks =
             taken.flat_map(|(set, look)| [" ".to_owned(), format!("{set}={look}")]).collect::<String>();
         format!(
-            "read {progress}\nclaims{claims}\nreleased{}\nsince {since}\n\
+            "read {progress}\nclaims{requests}\nreleased{}\nsince {since}\n\
              state {completeness} {service}\nasks {request}\nlooked{looks}\n",
             marks(&self.released)
         )
@@ -190,7 +190,7 @@ impl SourceStatement {
 
     /// Reads it from text.
     ///
-    /// Fails, in words, where any of it is not understood: half a statement could hide a claim.
+    /// Fails, in words, where any of it is not understood: half a statement could hide a request.
     pub(crate) fn parse(text: &str) -> Result<Self, Arc<str>> {
         if text.len() > MAX_STATEMENT_BYTES {
             return Err(format!(
@@ -218,12 +218,12 @@ impl SourceStatement {
                 SourceProgress::Follows { repository: repository.into(), read }
             }
         };
-        let claims = match line("claims")? {
-            ANY_OBJECT_WORD => ContentClaims::Anything,
-            text => ContentClaims::These(marks(text)?),
+        let requests = match line("claims")? {
+            ANY_OBJECT_WORD => TakeoverRequests::Anything,
+            text => TakeoverRequests::These(marks(text)?),
         };
         let released = marks(line("released")?)?;
-        let said = Self { progress, claims, released, ..Self::default() };
+        let said = Self { progress, takeover_requests: requests, released, ..Self::default() };
         let rest: Vec<&str> = lines.collect();
         match rest[..] {
             // A daemon of an earlier release says no more.
@@ -267,16 +267,16 @@ impl SourceStatement {
 }
 
 impl PeerSource {
-    /// Returns whether it claims an object by name.
-    pub(in crate::engine) fn has_claim(&self, mark: ContentHash) -> bool {
-        matches!(&self.says, Ok(SourceStatement { claims: ContentClaims::These(these), .. }) if these.contains(&mark))
+    /// Returns whether it requests an object by name.
+    pub(in crate::engine) fn requests_takeover(&self, mark: ContentHash) -> bool {
+        matches!(&self.says, Ok(SourceStatement { takeover_requests: TakeoverRequests::These(these), .. }) if these.contains(&mark))
     }
 
     /// Returns its consent to the deletion of an object by a source with this progress.
     ///
     /// Sources of one repository are ordered by its revisions: once all have read the same one,
-    /// each object that they want is theirs or is claimed. Sources of different ones get time to
-    /// claim. One that was not read completely may want anything.
+    /// each object that they want is theirs or is requested. Sources of different ones get time to
+    /// request it. One that was not read completely may want anything.
     pub(in crate::engine) fn deletion_consent(
         &self,
         mark: ContentHash,
@@ -292,16 +292,16 @@ impl PeerSource {
                 );
             }
         };
-        match &says.claims {
-            ContentClaims::Anything => {
+        match &says.takeover_requests {
+            TakeoverRequests::Anything => {
                 return DeletionConsent::Withheld(
                     format!("source {name} may want it, as it brings many objects").into(),
                 );
             }
-            ContentClaims::These(these) if these.contains(&mark) => {
+            TakeoverRequests::These(these) if these.contains(&mark) => {
                 return DeletionConsent::Withheld(format!("source {name} wants it").into());
             }
-            ContentClaims::These(_) => {}
+            TakeoverRequests::These(_) => {}
         }
         let unread = |of_same: &str| {
             DeletionConsent::Withheld(

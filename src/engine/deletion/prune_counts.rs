@@ -9,9 +9,9 @@ use crate::engine::state::Engine;
 use crate::object::{ObjectId, Revision};
 
 impl Engine {
-    /// The cluster shows an object otherwise than before, or no longer.
+    /// Counts an object again whose live state has changed or gone.
     pub(in crate::engine) fn count_live(&mut self, id: &ObjectId, before: Option<&LiveObject>) {
-        let now = self.live.get(id);
+        let now = self.informer_objects.get(id);
         let brought =
             |live: Option<&LiveObject>| live?.shown_release().map(|release| release.revision.clone());
         let proven =
@@ -73,7 +73,9 @@ impl Engine {
     pub(in crate::engine) fn assert_counts(&self) {
         for (number, source) in self.source_ids().zip(&self.sources) {
             let mut members = crate::engine::ObjectCounts::default();
-            for (id, _) in self.live.iter().filter(|(_, live)| self.inventory_source(live) == Some(number)) {
+            for (id, _) in
+                self.informer_objects.iter().filter(|(_, live)| self.inventory_source(live) == Some(number))
+            {
                 members.add(id);
             }
             assert_eq!(members, source.members);

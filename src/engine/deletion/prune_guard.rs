@@ -76,8 +76,8 @@ pub(crate) struct PruneGuard<'a> {
     /// The decision for all objects where nothing is pruned, for any of the reasons that hold for a
     /// whole source; none where each is judged by itself.
     pub closed: Option<PruneDecision>,
-    /// The place that the inventory was made from, where it is not the present one.
-    pub other_place: Option<Arc<str>>,
+    /// The location that the inventory was made from, where it is not the present one.
+    pub other_location: Option<Arc<str>>,
     /// The number of objects that go at once without a question.
     pub radius: BlastRadius,
     /// The lifecycle of the source. A deletion of the source itself takes all of its objects along.
@@ -104,7 +104,10 @@ pub(crate) enum PruneDecision {
 }
 
 /// Judges the whole pending set of one source.
-pub(crate) fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTreeMap<ObjectId, PruneDecision> {
+pub(crate) fn decide_prunes(
+    pending: &[PruneCandidate],
+    guard: &PruneGuard<'_>,
+) -> BTreeMap<ObjectId, PruneDecision> {
     let kept = |p: &&PruneCandidate| !p.is_kept() && !guard.confirmed.contains(&p.uid);
     let unconfirmed: Vec<&PruneCandidate> = pending.iter().filter(kept).collect();
     let group = unconfirmed_reasons(&unconfirmed, guard);
@@ -112,7 +115,7 @@ pub(crate) fn judge(pending: &[PruneCandidate], guard: &PruneGuard<'_>) -> BTree
     let judged = pending.iter().map(|p| {
         let kept = bound.get(&p.id).map(|user| format!("{user}, which is kept, uses it"));
         let judgement = kept.map(|why| PruneDecision::Keep(why.into()));
-        (p.id.clone(), judgement.unwrap_or_else(|| decide_one(p, guard, group.get(&p.id))))
+        (p.id.clone(), judgement.unwrap_or_else(|| decide_prune(p, guard, group.get(&p.id))))
     });
     judged.collect()
 }
@@ -142,7 +145,11 @@ fn used_by_kept<'a>(
     bound
 }
 
-fn decide_one(pending: &PruneCandidate, guard: &PruneGuard<'_>, beyond: Option<&Arc<str>>) -> PruneDecision {
+fn decide_prune(
+    pending: &PruneCandidate,
+    guard: &PruneGuard<'_>,
+    beyond: Option<&Arc<str>>,
+) -> PruneDecision {
     if let Some(why) = &pending.not_allowed {
         return PruneDecision::Leave(why.clone());
     }
@@ -193,9 +200,9 @@ fn unconfirmed_reasons(
     for pending in unconfirmed {
         let kind = pending.id.group_kind();
         let all = guard.inventory.get(&kind).copied().unwrap_or(0);
-        let why = if let Some(place) = &guard.other_place {
+        let why = if let Some(location) = &guard.other_location {
             Some(format!(
-                "this inventory was made from {place}; nothing of it is pruned until it is confirmed"
+                "this inventory was made from {location}; nothing of it is pruned until it is confirmed"
             ))
         } else if let Some(kind) = data_loss_reason(&pending.id) {
             Some(format!("{kind} is deleted only when confirmed by name"))

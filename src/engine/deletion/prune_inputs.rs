@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::decide::input::{DecisionInput, Observation};
-use crate::engine::deletion::prune_guard::{PruneCandidate, PruneDecision, PruneGuard, PruneTiming, judge};
+use crate::engine::deletion::prune_guard::{
+    PruneCandidate, PruneDecision, PruneGuard, PruneTiming, decide_prunes,
+};
 use crate::engine::facts::entry::SourceId;
 use crate::engine::facts::release_seal::{UNPROVEN_REASON, unchecked_seal_reason};
 use crate::engine::state::{DecisionMode, Engine, KindState};
@@ -13,7 +15,7 @@ use crate::graph::ConnectedUnits;
 use crate::object::{GroupKind, ObjectId};
 
 impl Engine {
-    /// Returns the guard's word on an object that no source wants.
+    /// Returns the decision of the prune guard about an object that no source wants.
     pub(in crate::engine) fn prune_decision(
         &self,
         id: &ObjectId,
@@ -46,7 +48,7 @@ impl Engine {
     }
 
     /// Judges all that one source no longer wants.
-    pub(crate) fn judge(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
+    pub(crate) fn decide_prunes(&self, source: SourceId) -> BTreeMap<ObjectId, PruneDecision> {
         let state = &self.sources[source];
         let of_source = |live: &LiveObject| self.source_of(live) == Some(source);
         let unwanted: Vec<&ObjectId> =
@@ -55,16 +57,16 @@ impl Engine {
             return BTreeMap::new();
         }
         let pending = self.prune_candidates(source, &unwanted);
-        let parent = state.inventory.as_ref();
+        let inventory = state.inventory.as_ref();
         let guard = PruneGuard {
-            closed: self.prune_obstacle(source),
-            other_place: parent.and_then(|parent| parent.other_place.clone()),
+            closed: self.prune_blocker(source),
+            other_location: inventory.and_then(|inventory| inventory.other_location.clone()),
             radius: state.radius,
             lifecycle: state.lifecycle,
             confirmed: &self.confirmations(source),
             inventory: state.members.by_kind(),
         };
-        judge(&pending, &guard)
+        decide_prunes(&pending, &guard)
     }
 
     /// Facts about what is no longer wanted. Where all that must come first is taken for done,
@@ -110,7 +112,7 @@ impl Engine {
     }
 
     /// Returns why a source prunes nothing at all now.
-    pub(in crate::engine) fn prune_obstacle(&self, source: SourceId) -> Option<PruneDecision> {
+    pub(in crate::engine) fn prune_blocker(&self, source: SourceId) -> Option<PruneDecision> {
         let state = &self.sources[source];
         match state.prune {
             PrunePolicy::On => {}
@@ -121,7 +123,7 @@ impl Engine {
                 return Some(PruneDecision::Keep("not in the given files".into()));
             }
         }
-        match self.release_key_obstacle() {
+        match self.release_key_blocker() {
             None => {}
             // It waits: what ends must not be taken for done as long as nobody knows what is its
             // own.
@@ -222,7 +224,7 @@ impl Engine {
             (true, Some(kind)) => other.group_kind() == *kind,
             (true, None) => is_named_after(id.name(), &other.group_kind()),
         };
-        let ours = self.live.iter().filter(|(_, live)| self.source_of(live).is_some());
+        let ours = self.informer_objects.iter().filter(|(_, live)| self.source_of(live).is_some());
         ours.map(|(other, _)| other).filter(|other| lives_by(other)).min()
     }
 

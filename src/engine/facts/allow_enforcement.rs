@@ -1,7 +1,7 @@
 //! Objects that a source may not have are no part of its desired state, and nothing is done about
 //! those that it has.
 //!
-//! The present list counts: a way back to an older content is held against it too.
+//! The present list counts: a rollback to an older content is held against it too.
 
 use std::sync::Arc;
 

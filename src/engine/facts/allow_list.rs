@@ -23,14 +23,14 @@ pub struct AllowList {
     /// Their kinds; none for any.
     pub kinds: Option<BTreeSet<KindPattern>>,
     /// The objects without a namespace that it may have.
-    pub cluster_scoped: ClusterScoped,
+    pub cluster_scoped: ClusterScopeRule,
     /// The outer bound; none for no bound.
     pub outer: Option<Box<AllowList>>,
 }
 
 /// The objects without a namespace that a source may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ClusterScoped {
+pub enum ClusterScopeRule {
     /// Objects of all kinds that it may have.
     #[default]
     Any,
@@ -65,12 +65,12 @@ pub enum AllowViolation {
 }
 
 impl AllowList {
-    /// One that allows nothing.
+    /// Returns a list that allows nothing.
     pub fn deny_all() -> Self {
         Self {
             namespaces: Some(BTreeSet::new()),
             kinds: Some(BTreeSet::new()),
-            cluster_scoped: ClusterScoped::None,
+            cluster_scoped: ClusterScopeRule::None,
             outer: None,
         }
     }
@@ -147,9 +147,9 @@ impl AllowList {
     /// stand among the kinds too.
     fn cluster_kind_violation(&self, kind: &GroupKind) -> Option<AllowViolation> {
         match &self.cluster_scoped {
-            ClusterScoped::Any => self.kind_violation(kind),
-            ClusterScoped::Kinds(kinds) if covers(kinds, kind) => None,
-            ClusterScoped::None | ClusterScoped::Kinds(_) => {
+            ClusterScopeRule::Any => self.kind_violation(kind),
+            ClusterScopeRule::Kinds(kinds) if covers(kinds, kind) => None,
+            ClusterScopeRule::None | ClusterScopeRule::Kinds(_) => {
                 Some(AllowViolation::ClusterScoped(kind.clone()))
             }
         }
@@ -315,7 +315,11 @@ impl AllowViolation {
 mod tests {
     use super::*;
 
-    fn list(namespaces: Option<&[&str]>, kinds: Option<&[&str]>, cluster_scoped: ClusterScoped) -> AllowList {
+    fn list(
+        namespaces: Option<&[&str]>,
+        kinds: Option<&[&str]>,
+        cluster_scoped: ClusterScopeRule,
+    ) -> AllowList {
         AllowList {
             namespaces: namespaces.map(|names| names.iter().copied().map(Arc::from).collect()),
             kinds: kinds.map(patterns),
@@ -387,7 +391,7 @@ mod tests {
         for scope in [INSIDE, OUTSIDE, None] {
             check(&open, ("ClusterRole.rbac.authorization.k8s.io", ""), scope, None);
         }
-        let team = list(Some(&["shop"]), None, ClusterScoped::None);
+        let team = list(Some(&["shop"]), None, ClusterScopeRule::None);
         check(&team, ("ConfigMap", "shop"), INSIDE, None);
         check(&team, ("ConfigMap", "web"), INSIDE, Some("the namespace web is not among `allow.namespaces`"));
         check(&team, ("ConfigMap", "Shop"), INSIDE, Some("`allow.namespaces`"));
@@ -402,7 +406,7 @@ mod tests {
         check(&team, ("Thing.example.org", ""), None, None);
         check(&team, ("Thing.example.org", "shop"), None, None);
         check(&team, ("Thing.example.org", "web"), None, Some("`allow.namespaces`"));
-        let kinds = list(None, Some(&["apps/*"]), ClusterScoped::Any);
+        let kinds = list(None, Some(&["apps/*"]), ClusterScopeRule::Any);
         check(&kinds, ("Deployment.apps", "shop"), INSIDE, None);
         check(
             &kinds,
@@ -414,14 +418,14 @@ mod tests {
         check(&kinds, ("Thing.example.org", ""), None, Some("`allow.kinds`"));
         check(&kinds, ("Node", ""), OUTSIDE, Some("`allow.kinds`"));
         let named =
-            list(Some(&["web"]), Some(&["ConfigMap"]), ClusterScoped::Kinds(patterns(&["Namespace"])));
+            list(Some(&["web"]), Some(&["ConfigMap"]), ClusterScopeRule::Kinds(patterns(&["Namespace"])));
         check(&named, ("Namespace", ""), OUTSIDE, None);
         check(&named, ("Node", ""), OUTSIDE, Some("`allow.clusterScoped`"));
         check(&named, ("Namespace", "web"), INSIDE, Some("`allow.kinds`"));
-        let others = list(Some(&["shop"]), None, ClusterScoped::Any);
+        let others = list(Some(&["shop"]), None, ClusterScopeRule::Any);
         check(&others, ("Namespace", ""), OUTSIDE, Some("it is the namespace web"));
         check(&others, ("Node", ""), OUTSIDE, None);
-        let nothing = list(Some(&[]), None, ClusterScoped::None);
+        let nothing = list(Some(&[]), None, ClusterScopeRule::None);
         check(&nothing, ("ConfigMap", "shop"), INSIDE, Some("`allow.namespaces`"));
         check(&nothing, ("Thing.example.org", ""), None, Some("`allow.clusterScoped`"));
     }
@@ -433,14 +437,14 @@ mod tests {
             assert_eq!(list.can_allow_kind(&GroupKind::new(kind.0, kind.1), scope), expected);
         }
         let team =
-            list(Some(&["shop"]), Some(&["ConfigMap"]), ClusterScoped::Kinds(patterns(&["Namespace"])));
+            list(Some(&["shop"]), Some(&["ConfigMap"]), ClusterScopeRule::Kinds(patterns(&["Namespace"])));
         check(&team, ("", "ConfigMap"), INSIDE, true);
         check(&team, ("", "ConfigMap"), None, true);
         check(&team, ("", "Secret"), INSIDE, false);
         check(&team, ("", "Namespace"), OUTSIDE, true);
         check(&team, ("", "Node"), OUTSIDE, false);
         check(&team, ("example.org", "Thing"), None, false);
-        check(&list(Some(&[]), None, ClusterScoped::None), ("", "ConfigMap"), INSIDE, false);
+        check(&list(Some(&[]), None, ClusterScopeRule::None), ("", "ConfigMap"), INSIDE, false);
         check(&AllowList::default(), ("", "Node"), OUTSIDE, true);
     }
 
@@ -466,7 +470,7 @@ mod tests {
             );
         }
         let open = AllowList::default();
-        let team = list(Some(&["shop", "web"]), Some(&["ConfigMap", "apps/*"]), ClusterScoped::None);
+        let team = list(Some(&["shop", "web"]), Some(&["ConfigMap", "apps/*"]), ClusterScopeRule::None);
         check(&open, &team, "ConfigMap", "shop", None);
         check(
             &open,
@@ -484,7 +488,7 @@ mod tests {
         );
         check(&open, &team, "Namespace", "", Some("`customSources.objects.clusterScoped`"));
         // A wider list of the source counts for nothing, and a missing one is the outer bound.
-        let wide = list(Some(&["shop", "ops"]), Some(&["Secret", "apps/Deployment"]), ClusterScoped::Any);
+        let wide = list(Some(&["shop", "ops"]), Some(&["Secret", "apps/Deployment"]), ClusterScopeRule::Any);
         check(&wide, &team, "Deployment.apps", "shop", None);
         check(&wide, &team, "Deployment.apps", "ops", Some("`customSources.objects.namespaces`"));
         check(&wide, &team, "Deployment.apps", "web", Some("`allow.namespaces` of the source"));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::engine::{ObjectCounts, SharedDesired};
+use crate::engine::{ObjectCounts, SharedDesiredObject};
 use crate::object::{Diagnostic, GroupKind, Gvk, ManifestOrigin, ObjectId};
 
 /// The number of places named for an object that stands several times: each copy names the others.
@@ -27,7 +27,7 @@ pub(crate) struct UnusableObject {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileFacts {
     /// Usable objects.
-    pub objects: Vec<SharedDesired>,
+    pub objects: Vec<SharedDesiredObject>,
     /// Objects that are wanted but cannot be used.
     pub unusable: Vec<Arc<UnusableObject>>,
     /// Indicates whether every document of it was understood.
@@ -51,21 +51,21 @@ pub(crate) enum FileCompleteness {
     Unrendered,
 }
 
-/// The wish of one source for one object.
+/// The desired state of one object in one source.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum WantedObject {
+pub(crate) enum DesiredState {
     /// This content.
-    Object(SharedDesired),
+    Object(SharedDesiredObject),
     /// It should exist, but its manifest cannot be used.
     Unusable(Arc<UnusableObject>),
 }
 
-impl WantedObject {
+impl DesiredState {
     /// Returns where the manifest is.
     pub(crate) fn origin(&self) -> &ManifestOrigin {
         match self {
             Self::Object(desired) => &desired.origin,
-            Self::Unusable(held) => &held.origin,
+            Self::Unusable(unusable) => &unusable.origin,
         }
     }
 
@@ -73,7 +73,7 @@ impl WantedObject {
     pub(crate) fn gvk(&self) -> &Gvk {
         match self {
             Self::Object(desired) => &desired.gvk,
-            Self::Unusable(held) => &held.gvk,
+            Self::Unusable(unusable) => &unusable.gvk,
         }
     }
 }
@@ -83,8 +83,8 @@ impl WantedObject {
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct Catalog {
     files: BTreeMap<Arc<str>, FileFacts>,
-    wants: HashMap<ObjectId, Vec<WantedObject>>,
-    /// The counts of the keys of `wants` and of `lost_names`.
+    states: HashMap<ObjectId, Vec<DesiredState>>,
+    /// The counts of the keys of `states` and of `lost_names`.
     object_counts: ObjectCounts,
     partly_understood: BTreeSet<Arc<str>>,
     /// The objects of a file when it was last understood, which it does not name now that it is
@@ -101,10 +101,10 @@ impl Catalog {
         self.remember_lost_names(file, before.as_ref(), facts.as_ref(), &mut touched);
         if let Some(old) = before {
             for id in ids(&old) {
-                if let Some(wants) = self.wants.get_mut(id) {
-                    wants.retain(|want| want.origin().file != *file);
-                    if wants.is_empty() {
-                        self.wants.remove(id);
+                if let Some(states) = self.states.get_mut(id) {
+                    states.retain(|state| state.origin().file != *file);
+                    if states.is_empty() {
+                        self.states.remove(id);
                         self.object_counts.remove(id);
                     }
                 }
@@ -112,15 +112,15 @@ impl Catalog {
             }
         }
         if let Some(facts) = facts {
-            let objects = facts.objects.iter().map(|d| (&d.id, WantedObject::Object(d.clone())));
-            for (id, want) in
-                objects.chain(facts.unusable.iter().map(|h| (&h.id, WantedObject::Unusable(h.clone()))))
+            let objects = facts.objects.iter().map(|d| (&d.id, DesiredState::Object(d.clone())));
+            for (id, state) in
+                objects.chain(facts.unusable.iter().map(|h| (&h.id, DesiredState::Unusable(h.clone()))))
             {
-                let wants = self.wants.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
-                if wants.is_empty() {
+                let states = self.states.entry(id.clone()).or_insert_with(|| Vec::with_capacity(1));
+                if states.is_empty() {
                     self.object_counts.add(id);
                 }
-                wants.push(want);
+                states.push(state);
                 touched.push(id.clone());
             }
             if facts.understood != FileCompleteness::Whole {
@@ -181,25 +181,25 @@ impl Catalog {
 
     /// Returns the wish for one object. An object that stands in two places is unusable, and both
     /// are named.
-    pub(crate) fn wanted_object(&self, id: &ObjectId) -> Option<WantedObject> {
-        match self.wants.get(id).map(Vec::as_slice) {
-            None | Some([]) => self.lost_names.get(id).cloned().map(WantedObject::Unusable),
-            Some([want]) => Some(want.clone()),
+    pub(crate) fn desired_state(&self, id: &ObjectId) -> Option<DesiredState> {
+        match self.states.get(id).map(Vec::as_slice) {
+            None | Some([]) => self.lost_names.get(id).cloned().map(DesiredState::Unusable),
+            Some([state]) => Some(state.clone()),
             Some(several) => {
                 let (gvk, origin) = match &several[0] {
-                    WantedObject::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
-                    WantedObject::Unusable(held) => (held.gvk.clone(), held.origin.clone()),
+                    DesiredState::Object(desired) => (desired.gvk.clone(), desired.origin.clone()),
+                    DesiredState::Unusable(unusable) => (unusable.gvk.clone(), unusable.origin.clone()),
                 };
-                let places = join_places(several.iter().map(WantedObject::origin), several.len());
+                let places = join_places(several.iter().map(DesiredState::origin), several.len());
                 let reason = format!("it is defined {} times: {places}", several.len()).into();
-                Some(WantedObject::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
+                Some(DesiredState::Unusable(Arc::new(UnusableObject { id: id.clone(), gvk, origin, reason })))
             }
         }
     }
 
     /// Returns all objects that are wanted, in no particular order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &ObjectId> {
-        self.wants.keys().chain(self.lost_names.keys().filter(|id| !self.wants.contains_key(*id)))
+        self.states.keys().chain(self.lost_names.keys().filter(|id| !self.states.contains_key(*id)))
     }
 
     /// Returns the counts of their kinds and namespaces.
@@ -221,13 +221,13 @@ impl Catalog {
     pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> =
             self.files.values().flat_map(|facts| facts.diagnostics.iter().cloned()).collect();
-        for (id, wants) in self.wants.iter().filter(|(_, wants)| wants.len() > 1) {
-            for want in wants {
-                let others = wants.iter().map(WantedObject::origin).filter(|other| *other != want.origin());
-                let others = join_places(others, wants.len() - 1);
+        for (id, states) in self.states.iter().filter(|(_, states)| states.len() > 1) {
+            for state in states {
+                let others = states.iter().map(DesiredState::origin).filter(|other| *other != state.origin());
+                let others = join_places(others, states.len() - 1);
                 let message = format!("{id} also stands at {others}; neither is applied");
                 let hint = "remove all but one, or list the other file in .rhumbignore";
-                found.push(Diagnostic::error(want.origin().clone(), "duplicate-object", message).hint(hint));
+                found.push(Diagnostic::error(state.origin().clone(), "duplicate-object", message).hint(hint));
             }
         }
         found.sort();
@@ -264,7 +264,7 @@ mod tests {
             catalog
                 .replace(&file, Some(FileFacts { unusable: vec![Arc::new(held)], ..FileFacts::default() }));
         }
-        let Some(WantedObject::Unusable(held)) = catalog.wanted_object(&id) else { panic!("it is not held") };
+        let Some(DesiredState::Unusable(held)) = catalog.desired_state(&id) else { panic!("it is not held") };
         let expected = "it is defined 40 times: 01.yaml:1 and 02.yaml:2 and 03.yaml:3 and 37 more";
         assert_eq!(&*held.reason, expected);
         let found = catalog.diagnostics();

@@ -1,4 +1,4 @@
-//! A wanted object without its body.
+//! A desired object without its body.
 
 use crate::object::annotations;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(crate) enum ConfigRole {
     Uses(Box<[ObjectId]>),
 }
 
-/// A wanted object without its body, which is read again when it is needed.
+/// A desired object without its body, which is read again when it is needed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DesiredObject {
     /// The object.
@@ -248,5 +248,5 @@ fn object_lifetime(id: &ObjectId, content: &Value) -> ObjectLifetime {
     if id.is("batch", "Job") && by_itself { ObjectLifetime::AfterFinish } else { ObjectLifetime::Never }
 }
 
-/// A wanted object, shared between the catalog of its source and its entry.
-pub(crate) type SharedDesired = Arc<DesiredObject>;
+/// A desired object, shared between the catalog of its source and its entry.
+pub(crate) type SharedDesiredObject = Arc<DesiredObject>;

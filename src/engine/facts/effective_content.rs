@@ -41,10 +41,12 @@ impl ApplyVariant {
 
     /// Returns the hash that the release annotation names: that of the content, whatever is laid
     /// over it.
-    pub(crate) fn hash(self, want: &DesiredObject) -> ContentHash {
+    pub(crate) fn hash(self, desired: &DesiredObject) -> ContentHash {
         match self.replicas {
-            ReplicaMode::AsWritten => want.hash,
-            ReplicaMode::Omitted | ReplicaMode::AsLive(_) => want.hash_without_replicas.unwrap_or(want.hash),
+            ReplicaMode::AsWritten => desired.hash,
+            ReplicaMode::Omitted | ReplicaMode::AsLive(_) => {
+                desired.hash_without_replicas.unwrap_or(desired.hash)
+            }
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::engine::{
-    ApplyVariant, ConfigStamp, DesiredObject, DryRunImpact, LiveObject, Overlay, Release, ResourceVersion,
-    RollbackTarget, SharedDesired, Uid, WantedObject,
+    ApplyVariant, ConfigStamp, DesiredObject, DesiredState, DryRunImpact, LiveObject, ObjectRejection,
+    Overlay, Release, ResourceVersion, SharedDesiredObject, Uid,
 };
 use crate::fields::ValueDigest;
 use crate::object::{ContentHash, ObjectId, Revision};
@@ -19,7 +19,7 @@ pub(crate) enum AcceptedContent {
     #[default]
     Nothing,
     /// This content.
-    Known(SharedDesired),
+    Known(SharedDesiredObject),
     /// The content of this release, which has not been read yet.
     Unresolved(Release),
     /// The content of this release, which cannot be read any more.
@@ -28,7 +28,7 @@ pub(crate) enum AcceptedContent {
 
 impl AcceptedContent {
     /// Returns the content, where it is known.
-    pub(crate) fn content(&self) -> Option<&SharedDesired> {
+    pub(crate) fn content(&self) -> Option<&SharedDesiredObject> {
         match self {
             Self::Known(desired) => Some(desired),
             _ => None,
@@ -56,7 +56,7 @@ pub(crate) enum DirectView {
     Found(Box<LiveObject>),
 }
 
-/// The coverage of the wanted content by our managedFields entry.
+/// The coverage of the desired content by our managedFields entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldCoverage {
     /// Every leaf is ours: the object is applied.
@@ -160,9 +160,9 @@ pub(crate) struct TemporaryFailure {
 /// The facts about one object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectEntry {
-    /// The target of each source: its wanted content, or the rollback target in its place. That of
+    /// The target of each source: its desired state, or the rollback target in its place. That of
     /// the object's owner comes first.
-    pub targets: Vec<(SourceId, WantedObject)>,
+    pub targets: Vec<(SourceId, DesiredState)>,
     /// The owner among several sources that want it.
     pub owner: Option<SourceId>,
     /// The content that the cluster must show now.
@@ -170,7 +170,7 @@ pub(crate) struct ObjectEntry {
     /// The incarnation in which this process has put it there, or has found it.
     pub incarnation: Option<Uid>,
     /// The accepted content before this one, as far as this process has seen it.
-    pub previous_content: Option<SharedDesired>,
+    pub previous_content: Option<SharedDesiredObject>,
     /// The revision that brought the accepted content: it stays in the annotation as long as the
     /// content.
     pub revision: Option<Revision>,
@@ -189,8 +189,9 @@ pub(crate) struct ObjectEntry {
     /// The content with which it was seen ended, for a Job: it may go away by itself in the next
     /// moment.
     pub ended: Option<Box<ContentHash>>,
-    /// The rollback target in place of a content that failed here.
-    pub rollback: Option<Box<RollbackTarget>>,
+    /// The rejection of the content that the newest revision asks for, with the content in its
+    /// place.
+    pub rejection: Option<Box<ObjectRejection>>,
     /// The last temporary failure.
     pub last_failure: Option<TemporaryFailure>,
 }
@@ -198,9 +199,9 @@ pub(crate) struct ObjectEntry {
 impl ObjectEntry {
     /// Returns the target content of one source, when only one wants the object, or has it, and its
     /// manifest is usable.
-    pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesired)> {
+    pub(crate) fn target_content(&self) -> Option<(SourceId, &SharedDesiredObject)> {
         match &self.targets[..] {
-            [(source, WantedObject::Object(desired)), others @ ..]
+            [(source, DesiredState::Object(desired)), others @ ..]
                 if others.is_empty() || self.owner == Some(*source) =>
             {
                 Some((*source, desired))
@@ -221,7 +222,7 @@ impl ObjectEntry {
     }
 
     /// Returns the target content, where the cluster must not show it yet.
-    pub(crate) fn unreleased_content(&self) -> Option<&SharedDesired> {
+    pub(crate) fn unreleased_content(&self) -> Option<&SharedDesiredObject> {
         let (_, desired) = self.target_content()?;
         match &self.accepted {
             AcceptedContent::Known(accepted) if accepted.hash == desired.hash => None,

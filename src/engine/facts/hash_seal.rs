@@ -49,7 +49,7 @@ impl fmt::Debug for HashSeal {
 pub(crate) enum SealStatus {
     /// There are none, or they are sealed as they would be now, or nobody here can read them.
     #[default]
-    Fine,
+    Valid,
     /// Some are plain, or under the seal of an older key that is known: they should be sealed anew.
     Stale,
     /// Some are sealed, and no key is known: what the text says is not known yet.
@@ -83,7 +83,7 @@ impl HashSeals {
         }
     }
 
-    /// As [`HashSeals::hash_word`], of `<hash>@<revision>`.
+    /// Does the same as [`HashSeals::hash_word`], of `<hash>@<revision>`.
     pub(in crate::engine) fn release_word(&self, id: &ObjectId, release: &Release) -> Option<String> {
         Some(format!("{}@{}", self.hash_word(id, release.hash)?, release.revision))
     }
@@ -122,10 +122,10 @@ impl HashSeals {
         let word = word.split_once('@').map_or(word, |(hash, _)| hash);
         match parse_sealed(word) {
             Some(_) if self.0.is_empty() => SealStatus::Locked,
-            Some((number, _)) if self.number() == Some(number) => SealStatus::Fine,
+            Some((number, _)) if self.number() == Some(number) => SealStatus::Valid,
             Some((number, block)) if self.open(number, block).is_some() => SealStatus::Stale,
             None if is_secret(id) && ContentHash::parse(word).is_some() => SealStatus::Stale,
-            _ => SealStatus::Fine,
+            _ => SealStatus::Valid,
         }
     }
 }
@@ -182,17 +182,19 @@ impl Engine {
         &self.configs.sealed.seals
     }
 
-    /// Something has to be sealed, or opened: a key is needed.
+    /// Asks for a key, as something has to be sealed or opened.
     pub(crate) fn request_seal_key(&mut self) {
         self.configs.sealed.wanted = true;
     }
 
-    /// The rollout ledger cannot be read without a key: until there is one, nothing new is begun.
+    /// Locks the rollout ledger, which cannot be read without a key: until there is one, nothing
+    /// new is begun.
     pub(crate) fn lock_ledger(&mut self) {
         (self.configs.sealed.wanted, self.configs.sealed.locked) = (true, true);
     }
 
-    /// A source's parent cannot be read without a key: what it said before may not be so any more.
+    /// Locks the inventory of a source, which cannot be read without a key: its earlier content may
+    /// not hold any more.
     pub(crate) fn lock_inventory(&mut self, source: SourceId) {
         self.configs.sealed.wanted = true;
         (self.sources[source].inventory, self.sources[source].prunes_stale) = (None, true);
@@ -212,15 +214,15 @@ impl Engine {
         self.configs.sealed.wanted
     }
 
-    /// The newest key is known.
+    /// Takes the newest key.
     pub(in crate::engine) fn note_seal(&mut self) {
         if let ReadState::Value(key) = &self.configs.key {
             self.configs.sealed.seals.add(key);
         }
     }
 
-    /// Returns why nothing can be sealed or opened; none where that can be done.
-    pub(crate) fn seal_obstacle(&self) -> Option<Reason> {
+    /// Returns the blocker of sealing and opening; none where both can be done.
+    pub(crate) fn key_blocker(&self) -> Option<Reason> {
         match &self.configs.key {
             _ if self.seals().number().is_some() => None,
             ReadState::Unreadable(why) => Some(Reason::Sealed(why.clone())),
@@ -233,11 +235,15 @@ impl Engine {
         self.seals().number().is_some() || !unit.members.keys().any(is_secret)
     }
 
-    /// Returns the reason that gates an object for want of a key. Objects released together with a
+    /// Returns the blocker of an object for want of a key. Objects released together with a
     /// Secret wait for the key that seals the record, all objects for the key that opens the
     /// ledger.
-    pub(in crate::engine) fn seal_gate(&mut self, source: SourceId, id: &ObjectId) -> Option<Reason> {
-        let why = self.seal_obstacle()?;
+    pub(in crate::engine) fn object_key_blocker(
+        &mut self,
+        source: SourceId,
+        id: &ObjectId,
+    ) -> Option<Reason> {
+        let why = self.key_blocker()?;
         let together = |units: &std::collections::BTreeMap<ObjectId, ObjectId>| {
             let first = units.get(id)?;
             let begin = ObjectId::new(&GroupKind::new("", "Secret"), None, "");
@@ -253,7 +259,7 @@ impl Engine {
 
     /// Returns why an inventory that cannot be opened has not been read.
     pub(in crate::engine) fn locked_inventory_reason(&self) -> Option<Arc<str>> {
-        match self.seal_obstacle()? {
+        match self.key_blocker()? {
             Reason::Sealed(why) if self.configs.sealed.wanted => Some(why),
             _ => None,
         }

@@ -35,7 +35,7 @@ impl Engine {
         if autoscaled { ReplicaOwner::Autoscaler } else { ReplicaOwner::Manifest }
     }
 
-    /// Returns whether it is a Job that has ended with the wanted content, and need not be there
+    /// Returns whether it is a Job that has ended with the desired content, and need not be there
     /// any more.
     pub(crate) fn has_ended(&self, id: &ObjectId, entry: &ObjectEntry) -> bool {
         let wanted = entry.target_content().map(|(_, desired)| desired);
@@ -57,10 +57,10 @@ impl Engine {
         seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
     }
 
-    /// A Job that goes away by itself has ended: that it is gone afterwards is not drift.
+    /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.
     pub(in crate::engine) fn track_end(&mut self, id: &ObjectId, live: &LiveObject) {
         let Some(release) =
-            live.shown_release().filter(|release| live.finished && self.is_wanted_hash(id, release.hash))
+            live.shown_release().filter(|release| live.finished && self.is_target_hash(id, release.hash))
         else {
             return;
         };
@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// Returns whether this is the content that is wanted of an object.
-    pub(crate) fn is_wanted_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
+    pub(crate) fn is_target_hash(&self, id: &ObjectId, hash: ContentHash) -> bool {
         self.entry(id)
             .and_then(ObjectEntry::target_content)
             .is_some_and(|(_, desired)| desired.is_release(hash))

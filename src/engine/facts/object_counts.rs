@@ -23,7 +23,7 @@ impl ObjectCounts {
         }
     }
 
-    /// One more.
+    /// Adds one.
     pub(in crate::engine) fn add(&mut self, id: &ObjectId) {
         *self.kinds.entry(id.group_kind()).or_default() += 1;
         let Some(namespace) = id.namespace() else { return };
@@ -33,7 +33,7 @@ impl ObjectCounts {
         }
     }
 
-    /// One less of those that were added.
+    /// Removes one that was added.
     pub(in crate::engine) fn remove(&mut self, id: &ObjectId) {
         decrement(&mut self.kinds, &id.group_kind());
         if let Some(namespace) = id.namespace() {

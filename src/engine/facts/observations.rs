@@ -9,17 +9,17 @@ use crate::engine::{LiveObject, is_workload};
 use crate::object::ObjectId;
 
 impl Engine {
-    /// An informer begins a list: what it does not show until the end is gone.
+    /// Begins the list of an informer: objects that it does not show until its end are gone.
     pub(crate) fn list_started(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         let mut known: HashSet<ObjectId> =
-            self.live.keys().filter(|id| WatcherSet::is_in(&listing, id)).cloned().collect();
+            self.informer_objects.keys().filter(|id| WatcherSet::is_in(&listing, id)).cloned().collect();
         known.retain(|id| self.watchers.observer_of(id) == listing.watcher);
         self.watchers.begin(&listing, known);
         self.begin_listing(&listing);
     }
 
-    /// An informer shows all there is.
+    /// Ends the list of an informer.
     pub(crate) fn list_complete(&mut self, listing: impl Into<WatchScope>) {
         let listing = listing.into();
         for id in self.watchers.end(&listing) {
@@ -46,11 +46,11 @@ impl Engine {
         self.mark_prunes_stale();
     }
 
-    /// An informer shows an object.
+    /// Takes an object that an informer shows.
     pub(crate) fn observe_object_by(&mut self, watcher: WatcherId, id: &ObjectId, mut live: LiveObject) {
         self.prove(id, &mut live);
         let listed = self.remove_expected(watcher, id);
-        let known = self.live.get(id);
+        let known = self.informer_objects.get(id);
         if self.is_shown_by_another(watcher, id) {
             // Its label has changed, and this one has yet to hear of that.
             if known.is_some_and(|known| known.rv >= live.rv) {
@@ -89,7 +89,7 @@ impl Engine {
         self.track_end(id, &live);
         // One copy of the name for both tables.
         let known = self.entries.get_key_value(id).map_or(id, |(known, _)| known).clone();
-        let before = self.live.insert(known, Box::new(live));
+        let before = self.informer_objects.insert(known, Box::new(live));
         self.count_live(id, before.as_deref());
         self.track_rollout(id);
         self.track_asked(id);
@@ -108,7 +108,7 @@ impl Engine {
             return;
         }
         self.watchers.set_observer(OWN_WATCHER, id);
-        let before = self.live.remove(id);
+        let before = self.informer_objects.remove(id);
         self.count_live(id, before.as_deref());
         // Our own write may have moved it to another watcher, which is about to show it.
         let moves = self.watcher_of(id) != Some(watcher);
@@ -123,14 +123,14 @@ impl Engine {
         self.note_object_change(id);
     }
 
-    /// A look at the API server answered.
+    /// Takes the answer of a look at the API server.
     pub(crate) fn record_lookup(&mut self, id: &ObjectId, mut looked: DirectView) {
         if let DirectView::Found(live) = &mut looked {
             self.prove(id, live);
         }
         let newest = self.newest_revision_of(id);
         let overdue = self.entries.get(id).is_some_and(|entry| entry.last_write.is_some());
-        match (self.live.contains_key(id), &looked) {
+        match (self.informer_objects.contains_key(id), &looked) {
             // The watch owes us an event.
             (true, DirectView::Absent) if overdue => {
                 self.observe_absence_by(self.watchers.observer_of(id), id);
@@ -160,7 +160,7 @@ impl Engine {
         self.mark_prunes_stale();
     }
 
-    /// The verdict of comparing a content with our entry.
+    /// Takes the verdict of comparing a content with our entry.
     pub(crate) fn record_coverage(&mut self, id: &ObjectId, verified: VerifiedCoverage) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.verified = Some(verified);

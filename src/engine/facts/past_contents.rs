@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::state::{DecisionMode, Engine};
 use crate::engine::{
-    AcceptedContent, LastGood, PruneDecision, Release, RollbackContent, SharedDesired, SourceId,
+    AcceptedContent, LastGood, PruneDecision, Release, ReplacementContent, SharedDesiredObject, SourceId,
 };
 use crate::object::{ContentHash, ObjectId, Revision};
 
@@ -13,8 +13,9 @@ impl Engine {
     pub(crate) fn unresolved_contents(&self) -> BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> {
         let mut found: BTreeMap<Revision, Vec<(ObjectId, ContentHash)>> = BTreeMap::new();
         for id in &self.rollbacks_unresolved {
-            let rollback = self.entries.get(id).and_then(|entry| Some(&entry.rollback.as_ref()?.content));
-            if let Some(RollbackContent::Unresolved(Release { hash, revision })) = rollback {
+            let replacement =
+                self.entries.get(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement));
+            if let Some(ReplacementContent::Unresolved(Release { hash, revision })) = replacement {
                 found.entry(revision.clone()).or_default().push((id.clone(), *hash));
             }
         }
@@ -27,13 +28,12 @@ impl Engine {
         found
     }
 
-    /// An older revision was read: the content of an object there, or nothing when it cannot be
-    /// had.
+    /// Takes the content of an object in an older revision; none where it cannot be had.
     pub(crate) fn record_past_content(
         &mut self,
         id: &ObjectId,
         release: &Release,
-        content: Option<SharedDesired>,
+        content: Option<SharedDesiredObject>,
     ) {
         self.record_rollback_content(id, release, content.as_ref());
         if let Some(entry) = self.entries.get_mut(id)
@@ -64,7 +64,7 @@ impl Engine {
         Some(PruneDecision::Later(format!("pruned when the content of {named} was read again").into()))
     }
 
-    /// Returns the revisions that must stay readable: those of contents in force and of rollback
+    /// Returns the revisions that must stay readable: those of contents in force and of replacement
     /// targets.
     pub(crate) fn revisions(&self) -> BTreeSet<Revision> {
         let heads = self.sources.iter().filter_map(|source| source.head.clone());

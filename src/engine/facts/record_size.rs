@@ -118,8 +118,8 @@ impl RolloutLedger {
         bytes <= MAX_UNIT_BYTES && self.bytes() + bytes <= MAX_RECORD_BYTES
     }
 
-    /// As [`RolloutLedger::text`], without the queue, older units and authors where it would be
-    /// longer than [`MAX_RECORD_BYTES`]: nothing is decided by them.
+    /// Does the same as [`RolloutLedger::text`], without the queue, older units and authors where
+    /// it would be longer than [`MAX_RECORD_BYTES`]: nothing is decided by them.
     pub(crate) fn bounded_text(&self, seals: &HashSeals) -> Option<String> {
         let mut text = self.text(seals)?;
         let mut less = self.clone();

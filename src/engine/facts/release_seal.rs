@@ -186,8 +186,8 @@ impl LiveObject {
 
 impl ApplyRequest {
     /// Returns the annotation for the written object.
-    pub(crate) fn release_claim(&self) -> ReleaseAnnotation {
-        let release = Release { hash: self.variant.hash(&self.want), revision: self.revision.clone() };
+    pub(crate) fn release_annotation(&self) -> ReleaseAnnotation {
+        let release = Release { hash: self.variant.hash(&self.desired), revision: self.revision.clone() };
         ReleaseAnnotation { release, seal: self.seal }
     }
 }
@@ -223,7 +223,7 @@ impl Engine {
     }
 
     /// Returns why no seal can be checked or made; none where that can be done.
-    pub(crate) fn release_key_obstacle(&self) -> Option<Reason> {
+    pub(crate) fn release_key_blocker(&self) -> Option<Reason> {
         match &self.proofs.blind {
             _ if !self.proofs.keys.is_empty() => None,
             Some(why) => Some(Reason::Sealed(why.clone())),
@@ -266,7 +266,8 @@ impl Engine {
         }
     }
 
-    /// A source has come to want an object: what was a claim under another label may be proven now.
+    /// Proves the record of an object that a source has come to want: it may have been a claim
+    /// under another label.
     pub(in crate::engine) fn prove_wanted(&mut self, id: &ObjectId) {
         if self.proofs.unproven.contains(id) {
             self.prove_shown(id);
@@ -343,8 +344,8 @@ impl Engine {
         let (Action::Apply(apply), Some(key)) = (&decision.action, self.proofs.keys.last()) else {
             return decision;
         };
-        let release = apply.release_claim().release;
-        let seal = key.seal(&self.applysets[apply.source], id, &release, apply.want.traits.prune_timing);
+        let release = apply.release_annotation().release;
+        let seal = key.seal(&self.applysets[apply.source], id, &release, apply.desired.traits.prune_timing);
         Decision { action: Action::Apply(ApplyRequest { seal: Some(seal), ..apply.clone() }), ..decision }
     }
 }

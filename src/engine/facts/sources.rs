@@ -20,11 +20,11 @@ pub(crate) struct Inventory {
     pub kinds: BTreeSet<GroupKind>,
     /// Namespaces that it names, as early.
     pub namespaces: BTreeSet<Arc<str>>,
-    /// The place that it was made from, where that is not the source's place now.
-    pub other_place: Option<Arc<str>>,
+    /// The location that it was made from, where that is not the source's location now.
+    pub other_location: Option<Arc<str>>,
     /// It does not name the present location beside the others yet. An object written before it
     /// does would pass for one of theirs that is no longer wanted.
-    pub unplaced: bool,
+    pub lacks_location: bool,
     /// Incarnations whose deletion a person has confirmed, as an earlier order of theirs says.
     pub confirmed: BTreeSet<Uid>,
     /// The contents with which Jobs ended that go away by themselves.
@@ -79,7 +79,7 @@ pub(crate) struct SourceState {
     pub incomplete: Option<Arc<str>>,
     /// The files of its newest state that could hold manifests and are not read at all.
     pub refused: Vec<Diagnostic>,
-    /// Its inventory; none before the parent was read.
+    /// Its inventory; none before that was read.
     pub inventory: Option<Inventory>,
     /// Indicates whether it writes at all.
     pub writes: SourceWrites,
@@ -87,7 +87,7 @@ pub(crate) struct SourceState {
     pub lifecycle: SourceLifecycle,
     /// The repository that it follows.
     pub repository: RepositoryIdentity,
-    /// The time for which other sources may claim a dropped object before it is deleted.
+    /// The time for which other sources may request a dropped object before it is deleted.
     pub prune_delay: Duration,
     /// Bounds on its rollouts beside those of the whole cluster.
     pub budget: BudgetNarrowing,
@@ -97,13 +97,13 @@ pub(crate) struct SourceState {
     pub confirmed: BTreeSet<Uid>,
     /// Confirmed deletions that are to be written down.
     pub(in crate::engine) pending_confirmations: BTreeSet<Uid>,
-    /// Confirmed deletions of what has come back since, which the parent still says.
+    /// Confirmed deletions of what has come back since, which the inventory still says.
     pub(in crate::engine) withdrawn_confirmations: BTreeSet<Uid>,
     /// Rejections that are to be written down.
     pub(in crate::engine) pending_rejections: Vec<Rejection>,
-    /// Objects with something else instead of what the newest revision asks for.
-    pub(in crate::engine) rollbacks: BTreeSet<ObjectId>,
-    /// The number of wanted objects of each kind.
+    /// Objects whose newest content is rejected here.
+    pub(in crate::engine) rejected_objects: BTreeSet<ObjectId>,
+    /// The number of desired objects of each kind.
     pub(in crate::engine) kinds: ObjectCounts,
     /// The number of live objects in its inventory.
     pub(in crate::engine) members: ObjectCounts,
@@ -157,7 +157,7 @@ impl SourceState {
             pending_confirmations: BTreeSet::new(),
             withdrawn_confirmations: BTreeSet::new(),
             pending_rejections: Vec::new(),
-            rollbacks: BTreeSet::new(),
+            rejected_objects: BTreeSet::new(),
             kinds: ObjectCounts::default(),
             members: ObjectCounts::default(),
             unfinished: BTreeSet::new(),
@@ -201,7 +201,7 @@ impl SourceState {
         self.kinds.note(id, before, now);
     }
 
-    /// As [`SourceState::count`], for what the cluster shows.
+    /// Does the same as [`SourceState::count`], for what the cluster shows.
     pub(in crate::engine) fn count_member(&mut self, id: &ObjectId, before: bool, now: bool) {
         self.members.note(id, before, now);
     }

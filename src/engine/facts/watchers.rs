@@ -200,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// The server does not have a kind: there is nothing of it that anybody could be shown.
+    /// Records that the server does not have a kind: nobody can be shown an object of it.
     pub(crate) fn set_kind_absent(&mut self, kind: &GroupKind) {
         for watcher in 0..self.watchers.all.len() {
             self.set_informer_state(WatchScope::whole_cluster(watcher, kind), KindState::Absent);
@@ -231,7 +231,7 @@ impl Engine {
         }
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
-        let shown = || self.live.contains_key(id).then(|| self.watchers.observer_of(id));
+        let shown = || self.informer_objects.contains_key(id).then(|| self.watchers.observer_of(id));
         let brought = || entry.and_then(|entry| entry.accepted_source());
         let of = |source: SourceId| self.sources[source].watcher;
         wanting.map(of).or_else(shown).or_else(|| brought().map(of))
@@ -295,7 +295,7 @@ impl Engine {
         matches!(self.listing_state(id), Some(KindState::Synced | KindState::Absent))
     }
 
-    /// As [`Engine::is_observable`], by one watcher.
+    /// Does the same as [`Engine::is_observable`], by one watcher.
     #[cfg(test)]
     pub(in crate::engine) fn would_be_shown_by(&self, watcher: WatcherId, id: &ObjectId) -> bool {
         let state = self.watchers.all[watcher].state_of(&id.group_kind(), id.namespace());
@@ -313,13 +313,13 @@ impl Engine {
         let known = entry.last_write.is_some() || entry.direct_view.is_some();
         known
             && WatcherSet::is_in(listing, id)
-            && !self.live.contains_key(id)
+            && !self.informer_objects.contains_key(id)
             && self.watcher_of(id).is_none_or(|watcher| watcher == listing.watcher)
     }
 
     /// Returns whether it is another watcher that shows an object.
     pub(in crate::engine) fn is_shown_by_another(&self, watcher: WatcherId, id: &ObjectId) -> bool {
-        self.live.contains_key(id) && self.watchers.observer_of(id) != watcher
+        self.informer_objects.contains_key(id) && self.watchers.observer_of(id) != watcher
     }
 
     /// Strikes an object off what a watcher's list has to show; returns whether one that goes on

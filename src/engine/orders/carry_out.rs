@@ -42,7 +42,7 @@ impl Engine {
         self.orders.stale = true;
     }
 
-    /// Returns the tokens of orders that need stand no longer: the parent says what came of them,
+    /// Returns the tokens of orders that need stand no longer: the inventory says what came of them,
     /// and it has come.
     pub(crate) fn spent_orders(&self, source: SourceId) -> Vec<Arc<str>> {
         let Some(orders) = self.orders.given.get(&source) else { return Vec::new() };
@@ -121,7 +121,7 @@ impl Engine {
         };
         let id = &order.object;
         let wanted = self.entry(id).and_then(ObjectEntry::target_content);
-        wanted.is_some_and(|(of, want)| of == source && want.is_release(content))
+        wanted.is_some_and(|(of, desired)| of == source && desired.is_release(content))
             && self.is_showing(id, content)
             && self
                 .live_object(id)
@@ -219,7 +219,7 @@ impl Engine {
 
     fn abort(&mut self, source: SourceId, id: &ObjectId, by: &str) -> String {
         let entry = self.entry(id);
-        let rejected = entry.is_some_and(|entry| entry.rollback.is_some());
+        let rejected = entry.is_some_and(|entry| entry.rejection.is_some());
         let waits = entry.and_then(ObjectEntry::unreleased_content).is_some();
         let ledger = self.rollouts.ledger.as_ref();
         let recorded = ledger.and_then(|ledger| ledger.unit_of(&self.applysets[source], id)).cloned();
@@ -231,7 +231,7 @@ impl Engine {
             }
             (newer, older) => newer.or(older),
         };
-        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_wanted_contents(source, unit))
+        let Some(unit) = unit.filter(|_| !rejected).map(|unit| self.with_desired_contents(source, unit))
         else {
             return format!("nothing to abort: no rollout of {id} is under way");
         };
@@ -244,10 +244,10 @@ impl Engine {
 
     /// Returns a unit with what the newest revision asks for, which may have changed since it was
     /// recorded by what needs no rollout. Only that can be rejected.
-    fn with_wanted_contents(&self, source: SourceId, mut unit: Unit) -> Unit {
+    fn with_desired_contents(&self, source: SourceId, mut unit: Unit) -> Unit {
         let before = unit.clone();
         for (id, member) in unit.members.iter_mut().filter(|(_, member)| !member.is_unreadable()) {
-            member.content = self.wanted_hash(source, id);
+            member.content = self.desired_hash(source, id);
         }
         if let Some(head) = self.sources[source].head.clone().filter(|_| unit != before) {
             unit.revision = head;
@@ -286,20 +286,20 @@ pub(in crate::engine) fn actor_words(by: &str) -> &str {
 
 /// The record for the inventory.
 impl Engine {
-    /// Returns whether the parent says what came of an order.
+    /// Returns whether the inventory says what came of an order.
     fn is_acknowledged(&self, source: SourceId, token: &str) -> bool {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         told.into_iter().any(|one| is_of_order(one, token))
     }
 
-    /// Returns whether the parent says what came of an order, or is going to.
+    /// Returns whether the inventory says what came of an order, or is going to.
     fn is_carried_out(&self, source: SourceId, token: &str) -> bool {
         let mut answers = self.orders.answers.iter();
         answers.any(|(of, one)| *of == source && is_of_order(one, token))
             || self.is_acknowledged(source, token)
     }
 
-    /// Returns the acknowledgements that a source's parent should say, where those are not the ones
+    /// Returns the acknowledgements that a source's inventory should say, where those are not the ones
     /// that it says.
     pub(crate) fn next_acknowledged(&self, source: SourceId) -> Option<Vec<Acknowledgement>> {
         let known = &self.sources[source].inventory.as_ref()?.acknowledged;
@@ -326,7 +326,7 @@ impl Engine {
         (next != *known).then_some(next)
     }
 
-    /// The parent says something new.
+    /// Records a new content of the inventory.
     pub(in crate::engine) fn note_inventory_change(&mut self, source: SourceId) {
         self.orders.stale = true;
         let Some(inventory) = &self.sources[source].inventory else { return };

@@ -64,7 +64,7 @@ impl Engine {
         recorded.chain(&state.confirmed).cloned().collect()
     }
 
-    /// Returns the confirmed deletions that a source's parent should say.
+    /// Returns the confirmed deletions that a source's inventory should say.
     fn recorded_confirmations(&self, source: SourceId) -> BTreeSet<Uid> {
         let state = &self.sources[source];
         let recorded = state.inventory.iter().flat_map(|inventory| &inventory.confirmed);
@@ -72,7 +72,7 @@ impl Engine {
         recorded.chain(&state.pending_confirmations).cloned().collect()
     }
 
-    /// Returns the confirmed deletions that a source's parent should say, where those are not the
+    /// Returns the confirmed deletions that a source's inventory should say, where those are not the
     /// ones that it says.
     pub(crate) fn next_confirmed(&self, source: SourceId) -> Option<BTreeSet<Uid>> {
         let state = &self.sources[source];
@@ -117,8 +117,8 @@ impl Engine {
         }
     }
 
-    /// The parent says something new: what is recorded is not to be written down any more, and what
-    /// it says of an object that is wanted does not count.
+    /// Drops the recorded confirmations of a new inventory. They are not written down again, and
+    /// those for a desired object do not count.
     pub(in crate::engine) fn drop_recorded_confirmations(&mut self, source: SourceId) {
         let state = &mut self.sources[source];
         let Some(inventory) = &state.inventory else { return };

@@ -11,7 +11,7 @@ use crate::engine::orders::order::{MAX_ORDER_TOKEN_BYTES, truncate};
 /// The longest reason in bytes that is told: it is written by whoever may annotate an object.
 const MAX_PAUSE_REASON_BYTES: usize = 256;
 
-/// The longest outcome in bytes: the parent says some hundred of them beside all else.
+/// The longest outcome in bytes: the inventory says some hundred of them beside all else.
 const MAX_OUTCOME_BYTES: usize = 512;
 
 /// The maximum number of acknowledgements that are read: more than the present orders, pauses and
@@ -103,7 +103,7 @@ pub(crate) struct Acknowledgement {
 }
 
 impl Acknowledgement {
-    /// One of bounded length.
+    /// Creates an intent of bounded length.
     pub(crate) fn new(token: &Arc<str>, outcome: &str) -> Self {
         Self { token: token.clone(), outcome: truncate(outcome, MAX_OUTCOME_BYTES).into() }
     }

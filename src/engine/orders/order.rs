@@ -1,6 +1,6 @@
 //! Orders in values: what a person asks rhumb to do once with its own rights.
 //!
-//! They stand in one object for each source, in the namespace of the parents: one key for each,
+//! They stand in one object for each source, in the namespace of the inventories: one key for each,
 //! which is its token. Who may write there is who may order. Every text in it is bounded, as it is
 //! written by others.
 

@@ -43,13 +43,13 @@ pub(in crate::engine) struct OrderState {
     clock: Option<(Instant, Timestamp)>,
     /// The time of the last check for expired holds.
     last_hold_check: Option<Instant>,
-    /// Ways back that are being looked up, by token.
+    /// Rollbacks that are being looked up, by token.
     pub(in crate::engine) undos: BTreeMap<Arc<str>, UndoRequest>,
     /// The acknowledgements to record, until the inventory has them.
     pub(in crate::engine) answers: Vec<(SourceId, Acknowledgement)>,
-    /// Rejections that are to be taken out of the parent, once their units are recorded again.
+    /// Rejections that are to be taken out of the inventory, once their units are recorded again.
     pub(in crate::engine) retries_to_record: Vec<(SourceId, Rejection)>,
-    /// Rejections that are to be taken out of the parent.
+    /// Rejections that are to be taken out of the inventory.
     pub(in crate::engine) retries_to_drop: Vec<(SourceId, Rejection)>,
     /// Indicates whether there may be something to do.
     pub(in crate::engine) stale: bool,
@@ -88,8 +88,8 @@ impl Engine {
         match self.recorded_unit(id) {
             // An object that shows its content already is kept from going on with it, step by step.
             Some(unit) if self.is_partly_written(unit) => own.filter(|_| {
-                let want = self.entry(id).and_then(|entry| entry.target_content());
-                want.is_some_and(|(_, want)| self.is_showing(id, want.hash))
+                let desired = self.entry(id).and_then(|entry| entry.target_content());
+                desired.is_some_and(|(_, desired)| self.is_showing(id, desired.hash))
             }),
             Some(unit) => own.or_else(|| self.pause_within(unit)),
             None => own,
@@ -97,7 +97,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn own_pause(&self, id: &ObjectId) -> Option<Reason> {
-        if self.entry(id).is_some_and(|entry| entry.rollback.is_some()) {
+        if self.entry(id).is_some_and(|entry| entry.rejection.is_some()) {
             return None;
         }
         if let Some(paused) = self.annotated_pause(id) {
@@ -210,7 +210,7 @@ impl Engine {
         }
     }
 
-    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the parent
+    /// Returns how many pauses and holds of objects stand that are not acknowledged, as the inventory
     /// says enough of them.
     pub(crate) fn unacknowledged_states(&self, source: SourceId) -> usize {
         // Nearly always none does, and this is asked again and again.
@@ -221,7 +221,7 @@ impl Engine {
         stand.iter().filter(|token| !self.is_answered(token)).count()
     }
 
-    /// Returns how many pauses and holds that last the parent says, or is going to say.
+    /// Returns how many pauses and holds that last the inventory says, or is going to say.
     fn acknowledged_states(&self, source: SourceId) -> usize {
         let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().filter(|(of, _)| *of == source).map(|(_, answer)| answer);
@@ -268,7 +268,7 @@ impl Engine {
     }
 
     /// Returns the tokens of all pauses and holds that stand on objects of a source, and on its
-    /// parent.
+    /// inventory.
     pub(in crate::engine) fn tokens(&self, source: SourceId) -> BTreeSet<Arc<str>> {
         let of_source = |id: &&ObjectId| self.source_for(id) == Some(source);
         let asked = self.orders.asked.iter().filter(of_source).filter_map(|id| self.intents(id));

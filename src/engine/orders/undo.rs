@@ -1,4 +1,4 @@
-//! Ways back by hand.
+//! Undo orders.
 //!
 //! They lead to what was in force here before, as the records of units say, or to a revision that a
 //! person names.
@@ -12,11 +12,11 @@ use crate::engine::orders::order::Order;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
 use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction};
 use crate::engine::state::Engine;
-use crate::engine::{Release, SharedDesired, WantedObject};
+use crate::engine::{DesiredState, Release, SharedDesiredObject};
 use crate::graph::ConnectedUnits;
 use crate::object::{ContentHash, ObjectId, Revision};
 
-/// A way back by hand: what older content is to be looked up.
+/// An undo order: the older content that is to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UndoRequest {
     /// The order's token.
@@ -44,7 +44,7 @@ pub(crate) struct PastRevision {
     /// The revision.
     pub revision: Revision,
     /// The contents that it has.
-    pub contents: BTreeMap<ObjectId, SharedDesired>,
+    pub contents: BTreeMap<ObjectId, SharedDesiredObject>,
 }
 
 impl Engine {
@@ -139,7 +139,7 @@ impl Engine {
             _ => format!("what was before {}", unit.revision.short_name()),
         };
         for (id, member) in &mut unit.members {
-            member.content = self.wanted_hash(source, id);
+            member.content = self.desired_hash(source, id);
         }
         let is_asked_for = |member: &UnitMember| matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
         if unit.members.get(id).is_some_and(is_asked_for) {
@@ -148,9 +148,9 @@ impl Engine {
         self.reject_for_undo(source, id, &order.by, unit, &to)
     }
 
-    pub(in crate::engine) fn wanted_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
-        match self.sources[source].catalog.wanted_object(id) {
-            Some(WantedObject::Object(desired)) => Some(desired.hash),
+    pub(in crate::engine) fn desired_hash(&self, source: SourceId, id: &ObjectId) -> Option<ContentHash> {
+        match self.sources[source].catalog.desired_state(id) {
+            Some(DesiredState::Object(desired)) => Some(desired.hash),
             _ => None,
         }
     }
@@ -178,8 +178,11 @@ impl Engine {
             units.add(other);
         }
         for (other, entry) in &nodes {
-            let contents =
-                entry.target_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content());
+            let contents = entry
+                .target_content()
+                .map(|(_, desired)| desired)
+                .into_iter()
+                .chain(entry.accepted.content());
             for need in contents.flat_map(|content| content.needs.iter().chain(&content.depends_on)) {
                 if units.has(need) {
                     units.join(other, need);
@@ -196,12 +199,12 @@ impl Engine {
         found
     }
 
-    /// Returns the ways back whose contents are to be looked up.
+    /// Returns the rollbacks whose contents are to be looked up.
     pub(crate) fn undo_requests(&self) -> impl Iterator<Item = &UndoRequest> {
         self.orders.undos.values()
     }
 
-    /// Takes over the target of a way back, or the reason for which it cannot be had, in words.
+    /// Takes over the target of a rollback, or the reason for which it cannot be had, in words.
     pub(crate) fn undo_target_read(&mut self, token: &str, past: Result<PastRevision, String>) {
         let Some(undo) = self.orders.undos.remove(token) else { return };
         // The order of another source may have waited for its token.
@@ -220,7 +223,7 @@ impl Engine {
 
     fn go_back(&mut self, undo: &UndoRequest, shown: &Release, past: &PastRevision) -> String {
         let (id, to) = (&undo.id, past.revision.short_name());
-        let wanted = |id: &ObjectId| self.wanted_hash(undo.source, id);
+        let wanted = |id: &ObjectId| self.desired_hash(undo.source, id);
         let target = past.contents.get(id);
         if target.is_some_and(|target| target.is_release(shown.hash)) {
             return format!("nothing to undo: {id} is in revision {to} as it is now");

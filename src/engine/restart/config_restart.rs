@@ -17,7 +17,7 @@ use crate::engine::restart::config_hash::{ConfigData, HashKey, config_hash};
 use crate::engine::restart::config_stamp::{ConfigStamp, PinnedConfig, differing_positions};
 use crate::engine::rollout::ledger::{ConfigRestart, LastGood, Unit, UnitMember};
 use crate::engine::state::Engine;
-use crate::engine::{AcceptedContent, DesiredObject, DirectView, LiveObject, Reason, WantedObject};
+use crate::engine::{AcceptedContent, DesiredObject, DesiredState, DirectView, LiveObject, Reason};
 use crate::object::{ContentHash, GroupKind, ObjectId};
 
 /// The Secret that holds the key for hashes of data, in the namespace of the inventories.
@@ -63,12 +63,12 @@ enum ConfigBasis {
     Released(SourceId),
 }
 
-/// The obstacle to computing a hash.
+/// The reason against computing a hash.
 enum MissingConfig {
     /// This is being read.
     Reading(ObjectId),
     /// It cannot be had now.
-    Blind,
+    Unknown,
 }
 
 impl DesiredObject {
@@ -125,8 +125,8 @@ impl Engine {
         let mut used = self.configs.foreign.clone();
         // Rejected content is tried again when they change.
         for source in &self.sources {
-            for id in &source.rollbacks {
-                if let Some(WantedObject::Object(newest)) = source.catalog.wanted_object(id) {
+            for id in &source.rejected_objects {
+                if let Some(DesiredState::Object(newest)) = source.catalog.desired_state(id) {
                     used.extend(newest.restart_references().unwrap_or_default().iter().cloned());
                 }
             }
@@ -135,7 +135,8 @@ impl Engine {
         used
     }
 
-    /// As [`Engine::data_to_follow`]; none where that has not changed since it was asked for last.
+    /// Does the same as [`Engine::data_to_follow`]; none where that has not changed since it was
+    /// asked for last.
     pub(crate) fn take_data_to_follow(&mut self) -> Option<BTreeSet<ObjectId>> {
         std::mem::take(&mut self.configs.refollow).then(|| self.data_to_follow())
     }
@@ -146,13 +147,13 @@ impl Engine {
         let users = self.configs.users.get(used).into_iter().flatten();
         let mut sources: BTreeSet<SourceId> = users.filter_map(|user| self.acting_source(user)).collect();
         for (number, source) in self.source_ids().zip(&self.sources) {
-            let asks = |id: &ObjectId| match source.catalog.wanted_object(id) {
-                Some(WantedObject::Object(newest)) => {
+            let asks = |id: &ObjectId| match source.catalog.desired_state(id) {
+                Some(DesiredState::Object(newest)) => {
                     newest.restart_references().unwrap_or_default().contains(used)
                 }
                 _ => false,
             };
-            if source.rollbacks.iter().any(asks) {
+            if source.rejected_objects.iter().any(asks) {
                 sources.insert(number);
             }
         }
@@ -189,7 +190,7 @@ impl Engine {
         }
     }
 
-    /// An object is not followed any more.
+    /// Forgets an object that is not followed any more.
     pub(crate) fn forget_config(&mut self, id: &ObjectId) {
         self.configs.followed.remove(id);
     }
@@ -231,7 +232,7 @@ impl Engine {
         self.wake_users(id);
     }
 
-    /// Something about an object changed: those whose pods use it may have to restart.
+    /// Wakes the workloads whose pods use a changed object, as they may have to restart.
     pub(in crate::engine) fn wake_users(&mut self, used: &ObjectId) {
         let Some(users) = self.configs.users.get(used).cloned() else { return };
         self.track_used(used);
@@ -253,7 +254,7 @@ impl Engine {
     /// has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let whole = entry.target_content().is_some_and(|(_, want)| want.set_config_data().is_some());
+        let whole = entry.target_content().is_some_and(|(_, desired)| desired.set_config_data().is_some());
         whole
             && !self.is_left_alone(id)
             && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.live_object(id).is_none())
@@ -266,7 +267,7 @@ impl Engine {
         let (wanting, _) = entry.target_content()?;
         let candidate = entry.unreleased_content().filter(|_| wanting == source && self.is_from_git(id))?;
         let refused = entry.refused.as_ref().is_some_and(|refusal| refusal.is_of(candidate));
-        let stays = entry.rollback.as_ref().is_some_and(|rollback| rollback.release_block().is_some());
+        let stays = entry.rejection.as_ref().is_some_and(|rejection| rejection.release_blocker().is_some());
         (!refused && !stays && !self.is_suspended(id)).then_some(&**candidate)
     }
 
@@ -274,7 +275,7 @@ impl Engine {
         if !self.is_from_git(id) {
             return match self.configs.followed.get(id) {
                 Some(ReadState::Value(data)) => Ok(*data),
-                Some(ReadState::Unreadable(_)) => Err(MissingConfig::Blind),
+                Some(ReadState::Unreadable(_)) => Err(MissingConfig::Unknown),
                 Some(ReadState::Reading) | None => Err(MissingConfig::Reading(id.clone())),
             };
         }
@@ -283,14 +284,14 @@ impl Engine {
         {
             return Ok(content.set_config_data());
         }
-        let Some(entry) = self.entry(id) else { return Err(MissingConfig::Blind) };
+        let Some(entry) = self.entry(id) else { return Err(MissingConfig::Unknown) };
         match (&entry.accepted, &entry.direct_view) {
             (AcceptedContent::Known(content), _) => {
-                content.set_config_data().map(Some).ok_or(MissingConfig::Blind)
+                content.set_config_data().map(Some).ok_or(MissingConfig::Unknown)
             }
             (AcceptedContent::Unresolved(_), _) => Err(MissingConfig::Reading(id.clone())),
             (AcceptedContent::Nothing, Some(DirectView::Absent)) => Ok(None),
-            (AcceptedContent::Unreadable(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Blind),
+            (AcceptedContent::Unreadable(_) | AcceptedContent::Nothing, _) => Err(MissingConfig::Unknown),
         }
     }
 
@@ -304,10 +305,10 @@ impl Engine {
         let (mut all, mut reading) = (BTreeMap::new(), None);
         for id in desired.restart_references().unwrap_or_default() {
             match self.data_of(id, when) {
-                Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Blind),
+                Ok(None) if desired.needs.contains(id) => return Err(MissingConfig::Unknown),
                 Ok(data) => drop(all.insert(id.clone(), data)),
                 Err(MissingConfig::Reading(what)) => reading = Some(what),
-                Err(MissingConfig::Blind) => return Err(MissingConfig::Blind),
+                Err(MissingConfig::Unknown) => return Err(MissingConfig::Unknown),
             }
         }
         match reading {
@@ -323,7 +324,7 @@ impl Engine {
         match &self.configs.key {
             ReadState::Value(key) => Ok((key.number(), config_hash(key, used))),
             ReadState::Reading => Err(MissingConfig::Reading(key_id())),
-            ReadState::Unreadable(_) => Err(MissingConfig::Blind),
+            ReadState::Unreadable(_) => Err(MissingConfig::Unknown),
         }
     }
 
@@ -383,9 +384,13 @@ impl Engine {
         (next.template_hash() != started.template_hash()).then_some(next)
     }
 
-    /// Returns the reason that gates a new content of a workload: facts to be read, and
+    /// Returns the blocker of a new content of a workload: facts to be read, and
     /// configuration that comes first.
-    pub(in crate::engine) fn config_gate(&self, source: SourceId, desired: &DesiredObject) -> Option<Reason> {
+    pub(in crate::engine) fn config_blocker(
+        &self,
+        source: SourceId,
+        desired: &DesiredObject,
+    ) -> Option<Reason> {
         let used = desired.restart_references()?;
         if let Err(MissingConfig::Reading(what)) = self.config_of(desired, ConfigBasis::Released(source)) {
             return Some(Reason::Reading(what));
@@ -396,7 +401,7 @@ impl Engine {
     }
 
     /// Returns the reason for which it is not known yet which workloads restart for a new content.
-    pub(in crate::engine) fn users_obstacle(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
+    pub(in crate::engine) fn users_blocker(&self, source: SourceId, id: &ObjectId) -> Option<Reason> {
         let users = self.configs.users.get(id).into_iter().flatten();
         let mut ours =
             users.filter_map(|user| self.entry(user)?.target_content().filter(|(by, _)| *by == source));
@@ -411,9 +416,9 @@ impl Engine {
     /// Returns the hash over those data of a workload's pods that no source brings, whatever is in
     /// force now.
     pub(in crate::engine) fn foreign_config(&self, desired: &DesiredObject) -> Option<ContentHash> {
-        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.wanted_object(id) {
-            Some(WantedObject::Object(want)) => want.set_config_data().is_some(),
-            Some(WantedObject::Unusable(_)) => true,
+        let brought = |source: &SourceState, id: &ObjectId| match source.catalog.desired_state(id) {
+            Some(DesiredState::Object(desired)) => desired.set_config_data().is_some(),
+            Some(DesiredState::Unusable(_)) => true,
             None => false,
         };
         let is_brought = |id: &ObjectId| self.sources.iter().any(|source| brought(source, id));
@@ -451,7 +456,7 @@ impl Engine {
         let used = self
             .entry(id)
             .and_then(|entry| entry.target_content())
-            .and_then(|(_, want)| want.restart_references());
+            .and_then(|(_, desired)| desired.restart_references());
         let brings =
             |id: &ObjectId| unit.members.get(id).is_some_and(|member| !self.is_unchanged_member(id, member));
         unit.members.contains_key(id) && !brings(id) && !used.unwrap_or_default().iter().any(brings)
@@ -460,12 +465,14 @@ impl Engine {
     /// Returns whether a workload whose rollout failed has gone back as far as it can, and still
     /// has failed pods. Somebody else's data are at fault, and nothing will replace its pods.
     pub(in crate::engine) fn is_failure_permanent(&self, id: &ObjectId) -> bool {
-        let Some((_, want)) = self.entry(id).and_then(|entry| entry.target_content()) else { return false };
+        let Some((_, desired)) = self.entry(id).and_then(|entry| entry.target_content()) else {
+            return false;
+        };
         let comes = |id: &ObjectId| {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.rollbacks_unresolved.contains(id)
         };
-        let uses = want.restart_references().unwrap_or_default();
+        let uses = desired.restart_references().unwrap_or_default();
         let at_rest = !comes(id) && !uses.iter().any(comes) && self.restart_stamp(id).is_none();
         !uses.is_empty()
             && self.has_rollback_target(id)
@@ -476,9 +483,10 @@ impl Engine {
     /// Returns whether the content of a member is what it was before.
     fn is_unchanged_member(&self, id: &ObjectId, member: &UnitMember) -> bool {
         let LastGood::Release(good) = &member.good else { return false };
-        let want = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, want)| want);
+        let desired = self.entry(id).and_then(|entry| entry.target_content()).map(|(_, desired)| desired);
         Some(good.hash) == member.content
-            || want.is_some_and(|want| want.is_release(good.hash) && Some(want.hash) == member.content)
+            || desired
+                .is_some_and(|desired| desired.is_release(good.hash) && Some(desired.hash) == member.content)
     }
 
     /// Returns why a unit failed, in words.
@@ -503,10 +511,10 @@ impl Engine {
     /// Returns whether the newest content of a workload has the pod template of the one before it.
     fn has_template_of_before(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let Some((before, (_, want))) = entry.previous_content.as_ref().zip(entry.target_content()) else {
+        let Some((before, (_, desired))) = entry.previous_content.as_ref().zip(entry.target_content()) else {
             return false;
         };
-        before.template == want.template
+        before.template == desired.template
     }
 
     /// Returns whether all the data are somebody else's that a workload was restarted for.

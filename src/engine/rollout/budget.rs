@@ -395,11 +395,11 @@ struct BudgetAccounts<'a> {
     loads: HashMap<&'a ObjectId, &'a WorkloadLoad>,
     rolling: Vec<ObjectId>,
     /// The usage of each bound.
-    used: Vec<BoundUsage>,
+    used: Vec<ScopeUsage>,
 }
 
 /// The part of a bound that is taken.
-struct BoundUsage {
+struct ScopeUsage {
     /// Workloads in flight.
     workloads: u32,
     /// Unavailable pods.
@@ -417,7 +417,7 @@ impl<'a> BudgetAccounts<'a> {
             let tokens = here().filter(|load| load.token == TokenState::Held).count() as u32;
             let tokens = tokens.saturating_add(bound.unreadable_claims);
             let unavailable = here().map(|load| load.unavailable).fold(bound.unnamed, u32::saturating_add);
-            BoundUsage { workloads: tokens, unavailable, starts: 0, first_waiting: None }
+            ScopeUsage { workloads: tokens, unavailable, starts: 0, first_waiting: None }
         };
         let rolling = loads.iter().filter(|load| load.token == TokenState::Held).map(|load| load.id.clone());
         Self {
@@ -472,7 +472,7 @@ fn find_shortage(
     ask: &ReleaseRequest,
     own: Option<&WorkloadLoad>,
     bound: &BudgetBound,
-    used: &mut BoundUsage,
+    used: &mut ScopeUsage,
     window: u32,
     rolling: &[ObjectId],
 ) -> Option<BudgetShortage> {

@@ -169,7 +169,7 @@ impl Engine {
     }
 
     /// Wakes those whom the budget allows to start, or tells something new.
-    pub(in crate::engine) fn settle_budget(&mut self) {
+    pub(in crate::engine) fn divide_budget(&mut self) {
         if !std::mem::take(&mut self.rollouts.budget_stale) {
             return;
         }

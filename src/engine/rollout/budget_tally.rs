@@ -360,7 +360,7 @@ impl Engine {
         told.fold(own, u32::saturating_add)
     }
 
-    /// As [`Engine::pods_of_all`], of one namespace.
+    /// Does the same as [`Engine::pods_of_all`], of one namespace.
     pub(in crate::engine) fn pods_of_all_in(&self, name: &str) -> u32 {
         let own = self.rollouts.pods_in.values().filter_map(|spaces| spaces.get(name));
         let told = self.foreign_tallies().filter(|(_, tally)| !self.is_expired(tally));

@@ -77,10 +77,11 @@ impl Engine {
         let Some(Reason::Needs(need, _)) = &decision.reason else { return false };
         let refused =
             self.is_suspended(need) || self.entry(need).is_some_and(|entry| entry.refused.is_some());
-        let candidate = self.entry(id).and_then(|entry| entry.unreleased_content()).map(|want| want.hash);
+        let candidate =
+            self.entry(id).and_then(|entry| entry.unreleased_content()).map(|desired| desired.hash);
         let restarted = || {
-            let (_, want) = self.entry(id)?.target_content()?;
-            Some(Self::restart_key(want.hash, self.restart_stamp(id)?.data))
+            let (_, desired) = self.entry(id)?.target_content()?;
+            Some(Self::restart_key(desired.hash, self.restart_stamp(id)?.data))
         };
         let asked = candidate.or_else(restarted);
         let granted = self.own_claim(id).map(|claim| claim.content);
@@ -97,10 +98,10 @@ impl Engine {
                 };
                 let lost = |replicas| self.loss_of_write(id, apply, replicas);
                 let content = match (apply.purpose, apply.variant.config_stamp) {
-                    (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.want.hash, next.data),
-                    _ => apply.want.hash,
+                    (ApplyPurpose::Restart, Some(next)) => Self::restart_key(apply.desired.hash, next.data),
+                    _ => apply.desired.hash,
                 };
-                (apply.source, priority, apply.want.wave, content, self.additional_loss(id, lost))
+                (apply.source, priority, apply.desired.wave, content, self.additional_loss(id, lost))
             }
             Action::Delete(_, _, DeletionReason::Recreate) if is_workload(id) => {
                 let (source, desired) = self.entry(id)?.target_content()?;
@@ -157,7 +158,7 @@ impl Engine {
     /// Returns the shortage of the budget for a request.
     fn token_shortage(&mut self, id: &ObjectId) -> Option<BudgetShortage> {
         if self.rollouts.budget_stale {
-            self.settle_budget();
+            self.divide_budget();
         }
         self.rollouts.answers.get(id).cloned().flatten()
     }
@@ -236,7 +237,7 @@ impl Engine {
         bounds
     }
 
-    /// A write is on its way: it holds its token from now on.
+    /// Records that a write is on its way: it holds its token from now on.
     pub(crate) fn note_dispatch(&mut self, id: &ObjectId, action: &Action) {
         self.rollouts.writing.insert(id.clone());
         if is_workload(id) && matches!(action, Action::Apply(_)) {
@@ -321,8 +322,8 @@ impl Engine {
         self.dirty.extend(opened);
     }
 
-    /// The rollout ledger cannot be read before a person mends it, and why: nothing new is claimed
-    /// until it can be.
+    /// Records why the rollout ledger cannot be read: nothing new is claimed before a person mends
+    /// it.
     pub(crate) fn set_ledger_unreadable(&mut self, why: &str) {
         self.set_ledger_fault(Some(why.into()));
     }
@@ -358,14 +359,14 @@ impl Engine {
         let Some(release) = release else { return false };
         let entry = self.entry(id);
         let data = self.live_object(id).and_then(|live| live.config_stamp).map(|started| started.data);
-        let same = |desired: &crate::engine::SharedDesired| {
+        let same = |desired: &crate::engine::SharedDesiredObject| {
             let restarted = data.map(|data| Self::restart_key(desired.hash, data));
             (desired.hash == content || restarted == Some(content)) && desired.is_release(release.hash)
         };
         release.hash == content
             || entry.is_some_and(|entry| {
                 entry.accepted.content().is_some_and(same)
-                    || entry.target_content().is_some_and(|(_, want)| same(want))
+                    || entry.target_content().is_some_and(|(_, desired)| same(desired))
             })
     }
 

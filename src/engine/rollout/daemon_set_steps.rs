@@ -122,7 +122,7 @@ impl Engine {
             let steps = self
                 .entry(id)
                 .and_then(|entry| entry.target_content())
-                .and_then(|(_, want)| want.steps.as_ref());
+                .and_then(|(_, desired)| desired.steps.as_ref());
             steps.is_some() && self.live_object(id).is_some_and(|live| held_step(live).is_some())
         })
     }
@@ -273,9 +273,9 @@ impl Engine {
     pub(in crate::engine) fn loss_of_write(&self, id: &ObjectId, apply: &ApplyRequest, replicas: u32) -> u32 {
         match apply.variant.overlay {
             Some(Overlay::OnDelete { .. }) => {
-                self.max_concurrent_evictions(id, apply.want.strategy, replicas)
+                self.max_concurrent_evictions(id, apply.desired.strategy, replicas)
             }
-            overlay => max_loss_under(apply.want.strategy, overlay, replicas),
+            overlay => max_loss_under(apply.desired.strategy, overlay, replicas),
         }
     }
 

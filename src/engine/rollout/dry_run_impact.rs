@@ -39,12 +39,12 @@ impl Engine {
         let decided = |action| Decision { action, reason, requeue_after };
         let live = self.live_object(id).filter(|live| self.is_asked_about(id, live, &apply));
         let Some(live) = live else { return decided(Action::Apply(apply)) };
-        match self.impact(id, &apply.want, live) {
+        match self.impact(id, &apply.desired, live) {
             None => decided(Action::DryRun(apply)),
             Some(impact) => {
-                let guard = Precondition::Exact(live.uid.clone(), live.rv);
+                let precondition = Precondition::Exact(live.uid.clone(), live.rv);
                 let restarts = if restarted_by(impact) { RestartRisk::Maybe } else { RestartRisk::No };
-                decided(Action::Apply(ApplyRequest { guard, restarts, ..apply }))
+                decided(Action::Apply(ApplyRequest { precondition, restarts, ..apply }))
             }
         }
     }
@@ -67,12 +67,13 @@ impl Engine {
     pub(in crate::engine) fn impact(
         &self,
         id: &ObjectId,
-        want: &DesiredObject,
+        desired: &DesiredObject,
         live: &LiveObject,
     ) -> Option<Impact> {
         let dry_run = self.entry(id)?.dry_run.as_deref().filter(|_| !is_stepped(live))?;
-        let speaks =
-            dry_run.content == want.hash && dry_run.uid == live.uid && dry_run.generation == live.generation;
+        let speaks = dry_run.content == desired.hash
+            && dry_run.uid == live.uid
+            && dry_run.generation == live.generation;
         speaks.then_some(dry_run.impact)
     }
 
@@ -81,12 +82,12 @@ impl Engine {
     pub(in crate::engine) fn can_restart(
         &self,
         id: &ObjectId,
-        want: &DesiredObject,
+        desired: &DesiredObject,
         live: &LiveObject,
     ) -> bool {
-        match self.impact(id, want, live) {
+        match self.impact(id, desired, live) {
             Some(impact) => restarted_by(impact),
-            None => self.entry(id).is_none_or(|entry| !entry.accepted.has_template_of(want)),
+            None => self.entry(id).is_none_or(|entry| !entry.accepted.has_template_of(desired)),
         }
     }
 
@@ -95,11 +96,11 @@ impl Engine {
     pub(in crate::engine) fn has_no_pod_impact(
         &self,
         id: &ObjectId,
-        want: &DesiredObject,
+        desired: &DesiredObject,
         live: &LiveObject,
     ) -> bool {
         self.restart_stamp(id).is_none()
-            && self.impact(id, want, live).is_some_and(|impact| !restarted_by(impact))
+            && self.impact(id, desired, live).is_some_and(|impact| !restarted_by(impact))
     }
 
     /// Pods that the last content of which the server was asked restarts.
@@ -108,11 +109,11 @@ impl Engine {
         dry_run.map_or(0, |dry_run| dry_run.impact.pods)
     }
 
-    /// The server has said what a content would do.
+    /// Records the server's answer to a dry run.
     pub(in crate::engine) fn record_dry_run(&mut self, id: &ObjectId, dry_run: DryRunImpact) {
         let guess = |engine: &Self| {
             let (live, entry) = (engine.live_object(id)?, engine.entry(id)?);
-            entry.target_content().map(|(_, want)| engine.can_restart(id, want, live))
+            entry.target_content().map(|(_, desired)| engine.can_restart(id, desired, live))
         };
         let before = guess(self);
         if let Some(entry) = self.entries.get_mut(id) {

@@ -86,8 +86,8 @@ impl Engine {
             && self.is_counted(id, claim)
     }
 
-    /// The workload of another daemon's claim, as a look shows it; none where there is no such
-    /// object.
+    /// Records the workload of another daemon's claim, as a look shows it; none where there is no
+    /// such object.
     pub(crate) fn observe_foreign_workload(
         &mut self,
         id: &ObjectId,
@@ -125,8 +125,8 @@ impl Engine {
         self.rollouts.budget_stale = true;
     }
 
-    /// The workload of another daemon's claim may not be looked at: the claim counts, which is told
-    /// as soon as it is in the way. Says whether that is new.
+    /// Records that the workload of another daemon's claim may not be looked at. The claim counts,
+    /// which is shown as soon as it is in the way. Returns whether that is new.
     pub(crate) fn note_hidden_workload(&mut self, id: &ObjectId, why: Arc<str>) -> bool {
         let Some(claim) =
             self.foreign_claims().find(|(other, _)| *other == id).map(|(_, claim)| claim.clone())
@@ -186,7 +186,7 @@ impl Engine {
         claims.filter(move |_| counts)
     }
 
-    /// As [`Engine::unreadable_claims`], in a number.
+    /// Does the same as [`Engine::unreadable_claims`], in a number.
     pub(in crate::engine) fn count_unreadable_claims(&self, scope: &BudgetScope) -> u32 {
         u32::try_from(self.unreadable_claims(scope).count()).unwrap_or(u32::MAX)
     }

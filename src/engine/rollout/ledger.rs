@@ -138,7 +138,7 @@ impl UnitMember {
 
 impl Unit {
     /// Adds the members of an older unit of the same inventory. The last good content is the older
-    /// unit's, the wanted content the newer one's.
+    /// unit's, the desired content the newer one's.
     pub(in crate::engine) fn merge_older(&mut self, older: &Self) {
         for (id, member) in &older.members {
             self.members
@@ -268,14 +268,15 @@ impl RolloutLedger {
     /// As [`RolloutLedger::parse`].
     pub(crate) fn seal_status(text: &str, seals: &HashSeals) -> Result<SealStatus, ParseLedgerError> {
         if !HashSeals::can_be_in(text) {
-            return Ok(SealStatus::Fine);
+            return Ok(SealStatus::Valid);
         }
         let read: LedgerText = serde_json::from_str(text)?;
         let units = read.units.iter().chain(&read.past);
         Ok(units.map(|unit| unit.seal_status(seals)).max().unwrap_or_default())
     }
 
-    /// One line of JSON; none where the hash of a Secret is to be sealed, and no key is known.
+    /// Returns one line of JSON; none where the hash of a Secret is to be sealed, and no key is
+    /// known.
     pub(crate) fn text(&self, seals: &HashSeals) -> Option<String> {
         let units =
             |units: &[Unit]| units.iter().map(|unit| UnitText::of(unit, seals)).collect::<Option<Vec<_>>>();
@@ -515,8 +516,8 @@ mod tests {
         }
     }
 
-    fn queued(place: Option<(u32, u32)>) -> QueuedObject {
-        QueuedObject { id: config("env"), applyset: "a-v1".into(), place, reason: "of this".into() }
+    fn queued(position: Option<(u32, u32)>) -> QueuedObject {
+        QueuedObject { id: config("env"), applyset: "a-v1".into(), position, reason: "of this".into() }
     }
 
     fn config(name: &str) -> ObjectId {

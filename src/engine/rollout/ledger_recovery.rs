@@ -153,7 +153,7 @@ impl Rollouts {
     }
 
     /// Lets time pass, and says if something may be claimed from now on.
-    pub(in crate::engine) fn settle_anew(&mut self, now: Instant) -> bool {
+    pub(in crate::engine) fn advance_recovery(&mut self, now: Instant) -> bool {
         self.recovery.due.take_if(|due| *due <= now).is_some()
     }
 

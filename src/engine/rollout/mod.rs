@@ -1,4 +1,4 @@
-//! Rollouts: the budget, the rollout ledger, units, pods, steps and the way back.
+//! Rollouts: the budget, the rollout ledger, units, pods, steps and the rollback.
 
 pub(super) mod budget;
 pub(super) mod budget_loads;

@@ -38,9 +38,9 @@ pub(crate) struct QueuedObject {
     pub id: ObjectId,
     /// The inventory that it is in.
     pub applyset: Arc<str>,
-    /// Its place among so many that wait for the budget, from 1; none for one that waits for
+    /// Its position among so many that wait for the budget, from 1; none for one that waits for
     /// something else.
-    pub place: Option<(u32, u32)>,
+    pub position: Option<(u32, u32)>,
     /// The reason for its wait.
     pub reason: Arc<str>,
 }
@@ -48,9 +48,14 @@ pub(crate) struct QueuedObject {
 /// As a predicate: "waiting in the rollout queue: 3rd of 17, as …".
 impl fmt::Display for QueuedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.place {
-            Some((place, of)) => {
-                write!(f, "waiting in the rollout queue: {} of {of}, as {}", ordinal_text(place), self.reason)
+        match self.position {
+            Some((position, of)) => {
+                write!(
+                    f,
+                    "waiting in the rollout queue: {} of {of}, as {}",
+                    ordinal_text(position),
+                    self.reason
+                )
             }
             None => write!(f, "waiting: {}", self.reason),
         }
@@ -73,8 +78,9 @@ fn ordinal_text(number: u32) -> String {
 pub(in crate::engine) struct QueuedObjectText {
     object: String,
     source: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    place: Option<(u32, u32)>,
+    // Daemons of other versions read this key.
+    #[serde(rename = "place", default, skip_serializing_if = "Option::is_none")]
+    position: Option<(u32, u32)>,
     reason: String,
 }
 
@@ -84,7 +90,7 @@ impl QueuedObjectText {
         Self {
             object: object_word(&queued.id),
             source: queued.applyset.to_string(),
-            place: queued.place,
+            position: queued.position,
             reason: queued.reason.to_string(),
         }
     }
@@ -94,7 +100,7 @@ impl QueuedObjectText {
         let id = parse_object_word(&self.object)?;
         // Others write it, too.
         let reason = shorten(&self.reason);
-        Some(QueuedObject { id, applyset: read_name(&self.source), place: self.place, reason })
+        Some(QueuedObject { id, applyset: read_name(&self.source), position: self.position, reason })
     }
 }
 
@@ -177,20 +183,25 @@ impl Engine {
         let asks = self.rollouts.requests.iter();
         let short: Vec<_> = asks.filter_map(|ask| Some((ask, permits.get(&ask.id)?.as_ref()?))).collect();
         let of = u32::try_from(short.len()).unwrap_or(u32::MAX);
-        let numbered = (1..).zip(&short).map(|(place, (ask, shortage))| QueuedObject {
+        let numbered = (1..).zip(&short).map(|(position, (ask, shortage))| QueuedObject {
             id: ask.id.clone(),
             applyset: self.applysets[ask.source].clone(),
-            place: Some((place, of)),
+            position: Some((position, of)),
             reason: shorten(&shortage.to_string()),
         });
-        let others = self.rollouts.gates.iter().filter_map(|(id, reason)| {
+        let others = self.rollouts.blockers.iter().filter_map(|(id, reason)| {
             let applyset = self.applysets[self.wanting_source(id)?].clone();
-            Some(QueuedObject { id: id.clone(), applyset, place: None, reason: shorten(&reason.to_string()) })
+            Some(QueuedObject {
+                id: id.clone(),
+                applyset,
+                position: None,
+                reason: shorten(&reason.to_string()),
+            })
         });
         numbered.chain(others).take(MAX_PUBLISHED_OBJECTS).collect()
     }
 
-    /// Without what the rollout ledger says of the sources of this process.
+    /// Returns the ledger without the queue of this process' sources.
     pub(crate) fn without_queue(&self, ledger: RolloutLedger) -> RolloutLedger {
         self.with_queue(ledger, &[])
     }
@@ -214,22 +225,22 @@ impl Engine {
     }
 
     /// Remembers what keeps an object from being rolled out that is there.
-    pub(in crate::engine) fn note_gate(&mut self, id: &ObjectId, decision: &Decision) {
-        let gate = decision.reason.as_ref().filter(|reason| self.is_gate(id, reason));
-        let known = self.rollouts.gates.get(id);
-        if gate == known {
+    pub(in crate::engine) fn note_blocker(&mut self, id: &ObjectId, decision: &Decision) {
+        let blocker = decision.reason.as_ref().filter(|reason| self.is_blocker(id, reason));
+        let known = self.rollouts.blockers.get(id);
+        if blocker == known {
             return;
         }
         self.rollouts.queue_dirty = true;
-        match gate {
-            Some(reason) => drop(self.rollouts.gates.insert(id.clone(), reason.clone())),
-            None => drop(self.rollouts.gates.remove(id)),
+        match blocker {
+            Some(reason) => drop(self.rollouts.blockers.insert(id.clone(), reason.clone())),
+            None => drop(self.rollouts.blockers.remove(id)),
         }
     }
 
     /// Returns whether a reason is published with the queue. A pause, a rejection or a hold is
     /// written elsewhere, and a wait of moments is not worth a write.
-    fn is_gate(&self, id: &ObjectId, reason: &Reason) -> bool {
+    fn is_blocker(&self, id: &ObjectId, reason: &Reason) -> bool {
         let changes = || {
             self.entry(id).is_some_and(|entry| entry.unreleased_content().is_some())
                 || self.restart_stamp(id).is_some()
@@ -271,9 +282,9 @@ impl Engine {
         }) || self.next_ledger().is_some()
     }
 
-    /// Nothing is known of an object any more.
-    pub(in crate::engine) fn forget_gate(&mut self, id: &ObjectId) {
-        self.rollouts.queue_dirty |= self.rollouts.gates.remove(id).is_some();
+    /// Forgets what an object waits for.
+    pub(in crate::engine) fn forget_blocker(&mut self, id: &ObjectId) {
+        self.rollouts.queue_dirty |= self.rollouts.blockers.remove(id).is_some();
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::rollouts::Rollout;
 use crate::engine::state::Engine;
-use crate::engine::{Authorship, RollbackContent};
+use crate::engine::{Authorship, ReplacementContent};
 use crate::object::{ContentHash, ObjectId, Revision};
 
 /// The maximum number of events that wait: in a single pass nobody takes them, and more are only
@@ -60,10 +60,10 @@ impl Engine {
         };
         let content = claim.content;
         let rollback_cause =
-            self.entry(id).and_then(|entry| entry.rollback.as_deref()).and_then(|rollback| {
-                let returns =
-                    matches!(rollback.content, RollbackContent::Resolved(..)) && !rollback.is_newest_content;
-                returns.then(|| rollback.cause.clone())
+            self.entry(id).and_then(|entry| entry.rejection.as_deref()).and_then(|rejection| {
+                let returns = matches!(rejection.replacement, ReplacementContent::Resolved(..))
+                    && !rejection.is_newest_content;
+                returns.then(|| rejection.cause.clone())
             });
         let event = RolloutEvent { id: id.clone(), source, content, kind, rollback_cause };
         if self.rollouts.events.len() < MAX_PENDING_ROLLOUT_EVENTS {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::decide::gates::health_words;
+use crate::engine::decide::blockers::health_words;
 use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::pods::{WorkloadPods, find_failure, next_failure_check};
 use crate::engine::rollout::rollouts::{Rollout, ServiceSwitch};
@@ -223,13 +223,14 @@ impl Engine {
     }
 
     /// Returns whether a failure was reported before the write of this rollout. The controller of a
-    /// Deployment leaves the condition as it is until the way back has made progress.
+    /// Deployment leaves the condition as it is until the rollback has made progress.
     fn was_reported_before(&self, id: &ObjectId, rollout: &Rollout, live: &LiveObject) -> bool {
         let words = &*live.health.message;
-        let rejected = self.entry(id).and_then(|entry| entry.rollback.as_ref());
+        let rejected = self.entry(id).and_then(|entry| entry.rejection.as_ref());
         rollout.earlier_failure.as_deref() == Some(words)
             || live.rolling.is_some_and(|rolling| rolling.failed_before)
-            || rejected.is_some_and(|rollback| self.has_rollback_target(id) && rollback.cause.contains(words))
+            || rejected
+                .is_some_and(|rejection| self.has_rollback_target(id) && rejection.cause.contains(words))
     }
 
     fn soak_time(&self, id: &ObjectId) -> Duration {

@@ -88,8 +88,8 @@ pub(in crate::engine) struct Rollouts {
     pub(in crate::engine) daemon_sets: BTreeMap<ObjectId, DaemonSetRollout>,
     /// The corrections of surplus pods that scales gave to held templates.
     pub(in crate::engine) takebacks: BTreeMap<ObjectId, SurplusCorrection>,
-    /// The obstacles to a rollout beside the budget.
-    pub(in crate::engine) gates: BTreeMap<ObjectId, Reason>,
+    /// The blockers of a rollout beside the budget.
+    pub(in crate::engine) blockers: BTreeMap<ObjectId, Reason>,
     /// Inventories of sources that this process served before, and that nobody is to serve any
     /// more.
     pub(in crate::engine) retired: BTreeSet<Arc<str>>,
@@ -218,7 +218,8 @@ impl Engine {
         self.rollouts.holder = holder.into();
     }
 
-    /// A write that may restart pods was answered with this version, or changed nothing.
+    /// Records the answer to a write that may restart pods: its version, or that it changed
+    /// nothing.
     pub(in crate::engine) fn record_rollout_write(
         &mut self,
         id: &ObjectId,
@@ -264,13 +265,13 @@ impl Engine {
         }
     }
 
-    /// A content of a workload was released.
+    /// Records the release of a workload's content.
     pub(in crate::engine) fn record_release(&mut self, id: &ObjectId, apply: &ApplyRequest) {
         if apply.purpose != ApplyPurpose::Create {
             self.unit_openers.remove(&apply.source);
         } else if self.is_in_unit(id) && !self.rollouts.in_flight.contains_key(id) {
             // Its success decides about its unit.
-            let claim = self.make_claim(apply.source, apply.want.hash, 0);
+            let claim = self.make_claim(apply.source, apply.desired.hash, 0);
             let rollout = Rollout::new(TokenState::None, 0, Some(claim), Some(ResourceVersion(0)));
             self.note_rollout_event(id, &rollout, RolloutEventKind::Started);
             self.rollouts.in_flight.insert(id.clone(), rollout);
@@ -368,7 +369,7 @@ impl Engine {
                 RolloutVerdict::Failed(why, event_subjects) => failed.push((id, why, event_subjects)),
             }
         }
-        self.settle_steps(now);
+        self.advance_steps(now);
         for (id, rollout) in done {
             self.record_rollout_success(&id, &rollout);
         }
@@ -376,12 +377,12 @@ impl Engine {
             self.record_rollout_failure(&id, &why, event_subjects);
         }
         self.rollouts.budget_stale |= self.rollouts.starts.advance(now);
-        self.rollouts.budget_stale |= self.rollouts.settle_anew(now);
+        self.rollouts.budget_stale |= self.rollouts.advance_recovery(now);
     }
 
     /// A step that is held and healthy counts as a success and gives its token back; one that is
     /// over goes on.
-    fn settle_steps(&mut self, now: Instant) {
+    fn advance_steps(&mut self, now: Instant) {
         let held = self.rollouts.in_flight.iter().filter(|(_, rollout)| rollout.step_held_since.is_some());
         for id in held.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let (over, rests) = (self.step_of(&id, now) == Some(StepState::Over), self.is_resting(&id, now));
@@ -398,7 +399,7 @@ impl Engine {
         }
     }
 
-    /// Another revision is in force: where nothing is under way, its rollout begins slowly.
+    /// Begins the slow start of another revision anew, where no rollout is in flight.
     pub(in crate::engine) fn begin_slowly(&mut self) {
         if self.rollouts.in_flight.is_empty() {
             self.rollouts.slow_start_limit = 1;
@@ -477,7 +478,7 @@ impl Engine {
             .collect()
     }
 
-    /// The pods of a workload, as they are now.
+    /// Records the pods of a workload, as they are now.
     pub(crate) fn record_pods(&mut self, id: &ObjectId, pods: WorkloadPods) {
         if let Some(rollout) = self.rollouts.in_flight.get_mut(id) {
             if rollout.pods.as_deref().is_none_or(|known| known.count_updated() != pods.count_updated()) {

@@ -25,7 +25,7 @@ pub(in crate::engine) enum StepState {
 }
 
 impl Engine {
-    /// Returns the overlay for the wanted content of an object now.
+    /// Returns the overlay for the desired content of an object now.
     pub(in crate::engine) fn overlay(
         &self,
         id: &ObjectId,

@@ -12,9 +12,9 @@ use crate::object::ObjectId;
 impl Engine {
     /// Returns the unit that an object is recorded in with the content that is wanted of it.
     pub(in crate::engine) fn recorded_unit(&self, id: &ObjectId) -> Option<&Unit> {
-        let (source, want) = self.entry(id)?.target_content()?;
+        let (source, desired) = self.entry(id)?.target_content()?;
         let unit = self.rollouts.ledger.as_ref()?.unit_of(&self.applysets[source], id)?;
-        (unit.members.get(id)?.content == Some(want.hash)).then_some(unit)
+        (unit.members.get(id)?.content == Some(desired.hash)).then_some(unit)
     }
 
     /// Returns whether something of a unit is written, or is being written.
@@ -26,7 +26,7 @@ impl Engine {
             let wanted = self
                 .entry(id)
                 .and_then(|entry| entry.target_content())
-                .is_some_and(|(_, want)| want.hash == content);
+                .is_some_and(|(_, desired)| desired.hash == content);
             let written = self.is_showing(id, content) || self.rollouts.writing.contains(id);
             wanted && !stays && written
         })

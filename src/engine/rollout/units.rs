@@ -7,7 +7,7 @@ use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::lookup_counts;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember};
 use crate::engine::state::{Engine, KindState};
-use crate::engine::{DesiredObject, LiveObject, Reason, RollbackContent, SourceState, is_workload};
+use crate::engine::{DesiredObject, LiveObject, Reason, ReplacementContent, SourceState, is_workload};
 use crate::graph::{ConnectedUnits, GraphNode, connect_objects};
 use crate::object::{GroupKind, ObjectId, Revision};
 
@@ -22,12 +22,12 @@ impl Engine {
         (units, nodes.into_iter().cloned().collect())
     }
 
-    /// Returns the objects whose wanted content may differ from the accepted one. Each commit asks,
+    /// Returns the objects whose desired content may differ from the accepted one. Each commit asks,
     /// so it is not found by a walk over everything.
     pub(in crate::engine) fn differing_candidates(&self, source: SourceId) -> BTreeSet<&ObjectId> {
-        let SourceState { unfinished, rollbacks, .. } = &self.sources[source];
-        lookup_counts::count(unfinished.len() + rollbacks.len() + self.unwanted.len());
-        unfinished.iter().chain(rollbacks).chain(&self.unwanted).collect()
+        let SourceState { unfinished, rejected_objects, .. } = &self.sources[source];
+        lookup_counts::count(unfinished.len() + rejected_objects.len() + self.unwanted.len());
+        unfinished.iter().chain(rejected_objects).chain(&self.unwanted).collect()
     }
 
     /// Returns the connected parts of these objects, by their references and selectors.
@@ -44,7 +44,11 @@ impl Engine {
             let entry = self.entry(id)?;
             Some((
                 *id,
-                entry.target_content().map(|(_, want)| want).into_iter().chain(entry.accepted.content()),
+                entry
+                    .target_content()
+                    .map(|(_, desired)| desired)
+                    .into_iter()
+                    .chain(entry.accepted.content()),
             ))
         });
         let all = contents.flat_map(|(id, contents)| contents.flat_map(move |content| links(id, content)));
@@ -133,7 +137,7 @@ impl Engine {
                 || self.restart_stamp(id).is_some();
             let released = match (member.content, self.live_object(id)) {
                 (None, _) => true,
-                (Some(_), Some(live)) => crate::engine::decide::gates::is_healthy(live),
+                (Some(_), Some(live)) => crate::engine::decide::blockers::is_healthy(live),
                 (Some(_), None) => false,
             };
             // An object that the newest revision no longer wants is no part of it any more.
@@ -143,7 +147,7 @@ impl Engine {
     }
 
     fn is_rejected(&self, unit: &Unit) -> bool {
-        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rollback.is_some()))
+        unit.members.keys().any(|id| self.entry(id).is_some_and(|entry| entry.rejection.is_some()))
     }
 
     /// Returns whether a unit that is over has replaced something.
@@ -154,7 +158,7 @@ impl Engine {
 
     /// Returns the reason for which a change waits for its unit's workload to begin: a
     /// configuration never lands hours before its workload.
-    pub(in crate::engine) fn unit_release_block(
+    pub(in crate::engine) fn unit_release_blocker(
         &mut self,
         source: SourceId,
         desired: &DesiredObject,
@@ -163,10 +167,10 @@ impl Engine {
         if self.is_recorded(source, desired) || self.has_rollback_target(&desired.id) {
             return None;
         }
-        if let Some(reason) = self.users_obstacle(source, &desired.id) {
+        if let Some(reason) = self.users_blocker(source, &desired.id) {
             return Some(reason);
         }
-        if let Some(reason) = self.seal_gate(source, &desired.id) {
+        if let Some(reason) = self.object_key_blocker(source, &desired.id) {
             return Some(reason);
         }
         if let Some(kind) =
@@ -199,7 +203,7 @@ impl Engine {
         let together = |id: &ObjectId| {
             self.unit_openers.get(&source).and_then(|units| units.get(id)).is_some_and(|one| one == workload)
         };
-        match self.release_obstacle(source, first) {
+        match self.dependency_blocker(source, first) {
             _ if desired.id == *workload || self.is_suspended(&desired.id) => false,
             Some(Reason::Wave(..)) => desired.wave < first.wave,
             Some(Reason::Needs(need, _)) => {
@@ -242,7 +246,7 @@ impl Engine {
                 .entry(need)
                 .is_none_or(|entry| entry.refused.is_some() || entry.target_content().is_none());
         if self.has_rollback_target(&desired.id) {
-            // On the way back too the configuration goes first, but nothing that is refused keeps a
+            // In the rollback too the configuration goes first, but nothing that is refused keeps a
             // workload from it.
             return self.entry(need).is_some_and(|entry| entry.refused.is_some());
         }
@@ -250,7 +254,7 @@ impl Engine {
     }
 
     fn is_recorded(&self, source: SourceId, desired: &DesiredObject) -> bool {
-        // On the way back nothing waits for the workload: it waits for what it uses.
+        // In the rollback nothing waits for the workload: it waits for what it uses.
         if self.has_rollback_target(&desired.id) {
             return true;
         }
@@ -298,14 +302,17 @@ impl Engine {
         nodes.iter().filter_map(|id| Some((id.clone(), first(id)?))).collect()
     }
 
-    /// Returns whether the wanted content of a workload restarts pods, as far as the contents tell.
+    /// Returns whether the desired content of a workload restarts pods, as far as the contents tell.
     fn can_restart_pods(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id).filter(|_| is_workload(id) && !self.is_left_alone(id)) else {
             return false;
         };
-        let stays =
-            entry.rollback.as_ref().is_some_and(|rollback| rollback.content == RollbackContent::Quarantined);
-        let changes = |live| entry.unreleased_content().is_some_and(|want| self.can_restart(id, want, live));
+        let stays = entry
+            .rejection
+            .as_ref()
+            .is_some_and(|rejection| rejection.replacement == ReplacementContent::Quarantined);
+        let changes =
+            |live| entry.unreleased_content().is_some_and(|desired| self.can_restart(id, desired, live));
         let restarts = |live| {
             crate::engine::decide::decide::is_serving(id, live)
                 && (changes(live) || self.restart_stamp(id).is_some())

@@ -159,7 +159,7 @@ fn what_was_told_of_a_source_counts_until_it_is_known_what_is_of_it() {
 }
 
 /// Returns a content that gives a count of pods, or leaves it to whoever scales it.
-fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesired {
+fn counted(name: &str, content: u32, count: Option<u32>) -> SharedDesiredObject {
     let mut counted = (*one(name, content)).clone();
     counted.replicas = count;
     if let Some(count) = count {
@@ -203,7 +203,7 @@ fn shown(harness: &mut Harness, numbers: RolloutNumbers) {
     (thing.rv, thing.phase, thing.numbers) = (rv, numbers.phase, Some(numbers));
     harness.world.announce(&workload("a"));
     harness.deliver(usize::MAX);
-    harness.engine.settle();
+    harness.engine.process_changes();
 }
 
 /// A new process reads what the cluster and the source tell.
@@ -212,7 +212,7 @@ fn restart(harness: &mut Harness, count: Option<u32>) {
     harness.read(reading("r1", &[("a", Some(counted("a", 1, count))), ("b", Some(one("b", 1)))]));
     harness.engine.set_autoscaled(HashSet::new());
     harness.deliver(usize::MAX);
-    harness.engine.settle();
+    harness.engine.process_changes();
 }
 
 /// Checks how many pods are unavailable and may be, with a life of one process and after its end.

@@ -15,7 +15,7 @@ fn claim(name: &str) -> ObjectId {
 }
 
 /// Returns a file with one claim.
-fn file(name: &str) -> (&str, Option<SharedDesired>) {
+fn file(name: &str) -> (&str, Option<SharedDesiredObject>) {
     (name, Some(desired(&claim(name), 1, name)))
 }
 
@@ -53,7 +53,7 @@ fn confirm(engine: &mut Engine, token: &str, confirmed: &[&str]) -> String {
         .map_or_else(String::new, |one| one.outcome.to_string())
 }
 
-/// Writes the parent as the loop does, and reads it.
+/// Writes the inventory as the loop does, and reads it.
 fn record(engine: &mut Engine) {
     let mut inventory = engine.source(FIRST).inventory.clone().unwrap();
     inventory.confirmed = engine.next_confirmed(FIRST).unwrap_or(inventory.confirmed);
@@ -100,7 +100,7 @@ fn only_what_the_source_has_and_wants_no_more_is_confirmed() {
 
 #[test]
 fn what_comes_back_needs_a_new_confirmation() {
-    // Recorded, on its way into the parent, or just ordered.
+    // Recorded, on its way into the inventory, or just ordered.
     for records in [2, 1, 0] {
         let mut engine = dropped();
         confirm(&mut engine, "1-a", &["1"]);

@@ -64,12 +64,12 @@ pub(super) fn agent() -> ObjectId {
 }
 
 /// Returns a content of the DaemonSet, with words of its own.
-pub(super) fn content(number: u32, words: &Value) -> SharedDesired {
+pub(super) fn content(number: u32, words: &Value) -> SharedDesiredObject {
     spread(number, words, &json!({}))
 }
 
 /// Returns the same with a strategy.
-pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> SharedDesired {
+pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> SharedDesiredObject {
     let mut annotations = serde_json::Map::new();
     for (key, value) in words.as_object().unwrap() {
         annotations.insert(format!("rhumb.dev/{key}"), value.clone());
@@ -84,7 +84,7 @@ pub(super) fn spread(number: u32, words: &Value, strategy: &Value) -> SharedDesi
 
 impl DaemonSetWorld {
     /// At rest with this content on so many nodes, under a budget.
-    pub(super) fn new(nodes: usize, budget: Budget, first: &SharedDesired) -> Self {
+    pub(super) fn new(nodes: usize, budget: Budget, first: &SharedDesiredObject) -> Self {
         let mut harness = Harness::new(3);
         harness.engine = harness.fresh_with(budget);
         harness.read(reading("r1", &[("agent", Some(first.clone()))]));
@@ -119,12 +119,12 @@ impl DaemonSetWorld {
         self.nodes.get_mut(name).unwrap()
     }
 
-    pub(super) fn commit(&mut self, revision: &str, content: &SharedDesired) {
+    pub(super) fn commit(&mut self, revision: &str, content: &SharedDesiredObject) {
         self.harness.read(reading(revision, &[("agent", Some(content.clone()))]));
     }
 
     /// Another process takes over; it knows only what the cluster and the source tell.
-    pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &SharedDesired) {
+    pub(super) fn restart(&mut self, budget: Budget, revision: &str, content: &SharedDesiredObject) {
         self.harness.engine = self.harness.fresh_with(budget);
         self.told = None;
         self.commit(revision, content);
@@ -141,7 +141,7 @@ impl DaemonSetWorld {
     }
 
     /// Returns the nodes with a Ready pod of this content.
-    pub(super) fn done(&self, content: &SharedDesired) -> Vec<&str> {
+    pub(super) fn done(&self, content: &SharedDesiredObject) -> Vec<&str> {
         let done = self.nodes.iter().filter(|(_, node)| node.content == content.hash && node.since.is_some());
         done.map(|(name, _)| &**name).collect()
     }
@@ -195,7 +195,7 @@ impl DaemonSetWorld {
         let ledger = self.harness.world.ledger.clone();
         self.harness.keep_ledger();
         self.harness.strike_orders();
-        self.harness.engine.settle();
+        self.harness.engine.process_changes();
         let dirty: BTreeSet<ObjectId> = self.harness.engine.take_dirty().into_iter().collect();
         for id in &dirty {
             self.harness.step(id);

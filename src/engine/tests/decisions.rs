@@ -91,11 +91,11 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         &a,
         LiveObject { rv: ResourceVersion(known.rv.0 + 1), value_digest: theirs, ..known.clone() },
     );
-    let Action::Compare(want, form) = harness.engine.decide(&a, harness.now).action else {
+    let Action::Compare(desired, form) = harness.engine.decide(&a, harness.now).action else {
         panic!("not compared")
     };
     let verdict = |value_digest, cover| {
-        let (content, overlay, config_stamp) = (form.hash(&want), form.overlay, form.config_stamp);
+        let (content, overlay, config_stamp) = (form.hash(&desired), form.overlay, form.config_stamp);
         VerifiedCoverage {
             content,
             overlay,
@@ -107,9 +107,9 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
     };
     // A verdict on other values says nothing about these.
     harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Whole));
-    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Compare(want.clone(), form));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Compare(desired.clone(), form));
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Unequal));
-    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Inspect(want.clone(), form));
+    assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Inspect(desired.clone(), form));
     // The server spells them so.
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Whole));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
@@ -272,7 +272,7 @@ fn a_refusal_holds_up_only_itself_and_its_dependents() {
     assert_eq!(harness.world.things.len(), 3, "it is tried again, and what needs it follows");
 }
 
-fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> SharedDesired {
+fn after(id: &crate::object::ObjectId, before: &crate::object::ObjectId, file: &str) -> SharedDesiredObject {
     let mut one = (*desired(id, 1, file)).clone();
     one.depends_on = [before.clone()].into();
     one.into()

@@ -8,12 +8,12 @@ use crate::change::ImpactKind;
 use crate::engine::*;
 use crate::object::ObjectId;
 
-fn web(content: u32) -> SharedDesired {
+fn web(content: u32) -> SharedDesiredObject {
     desired(&workload("web"), content, "web")
 }
 
 /// Returns the same template as another content.
-fn like(content: SharedDesired, other: &SharedDesired) -> SharedDesired {
+fn like(content: SharedDesiredObject, other: &SharedDesiredObject) -> SharedDesiredObject {
     let mut changed = (*content).clone();
     changed.template = other.template;
     changed.into()
@@ -38,7 +38,7 @@ fn reason(harness: &mut Harness, id: &ObjectId) -> Option<String> {
 
 #[test]
 fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
-    let check = |candidate: SharedDesired, told: Option<ImpactKind>, expected: RestartRisk| {
+    let check = |candidate: SharedDesiredObject, told: Option<ImpactKind>, expected: RestartRisk| {
         let mut harness = busy();
         harness.world.impacts.extend(told.map(|told| (candidate.hash, told)));
         harness.read(reading("r3", &[("web", Some(candidate))]));
@@ -48,7 +48,7 @@ fn only_what_restarts_pods_by_the_servers_word_takes_a_token() {
                 let Action::Apply(apply) = decision.action else { panic!("{told:?}: {decision:?}") };
                 assert_eq!(apply.restarts, RestartRisk::No, "{told:?}");
                 assert!(
-                    matches!(apply.guard, Precondition::Exact(..)),
+                    matches!(apply.precondition, Precondition::Exact(..)),
                     "{told:?}: it relies on what was seen"
                 );
             }
@@ -129,7 +129,7 @@ fn a_configuration_does_not_wait_for_a_workload_that_restarts_nothing() {
     let with_env = |content| {
         let mut web = (*web(content)).clone();
         web.needs = [config("env")].into();
-        SharedDesired::from(web)
+        SharedDesiredObject::from(web)
     };
     let env = |content| Some(desired(&config("env"), content, "env"));
     harness.world.impacts.insert(with_env(2).hash, ImpactKind::InPlace);

@@ -13,7 +13,7 @@ use crate::object::ObjectId;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn web(content: u32, annotations: &serde_json::Value) -> SharedDesired {
+fn web(content: u32, annotations: &serde_json::Value) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": annotations}, "spec": {"replicas": 3}});
     web.steps = Steps::of(&deployment).map(Box::new);
@@ -30,7 +30,7 @@ fn in_a_step(annotations: &serde_json::Value) -> Harness {
     harness.settle();
     harness.read(reading("r2", &[("web", Some(web(2, annotations)))]));
     for _ in 0..20 {
-        harness.engine.settle();
+        harness.engine.process_changes();
         harness.step(&id);
         harness.keep_ledger();
         if harness.world.things[&id]

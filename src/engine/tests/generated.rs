@@ -8,7 +8,7 @@ use crate::engine::*;
 use crate::object::ObjectId;
 
 /// Returns a wanted object of a release, with values of this render.
-fn made_up(id: &ObjectId, release: &str, render: &str) -> SharedDesired {
+fn made_up(id: &ObjectId, release: &str, render: &str) -> SharedDesiredObject {
     let wanted = (*desired(id, 1, id.name())).clone();
     Arc::new(DesiredObject { generated: Some(Box::new(GeneratedMark::new(release, render))), ..wanted })
 }

@@ -21,9 +21,9 @@ fn these(ids: &[&ObjectId]) -> BTreeSet<ContentHash> {
     ids.iter().map(|id| mark(id)).collect()
 }
 
-fn says(progress: SourceProgress, claims: &[&ObjectId], released: &[&ObjectId]) -> SourceStatement {
-    let claims = ContentClaims::These(these(claims));
-    SourceStatement { progress, claims, released: these(released), ..SourceStatement::default() }
+fn says(progress: SourceProgress, requests: &[&ObjectId], released: &[&ObjectId]) -> SourceStatement {
+    let takeover_requests = TakeoverRequests::These(these(requests));
+    SourceStatement { progress, takeover_requests, released: these(released), ..SourceStatement::default() }
 }
 
 fn peer(says: Result<SourceStatement, &str>) -> PeerSource {
@@ -38,7 +38,10 @@ fn a_statement_is_read_as_it_was_written() {
     check(says(SourceProgress::Unordered, &[], &[]));
     check(says(follows(REPOSITORY, Some("c1")), &[&a, &b], &[&b]));
     check(says(follows("host/a folder HEAD", None), &[], &[&a]));
-    check(SourceStatement { claims: ContentClaims::Anything, ..says(SourceProgress::Unordered, &[], &[]) });
+    check(SourceStatement {
+        takeover_requests: TakeoverRequests::Anything,
+        ..says(SourceProgress::Unordered, &[], &[])
+    });
     check(SourceStatement {
         released_since: Some(1_700_000_000),
         completeness: SourceCompleteness::Partial,
@@ -88,7 +91,7 @@ fn what_is_no_statement_of_ours_is_a_doubt_and_never_empty() {
 }
 
 #[test]
-fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_claim_it() {
+fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_request_it() {
     let (id, beside) = (config("a"), config("b"));
     let here = || follows(REPOSITORY, Some("c2"));
     let check = |own: SourceProgress, told: Result<SourceStatement, &str>, expected: &str| {
@@ -127,7 +130,8 @@ fn another_source_lets_an_object_go_only_where_it_has_read_as_far_and_does_not_c
         partial(here()),
         "source other of the same repository may want it: it has not been read completely",
     );
-    let anything = SourceStatement { claims: ContentClaims::Anything, ..says(here(), &[], &[]) };
+    let anything =
+        SourceStatement { takeover_requests: TakeoverRequests::Anything, ..says(here(), &[], &[]) };
     check(here(), Ok(anything), "source other may want it, as it brings many objects");
     let why = "source other may want it: what its ConfigMap tells cannot be read: it is garbled";
     check(here(), Err("it is garbled"), why);
@@ -178,7 +182,7 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
     assert_eq!(decision.requeue_after, Some(Duration::from_secs(1)));
     let later = now + Duration::from_mins(2);
     assert!(engine.set_peers(behind(), later).is_empty(), "it was looked at again for that already");
-    engine.settle();
+    engine.process_changes();
     let judged: Vec<PruneDecision> =
         engine.prune_decisions(FIRST).map(|(_, judged)| judged.clone()).collect();
     assert!(
@@ -192,9 +196,9 @@ fn a_deletion_waits_for_who_is_behind_and_a_person_can_confirm_it_in_the_end() {
 }
 
 #[test]
-fn sources_of_another_repository_have_a_time_to_claim() {
+fn sources_of_another_repository_have_a_time_to_request() {
     let (mut engine, id, now) = dropped();
-    let elsewhere = |claims: &[&ObjectId]| vec![peer(Ok(says(SourceProgress::Unordered, claims, &[])))];
+    let elsewhere = |requests: &[&ObjectId]| vec![peer(Ok(says(SourceProgress::Unordered, requests, &[])))];
     engine.set_peers(elsewhere(&[]), now);
     let decision = engine.decide(&id, now + Duration::from_secs(1));
     assert_eq!(decision.action, Action::Nothing);
@@ -209,7 +213,7 @@ fn sources_of_another_repository_have_a_time_to_claim() {
 }
 
 #[test]
-fn the_time_to_claim_begins_with_the_deletion_and_anew_after_a_return() {
+fn the_time_to_request_begins_with_the_deletion_and_anew_after_a_return() {
     let (mut engine, id, now) = dropped();
     let elsewhere = || vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))];
     let left = |engine: &mut Engine, now| engine.decide(&id, now).requeue_after;
@@ -250,10 +254,10 @@ fn an_object_of_another_source_is_taken_over_once_that_one_gives_it_up() {
     assert_eq!(waits.requeue_after, Some(Duration::from_secs(1)), "it is asked again");
     engine.set_peers(vec![peer(Ok(says(progress(), &[], &[&id])))], now);
     let taken = engine.decide(&id, now).action;
-    let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, guard, .. }) = taken else {
+    let Action::Apply(ApplyRequest { purpose: ApplyPurpose::Transfer, precondition, .. }) = taken else {
         panic!("{taken:?}")
     };
-    assert_eq!(guard, Precondition::Exact(Uid("1".into()), ResourceVersion(1)));
+    assert_eq!(precondition, Precondition::Exact(Uid("1".into()), ResourceVersion(1)));
 }
 
 #[test]
@@ -266,20 +270,20 @@ fn a_policy_never_to_adopt_leaves_even_what_another_source_gives_up() {
 }
 
 #[test]
-fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
+fn a_source_requests_what_is_not_its_own_and_gives_up_what_it_drops() {
     let (mut engine, id, now) = engine(AdoptPolicy::IfUnowned);
-    let claims = |engine: &Engine| engine.statement(FIRST, None).unwrap().claims;
-    assert_eq!(claims(&engine), ContentClaims::These(these(&[&id, &config("b")])));
+    let requests = |engine: &Engine| engine.statement(FIRST, None).unwrap().takeover_requests;
+    assert_eq!(requests(&engine), TakeoverRequests::These(these(&[&id, &config("b")])));
     engine.observe_object(&id, World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1)));
-    assert_eq!(claims(&engine), ContentClaims::These(these(&[&config("b")])));
-    // Claims stay until all is at rest: fewer writes, and nobody deletes more for it.
+    assert_eq!(requests(&engine), TakeoverRequests::These(these(&[&config("b")])));
+    // Requests stay until all is at rest: fewer writes, and nobody deletes more for it.
     let told = says(follows(REPOSITORY, Some("c1")), &[&id, &config("b")], &[]);
     assert_eq!(engine.statement(FIRST, Some(&told)), Some(told.clone()));
     // It is known that less is needed, also where the inventory was tidied before the object was
     // seen.
-    assert!(engine.has_excess_claims(FIRST, &told));
+    assert!(engine.has_excess_requests(FIRST, &told));
     let tidied = engine.tidy_statement(FIRST, Some(&told)).unwrap();
-    assert!(!engine.has_excess_claims(FIRST, &tidied));
+    assert!(!engine.has_excess_requests(FIRST, &tidied));
     engine.set_peers(vec![peer(Ok(says(SourceProgress::Unordered, &[], &[])))], now);
     engine.read(FIRST, reading("c2", &[("a", None)]));
     let released = |engine: &Engine| engine.statement(FIRST, None).unwrap().released;
@@ -290,7 +294,7 @@ fn a_source_claims_what_is_not_its_own_and_gives_up_what_it_drops() {
 
 /// A process that has just started sees what it has before it has read what it wants.
 #[test]
-fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for_that() {
+fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_requested_for_that() {
     let (kept, dropped) = (config("a"), config("b"));
     let mut engine =
         following(&[("own", SET, RepositoryIdentity::At(REPOSITORY.into()))], AdoptPolicy::IfUnowned);
@@ -303,12 +307,15 @@ fn nothing_is_given_up_before_it_is_known_what_is_wanted_and_nothing_claimed_for
             World::live(id, &WorldObject::settled(desired(id, 1, id.name()).hash, "c1", 1)),
         );
     }
-    engine.settle();
+    engine.process_changes();
     assert_eq!(engine.statement(FIRST, None).unwrap().released, these(&[]));
     engine.read(FIRST, reading("c2", &[("a", Some(desired(&kept, 1, "a")))]));
-    engine.settle();
+    engine.process_changes();
     let says = engine.statement(FIRST, None).unwrap();
-    assert_eq!((says.claims, says.released), (ContentClaims::These(these(&[])), these(&[&dropped])));
+    assert_eq!(
+        (says.takeover_requests, says.released),
+        (TakeoverRequests::These(these(&[])), these(&[&dropped]))
+    );
 }
 
 #[test]
@@ -341,7 +348,7 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
     engine.read(FIRST, reading("c2", &[("a", Some(desired(&id, 3, "a")))]));
     let decision = engine.decide(&id, Instant::now());
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
-    assert_eq!((apply.source, apply.want.hash), (FIRST, desired(&id, 3, "a").hash));
+    assert_eq!((apply.source, apply.desired.hash), (FIRST, desired(&id, 3, "a").hash));
     // Once it gives the object up, the other one has it.
     engine.read(FIRST, reading("c3", &[("a", None)]));
     let decision = engine.decide(&id, Instant::now());
@@ -358,10 +365,10 @@ fn the_source_that_has_an_object_goes_on_when_another_one_comes_to_want_it() {
 fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
     let (mut engine, id) = rivals(true);
     let decision = engine.decide(&id, Instant::now());
-    let Action::Compare(want, form) = decision.action else { panic!("{decision:?}") };
+    let Action::Compare(desired, form) = decision.action else { panic!("{decision:?}") };
     let managed_fields = engine.informer_object(&id).and_then(|live| live.our_fields.clone());
     let verified = VerifiedCoverage {
-        content: form.hash(&want),
+        content: form.hash(&desired),
         overlay: None,
         config_stamp: None,
         managed_fields,

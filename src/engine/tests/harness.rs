@@ -25,9 +25,9 @@ pub(super) struct Harness {
     /// The ledger in flight, as long as its write is not answered.
     pub(super) in_flight: Option<RolloutLedger>,
     /// Contents that older revisions can still give.
-    pub(super) history: BTreeMap<ContentHash, SharedDesired>,
+    pub(super) history: BTreeMap<ContentHash, SharedDesiredObject>,
     /// All revisions, each with what it says.
-    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, SharedDesired>)>,
+    pub(super) commits: Vec<(Revision, BTreeMap<Arc<str>, SharedDesiredObject>)>,
 }
 
 impl Harness {
@@ -120,7 +120,7 @@ impl Harness {
         self.engine.read(FIRST, reading);
     }
 
-    /// Returns the target of a way back, as git tells it.
+    /// Returns the target of a rollback, as git tells it.
     fn past(&self, undo: &UndoRequest) -> Result<PastRevision, String> {
         let place = |name: &str| self.commits.iter().position(|(revision, _)| revision.as_str() == name);
         let before = || place(undo.from.as_str())?.checked_sub(1);
@@ -180,13 +180,14 @@ impl Harness {
             None => ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO)),
             Some(thing) => {
                 let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
-                let same = shown.is_some_and(|shown| shown.template == apply.want.template) && !thing.drifted;
+                let same =
+                    shown.is_some_and(|shown| shown.template == apply.desired.template) && !thing.drifted;
                 let told = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
-                let kind = self.world.impacts.get(&apply.want.hash).copied().unwrap_or(told);
+                let kind = self.world.impacts.get(&apply.desired.hash).copied().unwrap_or(told);
                 let impact = Impact { kind, pods: 3 };
                 let uid = Uid(thing.uid.to_string().into());
                 ActionResult::DryRun(DryRunImpact {
-                    content: apply.want.hash,
+                    content: apply.desired.hash,
                     uid,
                     generation: thing.shape.cast_signed(),
                     impact,
@@ -211,7 +212,7 @@ impl Harness {
         self.engine.decide(id, self.now)
     }
 
-    /// Writes the rollout ledger and the parent, as the loop does at the end of each turn.
+    /// Writes the rollout ledger and the inventory, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
         self.tell_failures();
         self.resolve();
@@ -238,7 +239,7 @@ impl Harness {
         }
     }
 
-    /// Writes the parent.
+    /// Writes the inventory.
     pub(super) fn keep_parents(&mut self) {
         for source in self.engine.source_ids() {
             let rejections = self.engine.next_rejections(source);
@@ -276,8 +277,8 @@ impl Harness {
                 self.engine.record_lookup(id, looked);
                 None
             }
-            Action::Compare(want, form) | Action::Inspect(want, form) => {
-                self.compare(id, &want, form);
+            Action::Compare(desired, form) | Action::Inspect(desired, form) => {
+                self.compare(id, &desired, form);
                 None
             }
             Action::AwaitContent => {
@@ -297,7 +298,7 @@ impl Harness {
         }
     }
 
-    fn compare(&mut self, id: &ObjectId, want: &SharedDesired, form: ApplyVariant) {
+    fn compare(&mut self, id: &ObjectId, desired: &SharedDesiredObject, form: ApplyVariant) {
         let shown = self.engine.live_object(id);
         let (managed_fields, value_digest) =
             (shown.and_then(|live| live.our_fields.clone()), shown.and_then(|live| live.value_digest));
@@ -309,7 +310,7 @@ impl Harness {
         });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
         let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
-        let (content, overlay) = (form.hash(want), form.overlay);
+        let (content, overlay) = (form.hash(desired), form.overlay);
         self.engine.record_coverage(
             id,
             VerifiedCoverage {
@@ -343,7 +344,7 @@ impl Harness {
             self.engine.advance(self.now);
             self.keep_ledger();
             self.strike_orders();
-            self.engine.settle();
+            self.engine.process_changes();
             let dirty: BTreeSet<ObjectId> = self.engine.take_dirty().into_iter().collect();
             if dirty.is_empty() && self.world.events.is_empty() {
                 return;
@@ -373,7 +374,7 @@ impl Harness {
         if self.strike_orders() {
             return;
         }
-        self.engine.settle();
+        self.engine.process_changes();
         let mut dirty = self.engine.take_dirty();
         dirty.sort();
         dirty.dedup();

@@ -8,13 +8,13 @@ use super::world::{budget, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId};
 
-fn web(content: u32) -> SharedDesired {
+fn web(content: u32) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     Arc::new(web)
 }
 
-fn files(web_content: u32, env: u32) -> [(&'static str, Option<SharedDesired>); 2] {
+fn files(web_content: u32, env: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
     [("env", Some(desired(&config("env"), env, "env"))), ("web", Some(web(web_content)))]
 }
 
@@ -115,7 +115,7 @@ fn what_succeeds_after_it_is_good() {
 
 /// A newer revision comes as the configuration is back, and the workload is not.
 #[test]
-fn a_way_back_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good() {
+fn a_rollback_that_is_replaced_in_the_middle_does_not_make_the_rest_of_it_good() {
     let mut harness = at_rest(OnFailure::Rollback);
     harness.read(reading("r2", &files(2, 2)));
     let env =
@@ -184,7 +184,7 @@ fn a_record_that_is_being_taken_away_is_made_again() {
     harness.world.ledger.units.push(harness.world.rejections[0].unit.clone());
     harness.engine = harness.fresh(3);
     harness.read(reading("r2", &files(2, 2)));
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.deliver(usize::MAX);
     harness.engine.advance(harness.now);
     let next = harness.engine.next_ledger().expect("the record is taken away");

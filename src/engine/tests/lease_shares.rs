@@ -194,7 +194,7 @@ fn what_is_too_much_is_let_go_for_those_who_came_to_stay() {
 }
 
 #[test]
-fn who_comes_back_from_the_dead_is_a_newcomer() {
+fn a_replica_that_comes_back_counts_as_new() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
     let mut surplus = |seconds: u64, renewed: u64| {
@@ -246,7 +246,7 @@ fn what_is_no_longer_configured_is_left() {
 }
 
 #[test]
-fn the_lease_of_a_replica_that_is_long_gone_is_litter() {
+fn the_lease_of_a_replica_that_is_long_gone_is_stale() {
     let start = Instant::now();
     let mut shares = LeaseShares::new("me");
     let mut look = |seconds| {

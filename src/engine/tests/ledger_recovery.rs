@@ -138,7 +138,7 @@ fn a_claim_of_mine_that_somebody_takes_out_is_written_again_before_its_write_goe
     let mut harness = at_rest(&["web"], &budget("100%", 100));
     harness.read(reading("r2", &files(&["web"], 2)));
     harness.engine.advance(harness.now);
-    harness.engine.settle();
+    harness.engine.process_changes();
     loop {
         let decision = harness.engine.decide(&workload("web"), harness.now);
         if decision.reason == Some(Reason::Claiming) {

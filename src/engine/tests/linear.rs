@@ -36,7 +36,7 @@ enum SourceShape {
     LateWaves,
 }
 
-fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesired)> {
+fn files(shape: SourceShape, count: usize) -> Vec<(String, SharedDesiredObject)> {
     let pair = |number: usize| {
         let (data_id, web_id) = (config(&format!("app-{number:05}")), workload(&format!("app-{number:05}")));
         let mut data = (*desired(&data_id, 1, "")).clone();
@@ -61,7 +61,7 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
     let mut harness = Harness::new(3);
     harness.engine.set_config_key(restart::key(&[1; 16]));
     let files = files(shape, count);
-    let files: Vec<(&str, Option<SharedDesired>)> =
+    let files: Vec<(&str, Option<SharedDesiredObject>)> =
         files.iter().map(|(file, wanted)| (&**file, Some(wanted.clone()))).collect();
     counted();
     harness.read(reading("r1", &files));
@@ -77,7 +77,7 @@ fn first_pass(shape: SourceShape, first: FirstSignal, count: usize) -> usize {
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.process_changes();
         let wake =
             |harness: &mut Harness, queue: &mut VecDeque<ObjectId>, queued: &mut BTreeSet<ObjectId>| {
                 queue.extend(harness.engine.take_dirty().into_iter().filter(|id| queued.insert(id.clone())));

@@ -50,7 +50,7 @@ fn answered(request: LookRequest) -> SourceStatement {
 /// Says what becomes of the object, where the others were read a moment ago.
 fn fate(engine: &mut Engine, id: &ObjectId, peers: &[PeerSource], now: Instant) -> String {
     engine.set_peers(peers.to_vec(), now);
-    engine.settle();
+    engine.process_changes();
     let decision = engine.decide(id, now);
     match (decision.action, decision.reason) {
         (Action::Delete(..), _) => "deleted".to_owned(),
@@ -62,11 +62,11 @@ fn fate(engine: &mut Engine, id: &ObjectId, peers: &[PeerSource], now: Instant) 
 const WAITS: &str = "pruned when source other, which may want it, was looked at again";
 
 #[test]
-fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_looked_after_its_time_to_claim() {
+fn what_was_dropped_is_deleted_when_a_daemon_of_another_repository_has_looked_after_its_time_to_request() {
     let (mut engine, id, now) = dropped(&[]);
     let silent = || peer(SourceStatement::default());
-    let claims = "pruned when the other sources have had 30 s to claim it";
-    assert_eq!(fate(&mut engine, &id, &[silent()], now), claims);
+    let waits = "pruned when the other sources have had 30 s to take it over";
+    assert_eq!(fate(&mut engine, &id, &[silent()], now), waits);
     assert_eq!(engine.statement(FIRST, None).unwrap().look_request, None, "nobody is asked before");
     assert_eq!(fate(&mut engine, &id, &[silent()], now + DELAY), WAITS);
     let request = engine.statement(FIRST, None).unwrap().look_request.unwrap();
@@ -83,7 +83,7 @@ fn a_source_that_only_passes_serve_is_not_asked() {
     let passes = PeerSource { says: Ok(SourceStatement::default()), ..peer(SourceStatement::default()) };
     assert_eq!(
         fate(&mut engine, &id, std::slice::from_ref(&passes), now),
-        "pruned when the other sources have had 30 s to claim it"
+        "pruned when the other sources have had 30 s to take it over"
     );
     assert_eq!(fate(&mut engine, &id, &[passes], now + DELAY), "deleted");
 }
@@ -92,8 +92,8 @@ fn a_source_that_only_passes_serve_is_not_asked() {
 fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms() {
     let (mut engine, id, now) = dropped(&[]);
     let silent = || [peer(SourceStatement::default())];
-    let claims = "pruned when the other sources have had 30 s to claim it";
-    assert_eq!(fate(&mut engine, &id, &silent(), now), claims);
+    let waits = "pruned when the other sources have had 30 s to take it over";
+    assert_eq!(fate(&mut engine, &id, &silent(), now), waits);
     assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY), WAITS);
     assert_eq!(fate(&mut engine, &id, &silent(), now + DELAY + Duration::from_secs(59)), WAITS);
     let late = now + DELAY + Duration::from_mins(1);
@@ -107,10 +107,13 @@ fn a_daemon_that_does_not_answer_withholds_the_deletion_until_a_person_confirms(
 }
 
 #[test]
-fn sources_of_one_process_are_looked_at_after_the_time_to_claim_too() {
+fn sources_of_one_process_are_looked_at_after_the_time_to_request_too() {
     let (mut engine, id, now) = dropped(&[("other", SECOND_SET, at("host/other HEAD"))]);
     engine.take_due_looks();
-    assert_eq!(fate(&mut engine, &id, &[], now), "pruned when the other sources have had 30 s to claim it");
+    assert_eq!(
+        fate(&mut engine, &id, &[], now),
+        "pruned when the other sources have had 30 s to take it over"
+    );
     assert_eq!(engine.take_due_looks(), []);
     assert_eq!(fate(&mut engine, &id, &[], now + DELAY), WAITS);
     let due = engine.take_due_looks();
@@ -177,9 +180,9 @@ fn a_request_is_taken_back_when_nothing_waits_for_it() {
     fate(&mut engine, &id, &silent(), now);
     fate(&mut engine, &id, &silent(), now + DELAY);
     let told = engine.statement(FIRST, None).unwrap();
-    assert!(told.look_request.is_some() && !engine.has_excess_claims(FIRST, &told));
+    assert!(told.look_request.is_some() && !engine.has_excess_requests(FIRST, &told));
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    assert!(engine.has_excess_claims(FIRST, &told));
+    assert!(engine.has_excess_requests(FIRST, &told));
     assert_eq!(engine.tidy_statement(FIRST, Some(&told)).unwrap().look_request, None);
 }
 
@@ -211,6 +214,6 @@ fn a_source_of_the_process_that_cannot_be_looked_at_withholds_deletions_until_a_
     let why = "source other may want it: it was not looked at since; see `rhumb prune list`";
     assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), why);
     engine.record_check(SECOND, engine.last_drop_reading());
-    let claims = "pruned when the other sources have had 30 s to claim it";
-    assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), claims);
+    let waits = "pruned when the other sources have had 30 s to take it over";
+    assert_eq!(fate(&mut engine, &id, &[], now + Duration::from_mins(1)), waits);
 }

@@ -1,4 +1,4 @@
-//! Ways back of which something cannot be read any more: all that is released together stays as it
+//! Rollbacks of which something cannot be read any more: all that is released together stays as it
 //! is.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
 /// `web`, which uses env and other, and a second workload beside it.
-fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let uses = |name: &str, needs: &[&str]| {
         let mut one = (*desired(&workload(name), content, name)).clone();
         one.needs = needs.iter().map(|need| config(need)).collect();
@@ -42,7 +42,7 @@ fn at_rest() -> Harness {
 }
 
 /// The files of a source, with this content.
-pub(super) type FileSet = fn(u32) -> Vec<(&'static str, Option<SharedDesired>)>;
+pub(super) type FileSet = fn(u32) -> Vec<(&'static str, Option<SharedDesiredObject>)>;
 
 #[track_caller]
 pub(super) fn assert_all_show(harness: &Harness, ids: &[ObjectId], content: u32) {
@@ -121,7 +121,7 @@ fn at_no_point_a_unit_goes_back_in_part() {
     }
 }
 
-/// The history is rewritten in the middle of a way back: what is back already need not be read.
+/// The history is rewritten in the middle of a rollback: what is back already need not be read.
 #[test]
 fn what_is_back_already_does_not_keep_the_rest_of_its_unit() {
     let mut harness = at_rest();
@@ -162,7 +162,7 @@ fn nothing_goes_back_before_all_of_it_has_been_read() {
     let release = |id: &ObjectId| Release { hash: hash(id, 1), revision: Revision::new("r1") };
     for id in &ids()[..3] {
         harness.engine.record_past_content(id, &release(id), harness.history.get(&hash(id, 1)).cloned());
-        harness.engine.settle();
+        harness.engine.process_changes();
         for id in harness.engine.take_dirty() {
             let decision = harness.engine.decide(&id, harness.now);
             assert!(!matches!(decision.action, Action::Apply(_)), "{id}: {decision:?}");
@@ -213,11 +213,11 @@ fn where_a_unit_goes_back_to_is_written_down_when_all_of_it_is_listed() {
 }
 
 #[test]
-fn what_a_failed_revision_added_is_judged_as_soon_as_its_way_back_begins() {
+fn what_a_failed_revision_added_is_judged_as_soon_as_its_rollback_begins() {
     let uses = |content: u32, names: &[&str]| {
         let mut web = (*desired(&workload("web"), content, "web")).clone();
         web.needs = names.iter().map(|name| config(name)).collect();
-        SharedDesired::from(web)
+        SharedDesiredObject::from(web)
     };
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("web", Some(uses(1, &[])))]));
@@ -234,7 +234,7 @@ fn what_a_failed_revision_added_is_judged_as_soon_as_its_way_back_begins() {
     }
     assert!(!harness.engine.unresolved_contents().is_empty());
     harness.deliver(usize::MAX);
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.resolve();
     let decision = harness.decide(&config("new"));
     let told = decision.reason.map(|reason| reason.to_string()).unwrap_or_default();

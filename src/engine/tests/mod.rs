@@ -5,7 +5,7 @@ mod allowed;
 mod authors;
 mod budget;
 mod budget_loads;
-mod claimants;
+mod competing_accounts;
 mod config_hash;
 mod confirmations;
 mod daemon_set_steps;

@@ -62,7 +62,7 @@ impl ModelCase {
         Budget { max_unavailable: PodAmount::Pods(self.pods), ..super::world::budget(self.most) }
     }
 
-    fn wanted(&self, commit: usize) -> Vec<SharedDesired> {
+    fn wanted(&self, commit: usize) -> Vec<SharedDesiredObject> {
         let [env, contents @ ..] = self.commits[commit];
         let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
         let workloads = NAMES.iter().zip(contents).map(|(name, content)| {
@@ -89,7 +89,7 @@ enum ModelStep {
     Turn,
     /// The rollout ledger is written.
     Claims,
-    /// The parent is written.
+    /// The inventory is written.
     Parents,
     /// Older contents are read.
     Resolve,
@@ -150,8 +150,11 @@ impl<'a> ExhaustiveModel<'a> {
     fn read(&mut self) {
         let revision = format!("r{}", self.commit);
         let wanted = self.case.wanted(self.commit);
-        let files: Vec<(&str, Option<SharedDesired>)> =
-            ["env", "a", "b", "c"].into_iter().zip(wanted).map(|(file, want)| (file, Some(want))).collect();
+        let files: Vec<(&str, Option<SharedDesiredObject>)> = ["env", "a", "b", "c"]
+            .into_iter()
+            .zip(wanted)
+            .map(|(file, desired)| (file, Some(desired)))
+            .collect();
         self.harness.read(reading(&revision, &files));
         for lost in &self.case.lost {
             self.harness.history.remove(&desired(&config("env"), *lost, "env").hash);
@@ -303,7 +306,7 @@ impl<'a> ExhaustiveModel<'a> {
         }
         // The loop begins each turn with this.
         self.harness.engine.advance(self.harness.now);
-        self.harness.engine.settle();
+        self.harness.engine.process_changes();
     }
 
     /// The oldest event about one object arrives.
@@ -338,15 +341,15 @@ impl<'a> ExhaustiveModel<'a> {
     /// that.
     fn judge(&self, apply: &ApplyRequest) {
         let wanted: BTreeMap<ObjectId, ContentHash> =
-            self.case.wanted(self.commit).iter().map(|want| (want.id.clone(), want.hash)).collect();
+            self.case.wanted(self.commit).iter().map(|desired| (desired.id.clone(), desired.hash)).collect();
         for rejection in &self.harness.world.rejections {
             let members = &rejection.unit.members;
             let asked = members.iter().all(|(id, member)| wanted.get(id) == member.content.as_ref());
-            let content = members.get(&apply.want.id).and_then(|member| member.content);
+            let content = members.get(&apply.desired.id).and_then(|member| member.content);
             assert!(
-                !asked || content != Some(apply.want.hash),
+                !asked || content != Some(apply.desired.hash),
                 "{} was rejected: {:?}",
-                apply.want.id,
+                apply.desired.id,
                 self.case
             );
         }
@@ -368,7 +371,10 @@ impl<'a> ExhaustiveModel<'a> {
             replacing.filter(|number| !held(number)).map(|number| NAMES[number]).collect();
         assert!(replacing.len() <= self.case.most as usize, "{replacing:?} roll: {:?}", self.case);
         let at = |commit: usize, id: &ObjectId| {
-            self.case.wanted(commit).iter().any(|want| want.id == *id && want.hash == self.content(id))
+            self.case
+                .wanted(commit)
+                .iter()
+                .any(|desired| desired.id == *id && desired.hash == self.content(id))
         };
         let whole = (0..self.case.commits.len())
             .any(|commit| at(commit, &config("env")) && at(commit, &workload("a")));
@@ -534,14 +540,14 @@ fn what_failed_under_the_smallest_bound_goes_back_whenever_the_process_ends() {
 }
 
 #[test]
-fn a_newer_commit_replaces_a_rollout_and_a_way_back_at_every_point() {
+fn a_newer_commit_replaces_a_rollout_and_a_rollback_at_every_point() {
     let one_unit = [ONE, [2, 2, 1, 1], [3, 3, 1, 1]];
     explore_all(&ModelCase { bad: vec![("a", 2)], ..serial(&one_unit) }, 11_000);
     explore_all(&ModelCase { bad: vec![("a", 2)], ..serial(&[ONE, [2, 2, 1, 1], ONE]) }, 2_600);
 }
 
 #[test]
-fn a_way_back_that_fails_too_is_held_in_every_order() {
+fn a_rollback_that_fails_too_is_held_in_every_order() {
     explore_all(&ModelCase { bad: vec![("a", 1), ("a", 2)], pods: 2, ..serial(&[ONE, TWO]) }, 1_900);
 }
 

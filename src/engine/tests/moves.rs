@@ -23,11 +23,11 @@ fn two(of: [RepositoryIdentity; 2], adopt: AdoptPolicy) -> (Engine, ObjectId, In
     (engine, id, now)
 }
 
-/// Returns whether an object is among those that a source claims, as far as anybody can tell.
-fn can_hold(claims: &ContentClaims, id: &ObjectId) -> bool {
-    match claims {
-        ContentClaims::These(marks) => marks.contains(&mark(id)),
-        ContentClaims::Anything => true,
+/// Returns whether an object is among those that a source requests, as far as anybody can tell.
+fn can_hold(requests: &TakeoverRequests, id: &ObjectId) -> bool {
+    match requests {
+        TakeoverRequests::These(marks) => marks.contains(&mark(id)),
+        TakeoverRequests::Anything => true,
     }
 }
 
@@ -66,11 +66,11 @@ fn what_a_source_drops_stays_while_another_one_of_its_repository_and_process_was
 }
 
 #[test]
-fn other_repositories_of_the_same_process_have_a_time_to_claim_what_one_drops() {
+fn other_repositories_of_the_same_process_have_a_time_to_request_what_one_drops() {
     let check = |other: RepositoryIdentity| {
         let (mut engine, id, now) = two([at(REPOSITORY), other], AdoptPolicy::IfUnowned);
         engine.read(FIRST, reading("c2", &[("a", None)]));
-        let waits = "pruned when the other sources have had 30 s to claim it";
+        let waits = "pruned when the other sources have had 30 s to take it over";
         assert_eq!(fate(&mut engine, &id, now), waits);
         assert_eq!(fate(&mut engine, &id, now + Duration::from_secs(29)), waits);
         let looks = "pruned when source two, which may want it, was looked at again";
@@ -95,37 +95,37 @@ fn a_policy_never_to_adopt_leaves_what_another_source_of_the_process_gives_up() 
 }
 
 /// Returns a process with one source that has the object `a`, beside a source of another process.
-fn beside(claims: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
+fn beside(requests: &[&ObjectId]) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = two([at(REPOSITORY), at(REPOSITORY)], AdoptPolicy::IfUnowned);
     engine.set_clock(now, jiff::Timestamp::UNIX_EPOCH);
-    engine.set_peers(vec![elsewhere(claims)], now);
+    engine.set_peers(vec![elsewhere(requests)], now);
     (engine, id, now)
 }
 
-fn elsewhere(claims: &[&ObjectId]) -> PeerSource {
-    let claims = ContentClaims::These(claims.iter().map(|id| mark(id)).collect());
-    let says = SourceStatement { claims, ..SourceStatement::default() };
+fn elsewhere(requests: &[&ObjectId]) -> PeerSource {
+    let takeover_requests = TakeoverRequests::These(requests.iter().map(|id| mark(id)).collect());
+    let says = SourceStatement { takeover_requests, ..SourceStatement::default() };
     PeerSource { name: "other".into(), applyset: "applyset-elsewhere-v1".into(), says: Ok(says) }
 }
 
 #[test]
-fn what_was_given_up_and_is_wanted_again_is_claimed_until_the_old_word_counts_no_more() {
+fn what_was_given_up_and_is_wanted_again_is_requested_until_the_old_word_counts_no_more() {
     let (mut engine, id, now) = beside(&[]);
     engine.read(FIRST, reading("c2", &[("a", None)]));
     let told = engine.statement(FIRST, None).unwrap();
     assert!(told.released.contains(&mark(&id)));
     engine.read(FIRST, reading("c3", &[("a", Some(desired(&id, 1, "a")))]));
-    let claimed = |says: Option<SourceStatement>| can_hold(&says.unwrap().claims, &id);
+    let requested = |says: Option<SourceStatement>| can_hold(&says.unwrap().takeover_requests, &id);
     let says = engine.statement(FIRST, Some(&told)).unwrap();
-    assert!(says.released.is_empty() && can_hold(&says.claims, &id));
+    assert!(says.released.is_empty() && can_hold(&says.takeover_requests, &id));
     // The other one takes it over for what it has read before, and drops it at once.
-    assert!(claimed(engine.tidy_statement(FIRST, Some(&says))));
+    assert!(requested(engine.tidy_statement(FIRST, Some(&says))));
     engine.set_clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
-    assert!(!claimed(engine.tidy_statement(FIRST, Some(&says))));
+    assert!(!requested(engine.tidy_statement(FIRST, Some(&says))));
 }
 
 #[test]
-fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
+fn a_new_process_requests_what_the_one_before_it_gave_up_and_it_wants_again() {
     let (mut engine, known, now) = beside(&[]);
     let read_later = config("later");
     let released = [mark(&known), mark(&read_later)].into();
@@ -134,20 +134,21 @@ fn a_new_process_claims_what_the_one_before_it_gave_up_and_it_wants_again() {
     engine.read(FIRST, reading("c2", &[("later", Some(content.clone()))]));
     engine
         .observe_object(&read_later, World::live(&read_later, &WorldObject::settled(content.hash, "c1", 7)));
-    let claimed = |engine: &mut Engine| {
+    let requested = |engine: &mut Engine| {
         let says = engine.tidy_statement(FIRST, None).unwrap();
-        [&known, &read_later].map(|id| can_hold(&says.claims, id))
+        [&known, &read_later].map(|id| can_hold(&says.takeover_requests, id))
     };
-    assert_eq!(claimed(&mut engine), [true, true]);
+    assert_eq!(requested(&mut engine), [true, true]);
     engine.set_clock(now + Duration::from_mins(2), jiff::Timestamp::UNIX_EPOCH);
-    assert_eq!(claimed(&mut engine), [false, false]);
+    assert_eq!(requested(&mut engine), [false, false]);
 }
 
 #[test]
-fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
+fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_requests() {
     let last = config("z");
     let (mut engine, _, now) = beside(&[&last]);
-    let many: Vec<ObjectId> = (0..MAX_CLAIMED_OBJECTS).map(|number| config(&format!("c{number}"))).collect();
+    let many: Vec<ObjectId> =
+        (0..MAX_REQUESTED_OBJECTS).map(|number| config(&format!("c{number}"))).collect();
     let names: Vec<String> = many.iter().chain([&last]).map(|id| id.name().to_owned()).collect();
     let files = |is_there: bool| {
         let all = many.iter().chain([&last]).zip(&names);
@@ -164,7 +165,7 @@ fn of_more_than_can_be_named_that_is_given_up_first_which_somebody_claims() {
     engine.read(FIRST, reading("c3", &files(false)));
     engine.set_peers(vec![elsewhere(&[&last])], now);
     let released = engine.statement(FIRST, None).unwrap().released;
-    assert_eq!((released.len(), released.contains(&mark(&last))), (MAX_CLAIMED_OBJECTS, true));
+    assert_eq!((released.len(), released.contains(&mark(&last))), (MAX_REQUESTED_OBJECTS, true));
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn what_is_kept_is_given_up_also_where_nobody_is_there_yet_who_could_want_it() {
         engine.sources[0].prune = prune;
         engine.read(FIRST, reading("c2", &[("a", None)]));
         engine.record_check(SECOND, engine.last_drop_reading());
-        engine.settle();
+        engine.process_changes();
         let says = engine.statement(FIRST, None).unwrap();
         assert_eq!(says.released.contains(&mark(&id)), expected, "{prune:?}");
     };

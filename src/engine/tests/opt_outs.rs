@@ -8,20 +8,20 @@ use super::world::{AuditEntry, FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ObjectId;
 
-/// Returns a wanted object that asks for a treatment.
+/// Returns a desired object that asks for a treatment.
 fn asking(
     id: &ObjectId,
     content: u32,
     reconcile: ReconcilePolicy,
     change: impl FnOnce(&mut DesiredObject),
-) -> SharedDesired {
+) -> SharedDesiredObject {
     let mut wanted = (*desired(id, content, id.name())).clone();
     wanted.traits.reconcile = reconcile;
     change(&mut wanted);
     Arc::new(wanted)
 }
 
-fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesired {
+fn plain(id: &ObjectId, content: u32, reconcile: ReconcilePolicy) -> SharedDesiredObject {
     asking(id, content, reconcile, |_| {})
 }
 
@@ -273,7 +273,7 @@ fn after_a_restart_nothing_is_deleted_before_its_last_manifest_was_read_again() 
         harness.engine = harness.fresh(3);
         harness.read(reading("r2", &[("b", Some(b.clone()))]));
         harness.deliver(usize::MAX);
-        harness.engine.settle();
+        harness.engine.process_changes();
         let judged: Vec<_> = harness.engine.prune_decisions(FIRST).collect();
         let waits = "pruned when the content of ConfigMap shop/a was read again";
         assert_eq!(judged, [(&a, &PruneDecision::Later(waits.into()))], "{timing:?}");

@@ -10,17 +10,17 @@ use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
 /// `web`, which uses the `ConfigMap` env.
-fn web(content: u32) -> SharedDesired {
+fn web(content: u32) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     Arc::new(web)
 }
 
-fn env(content: u32) -> SharedDesired {
+fn env(content: u32) -> SharedDesiredObject {
     desired(&config("env"), content, "env")
 }
 
-fn both(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
+fn both(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
     [("env", Some(env(content))), ("web", Some(web(content)))]
 }
 
@@ -527,12 +527,12 @@ fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
 fn so_many_pauses_are_acknowledged_and_all_count() {
     let mut harness = Harness::new(3);
     let name = |number: u32| format!("env-{number:03}");
-    let files = |content: u32| -> Vec<(String, SharedDesired)> {
+    let files = |content: u32| -> Vec<(String, SharedDesiredObject)> {
         (0..130).map(|n| (name(n), desired(&config(&name(n)), content, &name(n)))).collect()
     };
     let read = |harness: &mut Harness, revision: &str, content: u32| {
         let files = files(content);
-        let files: Vec<_> = files.iter().map(|(name, want)| (&**name, Some(want.clone()))).collect();
+        let files: Vec<_> = files.iter().map(|(name, desired)| (&**name, Some(desired.clone()))).collect();
         harness.read(reading(revision, &files));
         harness.settle();
     };

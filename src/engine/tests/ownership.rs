@@ -49,10 +49,10 @@ fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
     harness.engine.record_lookup(id, DirectView::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
-    let Action::Compare(want, form) = &decision.action else { return decision };
+    let Action::Compare(desired, form) = &decision.action else { return decision };
     let shown = harness.engine.live_object(id).unwrap();
     let (content, managed_fields, value_digest) =
-        (form.hash(want), shown.our_fields.clone(), shown.value_digest);
+        (form.hash(desired), shown.our_fields.clone(), shown.value_digest);
     let cover = FieldCoverage::Lost(RepairImpact::InPlace);
     harness.engine.record_coverage(
         id,
@@ -152,7 +152,7 @@ fn what_proves_to_be_of_another_inventory_than_its_label_says_is_pruned_by_none(
     let live = read_as(theirs(&harness, &a, ObjectOwner::Ours(OTHER.into())), Some(SET), &a);
     harness.engine.observe_object(&a, live);
     harness.read(reading("r2", &[("a", None)]));
-    harness.engine.settle();
+    harness.engine.process_changes();
     let action = harness.engine.decide(&a, harness.now).action;
     assert!(!matches!(action, Action::Delete(..)), "{action:?}");
 }

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::world::{config, id};
 use crate::engine::{
     BlastRadius, PruneCandidate, PruneDecision, PruneGuard, PruneTiming, SourceLifecycle, Uid,
-    WithheldDeletion, judge,
+    WithheldDeletion, decide_prunes,
 };
 use crate::object::{GroupKind, ObjectId};
 
@@ -39,7 +39,7 @@ fn words(judged: &BTreeMap<ObjectId, PruneDecision>, id: &ObjectId) -> String {
 fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKind, u32>) -> PruneGuard<'a> {
     PruneGuard {
         closed: None,
-        other_place: None,
+        other_location: None,
         radius: BlastRadius::default(),
         lifecycle: SourceLifecycle::Active,
         confirmed,
@@ -49,7 +49,7 @@ fn open_guard<'a>(confirmed: &'a BTreeSet<Uid>, inventory: &'a BTreeMap<GroupKin
 
 #[track_caller]
 fn check(all: &[PruneCandidate], guard: &PruneGuard<'_>, expected: &str) {
-    assert_eq!(words(&judge(all, guard), &all[0].id), expected);
+    assert_eq!(words(&decide_prunes(all, guard), &all[0].id), expected);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn each_guard_says_why() {
         &open,
         "later: pruned after ConfigMap shop/b, which uses it",
     );
-    let elsewhere = PruneGuard { other_place: Some("/old".into()), ..open.clone() };
+    let elsewhere = PruneGuard { other_location: Some("/old".into()), ..open.clone() };
     let why = "confirm: this inventory was made from /old; nothing of it is pruned until it is confirmed";
     check(&[a()], &elsewhere, why);
     check(&[a()], &PruneGuard { confirmed: &confirmed, ..elsewhere }, "delete");
@@ -170,13 +170,13 @@ fn the_whole_pending_set_is_inside_the_radius_or_none_of_it_goes() {
                     all.iter().take(confirmed as usize).map(|p| p.uid.clone()).collect();
                 let guard = PruneGuard {
                     closed: None,
-                    other_place: None,
+                    other_location: None,
                     radius,
                     lifecycle: SourceLifecycle::Active,
                     confirmed: &confirmed,
                     inventory: &counts,
                 };
-                let judged = judge(&all, &guard);
+                let judged = decide_prunes(&all, &guard);
                 let unasked: Vec<&PruneCandidate> =
                     all.iter().filter(|p| !confirmed.contains(&p.uid)).collect();
                 let gone = unasked.iter().filter(|p| judged[&p.id] == PruneDecision::Delete).count() as u32;
@@ -200,12 +200,18 @@ fn an_object_may_ask_for_a_confirmation() {
     let check = |unfinished: Option<&str>, confirmed: &BTreeSet<Uid>, expected: &str| {
         let radius = BlastRadius::default();
         let lifecycle = SourceLifecycle::Active;
-        let guard =
-            PruneGuard { closed: None, other_place: None, radius, lifecycle, confirmed, inventory: &hundred };
+        let guard = PruneGuard {
+            closed: None,
+            other_location: None,
+            radius,
+            lifecycle,
+            confirmed,
+            inventory: &hundred,
+        };
         let unfinished = unfinished.map(Into::into);
         let asks =
             PruneCandidate { prune_timing: PruneTiming::OnConfirmation, unfinished, ..pending(config("a")) };
-        assert_eq!(words(&judge(&[asks], &guard), &config("a")), expected);
+        assert_eq!(words(&decide_prunes(&[asks], &guard), &config("a")), expected);
     };
     check(None, &nobody, "confirm: its annotation asks for a confirmation");
     check(None, &confirmed, "delete");
@@ -218,7 +224,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     let all = inventory(&[("ConfigMap", 40), ("Namespace", 1), ("Deployment.apps", 1)]);
     let guard = PruneGuard {
         closed: None,
-        other_place: None,
+        other_location: None,
         radius: BlastRadius { count: 0, percent: 0 },
         lifecycle: SourceLifecycle::Deleting,
         confirmed: &nobody,
@@ -226,7 +232,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     };
     let mut pending: Vec<PruneCandidate> =
         (0..40).map(|number| pending(config(&number.to_string()))).collect();
-    assert!(judge(&pending, &guard).values().all(|judged| *judged == PruneDecision::Delete));
+    assert!(decide_prunes(&pending, &guard).values().all(|judged| *judged == PruneDecision::Delete));
     pending
         .push(PruneCandidate { prune_timing: PruneTiming::OnConfirmation, ..self::pending(config("asks")) });
     pending.push(self::pending(id("", "Namespace", "", "shop")));
@@ -236,7 +242,7 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     pending[0].needed_by = Some(web);
     pending[1].needed_by = Some(config("0"));
     pending[2].needed_by = Some(config("3"));
-    let judged = judge(&pending, &guard);
+    let judged = decide_prunes(&pending, &guard);
     let check = |id: &ObjectId, expected: &str| assert_eq!(words(&judged, id), expected);
     check(&config("asks"), "confirm: its annotation asks for a confirmation");
     check(&id("", "Namespace", "", "shop"), "confirm: a Namespace is deleted only when confirmed by name");
@@ -244,6 +250,9 @@ fn whoever_deletes_the_source_is_asked_about_nothing_but_what_is_always_asked() 
     check(&config("1"), "keep: ConfigMap shop/0, which is kept, uses it");
     check(&config("2"), "later: pruned after ConfigMap shop/3, which uses it");
     check(&config("3"), "delete");
-    let elsewhere = PruneGuard { other_place: Some("/old".into()), ..guard };
-    assert!(words(&judge(&pending[3..4], &elsewhere), &config("3")).starts_with("confirm: this inventory"));
+    let elsewhere = PruneGuard { other_location: Some("/old".into()), ..guard };
+    assert!(
+        words(&decide_prunes(&pending[3..4], &elsewhere), &config("3"))
+            .starts_with("confirm: this inventory")
+    );
 }

@@ -8,7 +8,7 @@ use super::harness::Harness;
 use super::world::{SET, config, desired, reading, workload};
 use crate::engine::*;
 
-fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let one = |name: &'static str| (name, Some(desired(&workload(name), content, name)));
     let mut late = (*desired(&workload("late"), content, "late")).clone();
     late.wave = 1;
@@ -60,14 +60,14 @@ fn what_a_source_wanted_that_is_gone_does_not_wait() {
     let gone = |number: u32| QueuedObject {
         id: workload("gone"),
         applyset: "gone-v1".into(),
-        place: Some((number, 2)),
+        position: Some((number, 2)),
         reason: "a daemon says so".into(),
     };
     let foreign = QueuedObject { applyset: "other-v1".into(), ..gone(1) };
     let mut ledger = harness.world.ledger.clone();
     ledger.queue = vec![gone(1), foreign.clone(), gone(2)];
     harness.engine.set_ledger(ledger);
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.engine.retire("gone-v1".into());
     let mut telling = QueuePublication::default();
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None);
@@ -93,13 +93,13 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     let foreign = QueuedObject {
         id: config("other"),
         applyset: "other-v1".into(),
-        place: Some((1, 1)),
+        position: Some((1, 1)),
         reason: "another daemon says so".into(),
     };
     let mut ledger = harness.world.ledger.clone();
     ledger.queue = vec![foreign.clone()];
     harness.engine.set_ledger(ledger);
-    harness.engine.settle();
+    harness.engine.process_changes();
     let (mut telling, begun) = (QueuePublication::default(), harness.now);
     assert_eq!(telling.next_ledger(&mut harness.engine, begun), None);
     assert_eq!(telling.due, Some(begun + PUBLICATION_INTERVAL));
@@ -109,7 +109,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     assert_eq!(words(&told.queue[1..]), expected());
     // A queue that comes back from the ledger is not published again.
     harness.engine.set_ledger(told.clone());
-    harness.engine.settle();
+    harness.engine.process_changes();
     assert_eq!(telling.next_ledger(&mut harness.engine, later), None);
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL), None);
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 9), None);
@@ -129,7 +129,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
     assert_eq!(harness.engine.unqueued_ledger(), None);
     // Another process of the same source says otherwise: that alone is no reason to write.
     harness.engine.set_ledger(RolloutLedger { queue: vec![foreign.clone()], ..again });
-    harness.engine.settle();
+    harness.engine.process_changes();
     assert_eq!(telling.next_ledger(&mut harness.engine, later + PUBLICATION_INTERVAL * 20), None);
     harness.finish_rollouts();
     harness.settle();
@@ -138,7 +138,7 @@ fn the_queue_is_told_when_it_changes_and_not_too_often() {
         .expect("that it is empty is told");
     assert_eq!(empty.queue, [foreign]);
     harness.engine.set_ledger(empty);
-    harness.engine.settle();
+    harness.engine.process_changes();
     assert_eq!(telling.next_ledger(&mut harness.engine, later + Duration::from_hours(1)), None);
 }
 
@@ -174,14 +174,14 @@ fn the_queue_goes_out_beside_the_claims() {
 #[test]
 fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
     let names: Vec<Arc<str>> = (0..150).map(|number| format!("w{number:03}").into()).collect();
-    let files = |content| -> BTreeMap<Arc<str>, Option<SharedDesired>> {
+    let files = |content| -> BTreeMap<Arc<str>, Option<SharedDesiredObject>> {
         let one = |name: &Arc<str>| (name.clone(), Some(desired(&workload(name), content, name)));
         names.iter().map(one).collect()
     };
     let mut harness = Harness::new(1);
     let read = |harness: &mut Harness, revision: &str, content| {
         let files = files(content);
-        let files: Vec<(&str, Option<SharedDesired>)> =
+        let files: Vec<(&str, Option<SharedDesiredObject>)> =
             files.iter().map(|(name, file)| (&**name, file.clone())).collect();
         harness.read(reading(revision, &files));
     };
@@ -193,28 +193,28 @@ fn of_a_long_queue_the_first_are_told_and_how_many_there_are() {
     }
     let queue = harness.engine.rollout_queue();
     assert_eq!(queue.len(), MAX_PUBLISHED_OBJECTS);
-    assert_eq!(queue[MAX_PUBLISHED_OBJECTS - 1].place, Some((100, 149)));
+    assert_eq!(queue[MAX_PUBLISHED_OBJECTS - 1].position, Some((100, 149)));
     assert!(queue.iter().all(|queued| &*queued.applyset == SET));
 }
 
 #[test]
 fn places_are_counted_as_people_do() {
-    let check = |place: u32, expected: &str| {
+    let check = |position: u32, expected: &str| {
         let queued = QueuedObject {
             id: workload("web"),
             applyset: SET.into(),
-            place: Some((place, 200)),
+            position: Some((position, 200)),
             reason: "it is so".into(),
         };
         let words = format!("waiting in the rollout queue: {expected} of 200, as it is so");
         assert_eq!(queued.to_string(), words);
     };
-    for (place, words) in
+    for (position, words) in
         [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th")]
     {
-        check(place, words);
+        check(position, words);
     }
-    for (place, words) in [(21, "21st"), (102, "102nd"), (111, "111th"), (123, "123rd")] {
-        check(place, words);
+    for (position, words) in [(21, "21st"), (102, "102nd"), (111, "111th"), (123, "123rd")] {
+        check(position, words);
     }
 }

@@ -1,4 +1,4 @@
-//! Ways back that the API server refuses.
+//! Rollbacks that the API server refuses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::world::{config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::ContentHash;
 
-fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     let env = desired(&config("env"), content, "env");
@@ -19,7 +19,7 @@ fn hash(content: u32) -> ContentHash {
     desired(&workload("web"), content, "web").hash
 }
 
-/// All but web's way back is done, and its write is on its way.
+/// All but web's rollback is done, and its write is on its way.
 fn going_back() -> (Harness, Action) {
     let web = workload("web");
     let mut harness = Harness::new(1);
@@ -33,12 +33,12 @@ fn going_back() -> (Harness, Action) {
         harness.deliver(usize::MAX);
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.process_changes();
         for id in harness.engine.take_dirty() {
             let decision = harness.decide(&id);
             match &decision.action {
                 Action::Apply(apply) if id == web && !harness.world.rejections.is_empty() => {
-                    assert_eq!(apply.want.hash, hash(1));
+                    assert_eq!(apply.desired.hash, hash(1));
                     return (harness, decision.action);
                 }
                 _ => drop(harness.act(&id, decision)),
@@ -48,7 +48,7 @@ fn going_back() -> (Harness, Action) {
     panic!("it never goes back: {:#?}", harness.world.log);
 }
 
-/// Sends the way back again as often as rhumb wants, refused each time, and says how often.
+/// Sends the rollback again as often as rhumb wants, refused each time, and says how often.
 fn refuse(harness: &mut Harness, mut action: Action, refusal: &WriteFailure) -> u32 {
     let web = workload("web");
     for count in 1..20 {
@@ -66,7 +66,7 @@ fn refuse(harness: &mut Harness, mut action: Action, refusal: &WriteFailure) -> 
 }
 
 #[test]
-fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
+fn a_rollback_that_is_refused_for_good_ends_in_a_hold() {
     let soon = Some(Duration::from_secs(1));
     for (rule, after, times) in [
         (RefusalRule::Immutable, None, 1),
@@ -95,7 +95,7 @@ fn a_way_back_that_is_refused_for_good_ends_in_a_hold() {
 }
 
 #[test]
-fn a_way_back_that_fails_for_now_is_tried_again() {
+fn a_rollback_that_fails_for_now_is_tried_again() {
     let soon = Duration::from_secs(1);
     for failure in [
         WriteFailure::Refused("no answer".into(), RefusalRule::Webhook, Some(soon)),

@@ -43,7 +43,7 @@ fn restarted(harness: &Harness, by: Option<&HashKey>, key: ReadState<HashKey>) -
 fn at_rest() -> Harness {
     let mut harness = Harness::new(3);
     let files = [config("a"), workload("web")].map(|id| (id.name().to_owned(), desired(&id, 1, id.name())));
-    let files: Vec<_> = files.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+    let files: Vec<_> = files.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
     harness.read(reading("r1", &files));
     harness.settle();
     harness.world.log.clear();
@@ -52,7 +52,7 @@ fn at_rest() -> Harness {
 
 fn judgement(harness: &mut Harness, id: &ObjectId) -> String {
     harness.resolve();
-    harness.engine.settle();
+    harness.engine.process_changes();
     let found =
         harness.engine.prune_decisions(FIRST).find(|(other, _)| *other == id).map(|(_, found)| found.clone());
     found.map_or_else(String::new, |found| format!("{found:?}"))
@@ -124,13 +124,13 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
         decision
     };
     let Action::Apply(apply) = decision.action else { panic!("{decision:?}") };
-    let release = apply.release_claim().release;
+    let release = apply.release_annotation().release;
     let seal = |timing| ReleaseKey::of(&release_key()).seal(SET, &a, &release, timing);
     assert_eq!(apply.seal, Some(seal(PruneTiming::AfterUnit)));
     // A manifest that asks to be kept says so in the seal too.
-    let mut kept = (*apply.want).clone();
+    let mut kept = (*apply.desired).clone();
     kept.traits.prune_timing = PruneTiming::Never;
-    let apply = ApplyRequest { want: kept.into(), ..apply };
+    let apply = ApplyRequest { desired: kept.into(), ..apply };
     let decision = Decision { action: Action::Apply(apply), ..harness.decide(&a) };
     let Action::Apply(apply) = harness.engine.seal_decision(&a, decision).action else { panic!() };
     assert_eq!(apply.seal, Some(seal(PruneTiming::Never)));
@@ -183,12 +183,18 @@ fn what_shows_the_wanted_content_is_taken_up_without_a_write_whatever_its_seal()
             let mut harness = at_rest();
             let commit = harness.commits.last().unwrap().1.clone();
             harness.engine = restarted(&harness, by.as_ref(), key);
-            let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+            let files: Vec<_> =
+                commit.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
             harness.read(reading("r1", &files));
             harness.settle();
             assert_eq!(harness.world.log, []);
-            let accepted =
-                harness.engine.entry(&workload("web")).unwrap().accepted.content().map(|want| want.hash);
+            let accepted = harness
+                .engine
+                .entry(&workload("web"))
+                .unwrap()
+                .accepted
+                .content()
+                .map(|desired| desired.hash);
             assert_eq!(accepted, Some(commit["web"].hash));
         }
     }
@@ -233,7 +239,7 @@ fn a_copy_of_a_sealed_object_is_no_member() {
     assert_eq!(
         harness.engine.source(FIRST).members().by_kind()[&a.group_kind()],
         1,
-        "it makes no guard laxer"
+        "it makes no precondition laxer"
     );
 }
 
@@ -249,7 +255,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
         let mut engine = restarted(&Harness { world: World::default(), ..harness.clone() }, None, right());
         engine.observe_object(&web, live);
         engine.read(FIRST, reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
-        engine.settle();
+        engine.process_changes();
         let decision = engine.decide(&web, harness.now);
         assert!(engine.unresolved_contents().is_empty(), "{decision:?}");
         assert!(!engine.revisions().contains(&forged.revision));
@@ -263,9 +269,9 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
     let known = harness.engine.entry(&web).unwrap().accepted.content().map(|known| known.hash);
     assert_eq!(known, Some(desired(&web, 1, "web").hash));
     let mut decision = harness.decide(&web);
-    if let Action::Compare(want, form) = &decision.action {
+    if let Action::Compare(desired, form) = &decision.action {
         let managed_fields = harness.engine.live_object(&web).and_then(|live| live.our_fields.clone());
-        let content = form.hash(want);
+        let content = form.hash(desired);
         let verified = VerifiedCoverage {
             content,
             overlay: None,
@@ -308,7 +314,7 @@ fn what_was_found_as_asked_for_can_be_gone_back_to_without_a_seal() {
     let web = workload("web");
     let commit = harness.commits.last().unwrap().1.clone();
     harness.engine = restarted(&harness, None, ReadState::Value(release_key()));
-    let files: Vec<_> = commit.iter().map(|(file, want)| (&**file, Some(want.clone()))).collect();
+    let files: Vec<_> = commit.iter().map(|(file, desired)| (&**file, Some(desired.clone()))).collect();
     harness.read(reading("r1", &files));
     harness.settle();
     assert!(harness.engine.revisions().contains(&Revision::new("r1")));

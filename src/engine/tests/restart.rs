@@ -15,14 +15,14 @@ pub(super) fn data(id: &ObjectId, content: u32) -> ConfigData {
 }
 
 /// Returns a `ConfigMap` from git.
-pub(super) fn env(content: u32) -> SharedDesired {
+pub(super) fn env(content: u32) -> SharedDesiredObject {
     let mut env = (*desired(&config("env"), content, "env")).clone();
     env.config = Some(Box::new(ConfigRole::Data(data(&env.id, content))));
     Arc::new(env)
 }
 
 /// Returns a workload that uses the `ConfigMap` `env`, and `others`, which may be missing.
-pub(super) fn web(content: u32, others: &[&str]) -> SharedDesired {
+pub(super) fn web(content: u32, others: &[&str]) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     let used: Vec<ObjectId> = ["env"].iter().chain(others).map(|name| config(name)).collect();
@@ -34,7 +34,10 @@ pub(super) fn key(secret: &[u8; 16]) -> ReadState<HashKey> {
     ReadState::Value(HashKey::of(secret).unwrap())
 }
 
-pub(super) fn both(env: SharedDesired, web: SharedDesired) -> [(&'static str, Option<SharedDesired>); 2] {
+pub(super) fn both(
+    env: SharedDesiredObject,
+    web: SharedDesiredObject,
+) -> [(&'static str, Option<SharedDesiredObject>); 2] {
     [("env", Some(env)), ("web", Some(web))]
 }
 
@@ -70,7 +73,7 @@ fn reason(harness: &mut Harness, name: &ObjectId) -> String {
 }
 
 /// A new process takes over, and has read this revision and the data.
-pub(super) fn begin_anew(harness: &mut Harness, revision: &str, env: SharedDesired, tls: u32) {
+pub(super) fn begin_anew(harness: &mut Harness, revision: &str, env: SharedDesiredObject, tls: u32) {
     harness.engine = harness.fresh(3);
     harness.read(reading(revision, &both(env, web(1, &["tls"]))));
     tell(harness, tls);
@@ -82,12 +85,16 @@ pub(super) fn wrote(names: &[ObjectId]) -> Vec<AuditEntry> {
 }
 
 /// The pods of `web` do not come up with these data.
-pub(super) fn spoil(harness: &mut Harness, web: &SharedDesired, started: ConfigStamp) {
+pub(super) fn spoil(harness: &mut Harness, web: &SharedDesiredObject, started: ConfigStamp) {
     harness.world.bad.insert(ContentHash::hash_bytes(format!("{} {}", web.hash, started.data).as_bytes()));
 }
 
 /// Returns the stamp that `web` starts with once these are in force.
-pub(super) fn foreseen(harness: &Harness, files: &[(&str, Option<SharedDesired>)], tls: u32) -> ConfigStamp {
+pub(super) fn foreseen(
+    harness: &Harness,
+    files: &[(&str, Option<SharedDesiredObject>)],
+    tls: u32,
+) -> ConfigStamp {
     let mut other = harness.clone();
     other.read(reading("elsewhere", files));
     tell(&mut other, tls);
@@ -203,7 +210,7 @@ fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
 }
 
 #[test]
-fn a_way_back_that_fails_too_is_held() {
+fn a_rollback_that_fails_too_is_held() {
     let mut harness = at_rest(3);
     let bad = foreseen(&harness, &[("env", Some(env(2)))], 1);
     for bad in [bad, started(&harness)] {

@@ -31,7 +31,7 @@ fn a_bad_configuration_is_gone_back_from_wherever_the_process_ends() {
 }
 
 /// Three workloads that use the same, one after the other.
-fn three(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
+fn three(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let like = |name| {
         let mut like = (*web(1, &["tls"])).clone();
         let own = desired(&workload(name), 1, name);
@@ -120,7 +120,7 @@ fn what_somebody_takes_off_is_put_back_under_the_budget() {
 }
 
 #[test]
-fn what_no_way_back_mends_holds_no_token() {
+fn what_no_rollback_mends_holds_no_token() {
     // A commit that changes nothing that pods read comes together with bad data of somebody else.
     let mut labelled = (*env(2)).clone();
     labelled.config = env(1).config.clone();

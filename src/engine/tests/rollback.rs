@@ -63,11 +63,11 @@ fn a_repair_of_a_pod_template_is_not_bound_to_a_version_that_others_overtake() {
     harness.deliver(usize::MAX);
     let (_, repair) = apply(&mut harness, &web);
     assert_eq!((repair.purpose, repair.restarts), (ApplyPurpose::Repair, RestartRisk::Maybe));
-    assert!(matches!(repair.guard, Precondition::Uid(_)), "{:?}", repair.guard);
+    assert!(matches!(repair.precondition, Precondition::Uid(_)), "{:?}", repair.precondition);
     // A new content is: whether it may go now was decided on what was seen.
     harness.read(reading("r2", &[("web", Some(desired(&web, 2, "web")))]));
     let (_, change) = apply(&mut harness, &web);
-    assert!(matches!(change.guard, Precondition::Exact(..)), "{:?}", change.guard);
+    assert!(matches!(change.precondition, Precondition::Exact(..)), "{:?}", change.precondition);
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn what_the_user_may_not_write_is_tried_again_as_soon_as_he_may_write_its_like()
     // The role was granted, and the first of them is tried again.
     harness.pass_time(Duration::from_mins(4));
     let why = WriteFailure::Refused("no".into(), RefusalRule::Rights, Some(Duration::ZERO));
-    let want = desired(&a, 1, "a");
+    let desired = desired(&a, 1, "a");
     let action = Action::Apply(ApplyRequest {
-        want,
+        desired,
         source: FIRST,
         revision: crate::object::Revision::new("r1"),
         seal: None,
-        guard: Precondition::Absent,
+        precondition: Precondition::Absent,
         decided_on: None,
         variant: ApplyVariant::PLAIN,
         purpose: ApplyPurpose::Create,
@@ -117,7 +117,7 @@ fn what_was_pruned_and_is_there_again_in_an_older_version_is_pruned_again() {
     harness.read(reading("r2", &[("a", None)]));
     // The watch tells of the deletion before its answer does.
     let action = loop {
-        harness.engine.settle();
+        harness.engine.process_changes();
         match harness.decide(&a).action {
             action @ Action::Delete(..) => break action,
             _ => drop(harness.step(&a)),

@@ -5,7 +5,7 @@ use super::world::{FIRST, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::Revision;
 
-fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
+fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
     [
         ("env", Some(desired(&config("env"), content, "env"))),
         ("web", Some(desired(&workload("web"), content, "web"))),
@@ -23,7 +23,7 @@ fn turns(harness: &mut Harness) -> Vec<String> {
             RolloutEventKind::Succeeded => "succeeded",
             RolloutEventKind::Failed(_) => "failed",
         };
-        let back = if turn.rollback_cause.is_some() { ", a way back" } else { "" };
+        let back = if turn.rollback_cause.is_some() { ", a rollback" } else { "" };
         format!("{} {course}{back}", content.unwrap())
     });
     told.collect()
@@ -44,7 +44,7 @@ fn each_turn_is_told_once() {
 }
 
 #[test]
-fn a_failure_and_the_way_back_are_told() {
+fn a_failure_and_the_rollback_are_told() {
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &files(1)));
     harness.settle();
@@ -52,7 +52,7 @@ fn a_failure_and_the_way_back_are_told() {
     harness.world.bad.insert(desired(&workload("web"), 2, "web").hash);
     harness.read(reading("r2", &files(2)));
     harness.settle();
-    let expected = ["2 began", "2 failed", "1 began, a way back", "1 succeeded, a way back"];
+    let expected = ["2 began", "2 failed", "1 began, a rollback", "1 succeeded, a rollback"];
     assert_eq!(turns(&mut harness), expected);
 }
 

@@ -9,21 +9,21 @@ use crate::engine::*;
 use crate::object::{ObjectId, Revision};
 
 /// `web`, which uses the `ConfigMap` env.
-fn web(content: u32) -> SharedDesired {
+fn web(content: u32) -> SharedDesiredObject {
     with(desired(&workload("web"), content, "web"), |web| web.needs = [config("env")].into())
 }
 
-fn env(content: u32) -> SharedDesired {
+fn env(content: u32) -> SharedDesiredObject {
     desired(&config("env"), content, "env")
 }
 
-fn with(shared: SharedDesired, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
+fn with(shared: SharedDesiredObject, change: impl FnOnce(&mut DesiredObject)) -> SharedDesiredObject {
     let mut changed = (*shared).clone();
     change(&mut changed);
     Arc::new(changed)
 }
 
-fn both(content: u32) -> [(&'static str, Option<SharedDesired>); 2] {
+fn both(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 2] {
     [("env", Some(env(content))), ("web", Some(web(content)))]
 }
 
@@ -40,7 +40,7 @@ fn shown(harness: &Harness, id: &ObjectId) -> Release {
     harness.world.things[id].release.clone().unwrap()
 }
 
-fn release(of: &SharedDesired, revision: &str) -> Release {
+fn release(of: &SharedDesiredObject, revision: &str) -> Release {
     Release { hash: of.hash, revision: Revision::new(revision) }
 }
 
@@ -132,7 +132,7 @@ fn what_a_failed_revision_added_goes_and_what_it_would_have_removed_stays() {
 }
 
 #[test]
-fn a_way_back_that_fails_too_ends_in_a_hold() {
+fn a_rollback_that_fails_too_ends_in_a_hold() {
     let mut harness = at_rest(3);
     harness.read(reading("r2", &both(2)));
     harness.world.bad.extend([web(1).hash, web(2).hash]);
@@ -326,7 +326,7 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
     let (mut harness, other) = claimed_elsewhere();
     assert!(harness.engine.note_hidden_workload(&other, "you cannot list it".into()));
     assert!(!harness.engine.note_hidden_workload(&other, "you cannot list it".into()), "it is told once");
-    harness.engine.settle();
+    harness.engine.process_changes();
     assert_eq!(harness.engine.take_dirty(), [workload("web")], "it has something new to tell");
     harness.engine.mark(&workload("web"));
     harness.settle();
@@ -346,7 +346,7 @@ fn what_another_daemon_has_claimed_and_may_not_be_looked_at_counts_and_is_told()
 }
 
 #[test]
-fn on_the_way_back_too_the_configuration_goes_first() {
+fn in_a_rollback_too_the_configuration_goes_first() {
     let mut harness = at_rest(3);
     harness.world.bad.insert(web(2).hash);
     harness.read(reading("r2", &both(2)));

@@ -10,7 +10,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 /// Returns a workload and so many `ConfigMaps` with the longest names that there are, all of which
 /// it needs.
-fn files(count: usize, content: u32) -> Vec<(String, Option<SharedDesired>)> {
+fn files(count: usize, content: u32) -> Vec<(String, Option<SharedDesiredObject>)> {
     let used: Vec<ObjectId> = (0..count).map(|number| config(&format!("{number:0>253}"))).collect();
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = used.clone().into();
@@ -18,8 +18,8 @@ fn files(count: usize, content: u32) -> Vec<(String, Option<SharedDesired>)> {
     used.chain([("web".to_owned(), Some(Arc::new(web)))]).collect()
 }
 
-fn read(harness: &mut Harness, revision: &str, files: &[(String, Option<SharedDesired>)]) {
-    let files: Vec<(&str, Option<SharedDesired>)> =
+fn read(harness: &mut Harness, revision: &str, files: &[(String, Option<SharedDesiredObject>)]) {
+    let files: Vec<(&str, Option<SharedDesiredObject>)> =
         files.iter().map(|(file, wanted)| (&**file, wanted.clone())).collect();
     harness.read(reading(revision, &files));
 }
@@ -129,7 +129,7 @@ fn what_decides_nothing_is_left_out_where_it_does_not_fit() {
     let queued = |length: usize| QueuedObject {
         id: workload("web"),
         applyset: SET.into(),
-        place: None,
+        position: None,
         reason: "x".repeat(length).into(),
     };
     let check = |queue: usize, past: usize, expected: (usize, usize)| {

@@ -15,7 +15,7 @@ use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
 
 const OTHER: &str = "applyset-other-v1";
 
-fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesiredObject {
     let mut wanted = (*desired(id, content, id.name())).clone();
     change(&mut wanted);
     Arc::new(wanted)
@@ -52,7 +52,7 @@ fn lose_history(engine: &mut Engine) {
 }
 
 pub(super) fn judged(engine: &mut Engine, source: SourceId, id: &ObjectId) -> String {
-    engine.settle();
+    engine.process_changes();
     let found =
         engine.prune_decisions(source).find(|(other, _)| *other == id).map(|(_, judged)| judged.clone());
     match found {
@@ -152,7 +152,7 @@ fn what_holds_others_goes_after_them_confirmed_or_not() {
         engine.read(FIRST, reading("r1", &[("w", Some(desired(&widget, 1, "w")))]));
         lose_history(&mut engine);
         let why = "pruned after Widget shop/w, which uses it";
-        assert_eq!(judged(&mut engine, FIRST, kept), why, "a wanted object would go along");
+        assert_eq!(judged(&mut engine, FIRST, kept), why, "a desired object would go along");
         engine.read(FIRST, reading("r2", &[("w", None)]));
         assert_eq!(judged(&mut engine, FIRST, kept), why, "first the one, then the other");
         engine.observe_absence(&widget);
@@ -275,7 +275,7 @@ fn what_a_source_that_ends_has_goes_in_the_order_of_its_contents_whether_it_is_k
     // A new process has only the marks on the objects.
     let unread = "pruned when the content of";
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread), "{}", judged(&mut engine, FIRST, &user));
-    let named = |wanted: &SharedDesired| Release { hash: wanted.hash, revision: Revision::new("r1") };
+    let named = |wanted: &SharedDesiredObject| Release { hash: wanted.hash, revision: Revision::new("r1") };
     engine.record_past_content(&user, &named(&with_need), Some(with_need.clone()));
     assert!(judged(&mut engine, FIRST, &user).starts_with(unread));
     // Where its content is nowhere to be had, nothing waits for it.

@@ -216,7 +216,7 @@ fn a_held_step_comes_to_rest_at_its_count_whatever_it_is_scaled_to() {
     assert!(scaled > 10_000, "{scaled}");
 }
 
-fn web(content: u32, list: &str, count: u32) -> SharedDesired {
+fn web(content: u32, list: &str, count: u32) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     let annotations = json!({"rhumb.dev/steps": list, "rhumb.dev/step-promote": "manual"});
     let deployment =
@@ -248,7 +248,7 @@ fn held(list: &str) -> Harness {
 fn steps(harness: &mut Harness, is_done: impl Fn(&Harness) -> bool) {
     for _ in 0..20 {
         harness.engine.advance(harness.now);
-        harness.engine.settle();
+        harness.engine.process_changes();
         harness.step(&workload("web"));
         harness.keep_ledger();
         if is_done(harness) {

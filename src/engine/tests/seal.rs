@@ -63,8 +63,8 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
     }
     assert_eq!(RolloutLedger::parse(&texts[0], &seals).unwrap(), ledger());
     assert_eq!(parse_rejections(&texts[1], &seals), rejections());
-    assert_eq!(RolloutLedger::seal_status(&texts[0], &seals).unwrap(), SealStatus::Fine);
-    assert_eq!(rejections_seal_status(&texts[1], &seals), SealStatus::Fine);
+    assert_eq!(RolloutLedger::seal_status(&texts[0], &seals).unwrap(), SealStatus::Valid);
+    assert_eq!(rejections_seal_status(&texts[1], &seals), SealStatus::Valid);
     // Without a key it is not written at all.
     assert_eq!(ledger().text(&HashSeals::default()), None);
     assert_eq!(rejections_text(&rejections(), &HashSeals::default()), None);
@@ -79,19 +79,19 @@ fn each_word_is_read_by_who_has_its_key() {
         let seals = seals(keys);
         assert_eq!((seals.read(word), seals.seal_status(&secret(), word)), expected, "{word} by {keys:?}");
     };
-    check(&word(&[1]), &[1], (hash, SealStatus::Fine));
+    check(&word(&[1]), &[1], (hash, SealStatus::Valid));
     check(&word(&[1]), &[], (ContentHash::UNREADABLE, SealStatus::Locked));
-    check(&word(&[1]), &[2], (ContentHash::UNREADABLE, SealStatus::Fine));
+    check(&word(&[1]), &[2], (ContentHash::UNREADABLE, SealStatus::Valid));
     check(&word(&[1]), &[1, 2], (hash, SealStatus::Stale));
-    check(&word(&[1, 2]), &[2], (hash, SealStatus::Fine));
-    check(&word(&[1, 2, 1]), &[1], (hash, SealStatus::Fine));
+    check(&word(&[1, 2]), &[2], (hash, SealStatus::Valid));
+    check(&word(&[1, 2, 1]), &[1], (hash, SealStatus::Valid));
     // As an older version wrote it.
     check(&plain, &[1], (hash, SealStatus::Stale));
     check(&plain, &[], (hash, SealStatus::Stale));
     for wrong in ["~", "~1", "~1.2", &format!("~x.{plain}"), "", "later"] {
-        check(wrong, &[1], (ContentHash::UNREADABLE, SealStatus::Fine));
+        check(wrong, &[1], (ContentHash::UNREADABLE, SealStatus::Valid));
     }
-    assert_eq!(seals(&[1]).seal_status(&config("env"), &plain), SealStatus::Fine);
+    assert_eq!(seals(&[1]).seal_status(&config("env"), &plain), SealStatus::Valid);
     assert_eq!(seals(&[1]).hash_word(&secret(), ContentHash::UNREADABLE).unwrap(), "~");
     assert_ne!(word(&[1]), word(&[2]));
     let other = seals(&[1]).hash_word(&secret(), release(&secret(), 2).hash).unwrap();
@@ -150,13 +150,13 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
     assert_eq!(whole.clone().quarantine_if_unreadable(), whole);
 }
 
-fn web(content: u32) -> SharedDesired {
+fn web(content: u32) -> SharedDesiredObject {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [secret()].into();
     Arc::new(web)
 }
 
-fn files(content: u32) -> [(&'static str, Option<SharedDesired>); 3] {
+fn files(content: u32) -> [(&'static str, Option<SharedDesiredObject>); 3] {
     [
         ("alone", Some(desired(&workload("alone"), content, "alone"))),
         ("secret", Some(desired(&secret(), content, "secret"))),
@@ -200,7 +200,7 @@ fn what_is_released_with_a_secret_waits_for_the_key() {
 }
 
 #[test]
-fn nothing_begins_while_the_budget_object_is_locked() {
+fn nothing_begins_while_the_rollout_ledger_is_locked() {
     let mut harness = at_rest();
     harness.engine = harness.fresh(3);
     harness.engine.lock_ledger();

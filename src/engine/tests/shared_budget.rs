@@ -13,14 +13,14 @@ use crate::object::{GroupKind, ObjectId};
 pub(super) const THEIRS: &str = "applyset-theirs-v1";
 
 /// Returns a workload that takes one pod down at a time.
-pub(super) fn one(name: &str, content: u32) -> SharedDesired {
+pub(super) fn one(name: &str, content: u32) -> SharedDesiredObject {
     let strategy = json!({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}});
     let mut one = (*desired(&workload(name), content, name)).clone();
     one.strategy = UpdateStrategy::of(&GroupKind::new("apps", "Deployment"), &strategy);
     Arc::new(one)
 }
 
-pub(super) fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<SharedDesired>)> {
+pub(super) fn files<'a>(names: &[&'a str], content: u32) -> Vec<(&'a str, Option<SharedDesiredObject>)> {
     names.iter().map(|name| (*name, Some(one(name, content)))).collect()
 }
 
@@ -155,7 +155,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
         });
         harness.world.announce(&workload("api"));
         harness.deliver(usize::MAX);
-        harness.engine.settle();
+        harness.engine.process_changes();
     };
     sick(&mut harness, 1);
     harness.pass_time(PUBLICATION_INTERVAL);
@@ -163,7 +163,7 @@ fn what_a_process_sees_is_told_with_each_claim_and_when_it_changes() {
     assert_eq!(told(&ledger), (6, vec![("api".to_owned(), 2)]));
     harness.world.ledger = ledger.clone();
     harness.engine.set_ledger(ledger);
-    harness.engine.settle();
+    harness.engine.process_changes();
     harness.pass_time(PUBLICATION_INTERVAL);
     assert_eq!(telling.next_ledger(&mut harness.engine, harness.now), None, "it is told already");
     // The claim and these numbers are one write.

@@ -46,7 +46,7 @@ fn begin(harness: &mut Harness, content: u32) {
         if shows(harness) == Some(wanted) {
             break;
         }
-        harness.engine.settle();
+        harness.engine.process_changes();
         harness.step(&db());
         harness.keep_ledger();
     }

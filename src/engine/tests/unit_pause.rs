@@ -7,7 +7,7 @@ use super::world::{FIRST, World, config, desired, reading, workload};
 use crate::engine::*;
 use crate::object::{ContentHash, ObjectId};
 
-fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let mut web = (*desired(&workload("web"), content, "web")).clone();
     web.needs = [config("env")].into();
     let env = desired(&config("env"), content, "env");

@@ -1,4 +1,4 @@
-//! Ways back of something of which nobody knows what it was before: nothing is torn, and nothing is
+//! Rollbacks of something of which nobody knows what it was before: nothing is torn, and nothing is
 //! taken away.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::engine::*;
 use crate::object::{ContentHash, ObjectId};
 
 /// `web`, which uses env, and a second workload beside it.
-fn files(content: u32) -> Vec<(&'static str, Option<SharedDesired>)> {
+fn files(content: u32) -> Vec<(&'static str, Option<SharedDesiredObject>)> {
     let uses = |name: &str| {
         let mut one = (*desired(&workload(name), content, name)).clone();
         one.needs = [config("env")].into();
@@ -141,7 +141,7 @@ fn what_is_being_written_is_waited_for() {
         }
         harness.engine.advance(harness.now);
         harness.keep_ledger();
-        harness.engine.settle();
+        harness.engine.process_changes();
         for id in harness.engine.take_dirty().into_iter().filter(|id| *id != zone) {
             harness.step(&id);
         }

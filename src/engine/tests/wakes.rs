@@ -10,8 +10,8 @@ use crate::engine::*;
 use crate::health::{Health, HealthStatus};
 use crate::object::ObjectId;
 
-/// Returns a wanted object with some of its facts changed.
-fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
+/// Returns a desired object with some of its facts changed.
+fn with(id: &ObjectId, content: u32, change: impl FnOnce(&mut DesiredObject)) -> SharedDesiredObject {
     let mut wanted = (*desired(id, content, id.name())).clone();
     change(&mut wanted);
     Arc::new(wanted)

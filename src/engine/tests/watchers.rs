@@ -51,7 +51,7 @@ impl TwoWatchers {
     }
 
     fn read(&mut self, source: SourceId, revision: &str, names: &[(&str, Option<u32>)]) {
-        let files: Vec<(&str, Option<SharedDesired>)> = names
+        let files: Vec<(&str, Option<SharedDesiredObject>)> = names
             .iter()
             .map(|(name, content)| {
                 let wanted = content.map(|content| desired(&config(name), content, name));

@@ -45,8 +45,8 @@ pub(super) fn gvk(id: &ObjectId) -> Gvk {
     Gvk::new(id.group(), "v1", id.kind())
 }
 
-/// Returns a wanted object whose content is this number.
-pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired {
+/// Returns a desired object whose content is this number.
+pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesiredObject {
     let hash = ContentHash::hash_bytes(format!("{id} {content}").as_bytes());
     Arc::new(DesiredObject {
         id: id.clone(),
@@ -73,8 +73,9 @@ pub(super) fn desired(id: &ObjectId, content: u32, file: &str) -> SharedDesired 
 }
 
 /// One reading of the only source: one file an object.
-pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesired>)]) -> SourceReading {
-    let facts = |shared: &SharedDesired| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
+pub(super) fn reading(revision: &str, files: &[(&str, Option<SharedDesiredObject>)]) -> SourceReading {
+    let facts =
+        |shared: &SharedDesiredObject| FileFacts { objects: vec![shared.clone()], ..FileFacts::default() };
     SourceReading {
         revision: Some(Revision::new(revision)),
         files: files.iter().map(|(file, shared)| ((*file).into(), shared.as_ref().map(facts))).collect(),
@@ -275,7 +276,7 @@ impl World {
     fn apply(&mut self, id: &ObjectId, apply: &ApplyRequest) -> ActionResult {
         let known = self.things.get(id).cloned();
         let conflict = ActionResult::Failed(WriteFailure::Conflict(Duration::ZERO));
-        match (&apply.guard, &known) {
+        match (&apply.precondition, &known) {
             (Precondition::Absent, Some(_)) | (Precondition::Uid(_) | Precondition::Exact(..), None) => {
                 return conflict;
             }
@@ -287,7 +288,7 @@ impl World {
             (Precondition::Exact(_, rv), Some(thing)) if rv.0 != thing.rv => return conflict,
             _ => {}
         }
-        let release = Release { hash: apply.want.hash, revision: apply.revision.clone() };
+        let release = Release { hash: apply.desired.hash, revision: apply.revision.clone() };
         let same = |thing: &&WorldObject| {
             thing.release.as_ref() == Some(&release)
                 && thing.shown == OverlayState::from(apply.variant.overlay)
@@ -314,10 +315,10 @@ impl World {
             // It is among the fields that are left alone.
             generated: match &known {
                 Some(thing) => thing.generated.clone(),
-                None => apply.want.generated.clone(),
+                None => apply.desired.generated.clone(),
             },
             release: Some(release),
-            ..WorldObject::settled(apply.want.hash, "", rv)
+            ..WorldObject::settled(apply.desired.hash, "", rv)
         };
         self.log.push(if known.is_some() {
             AuditEntry::Changed(id.clone())

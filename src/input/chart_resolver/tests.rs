@@ -28,7 +28,7 @@ struct Traced {
 fn traced(tree: &MemoryTree, supply: &MemorySupply, policy: PinPolicy) -> Traced {
     let options = HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
     let mut resolver = ChartResolver::new(tree, "apps/web", supply, policy);
-    let chart = resolver.trace_chart("apps/web", "apps", &options).unwrap();
+    let chart = resolver.find_chart_closure("apps/web", "apps", &options).unwrap();
     let mut closure: Closure = chart.closure;
     let charts = resolver.into_charts(&mut closure);
     let line = |found: &Diagnostic| format!("{} {}: {}", found.code, found.origin, found.message);

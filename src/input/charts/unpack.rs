@@ -113,7 +113,7 @@ pub(super) fn unpack(
     if archive.len() as u64 > limits.archive {
         return Err(UnpackError::TooLarge { what: "bytes", most: limits.archive });
     }
-    let unpacked = Counted { inner: MultiGzDecoder::new(archive), left: limits.total };
+    let unpacked = BoundedReader { inner: MultiGzDecoder::new(archive), left: limits.total };
     let mut tar = Archive::new(unpacked);
     let mut folder = UnpackedFolder::default();
     let unreadable = |error: io::Error| fault(&error, limits);
@@ -258,7 +258,7 @@ fn content(entry: &mut impl Read, limits: UnpackLimits) -> Result<Vec<u8>, Unpac
 }
 
 /// Ends where more comes out of an archive than may.
-struct Counted<R> {
+struct BoundedReader<R> {
     inner: R,
     left: u64,
 }
@@ -266,7 +266,7 @@ struct Counted<R> {
 /// The error of an archive that unpacks to too much.
 const TOO_MUCH: io::ErrorKind = io::ErrorKind::FileTooLarge;
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or(TOO_MUCH)?;

@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
     use crate::input::MemoryTree;
-    use crate::input::helm::{ChartLimits, HelmOptions, trace};
+    use crate::input::helm::{ChartLimits, HelmOptions, find_closure};
 
     fn found(said: &str) -> (String, String) {
         let tree = MemoryTree::new()
@@ -201,7 +201,7 @@ mod tests {
             .file("apps/web/templates/_b.tpl", "");
         let options =
             HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
-        let chart = trace(&tree, "apps/web", "", &options, ChartLimits::default()).unwrap();
+        let chart = find_closure(&tree, "apps/web", "", &options, ChartLimits::default()).unwrap();
         let complaint = format!("time=x level=WARN\n{said}\n\nUse --debug flag to render out invalid YAML\n");
         let run = RunOutput { code: 1, output: Vec::new(), complaint, processor: Duration::ZERO };
         let own = ["A valid host is required", "password: must be set"];

@@ -55,7 +55,7 @@ impl HookSteps {
 /// Definitions and namespaces wait for no hook. Nor does what a hook needs that runs before, as its
 /// service account: at an upgrade it is there.
 pub(super) fn order(mut rest: Vec<ChartObject>, mut steps: HookSteps, namespace: &str) -> Vec<ChartObject> {
-    let names = ObjectNames::of(rest.iter(), namespace);
+    let names = ReleaseObjectIds::of(rest.iter(), namespace);
     let (before, after) = (steps.take(HookPhase::Before), steps.take(HookPhase::After));
     let needed = needed(&names, &before, &rest);
     let mut awaited = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn order(mut rest: Vec<ChartObject>, mut steps: HookSteps, namespace:
 }
 
 /// Has each step wait for what is awaited so far, and adds it to that.
-fn chain(names: &ObjectNames<'_>, steps: Vec<HookStep>, awaited: &mut Vec<String>) -> Vec<ChartObject> {
+fn chain(names: &ReleaseObjectIds<'_>, steps: Vec<HookStep>, awaited: &mut Vec<String>) -> Vec<ChartObject> {
     let mut all = Vec::new();
     for mut step in steps {
         step.objects.iter_mut().for_each(|object| wait(&mut object.body, awaited));
@@ -96,7 +96,7 @@ fn wait(body: &mut Value, awaited: &[String]) {
 
 /// Returns the objects of the release that hooks need which run before it, and all that these need.
 /// An object that gives rights to a service account that is needed is needed too.
-fn needed(names: &ObjectNames<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
+fn needed(names: &ReleaseObjectIds<'_>, before: &[HookStep], rest: &[ChartObject]) -> BTreeSet<ObjectId> {
     let of = |object: &ChartObject| {
         let id = names.id(&object.body)?;
         let needs = graph::references(&id, &object.body);
@@ -123,12 +123,12 @@ fn needed(names: &ObjectNames<'_>, before: &[HookStep], rest: &[ChartObject]) ->
 
 /// The identities of a release's objects, as far as the scope of their kinds is known without a
 /// cluster.
-struct ObjectNames<'a> {
+struct ReleaseObjectIds<'a> {
     scopes: KindScopes,
     namespace: &'a str,
 }
 
-impl<'a> ObjectNames<'a> {
+impl<'a> ReleaseObjectIds<'a> {
     /// Knows what Kubernetes brings along, and the kinds that the release defines itself.
     fn of<'b>(objects: impl Iterator<Item = &'b ChartObject>, namespace: &'a str) -> Self {
         let mut scopes = KindScopes::builtin();

@@ -30,7 +30,7 @@ pub(super) struct IgnoreFault {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct IgnoreRule {
-    pattern: Vec<PatternPart>,
+    pattern: Vec<IgnorePatternPart>,
     is_negated: bool,
     is_for_folders: bool,
     /// Says that the last name of a path is compared, and not the whole.
@@ -38,7 +38,7 @@ struct IgnoreRule {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum PatternPart {
+enum IgnorePatternPart {
     /// Any letters but `/`.
     AnyLetters,
     /// One letter but `/`.
@@ -103,15 +103,15 @@ impl IgnoreRule {
 }
 
 /// Reads a pattern of Go's `filepath.Match`.
-fn parse(pattern: &str) -> Result<Vec<PatternPart>, &'static str> {
+fn parse(pattern: &str) -> Result<Vec<IgnorePatternPart>, &'static str> {
     const BAD: &str = "the pattern is not well-formed";
     let mut letters = pattern.chars().peekable();
     let mut parts = Vec::new();
     while let Some(letter) = letters.next() {
         parts.push(match letter {
-            '*' => PatternPart::AnyLetters,
-            '?' => PatternPart::AnyLetter,
-            '\\' => PatternPart::Letter(letters.next().ok_or(BAD)?),
+            '*' => IgnorePatternPart::AnyLetters,
+            '?' => IgnorePatternPart::AnyLetter,
+            '\\' => IgnorePatternPart::Letter(letters.next().ok_or(BAD)?),
             '[' => {
                 let is_negated = letters.next_if_eq(&'^').is_some();
                 let mut ranges = Vec::new();
@@ -133,16 +133,16 @@ fn parse(pattern: &str) -> Result<Vec<PatternPart>, &'static str> {
                     };
                     ranges.push((low, high));
                 }
-                PatternPart::Class { is_negated, ranges }
+                IgnorePatternPart::Class { is_negated, ranges }
             }
-            letter => PatternPart::Letter(letter),
+            letter => IgnorePatternPart::Letter(letter),
         });
     }
     Ok(parts)
 }
 
 /// Returns whether a pattern matches the whole text, in time that is bounded by both lengths.
-fn matches(pattern: &[PatternPart], text: &str) -> bool {
+fn matches(pattern: &[IgnorePatternPart], text: &str) -> bool {
     let letters: Vec<char> = text.chars().collect();
     // For each number of letters, whether the parts so far match exactly so many.
     let mut reached = vec![false; letters.len() + 1];
@@ -156,13 +156,13 @@ fn matches(pattern: &[PatternPart], text: &str) -> bool {
             let before = at.checked_sub(1).and_then(|at| letters.get(at)).copied();
             let from_before = at > 0 && reached.get(at - 1).copied().unwrap_or(false);
             *slot = match part {
-                PatternPart::AnyLetters => {
+                IgnorePatternPart::AnyLetters => {
                     is_open = (is_open && before != Some('/')) || reached.get(at).copied().unwrap_or(false);
                     is_open
                 }
-                PatternPart::AnyLetter => from_before && before != Some('/'),
-                PatternPart::Letter(letter) => from_before && before == Some(*letter),
-                PatternPart::Class { is_negated, ranges } => {
+                IgnorePatternPart::AnyLetter => from_before && before != Some('/'),
+                IgnorePatternPart::Letter(letter) => from_before && before == Some(*letter),
+                IgnorePatternPart::Class { is_negated, ranges } => {
                     let is_in = |letter| ranges.iter().any(|(low, high)| (*low..=*high).contains(&letter));
                     from_before && before.is_some_and(|letter| is_in(letter) != *is_negated)
                 }

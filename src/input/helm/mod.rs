@@ -1,8 +1,8 @@
 //! Charts in the revision: which files a render of one reads, what helm is asked, and what becomes
 //! of its answer.
 //!
-//! [`trace()`] finds the closure of a chart, [`render_inputs`] makes its key, and [`render_chart`]
-//! runs helm over the files of the closure.
+//! [`find_closure()`] finds the closure of a chart, [`render_inputs`] makes its key, and
+//! [`render_chart`] runs helm over the files of the closure.
 //!
 //! **Invariant:** follows helm's own reading of a folder. A chart that would have to be fetched,
 //! and a file outside the revision, are refused by name before any program starts. The objects of
@@ -36,9 +36,9 @@ pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, ValuesSource};
 pub use output::ChartObject;
 pub(crate) use refusal::encrypted_values;
 pub(crate) use render::print_chart;
-pub use render::{ChartError, ChartHost, ChartRender, render_chart, template_chart};
-pub use trace::trace;
-pub(crate) use trace::{PARTS_FOLDER, is_address, is_library, trace_present};
+pub use render::{ChartError, ChartRender, ChartRenderHost, render_chart, template_chart};
+pub use trace::find_closure;
+pub(crate) use trace::{PARTS_FOLDER, find_present_closure, is_address, is_library};
 
 #[cfg(test)]
 mod hook_tests;

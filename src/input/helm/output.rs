@@ -109,7 +109,7 @@ fn parts<'a>(chart: &str, text: &'a str) -> Vec<(&'a str, &'a str)> {
 mod tests {
     use super::*;
     use crate::input::MemoryTree;
-    use crate::input::helm::{ChartLimits, HelmOptions, trace};
+    use crate::input::helm::{ChartLimits, HelmOptions, find_closure};
 
     fn closure() -> ChartClosure {
         let tree = MemoryTree::new()
@@ -120,7 +120,7 @@ mod tests {
             .file("apps/web/charts/cache-folder/templates/c.yaml", "c");
         let options =
             HelmOptions { release: "web".into(), namespace: "prod".into(), ..HelmOptions::default() };
-        trace(&tree, "apps/web", "apps", &options, ChartLimits::default()).unwrap()
+        find_closure(&tree, "apps/web", "apps", &options, ChartLimits::default()).unwrap()
     }
 
     fn origins(output: &str) -> Vec<String> {

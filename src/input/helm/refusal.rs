@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::input::kustomize::{self, FileReference, ReferenceRole, error_at, printable};
-use crate::input::tree::LookFailure;
+use crate::input::tree::PathFailure;
 use crate::manifest::TextPlace;
 use crate::object::{Diagnostic, ManifestOrigin};
 use crate::source::FileDefect;
@@ -69,23 +69,23 @@ pub(crate) fn encrypted_values(file: &Arc<str>) -> Diagnostic {
 }
 
 /// Returns the refusal of a file of values that leads to nothing.
-pub(super) fn lost_values(folder: &str, text: &str, failure: &LookFailure) -> Diagnostic {
+pub(super) fn lost_values(folder: &str, text: &str, failure: &PathFailure) -> Diagnostic {
     let place = if folder.is_empty() { "." } else { folder };
     lost(&Arc::from(place), "values", text, failure)
 }
 
 /// Returns the refusal of a file or link of the chart that cannot be read.
-pub(super) fn lost_file(path: &str, failure: &LookFailure) -> Diagnostic {
+pub(super) fn lost_file(path: &str, failure: &PathFailure) -> Diagnostic {
     lost(&Arc::from(path), "chart", path, failure)
         .hint(format!("replace it with a plain file, or list it in the chart's {IGNORE_FILE}"))
 }
 
 /// Returns the refusal of something that is no file that is read.
 pub(super) fn defect(path: &str, defect: FileDefect) -> Diagnostic {
-    lost_file(path, &LookFailure::Defect(path.to_owned(), defect))
+    lost_file(path, &PathFailure::Defect(path.to_owned(), defect))
 }
 
-fn lost(file: &Arc<str>, field: &'static str, target: &str, failure: &LookFailure) -> Diagnostic {
+fn lost(file: &Arc<str>, field: &'static str, target: &str, failure: &PathFailure) -> Diagnostic {
     let (role, target) = (ReferenceRole::File, target.to_owned());
     kustomize::lost_reference(file, &FileReference { role, field, target, place: WHOLE_FILE }, failure)
 }

@@ -59,7 +59,7 @@ fn first_message(findings: &[Diagnostic]) -> String {
 
 /// The sandbox, the program and the folders of a chart's rendering.
 #[derive(Clone, Copy, Debug)]
-pub struct ChartHost<'a> {
+pub struct ChartRenderHost<'a> {
     /// Starts helm.
     pub sandbox: &'a Sandbox,
     /// Its sandbox. It may read the folder of the tree.
@@ -86,7 +86,7 @@ pub struct ChartRender {
 /// Fails where the chart cannot be rendered, where the sandbox stops helm, and where helm cannot
 /// be run.
 pub async fn render_chart<T: FileTree>(
-    host: ChartHost<'_>,
+    host: ChartRenderHost<'_>,
     chart: &ChartClosure,
     options: &HelmOptions,
     files: &T,
@@ -114,7 +114,7 @@ pub(crate) struct PrintedChart {
 /// # Errors
 /// As [`render_chart`].
 pub(crate) async fn print_chart<T: FileTree>(
-    host: ChartHost<'_>,
+    host: ChartRenderHost<'_>,
     chart: &ChartClosure,
     options: &HelmOptions,
     files: &T,
@@ -138,7 +138,7 @@ pub(crate) async fn print_chart<T: FileTree>(
 /// # Errors
 /// As [`render_chart`].
 pub async fn template_chart<T: FileTree>(
-    host: ChartHost<'_>,
+    host: ChartRenderHost<'_>,
     chart: &ChartClosure,
     options: &HelmOptions,
     files: &T,
@@ -147,7 +147,7 @@ pub async fn template_chart<T: FileTree>(
 }
 
 async fn template<T: FileTree>(
-    host: ChartHost<'_>,
+    host: ChartRenderHost<'_>,
     chart: &ChartClosure,
     options: &HelmOptions,
     files: &T,

@@ -17,7 +17,7 @@ fn options(values: &[&str]) -> HelmOptions {
 }
 
 fn closure_with(tree: &MemoryTree, values: &[&str]) -> ChartClosure {
-    trace(tree, "apps/web", "apps", &options(values), ChartLimits::default()).unwrap()
+    find_closure(tree, "apps/web", "apps", &options(values), ChartLimits::default()).unwrap()
 }
 
 fn closure(tree: &MemoryTree) -> ChartClosure {
@@ -214,7 +214,7 @@ fn values_are_found_in_the_chart_or_in_the_source() {
 fn a_chart_that_is_too_large_is_refused() {
     let limits = ChartLimits { files: 3, bytes: 1000, file: 500 };
     let check = |tree: MemoryTree, expected: &str| {
-        let closure = trace(&tree, "apps/web", "apps", &options(&[]), limits).unwrap();
+        let closure = find_closure(&tree, "apps/web", "apps", &options(&[]), limits).unwrap();
         assert_eq!(findings(&closure), [expected]);
     };
     check(
@@ -227,7 +227,8 @@ fn a_chart_that_is_too_large_is_refused() {
     );
     let large = ChartLimits { bytes: 100, ..limits };
     let closure =
-        trace(&web().file("apps/web/b", "x".repeat(90)), "apps/web", "", &options(&[]), large).unwrap();
+        find_closure(&web().file("apps/web/b", "x".repeat(90)), "apps/web", "", &options(&[]), large)
+            .unwrap();
     assert_eq!(findings(&closure), ["too-large apps/web: this chart has files of more than 100 bytes"]);
     let deep = (0..70).fold("apps/web".to_owned(), |path, _| path + "/d");
     let closure = closure_of_deep(&deep);
@@ -251,7 +252,12 @@ fn any_change_in_its_folder_concerns_a_chart_and_no_other_does() {
     for path in ["apps/other", "shared/c.yaml", "apps/webs/x"] {
         assert!(!concerns(path), "{path}");
     }
-    let whole =
-        trace(&MemoryTree::new().file("Chart.yaml", CHART), "", "", &options(&[]), ChartLimits::default());
+    let whole = find_closure(
+        &MemoryTree::new().file("Chart.yaml", CHART),
+        "",
+        "",
+        &options(&[]),
+        ChartLimits::default(),
+    );
     assert!(!ClosureIndex::of([&whole.unwrap().closure]).impact(["new/file"]).roots.is_empty());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::input::kustomize::{Closure, ClosureFile};
 use crate::input::paths;
-use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
+use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::source::{SourceError, TreeEntry, TreeFile};
 
 use super::chart::{CHART_FILE, ChartDependency, ChartKind, ChartMetadata, REQUIREMENTS_FILE};
@@ -29,23 +29,24 @@ const MAX_DIAGNOSTICS: usize = 100;
 ///
 /// # Errors
 /// Fails where the revision cannot be read. A fault in it is a diagnostic of the closure.
-pub fn trace<T: FileTree>(
+pub fn find_closure<T: FileTree>(
     files: &T,
     root: &str,
     start: &str,
     options: &HelmOptions,
     limits: ChartLimits,
 ) -> Result<ChartClosure, SourceError> {
-    let mut found = trace_present(files, root, start, options, limits)?;
+    let mut found = find_present_closure(files, root, start, options, limits)?;
     found.refuse_missing();
     Ok(found)
 }
 
-/// As [`trace`], but lists the charts that are missing, for them to be fetched.
+/// Does the same as [`find_closure`], but lists the charts that are missing, for them to be
+/// fetched.
 ///
 /// # Errors
-/// As [`trace`].
-pub(crate) fn trace_present<T: FileTree>(
+/// As [`find_closure`].
+pub(crate) fn find_present_closure<T: FileTree>(
     files: &T,
     root: &str,
     start: &str,
@@ -116,7 +117,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
         &mut self,
         folder: &str,
         reference: &str,
-    ) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
+    ) -> Result<Result<ResolvedPath, PathFailure>, SourceError> {
         let watched = &mut self.found.closure.watched;
         tree::resolve(self.tree, folder, reference, |path| {
             watched.insert(path.into());
@@ -368,7 +369,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
             return Ok(());
         }
         let found = match self.look(root, text)? {
-            Err(LookFailure::Missing(_) | LookFailure::OutOfTree) if start != root => {
+            Err(PathFailure::Missing(_) | PathFailure::OutOfTree) if start != root => {
                 let elsewhere = self.look(start, text)?;
                 elsewhere.map(|found| (start, found))
             }

@@ -9,4 +9,4 @@ mod trace;
 mod values;
 
 pub(super) use render::inflate;
-pub(super) use trace::{Inflation, trace_charts};
+pub(super) use trace::{Inflation, find_chart_closures};

@@ -15,7 +15,7 @@ use crate::input::kustomize::{
 use crate::input::paths;
 use crate::input::release_render::{ReleaseSettings, release_name};
 use crate::input::sops::{self, SopsFormat};
-use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
+use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::manifest::TextPlace;
 use crate::object::Diagnostic;
 use crate::source::{SourceError, TreeFile};
@@ -54,7 +54,7 @@ pub(in crate::input) struct UnnamedRelease {
 ///
 /// # Errors
 /// Fails where the revision cannot be read.
-pub(in crate::input) fn trace_charts<T: FileTree>(
+pub(in crate::input) fn find_chart_closures<T: FileTree>(
     files: &T,
     closure: &mut Closure,
     settings: &ReleaseSettings,
@@ -78,7 +78,7 @@ pub(in crate::input) fn trace_charts<T: FileTree>(
                 continue;
             };
             let unnamed = trace.unnamed();
-            let mut chart = resolver.trace_chart(&root, &root, &options)?;
+            let mut chart = resolver.find_chart_closure(&root, &root, &options)?;
             trace.add_values(&mut chart, &root, &resolver.seen())?;
             found.refused.extend(chart.closure.diagnostics.iter().cloned());
             found.watched.extend(chart.closure.watched.iter().cloned());
@@ -168,7 +168,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
         self.found.refused.push(found);
     }
 
-    fn look(&mut self, reference: &str) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
+    fn look(&mut self, reference: &str) -> Result<Result<ResolvedPath, PathFailure>, SourceError> {
         let watched = &mut self.found.watched;
         tree::resolve(self.files, &self.site.folder, reference, |path| {
             watched.insert(path.into());
@@ -273,14 +273,14 @@ impl<T: FileTree> ChartTrace<'_, T> {
         };
         match self.look(&below)? {
             Ok(ResolvedPath { path, file: None }) => return Ok(Some(path)),
-            Ok(_) | Err(LookFailure::Missing(_) | LookFailure::Dangling { .. }) => {}
+            Ok(_) | Err(PathFailure::Missing(_) | PathFailure::Dangling { .. }) => {}
             Err(failure) => {
                 self.lost("helmCharts", &below, self.site.place, &failure);
                 return Ok(None);
             }
         }
         let Some(folder) = paths::join(&self.site.folder, &below) else {
-            let failure = LookFailure::OutOfTree;
+            let failure = PathFailure::OutOfTree;
             self.lost("helmCharts", &below, self.site.place, &failure);
             return Ok(None);
         };
@@ -300,7 +300,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
         Ok(found.map(|_| folder))
     }
 
-    fn lost(&mut self, field: &'static str, target: &str, place: TextPlace, failure: &LookFailure) {
+    fn lost(&mut self, field: &'static str, target: &str, place: TextPlace, failure: &PathFailure) {
         let reference = FileReference { role: ReferenceRole::File, field, target: target.to_owned(), place };
         self.found.refused.push(lost_reference(&self.site.file, &reference, failure));
     }

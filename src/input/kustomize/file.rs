@@ -203,7 +203,7 @@ pub(super) fn fields<'a>(value: &'a PlacedValue, name: &str) -> impl Iterator<It
     value.entries().iter().filter(matches).map(|entry| &entry.value)
 }
 
-/// The letters of a key in one case, among them the two beyond ASCII that fold into it.
+/// Returns the letters of a key in one case, among them the two beyond ASCII that fold into it.
 pub(super) fn folded(key: &str) -> String {
     let fold = |letter| match letter {
         '\u{17f}' => 's',

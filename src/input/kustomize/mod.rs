@@ -32,7 +32,7 @@ pub use object_origins::OriginFinder;
 pub use patch::PatchSelector;
 pub(in crate::input) use refusal::{chart_field as chart_fault, error_at, lost as lost_reference, printable};
 pub use render_tree::{OriginTracking, PlannedContent, PlannedFile, RenderTree};
-pub use trace::trace;
+pub use trace::find_closure;
 
 #[cfg(test)]
 mod tests;

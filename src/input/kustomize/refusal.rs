@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::input::tree::LookFailure;
+use crate::input::tree::PathFailure;
 use crate::manifest::TextPlace;
 use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin};
 use crate::source::FileDefect;
@@ -73,14 +73,14 @@ pub(in crate::input) fn chart_field(file: &Arc<str>, message: &str, place: TextP
 pub(in crate::input) fn lost(
     file: &Arc<str>,
     reference: &FileReference,
-    failure: &LookFailure,
+    failure: &PathFailure,
 ) -> Diagnostic {
     let (field, target) = (reference.field, printable(&reference.target));
     let refuse = |code, message: String, hint: &str| {
         error_at(file, reference.place, code, format!("{field}: {message}"), hint)
     };
     match failure {
-        LookFailure::Missing(path) => {
+        PathFailure::Missing(path) => {
             let what = match reference.role {
                 ReferenceRole::Resource | ReferenceRole::Plugin => "file or folder",
                 ReferenceRole::Component => "folder",
@@ -90,7 +90,7 @@ pub(in crate::input) fn lost(
                 format!("no such {what} in this revision: {target} ({} is missing)", printable(path));
             refuse("missing-file", message, "add it to the repository, or correct the path")
         }
-        LookFailure::OutOfTree => {
+        PathFailure::OutOfTree => {
             let message = format!("the path leaves the repository: {target}");
             refuse(
                 "out-of-tree",
@@ -98,21 +98,21 @@ pub(in crate::input) fn lost(
                 "keep all that a root reads in one repository, and name it by a relative path",
             )
         }
-        LookFailure::LinkOut { link, target } => {
+        PathFailure::LinkOut { link, target } => {
             let message =
                 format!("the link {} leads out of the repository, to {}", printable(link), printable(target));
             refuse("out-of-tree", message, "replace the link with the file")
         }
-        LookFailure::Dangling { link, target } => {
+        PathFailure::Dangling { link, target } => {
             let message = format!("the link {} leads to nothing: {}", printable(link), printable(target));
             refuse("missing-file", message, "correct the link, or replace it with the file")
         }
-        LookFailure::LinkLoop(link) => refuse(
+        PathFailure::LinkLoop(link) => refuse(
             "missing-file",
             format!("the link {} leads to itself", printable(link)),
             "correct the link",
         ),
-        LookFailure::Defect(path, defect) => {
+        PathFailure::Defect(path, defect) => {
             let (code, why) = defect_text(*defect);
             refuse(code, format!("{} {why}", printable(path)), "replace it with a plain file of its own")
         }
@@ -120,7 +120,7 @@ pub(in crate::input) fn lost(
 }
 
 /// Returns the refusal of a kustomization that is itself a link to nowhere, or no file.
-pub(super) fn lost_kustomization(path: &str, failure: &LookFailure) -> Diagnostic {
+pub(super) fn lost_kustomization(path: &str, failure: &PathFailure) -> Diagnostic {
     let place = TextPlace { line: 0, column: 0 };
     let (role, target) = (ReferenceRole::File, path.to_owned());
     let reference = FileReference { role, field: "kustomization", target, place };

@@ -50,7 +50,7 @@ pub enum OriginTracking {
     /// Nothing.
     Absent,
     /// The root itself asks for them: they are part of the objects.
-    Asked,
+    Requested,
     /// They were asked for here, and are to be taken out again.
     Added,
 }
@@ -67,7 +67,8 @@ impl RenderTree {
         Self::with_charts(closure, files, &[])
     }
 
-    /// As [`RenderTree::of`], with these in the place of the charts of its kustomizations.
+    /// Does the same as [`RenderTree::of`], with these in the place of the charts of its
+    /// kustomizations.
     ///
     /// # Errors
     /// Fails where a kustomization cannot be read.
@@ -89,7 +90,7 @@ impl RenderTree {
             return Ok(tree);
         }
         if origin::asks_for_origins(&text) {
-            tree.origins = OriginTracking::Asked;
+            tree.origins = OriginTracking::Requested;
         } else if let Some(text) = origin::with_origins(&text) {
             tree.origins = OriginTracking::Added;
             if let Some(planned) = tree.files.iter_mut().find(|planned| planned.path == root.file) {
@@ -111,7 +112,8 @@ impl RenderTree {
         Self { root, files: planned.collect(), origins, charts: BTreeMap::new() }
     }
 
-    /// As [`RenderTree::plain`], with these in the place of the charts of its kustomizations.
+    /// Does the same as [`RenderTree::plain`], with these in the place of the charts of its
+    /// kustomizations.
     ///
     /// # Errors
     /// Fails where a kustomization cannot be read.

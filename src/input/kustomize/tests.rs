@@ -8,7 +8,7 @@ use crate::input::origin::OriginAnnotation;
 use crate::source::FileDefect;
 
 fn traced(tree: &MemoryTree, root: &str) -> Closure {
-    trace(tree, root, ClosureLimits::default(), &mut ParsedFiles::default()).unwrap()
+    find_closure(tree, root, ClosureLimits::default(), &mut ParsedFiles::default()).unwrap()
 }
 
 fn files(closure: &Closure) -> Vec<&str> {
@@ -304,7 +304,7 @@ fn diamonds_are_walked_once_and_refused() {
     };
     let tree = (0..20).fold(MemoryTree::new(), level).file("20/kustomization.yaml", "resources: []\n");
     let mut parsed = ParsedFiles::default();
-    let closure = trace(&tree, "0", ClosureLimits::default(), &mut parsed).unwrap();
+    let closure = find_closure(&tree, "0", ClosureLimits::default(), &mut parsed).unwrap();
     assert_eq!(refusals(&closure), ["0 too-large"]);
     assert_eq!((closure.folders.len(), parsed.len()), (21, 21));
     check_files(
@@ -320,7 +320,7 @@ fn a_root_that_reads_too_much_is_refused() {
     let tree = MemoryTree::new().file("kustomization.yaml", format!("resources:\n{list}"));
     let tree = (0..20).fold(tree, |tree, number| tree.file(&format!("{number}.yaml"), "0123456789"));
     let check = |limits, expected: &str| {
-        let closure = trace(&tree, "", limits, &mut ParsedFiles::default()).unwrap();
+        let closure = find_closure(&tree, "", limits, &mut ParsedFiles::default()).unwrap();
         let message = closure.diagnostics.iter().map(|found| found.message.as_str()).collect::<Vec<_>>();
         assert_eq!(message, [format!("this root reads more than {expected}")]);
     };
@@ -349,7 +349,7 @@ fn a_content_is_parsed_once() {
     });
     let mut parsed = ParsedFiles::default();
     for root in ["a", "b", "c"] {
-        trace(&tree, root, ClosureLimits::default(), &mut parsed).unwrap();
+        find_closure(&tree, root, ClosureLimits::default(), &mut parsed).unwrap();
     }
     assert_eq!(parsed.len(), 1);
 }
@@ -405,10 +405,10 @@ fn a_render_tree_holds_the_closure_and_asks_for_origins() {
     );
     let tree = tree.file("app/kustomization.yaml", text);
     let planned = RenderTree::of(&traced(&tree, "app"), &tree).unwrap();
-    assert_eq!(planned.origins, OriginTracking::Asked);
+    assert_eq!(planned.origins, OriginTracking::Requested);
     assert_eq!(
         planned,
-        RenderTree { origins: OriginTracking::Asked, ..RenderTree::plain(&traced(&tree, "app")) }
+        RenderTree { origins: OriginTracking::Requested, ..RenderTree::plain(&traced(&tree, "app")) }
     );
 }
 
@@ -467,7 +467,7 @@ fn an_object_of_a_chart_names_its_template_and_its_patches() {
         .file("base/kustomization.yaml", base)
         .file("base/patch.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")
         .file("top/kustomization.yaml", "resources: [../base]\nnamePrefix: x-\n");
-    let closure = trace(&tree, "top", ClosureLimits::default(), &mut ParsedFiles::default()).unwrap();
+    let closure = find_closure(&tree, "top", ClosureLimits::default(), &mut ParsedFiles::default()).unwrap();
     let made = |kind: &str, name: &str, template: &str| {
         let body = serde_json::json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
         InflatedObject::of(&body, crate::object::ManifestOrigin::of_file(template.to_owned()))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::input::paths;
-use crate::input::tree::{self, FileTree, LookFailure, ResolvedPath};
+use crate::input::tree::{self, FileTree, PathFailure, ResolvedPath};
 use crate::object::Diagnostic;
 use crate::source::{BlobId, SourceError, TreeFile};
 
@@ -20,7 +20,7 @@ const MAX_DIAGNOSTICS: usize = 100;
 ///
 /// # Errors
 /// Fails where the revision cannot be read. A fault in it is a diagnostic of the closure.
-pub fn trace<T: FileTree>(
+pub fn find_closure<T: FileTree>(
     files: &T,
     root: &str,
     limits: ClosureLimits,
@@ -123,7 +123,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         &mut self,
         folder: &str,
         reference: &str,
-    ) -> Result<Result<ResolvedPath, LookFailure>, SourceError> {
+    ) -> Result<Result<ResolvedPath, PathFailure>, SourceError> {
         let watched = &mut self.closure.watched;
         tree::resolve(self.tree, folder, reference, |path| {
             if !watched.contains(path) {
@@ -182,7 +182,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
                     let found_at = Arc::from(path);
                     found.push((KustomizationFile { name, found: found_at }, file));
                 }
-                Ok(ResolvedPath { file: None, .. }) | Err(LookFailure::Missing(_)) => {}
+                Ok(ResolvedPath { file: None, .. }) | Err(PathFailure::Missing(_)) => {}
                 Err(failure) => {
                     let place = paths::inside(folder, name);
                     self.refuse(refusal::lost_kustomization(&place, &failure));
@@ -229,7 +229,7 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         }
         let found = match self.look(site.source, target)? {
             // An address is tried once nothing is there, and a folder of that name never counts.
-            Err(LookFailure::Missing(_) | LookFailure::OutOfTree) | Ok(ResolvedPath { file: None, .. })
+            Err(PathFailure::Missing(_) | PathFailure::OutOfTree) | Ok(ResolvedPath { file: None, .. })
                 if may_be_folder(reference.role) && remote::is_repository(target) =>
             {
                 self.refuse(refusal::remote(site.file, reference));

@@ -40,7 +40,7 @@ pub fn enter(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Some(start) = SandboxedStart::read(words) else { return NO_PROGRAM.into() };
     let mut report = File::from(report);
     let (said, code) = match become_program(&start, &mut report) {
-        Ok(landlock) => (StartReport::Stands { landlock }, ExitCode::SUCCESS),
+        Ok(landlock) => (StartReport::Works { landlock }, ExitCode::SUCCESS),
         Err(error) => (error.report(), NO_PROGRAM.into()),
     };
     tell(&said, &mut report);
@@ -110,7 +110,7 @@ fn become_program(start: &SandboxedStart, report: &mut File) -> Result<u32, Entr
     system_calls::restrict(std::process::id(), &start.network)?;
     match command {
         Some((program, arguments)) => {
-            tell(&StartReport::Begins, report);
+            tell(&StartReport::Started, report);
             exec(program, arguments).map(|never| match never {})
         }
         None => Ok(landlock),

@@ -58,9 +58,9 @@ async fn rehearse(
         limits: SandboxLimits::default(),
     };
     Ok(match sandbox.rehearse(&policy).await? {
-        StartReport::Stands { landlock } => Ok(landlock),
+        StartReport::Works { landlock } => Ok(landlock),
         StartReport::Unsupported { part, reason } => Err(format!("{part}: {reason}")),
         StartReport::NoProgram(reason) | StartReport::Failed(reason) => Err(reason),
-        StartReport::Begins => Err("it was asked for something else".to_owned()),
+        StartReport::Started => Err("it was asked for something else".to_owned()),
     })
 }

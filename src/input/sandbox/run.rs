@@ -44,13 +44,13 @@ impl Default for Sandbox {
 /// The result of the part of a run that its deadline bounds.
 struct RawOutcome {
     report: String,
-    output: Bounded,
+    output: StreamStart,
     complaint: Vec<u8>,
     end: ProcessEnd,
 }
 
 /// The beginning of a stream.
-struct Bounded {
+struct StreamStart {
     bytes: Vec<u8>,
     /// Says that there was more.
     overflows: bool,
@@ -75,7 +75,7 @@ impl Sandbox {
         let program = name(&command.program);
         let raw = self.raw_run(policy, Some(command), &program).await?;
         match StartReport::read(&raw.report) {
-            Some(StartReport::Begins) => {}
+            Some(StartReport::Started) => {}
             report => return Err(refusal(report, program)),
         }
         let complaint = String::from_utf8_lossy(&raw.complaint).into_owned();
@@ -163,7 +163,7 @@ fn refusal(report: Option<StartReport>, program: String) -> SandboxError {
         }
         Some(StartReport::NoProgram(reason)) => return SandboxError::NoProgram { reason },
         Some(StartReport::Failed(reason)) => reason,
-        Some(StartReport::Stands { .. } | StartReport::Begins) => {
+        Some(StartReport::Works { .. } | StartReport::Started) => {
             "it was asked for something else".to_owned()
         }
         None => "the process ended before its sandbox was complete".to_owned(),
@@ -180,7 +180,11 @@ async fn ended(end: oneshot::Receiver<io::Result<ProcessEnd>>) -> io::Result<Pro
 }
 
 /// Reads so many bytes, and kills the process that has more to say.
-async fn read_or_kill(stream: &mut Receiver, most: usize, process: &SandboxedProcess) -> io::Result<Bounded> {
+async fn read_or_kill(
+    stream: &mut Receiver,
+    most: usize,
+    process: &SandboxedProcess,
+) -> io::Result<StreamStart> {
     let mut bytes = Vec::new();
     // One more than may be, to see that there is more.
     stream.take(most as u64 + 1).read_to_end(&mut bytes).await?;
@@ -188,7 +192,7 @@ async fn read_or_kill(stream: &mut Receiver, most: usize, process: &SandboxedPro
     if overflows {
         process.kill();
     }
-    Ok(Bounded { bytes, overflows })
+    Ok(StreamStart { bytes, overflows })
 }
 
 /// Reads to the end, as a program that waits for room would never end, and keeps the beginning and

@@ -68,7 +68,7 @@ impl SandboxedStart {
         words
     }
 
-    /// None where the words are not those of [`Self::words`].
+    /// Reads a policy; none where the words are not those of [`Self::words`].
     pub(super) fn read(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut words = words.into_iter();
         let mode = match words.next()?.as_bytes() {
@@ -127,7 +127,7 @@ const BEGINS: &str = "begins\n";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StartReport {
     /// The sandbox works, and the program begins.
-    Begins,
+    Started,
     /// This part cannot be set up here, and the policy asks for it.
     Unsupported { part: String, reason: String },
     /// The program is none that can be run.
@@ -135,17 +135,17 @@ pub(super) enum StartReport {
     /// Anything else that went wrong before the program ran.
     Failed(String),
     /// The sandbox works, with the newest Landlock that the kernel has.
-    Stands { landlock: u32 },
+    Works { landlock: u32 },
 }
 
 impl StartReport {
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Begins => BEGINS.to_owned(),
+            Self::Started => BEGINS.to_owned(),
             Self::Unsupported { part, reason } => format!("unsupported\n{part}\n{reason}"),
             Self::NoProgram(reason) => format!("no-program\n{reason}"),
             Self::Failed(reason) => format!("failed\n{reason}"),
-            Self::Stands { landlock } => format!("stands\n{landlock}"),
+            Self::Works { landlock } => format!("stands\n{landlock}"),
         }
     }
 
@@ -158,9 +158,9 @@ impl StartReport {
                 let (part, reason) = rest.split_once('\n')?;
                 Self::Unsupported { part: part.to_owned(), reason: reason.to_owned() }
             }
-            "begins" => Self::Begins,
+            "begins" => Self::Started,
             "no-program" => Self::NoProgram(rest.to_owned()),
-            "stands" => Self::Stands { landlock: rest.parse().ok()? },
+            "stands" => Self::Works { landlock: rest.parse().ok()? },
             _ => Self::Failed(rest.to_owned()),
         })
     }
@@ -227,16 +227,16 @@ mod tests {
     #[test]
     fn reports_are_read_as_they_were_written() {
         for expected in [
-            StartReport::Begins,
+            StartReport::Started,
             StartReport::Unsupported { part: "landlock".to_owned(), reason: "a\nb".to_owned() },
             StartReport::NoProgram("/bin/x: no".to_owned()),
             StartReport::Failed(String::new()),
-            StartReport::Stands { landlock: 7 },
+            StartReport::Works { landlock: 7 },
         ] {
             assert_eq!(StartReport::read(&expected.text()), Some(expected.clone()), "{expected:?}");
         }
         assert_eq!(StartReport::read(""), None);
         let late = StartReport::NoProgram("/bin/x: no".to_owned());
-        assert_eq!(StartReport::read(&(StartReport::Begins.text() + &late.text())), Some(late));
+        assert_eq!(StartReport::read(&(StartReport::Started.text() + &late.text())), Some(late));
     }
 }

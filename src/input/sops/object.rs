@@ -42,9 +42,9 @@ pub(crate) fn open_object(
 
 /// The fate of a value in a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ItemFate {
-    Stays,
-    Goes,
+enum ListItemAction {
+    Keep,
+    Remove,
 }
 
 /// Returns the key of an object's values, by its own metadata.
@@ -75,7 +75,7 @@ struct ObjectOpener<'k> {
 
 impl ObjectOpener<'_> {
     /// The reader of manifests bounds the depth of what comes here.
-    fn value(&mut self, value: &mut Value) -> Result<ItemFate, SopsError> {
+    fn value(&mut self, value: &mut Value) -> Result<ListItemAction, SopsError> {
         match value {
             Value::Object(members) => self.members(members)?,
             Value::Array(items) => {
@@ -83,7 +83,7 @@ impl ObjectOpener<'_> {
                 items.retain_mut(|item| match fault {
                     Some(_) => true,
                     None => match self.value(item) {
-                        Ok(fate) => fate == ItemFate::Stays,
+                        Ok(fate) => fate == ListItemAction::Keep,
                         Err(error) => {
                             fault = Some(error);
                             true
@@ -97,12 +97,12 @@ impl ObjectOpener<'_> {
             Value::String(text) if text.starts_with(PREFIX) => {
                 let opened = SealedValue::parse(text).and_then(|sealed| self.open(&sealed));
                 let opened = opened.and_then(|opened| tree(&opened)).map_err(|fault| self.fault(fault))?;
-                let Some(opened) = opened else { return Ok(ItemFate::Goes) };
+                let Some(opened) = opened else { return Ok(ListItemAction::Remove) };
                 *value = opened;
             }
             _ => {}
         }
-        Ok(ItemFate::Stays)
+        Ok(ListItemAction::Keep)
     }
 
     fn members(&mut self, members: &mut Map<String, Value>) -> Result<(), SopsError> {
@@ -110,7 +110,7 @@ impl ObjectOpener<'_> {
             let before = self.path.len();
             self.path.push_str(key);
             self.path.push(':');
-            if self.value(value)? == ItemFate::Goes {
+            if self.value(value)? == ListItemAction::Remove {
                 return Err(self.fault(SealedValueFault::Type));
             }
             self.path.truncate(before);

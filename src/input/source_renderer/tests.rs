@@ -49,7 +49,7 @@ fn outcomes(supply: MemorySupply, version: &str) -> Vec<String> {
     let files =
         MemoryTree::new().file("a/Chart.yaml", chart("a", &part)).file("b/Chart.yaml", chart("b", ""));
     let raw = snapshot(&[("a/Chart.yaml", "helm-chart"), ("b/Chart.yaml", "helm-chart")]);
-    words(&renderer(supply).render_files(raw, "", &files, &ClusterFacts::Unasked).unwrap())
+    words(&renderer(supply).render_files(raw, "", &files, &ClusterFacts::NotQueried).unwrap())
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_the_source_does_not_hold_is_asked_of_the_cluster_and_an_error_is_never_e
     let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "vars");
     let asked = |fact: Option<ObjectFact>| {
         let objects = fact.map(|fact| (id.clone(), fact)).into_iter().collect();
-        ClusterFacts::Asked(KnownFacts { versions: None, objects })
+        ClusterFacts::Queried(KnownFacts { versions: None, objects })
     };
     let found = || ObjectFact::Found(json!({ "data": { "ZONE": "b" } }).into());
     let zone = |zone: &str| {
@@ -126,7 +126,7 @@ fn what_the_source_does_not_hold_is_asked_of_the_cluster_and_an_error_is_never_e
         substituted(&[(ConfigMap, Required)], &absent).unwrap(),
     );
     refused("no plain manifest of the source has the ConfigMap shop/vars")(
-        substituted(&[(ConfigMap, Required)], &ClusterFacts::Unasked).unwrap(),
+        substituted(&[(ConfigMap, Required)], &ClusterFacts::NotQueried).unwrap(),
     );
     // Rendered objects are kept on disk, so that no cluster is asked for a Secret.
     refused("no plain manifest of the source has the Secret shop/vars")(
@@ -145,7 +145,7 @@ fn charts_alone_wait_for_the_versions_of_the_cluster() {
         let files = MemoryTree::new()
             .file("a/Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n")
             .file("b/kustomization.yaml", "resources: []\n");
-        let facts = ClusterFacts::Asked(KnownFacts { versions, ..KnownFacts::default() });
+        let facts = ClusterFacts::Queried(KnownFacts { versions, ..KnownFacts::default() });
         let done = renderer(MemorySupply::default()).render_files(snapshot(roots), "", &files, &facts);
         done.map(|done| (words(&done), done.used.versions))
     };
@@ -168,7 +168,7 @@ fn looks_of_render(files: &MemoryTree, folder: &str, form: RootForm) -> usize {
     let renderer = renderer(MemorySupply::default());
     let root = RenderRoot { folder: folder.into(), form };
     let parsed = &mut ParsedFiles::default();
-    let closure = renderer.trace(&root, "", files, parsed, PinPolicy::Strict).unwrap();
+    let closure = renderer.find_closure(&root, "", files, parsed, PinPolicy::Strict).unwrap();
     let installed = |program: &RenderProgram| {
         let (path, version) = ("/nonexistent".into(), ProgramVersion(5, 0, 0));
         (*program, Ok(InstalledProgram { program: *program, path, version, digest: [0; 32] }))

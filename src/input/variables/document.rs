@@ -85,7 +85,7 @@ pub(crate) fn substitute(file: &Arc<str>, bytes: &[u8], table: &VariableTable) -
     let (mut told, mut left_out) = (0, 0);
     let documents = read.documents.into_iter().map(|mut value| {
         let mut substitution = Substitution::new(table, &mut budget, MAX_FINDINGS - told);
-        substitution.object(&mut value, &FieldPath::ROOT);
+        substitution.object(&mut value, &ParentPath::ROOT);
         let Substitution { findings, left_out: more, soundness, .. } = substitution;
         told += findings.len();
         left_out += more;
@@ -95,8 +95,8 @@ pub(crate) fn substitute(file: &Arc<str>, bytes: &[u8], table: &VariableTable) -
 }
 
 /// The path of a value, from the inside out.
-struct FieldPath<'p> {
-    parent: Option<&'p FieldPath<'p>>,
+struct ParentPath<'p> {
+    parent: Option<&'p ParentPath<'p>>,
     step: FieldStep<'p>,
 }
 
@@ -107,8 +107,8 @@ enum FieldStep<'p> {
     Item(usize),
 }
 
-impl<'p> FieldPath<'p> {
-    const ROOT: FieldPath<'static> = FieldPath { parent: None, step: FieldStep::Object };
+impl<'p> ParentPath<'p> {
+    const ROOT: ParentPath<'static> = ParentPath { parent: None, step: FieldStep::Object };
 
     fn to(&'p self, step: FieldStep<'p>) -> Self {
         Self { parent: Some(self), step }
@@ -132,7 +132,7 @@ impl<'p> FieldPath<'p> {
     }
 }
 
-impl fmt::Display for FieldPath<'_> {
+impl fmt::Display for ParentPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut steps: Vec<&FieldStep<'_>> = Vec::new();
         let mut at = Some(self);
@@ -155,14 +155,14 @@ impl fmt::Display for FieldPath<'_> {
 
 /// The types that the API takes in the fields of an object.
 #[derive(Clone, Copy)]
-struct ObjectTraits {
+struct ObjectFieldTypes {
     /// It is a Secret of the core group.
     is_secret: bool,
     /// Its `data` and `stringData` are texts.
     has_texts: bool,
 }
 
-impl ObjectTraits {
+impl ObjectFieldTypes {
     fn of(object: &PlacedValue) -> Self {
         let text = |key| entry(object, key).and_then(PlacedValue::text).unwrap_or_default();
         let is_core = text("apiVersion") == "v1";
@@ -171,12 +171,12 @@ impl ObjectTraits {
     }
 
     /// Returns whether the data of a Secret is there.
-    fn is_secret_data(self, path: &FieldPath<'_>) -> bool {
+    fn is_secret_data(self, path: &ParentPath<'_>) -> bool {
         self.is_secret && matches!(path.keys().as_deref(), Some(["data" | "stringData", _]))
     }
 
     /// Returns whether the API takes nothing but text there.
-    fn is_text(self, path: &FieldPath<'_>) -> bool {
+    fn is_text(self, path: &ParentPath<'_>) -> bool {
         match path.keys().as_deref() {
             Some(["data" | "stringData", _]) => self.has_texts,
             Some(["metadata", "labels" | "annotations", _]) => true,
@@ -203,7 +203,7 @@ impl<'s> Substitution<'s> {
         Self { table, budget, findings: Vec::new(), room, left_out: 0, soundness, is_full: false }
     }
 
-    fn find(&mut self, place: TextPlace, path: &FieldPath<'_>, problem: VariableProblem) {
+    fn find(&mut self, place: TextPlace, path: &ParentPath<'_>, problem: VariableProblem) {
         if problem.severity() == Severity::Error {
             self.soundness = DocumentSoundness::Faulty;
         }
@@ -220,12 +220,12 @@ impl<'s> Substitution<'s> {
     }
 
     /// Puts the variables into an object, or into the items of a list of objects.
-    fn object(&mut self, object: &mut PlacedValue, path: &FieldPath<'_>) {
+    fn object(&mut self, object: &mut PlacedValue, path: &ParentPath<'_>) {
         let metadata = entry(object, "metadata").map(PlacedValue::to_value);
         if metadata.is_some_and(|metadata| stays_literal(&json!({ "metadata": metadata }))) {
             return;
         }
-        let traits = ObjectTraits::of(object);
+        let traits = ObjectFieldTypes::of(object);
         let kind = entry(object, "kind").and_then(PlacedValue::text).unwrap_or_default();
         if !kind.ends_with("List") {
             return self.value(object, traits, path);
@@ -246,7 +246,7 @@ impl<'s> Substitution<'s> {
     }
 
     /// Goes as deep as values have places, which is bounded.
-    fn value(&mut self, value: &mut PlacedValue, traits: ObjectTraits, path: &FieldPath<'_>) {
+    fn value(&mut self, value: &mut PlacedValue, traits: ObjectFieldTypes, path: &ParentPath<'_>) {
         let (place, style) = (value.place, value.style);
         match &mut value.node {
             PlacedNode::Scalar(Value::String(text)) if has_expression(text) => {
@@ -273,7 +273,7 @@ impl<'s> Substitution<'s> {
         }
     }
 
-    fn key(&mut self, key: &str, place: TextPlace, path: &FieldPath<'_>) {
+    fn key(&mut self, key: &str, place: TextPlace, path: &ParentPath<'_>) {
         if has_expression(key) {
             self.find(place, path, VariableProblem::Key(key.to_owned()));
         }
@@ -326,8 +326,8 @@ impl<'s> Substitution<'s> {
 struct ScalarSite<'p> {
     place: TextPlace,
     style: ScalarStyle,
-    traits: ObjectTraits,
-    path: &'p FieldPath<'p>,
+    traits: ObjectFieldTypes,
+    path: &'p ParentPath<'p>,
 }
 
 fn entry<'v>(mapping: &'v PlacedValue, key: &str) -> Option<&'v PlacedValue> {

@@ -4,10 +4,10 @@
 
 /// A pattern that can match.
 pub(super) struct ShellPattern {
-    parts: Vec<PatternPart>,
+    parts: Vec<ShellPatternPart>,
 }
 
-enum PatternPart {
+enum ShellPatternPart {
     /// Any characters, or none.
     Any,
     /// One character.
@@ -33,12 +33,12 @@ impl ShellPattern {
         let mut rest = text.chars();
         while let Some(next) = rest.next() {
             parts.push(match next {
-                '*' if matches!(parts.last(), Some(PatternPart::Any)) => continue,
-                '*' => PatternPart::Any,
-                '?' => PatternPart::One,
-                '\\' => PatternPart::Literal(rest.next()?),
+                '*' if matches!(parts.last(), Some(ShellPatternPart::Any)) => continue,
+                '*' => ShellPatternPart::Any,
+                '?' => ShellPatternPart::One,
+                '\\' => ShellPatternPart::Literal(rest.next()?),
                 '[' => class(&mut rest)?,
-                other => PatternPart::Literal(other),
+                other => ShellPatternPart::Literal(other),
             });
         }
         Some(Self { parts })
@@ -67,7 +67,7 @@ impl ShellPattern {
             let mut is_alive = false;
             for (index, part) in self.parts.iter().enumerate().filter(|(index, _)| reached[*index]) {
                 let target = match part {
-                    PatternPart::Any => index,
+                    ShellPatternPart::Any => index,
                     part if part.accepts(character) => index + 1,
                     _ => continue,
                 };
@@ -92,14 +92,14 @@ impl ShellPattern {
     /// A star matches nothing too.
     fn pass_stars(&self, reached: &mut [bool]) {
         for (index, part) in self.parts.iter().enumerate() {
-            if reached[index] && matches!(part, PatternPart::Any) {
+            if reached[index] && matches!(part, ShellPatternPart::Any) {
                 reached[index + 1] = true;
             }
         }
     }
 }
 
-impl PatternPart {
+impl ShellPatternPart {
     fn accepts(&self, character: char) -> bool {
         match self {
             Self::Any => false,
@@ -113,7 +113,7 @@ impl PatternPart {
 }
 
 /// Reads what follows `[`.
-fn class(rest: &mut std::str::Chars<'_>) -> Option<PatternPart> {
+fn class(rest: &mut std::str::Chars<'_>) -> Option<ShellPatternPart> {
     let is_negated = rest.as_str().starts_with('^');
     if is_negated {
         rest.next();
@@ -122,7 +122,7 @@ fn class(rest: &mut std::str::Chars<'_>) -> Option<PatternPart> {
     loop {
         if !ranges.is_empty() && rest.as_str().starts_with(']') {
             rest.next();
-            return Some(PatternPart::Class { is_negated, ranges });
+            return Some(ShellPatternPart::Class { is_negated, ranges });
         }
         let low = class_character(rest)?;
         let mut high = low;

@@ -105,7 +105,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         }
     }
 
-    /// The contents of a `ConfigMap` or `Secret`.
+    /// Checks the contents of a `ConfigMap` or `Secret`.
     pub(super) fn contents(&mut self) {
         let gvk = self.subject.gvk;
         let fields: [&str; 2] = match (&*gvk.group, &*gvk.kind) {

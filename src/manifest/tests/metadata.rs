@@ -220,7 +220,7 @@ fn what_the_server_writes_is_left_out() {
 }
 
 #[test]
-fn husks_of_generators_are_left_out_in_silence() {
+fn empty_fields_of_generators_are_left_out_in_silence() {
     check(
         r#"
         apiVersion: v1

@@ -253,7 +253,7 @@ impl<'a> YamlScanner<'a> {
         Ok(())
     }
 
-    /// A key may begin where the scanner is: after the line break inside a plain scalar.
+    /// Allows a key where the scanner is: after the line break inside a plain scalar.
     pub(super) fn allow_key(&mut self) {
         self.key_allowed = true;
     }
@@ -451,7 +451,7 @@ impl<'a> YamlScanner<'a> {
         })
     }
 
-    /// Letters, digits, `-` and `_`.
+    /// Reads letters, digits, `-` and `_`.
     pub(super) fn name(&mut self) -> &'a str {
         let len = self
             .cursor

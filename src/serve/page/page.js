@@ -5,7 +5,7 @@
 const MOVING = 2000;   // Milliseconds between two questions while something moves,
 const RESTING = 15000; // and while nothing does.
 const SHOWN = 60;      // So many objects of a phase are listed on the overview,
-const NEWS = 20;       // and so many notices.
+const EVENTS = 20;     // and so many events.
 
 // Each phase: how it looks, and what it means.
 const PHASES = {
@@ -26,7 +26,7 @@ const PHASES = {
 const WELL = ['Settled', 'LeftAlone'];
 const ATTENTION = Object.keys(PHASES).filter((phase) => !WELL.includes(phase) && phase !== 'PruneWaiting');
 
-const state = { status: null, objects: [], news: [], last: 0, trouble: null, live: false, view: null, tab: 'difference' };
+const state = { status: null, objects: [], events: [], last: 0, trouble: null, live: false, view: null, tab: 'difference' };
 
 // --- Building -------------------------------------------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ const section = (title, count, ...children) =>
   el('section', {}, el('h2', {}, title, count === undefined ? null : el('span', { class: 'count' }, String(count))), children);
 
 /** A link, only where it leads to the web. */
-function place(text) {
+function shownLocation(text) {
   return /^https?:\/\//i.test(text) ? el('a', { href: text, rel: 'noreferrer noopener' }, text) : text;
 }
 
@@ -118,7 +118,7 @@ function sourceCard(source, at) {
   const total = counts.reduce((sum, [, count]) => sum + count, 0);
   const to = (phase) => `#/objects/${encodeURIComponent(source.name)}/${phase}`;
   return el('article', { class: `card source ${tone(source)}` },
-    el('header', {}, el('h3', {}, source.name), el('span', { class: 'ellipsis soft', title: source.place }, place(source.place)),
+    el('header', {}, el('h3', {}, source.name), el('span', { class: 'ellipsis soft', title: source.location }, shownLocation(source.location)),
       source.observed ? el('span', { class: 'chip rest', title: 'nothing is written' }, 'observed') : null),
     source.revision ? el('div', { class: 'commit' },
       el('span', { class: 'hash', title: source.revision }, short(source.revision)),
@@ -168,7 +168,7 @@ function rollout(rollout) {
     rollout.rolling.length + queue.length === 0
       ? el('p', { class: 'empty' }, rollout.known ? 'No rollouts, and none are queued.' : 'The budget has not been read yet.')
       : el('ul', { class: 'rows' }, rollout.rolling.map(rolling), queue.map((queued) =>
-        el('li', { class: 'queued' }, el('span', { class: 'place' }, queued.place ? `${queued.place}.` : '–'),
+        el('li', { class: 'queued' }, el('span', { class: 'position' }, queued.position ? `${queued.position}.` : '–'),
           named(queued, 'queue'), el('p', { class: 'why' }, queued.reason)))),
     rollout.queue.length > queue.length ? el('p', { class: 'more soft' }, `and ${rollout.queue.length - queue.length} more`) : null));
 }
@@ -226,29 +226,29 @@ function changes(sources) {
     : el('p', { class: 'empty' }, 'No commits yet.')));
 }
 
-const NEWS_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RecordUnreadable: 'bad', RolledBack: 'bad', OptedOut: 'held', PruneWaiting: 'wait',
+const EVENT_TONE = { RolloutFailed: 'bad', Refused: 'bad', Conflict: 'bad', SourceIncomplete: 'bad', RecordUnreadable: 'bad', RolledBack: 'bad', OptedOut: 'held', PruneWaiting: 'wait',
   RolloutStarted: 'move', RolloutSucceeded: 'good', RevisionSettled: 'good', DriftRepaired: 'held' };
 
-/** What a notice says beside its chip, and who made the commit that it follows from. */
-function told(notice) {
-  const message = notice.message.toLowerCase() === spaced(notice.reason).toLowerCase() ? '' : notice.message;
-  const made = notice.author && notice.reason !== 'DriftRepaired' && !message.includes(notice.author)
-    ? `${notice.author}: ${notice.subject || ''}` : '';
+/** Returns what an event says beside its chip, and who made the commit that it follows from. */
+function eventText(event) {
+  const message = event.message.toLowerCase() === spaced(event.reason).toLowerCase() ? '' : event.message;
+  const made = event.author && event.reason !== 'DriftRepaired' && !message.includes(event.author)
+    ? `${event.author}: ${event.subject || ''}` : '';
   return message && made ? `${message} (${made})` : message || made;
 }
 
-function happenings(news, at) {
-  return section('Events', undefined, el('div', { class: 'card' }, news.length
-    ? el('ul', { class: 'rows' }, news.slice(0, NEWS).map((notice) => el('li', { class: 'news' },
-      el('time', { datetime: notice.at, title: notice.at }, age(notice.at, at)),
-      el('span', {}, el('span', { class: `chip ${NEWS_TONE[notice.reason] || 'rest'}` }, spaced(notice.reason)), ' ',
-        notice.object ? named(notice.object, `news ${notice.number}`) : el('b', {}, notice.source)),
-      el('p', { class: 'why' }, told(notice)))))
+function eventList(events, at) {
+  return section('Events', undefined, el('div', { class: 'card' }, events.length
+    ? el('ul', { class: 'rows' }, events.slice(0, EVENTS).map((event) => el('li', { class: 'event' },
+      el('time', { datetime: event.at, title: event.at }, age(event.at, at)),
+      el('span', {}, el('span', { class: `chip ${EVENT_TONE[event.reason] || 'rest'}` }, spaced(event.reason)), ' ',
+        event.object ? named(event.object, `event ${event.number}`) : el('b', {}, event.source)),
+      el('p', { class: 'why' }, eventText(event)))))
     : el('p', { class: 'empty' }, 'No events yet.')));
 }
 
 function overview() {
-  const { status, objects, news } = state;
+  const { status, objects, events } = state;
   const parts = frame('overview', ['sources', 'prunes', 'left', 'right']);
   // Ages are told anew in each minute, and nothing else of an overview at rest.
   const minute = Math.floor(Date.parse(status.at) / 10000);
@@ -256,8 +256,8 @@ function overview() {
     section('Sources', status.sources.length, el('div', { class: 'grid' }, status.sources.map((source) => sourceCard(source, status.at)))));
   fill(parts.prunes, [status.sources.map((source) => source.pruneWaiting), objects], () => prunes(status.sources, objects));
   fill(parts.left, [status.rollout, objects], () => [rollout(status.rollout), attention(objects)]);
-  fill(parts.right, [status.sources.map((source) => source.changes), news.map((one) => one.number), minute], () =>
-    [changes(status.sources), happenings(news, status.at)]);
+  fill(parts.right, [status.sources.map((source) => source.changes), events.map((one) => one.number), minute], () =>
+    [changes(status.sources), eventList(events, status.at)]);
 }
 
 /** The places of a view; made once, and kept while it is shown. */
@@ -310,11 +310,11 @@ function single(view) {
     const tab = (name, word) => el('button', { type: 'button', role: 'tab', 'aria-selected': String(state.tab === name), 'data-key': `tab ${name}`,
       on: { click: () => { state.tab = name; draw(); } } }, word);
     const side = (title, text) => el('div', {}, el('h2', {}, title), text ? lines(text) : el('p', { class: 'card empty' }, 'There is none.'));
-    const nothing = object.live === undefined && object.wanted === undefined ? 'Neither side is known.' : object.wanted === undefined ? 'The wanted object is not known.' : 'There is no difference.';
+    const nothing = object.live === undefined && object.desired === undefined ? 'Neither side is known.' : object.desired === undefined ? 'The wanted object is not known.' : 'There is no difference.';
     return [el('div', { class: 'tabs', role: 'tablist', 'aria-label': 'How it is shown' }, tab('difference', 'Difference'), tab('sides', 'Live and wanted')),
       state.tab === 'difference'
         ? (object.difference ? lines(object.difference, true) : el('p', { class: 'card empty' }, nothing))
-        : el('div', { class: 'sides' }, side('Live', object.live), side('Wanted', object.wanted))];
+        : el('div', { class: 'sides' }, side('Live', object.live), side('Desired', object.desired))];
   });
 }
 
@@ -445,11 +445,11 @@ async function refresh() {
 function listen() {
   const stream = new EventSource(`/v1/events?after=${state.last}`);
   stream.addEventListener('open', () => { state.live = true; draw(); });
-  stream.addEventListener('notice', (event) => {
-    const notice = JSON.parse(event.data);
-    if (notice.number <= state.last) return;
-    state.last = notice.number;
-    state.news = [notice, ...state.news].slice(0, NEWS);
+  stream.addEventListener('event', (message) => {
+    const event = JSON.parse(message.data);
+    if (event.number <= state.last) return;
+    state.last = event.number;
+    state.events = [event, ...state.events].slice(0, EVENTS);
     soon(150);
   });
   stream.addEventListener('error', () => {

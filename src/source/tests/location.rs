@@ -78,7 +78,7 @@ fn credentials_are_not_shown() {
 const COMPLAINTS: [(&str, GitErrorKind, ErrorClass, &str); 16] = [
     (
         "fatal: couldn't find remote ref refs/heads/x\n",
-        GitErrorKind::Hollow,
+        GitErrorKind::EmptyRepository,
         ErrorClass::Transient,
         "couldn't find remote ref refs/heads/x",
     ),

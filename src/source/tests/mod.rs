@@ -3,7 +3,6 @@
 mod awaited;
 mod bombs;
 mod change_hints;
-mod confined;
 mod credentials;
 mod directory;
 mod disk_snapshot;
@@ -21,6 +20,7 @@ mod remote;
 mod rendered;
 mod revision_tree;
 mod server;
+mod server_limits;
 mod state;
 mod stuck;
 mod verify;

@@ -64,7 +64,7 @@ async fn the_last_renders_of_a_revision_stay_readable_and_no_more_of_them() {
         *renderer.text.lock().unwrap() = format!("{number}");
         let fact = ObjectFact::Found(serde_json::json!(number).into());
         let objects = [(vars(), fact)].into();
-        source.set_facts(ClusterFacts::Asked(KnownFacts { versions: None, objects }));
+        source.set_facts(ClusterFacts::Queried(KnownFacts { versions: None, objects }));
         source.observe().await.unwrap();
         let newest = source.snapshot(&revision).unwrap();
         assert_eq!(texts(&source, &newest.files), [format!("{number}")]);

@@ -10,7 +10,7 @@ pub(super) const NOW: &str = "2030-01-02T03:04:05Z";
 
 fn source(name: &str, since: &str, objects: Value) -> SourceStatus {
     let told = json!({
-        "name": name, "place": format!("https://git.example.org/{name}.git"),
+        "name": name, "location": format!("https://git.example.org/{name}.git"),
         "revision": "0123456789abcdef0123456789abcdef01234567", "author": "Ada", "subject": "Two of each",
         "since": since, "looked": NOW, "complete": true, "observed": false, "healthy": false,
         "changes": [
@@ -50,13 +50,7 @@ pub(super) fn object(kind: &str, name: &str, phase: Phase, reason: &str) -> Obje
     .unwrap()
 }
 
-pub(super) fn notice(
-    number: u64,
-    at: &str,
-    reason: &str,
-    object: Option<&str>,
-    message: &str,
-) -> EventRecord {
+pub(super) fn event(number: u64, at: &str, reason: &str, object: Option<&str>, message: &str) -> EventRecord {
     let mut told =
         json!({"number": number, "at": at, "reason": reason, "source": "shop", "message": message});
     if let Some(name) = object {
@@ -80,7 +74,7 @@ fn look(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectS
         objects,
         notes: Vec::new(),
     };
-    Refresh { view, notices: Vec::new(), object: None }
+    Refresh { view, events: Vec::new(), object: None }
 }
 
 /// All is as it should be.
@@ -88,11 +82,11 @@ pub(super) fn healthy() -> Refresh {
     let shop = source("shop", "2030-01-02T03:00:00Z", json!({"Settled": 21}));
     let ops = source("ops", "2029-12-30T03:00:00Z", json!({"Settled": 3, "LeftAlone": 1}));
     let read =
-        notice(1, "2030-01-02T03:00:00Z", "RevisionRead", None, "revision 0123456789ab (Ada: Two of each)");
+        event(1, "2030-01-02T03:00:00Z", "RevisionRead", None, "revision 0123456789ab (Ada: Two of each)");
     let settled =
-        notice(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are applied and healthy");
+        event(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are applied and healthy");
     Refresh {
-        notices: vec![read, settled],
+        events: vec![read, settled],
         ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())
     }
 }
@@ -117,15 +111,15 @@ pub(super) fn rolling() -> Refresh {
     let because =
         "2 of 2 workloads are rolling out: Deployment shop/web, Deployment shop/search-with-a-long-name";
     let queue = json!([
-        workload("api", json!({"place": 1, "reason": because})),
-        workload("\u{65e5}\u{672c}\u{8a9e}", json!({"place": 2, "reason": because})),
+        workload("api", json!({"position": 1, "reason": because})),
+        workload("\u{65e5}\u{672c}\u{8a9e}", json!({"position": 2, "reason": because})),
         workload("late", json!({"reason": "of a later wave: Deployment shop/web is not healthy yet"})),
     ]);
     let objects = ["web", "api", "late"].map(|name| object("Deployment", name, Phase::Waiting, "it waits"));
-    let started = notice(3, "2030-01-02T03:03:10Z", "RolloutStarted", Some("web"), "revision 0123456789ab");
-    let mut told = healthy().notices;
+    let started = event(3, "2030-01-02T03:03:10Z", "RolloutStarted", Some("web"), "revision 0123456789ab");
+    let mut told = healthy().events;
     told.push(started);
-    Refresh { notices: told, ..look(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
+    Refresh { events: told, ..look(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
 }
 
 /// Much is wrong, with long reasons, some of which would like to steer the terminal.
@@ -151,10 +145,10 @@ pub(super) fn failed() -> Refresh {
         object("ConfigMap", "env", Phase::Refused, "admission webhook \"policy.example.org\" denied it: no"),
         object("PersistentVolumeClaim", "data", Phase::PruneWaiting, "deleting it deletes data"),
     ];
-    let mut told = rolling().notices;
-    told.push(notice(4, "2030-01-02T03:03:40Z", "RolloutFailed", Some("web"), pod));
-    told.push(notice(5, "2030-01-02T03:03:41Z", "RolledBack", Some("web"), "to revision 89abcdef0123"));
-    Refresh { notices: told, ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
+    let mut told = rolling().events;
+    told.push(event(4, "2030-01-02T03:03:40Z", "RolloutFailed", Some("web"), pod));
+    told.push(event(5, "2030-01-02T03:03:41Z", "RolledBack", Some("web"), "to revision 89abcdef0123"));
+    Refresh { events: told, ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
 }
 
 /// Returns a refresh as read from the cluster alone.
@@ -169,7 +163,7 @@ pub(super) fn cluster() -> Refresh {
     view.rollout.workloads.of = 0;
     view.rollout.unavailable.of = 0;
     view.rollout.starts = zero;
-    Refresh { view, notices: Vec::new(), object: None }
+    Refresh { view, events: Vec::new(), object: None }
 }
 
 /// Returns a daemon that has not read anything yet.

@@ -254,7 +254,7 @@ fn a_deployment_rolls_to_its_highest_set_once_its_own_count_agrees() {
     assert_eq!((pods.pods.len(), &*pods.pods[0].name, pods.count_updated()), (1, "web-1", 1));
     // Once it is known, the two counts may differ for a moment.
     assert_eq!(see(&mut store, &[revision("bad", "own", 2, 2)]).as_deref(), Some("bad"));
-    // The way back renumbers the good one: the list shows it, the watch is late.
+    // The rollback renumbers the good one: the list shows it, the watch is late.
     store.apply_workload(InformerChange::Apply(id("web"), updated(2, 2)));
     store.set_revisions(2, vec![revision("good", "own", 3, 2), revision("bad", "own", 2, 2)]);
     assert_eq!(see(&mut store, &[]), None);

@@ -1,7 +1,7 @@
 //! The choice and the time of Events.
 
 use super::*;
-use crate::report::{EventDraft, EventRecorder, EventRegarding};
+use crate::report::{EventDraft, EventRecorder, RegardingObjects};
 
 const NAMESPACE: &str = "rhumb-system";
 
@@ -27,7 +27,7 @@ impl CorrelatorFixture {
         });
         let about = object.as_ref().map(|(id, ..)| id.clone());
         // An object's Events alone, unless it is about the source.
-        let regarding = EventRegarding { inventory: name.is_none().then(|| Uid("p".into())), object };
+        let regarding = RegardingObjects { inventory: name.is_none().then(|| Uid("p".into())), object };
         self.records(reason, about, message, regarding);
     }
 
@@ -36,7 +36,7 @@ impl CorrelatorFixture {
         reason: EventReason,
         object: Option<ObjectId>,
         message: &str,
-        regarding: EventRegarding,
+        regarding: RegardingObjects,
     ) {
         let draft = EventDraft {
             reason,
@@ -73,7 +73,7 @@ fn what_others_wrote_begins_no_line_and_steers_no_terminal() {
     let gvk = Gvk::new("rbac.authorization.k8s.io", "v1", "Role");
     let id = ObjectId::new(&gvk.group_kind(), Some("shop"), "x\u{202e}\ny");
     let regarding =
-        EventRegarding { object: Some((id.clone(), gvk, None)), inventory: Some(Uid("p".into())) };
+        RegardingObjects { object: Some((id.clone(), gvk, None)), inventory: Some(Uid("p".into())) };
     fixture.records(EventReason::Refused, Some(id), "no", regarding);
     assert_eq!(fixture.written().last().unwrap(), "shop Refused 1: Role shop/x\u{fffd} y: no");
 }
@@ -168,11 +168,11 @@ fn events_are_about_the_object_and_about_the_source() {
 
 /// An object may have the name of its source, and be in the namespace of the inventories.
 #[test]
-fn two_events_of_one_notice_have_two_names() {
+fn two_kubernetes_events_of_one_event_have_two_names() {
     let mut fixture = CorrelatorFixture::new();
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let id = ObjectId::new(&gvk.group_kind(), Some(NAMESPACE), "shop");
-    let both = EventRegarding { object: Some((id, gvk, None)), inventory: Some(Uid("p".into())) };
+    let both = RegardingObjects { object: Some((id, gvk, None)), inventory: Some(Uid("p".into())) };
     for message in ["a", "b"] {
         fixture.records(EventReason::RolloutStarted, None, message, both.clone());
     }
@@ -234,7 +234,7 @@ fn no_count_is_lost() {
     for number in 0..all {
         let gvk = Gvk::new("apps", "v1", "Deployment");
         let id = ObjectId::new(&gvk.group_kind(), Some("shop"), &format!("o{number}"));
-        let both = EventRegarding { object: Some((id, gvk, None)), inventory: Some(Uid("p".into())) };
+        let both = RegardingObjects { object: Some((id, gvk, None)), inventory: Some(Uid("p".into())) };
         fixture.records(EventReason::DriftRepaired, None, &format!("changed {number}"), both);
     }
     let mut written: Vec<EventWrite> = Vec::new();

@@ -1,7 +1,7 @@
 //! The last good content before failed contents stays known until something newer has succeeded.
 //!
 //! A newer revision ends a rejection. Failed contents may still be there then, as nothing went
-//! back, or not all of it. The newer revision's way back leads to the content before them.
+//! back, or not all of it. The newer revision's rollback leads to the content before them.
 
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::ledger::Unit;

@@ -1,4 +1,4 @@
-//! A way back begins only when all contents that go back together have been read.
+//! A rollback begins only when all contents that go back together have been read.
 //!
 //! Any of a unit's contents may be at fault, and the last good ones were good together. Where one
 //! of them cannot be had any more, or was never known, the others do not go back without it. All
@@ -7,12 +7,14 @@
 use crate::engine::facts::entry::SourceId;
 use crate::engine::rollout::budget::TokenState;
 use crate::engine::rollout::ledger::UnitMember;
-use crate::engine::rollout::rollback::rejection::{Rejection, RejectionAction, RollbackContent, bound_cause};
+use crate::engine::rollout::rollback::rejection::{
+    Rejection, RejectionAction, ReplacementContent, bound_cause,
+};
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{LiveObject, Release, SharedDesired};
+use crate::engine::{LiveObject, Release, SharedDesiredObject};
 use crate::object::ObjectId;
 
-/// The readiness of one way back.
+/// The readiness of one rollback.
 enum RollbackReadiness {
     /// Not enough.
     Waiting,
@@ -23,54 +25,56 @@ enum RollbackReadiness {
 }
 
 impl Engine {
-    /// The content that an object goes back to was read, or cannot be.
+    /// Records the content of a rollback target, or that it cannot be read.
     pub(in crate::engine) fn record_rollback_content(
         &mut self,
         id: &ObjectId,
         release: &Release,
-        content: Option<&SharedDesired>,
+        content: Option<&SharedDesiredObject>,
     ) {
         let is_back = self
             .live_object(id)
             .and_then(LiveObject::shown_release)
             .is_some_and(|shown| shown.hash == release.hash);
         let Some(entry) = self.entries.get_mut(id) else { return };
-        let Some(rollback) =
-            entry.rollback.as_mut().filter(|i| i.content == RollbackContent::Unresolved(release.clone()))
+        let Some(rejected) = entry
+            .rejection
+            .as_mut()
+            .filter(|i| i.replacement == ReplacementContent::Unresolved(release.clone()))
         else {
             return;
         };
         let read = match content.filter(|desired| desired.is_release(release.hash)) {
-            Some(desired) => RollbackContent::Resolved(desired.clone(), release.clone()),
+            Some(desired) => ReplacementContent::Resolved(desired.clone(), release.clone()),
             // A dry run reads the newest revision alone, and that the other one is lost nobody has
             // said.
             None if self.mode == DecisionMode::Plan => {
                 let goes = if is_back { "it is back at" } else { "it goes back to" };
                 let revision = release.revision.short_name();
-                rollback.cause =
-                    format!("{}; {goes} revision {revision}, which a dry run does not read", rollback.cause)
+                rejected.cause =
+                    format!("{}; {goes} revision {revision}, which a dry run does not read", rejected.cause)
                         .into();
-                RollbackContent::Quarantined
+                ReplacementContent::Quarantined
             }
-            None => RollbackContent::Unreadable(release.clone()),
+            None => ReplacementContent::Unreadable(release.clone()),
         };
-        rollback.content = if read == RollbackContent::Quarantined {
+        rejected.replacement = if read == ReplacementContent::Quarantined {
             read
         } else {
-            RollbackContent::Deferred(Box::new(read))
+            ReplacementContent::Deferred(Box::new(read))
         };
-        if let Some(source) = self.rollback_source(id) {
-            self.mark_rollback_target(source, id);
+        if let Some(source) = self.rejecting_source(id) {
+            self.note_rejection(source, id);
         }
     }
 
-    /// Returns the source whose parent says that something else stands in for what it wants of an
+    /// Returns the source whose inventory says that something else stands in for what it wants of an
     /// object.
-    pub(crate) fn rollback_source(&self, id: &ObjectId) -> Option<SourceId> {
-        self.source_ids().find(|source| self.sources[*source].rollbacks.contains(id))
+    pub(crate) fn rejecting_source(&self, id: &ObjectId) -> Option<SourceId> {
+        self.source_ids().find(|source| self.sources[*source].rejected_objects.contains(id))
     }
 
-    /// Begins the ways back of which all is known, and gives up those that lack something.
+    /// Begins the rollbacks of which all is known, and gives up those that lack something.
     pub(in crate::engine) fn begin_rollbacks(&mut self) {
         if self.rollbacks_deferred.is_empty() {
             return;
@@ -94,19 +98,19 @@ impl Engine {
     }
 
     fn readiness_of(&self, rejection: &Rejection) -> RollbackReadiness {
-        let substitute = |id: &ObjectId| Some(&self.entry(id)?.rollback.as_ref()?.content);
+        let substitute = |id: &ObjectId| Some(&self.entry(id)?.rejection.as_ref()?.replacement);
         let mut lost = None;
         for (id, member) in &rejection.unit.members {
             let Some(substitute) = substitute(id) else { continue };
             match substitute {
-                RollbackContent::Unresolved(_) => return RollbackReadiness::Waiting,
-                RollbackContent::Deferred(later) => {
-                    if matches!(**later, RollbackContent::Quarantined | RollbackContent::Unreadable(_))
+                ReplacementContent::Unresolved(_) => return RollbackReadiness::Waiting,
+                ReplacementContent::Deferred(later) => {
+                    if matches!(**later, ReplacementContent::Quarantined | ReplacementContent::Unreadable(_))
                         && (!self.is_observable(id) || self.is_being_written(id))
                     {
                         return RollbackReadiness::Waiting;
                     }
-                    lost = lost.or_else(|| self.obstacle(id, member, later));
+                    lost = lost.or_else(|| self.rollback_blocker(id, member, later));
                 }
                 _ => {}
             }
@@ -119,9 +123,14 @@ impl Engine {
     }
 
     /// Returns why an object cannot go back, where it would have to.
-    fn obstacle(&self, id: &ObjectId, member: &UnitMember, to: &RollbackContent) -> Option<String> {
+    fn rollback_blocker(
+        &self,
+        id: &ObjectId,
+        member: &UnitMember,
+        to: &ReplacementContent,
+    ) -> Option<String> {
         match to {
-            RollbackContent::Unreadable(release) => {
+            ReplacementContent::Unreadable(release) => {
                 let shown = self.live_object(id).and_then(LiveObject::shown_release);
                 // An object that never left its good content, or is back already, need not be read.
                 let is_there = shown.is_some_and(|shown| shown.hash == release.hash);
@@ -130,7 +139,7 @@ impl Engine {
                     format!("it cannot go back, as revision {revision} of {id} cannot be read any more")
                 })
             }
-            RollbackContent::Quarantined if self.may_show_unit_content(id, member) => {
+            ReplacementContent::Quarantined if self.may_show_unit_content(id, member) => {
                 Some(format!("it cannot go back, as the earlier content of {id} is not known"))
             }
             _ => None,
@@ -155,23 +164,23 @@ impl Engine {
 
     fn begin_rollback(&mut self, source: SourceId, rejection: &Rejection) {
         for id in rejection.unit.members.keys() {
-            let Some(rollback) = self.entries.get_mut(id).and_then(|entry| entry.rollback.as_mut()) else {
+            let Some(rejected) = self.entries.get_mut(id).and_then(|entry| entry.rejection.as_mut()) else {
                 continue;
             };
-            if let RollbackContent::Deferred(later) = &rollback.content {
-                rollback.content = (**later).clone();
-                self.mark_rollback_target(source, id);
+            if let ReplacementContent::Deferred(later) = &rejected.replacement {
+                rejected.replacement = (**later).clone();
+                self.note_rejection(source, id);
             }
         }
     }
 
-    /// All of the unit stays as it is once the parent says so, and keeps nobody else from going on.
+    /// All of the unit stays as it is once the inventory says so, and keeps nobody else from going on.
     fn quarantine_instead(&mut self, source: SourceId, rejection: Rejection, why: &str) {
         let cause = format!("{}; {why}", rejection.cause);
         self.quarantine_failed_unit(source, rejection, cause);
     }
 
-    /// A way back ends where it is: all of the unit is held once the parent says so, and takes
+    /// Ends a rollback where it is. All of the unit is held once the inventory says so, and takes
     /// nothing of the budget.
     pub(in crate::engine) fn quarantine_failed_unit(
         &mut self,

@@ -1,4 +1,4 @@
-//! Ways back that the API server refuses end in a hold.
+//! Rollbacks that the API server refuses end in a hold.
 //!
 //! Content that was good before may be refused by now: by a quota, by a policy that came later, for
 //! a field that never changes. A workload that waited for that to heal would keep its token from
@@ -6,20 +6,20 @@
 
 use crate::engine::facts::entry::RefusalRule;
 use crate::engine::rollout::ledger::LastGood;
-use crate::engine::rollout::rollback::rejection::{RejectionAction, RollbackContent};
+use crate::engine::rollout::rollback::rejection::{RejectionAction, ReplacementContent};
 use crate::engine::state::Engine;
 use crate::engine::{RecreatePolicy, is_workload};
 use crate::object::ObjectId;
 
-/// The number of refusals in a row that end a way back: the API server's parts learn of rights and
+/// The number of refusals in a row that end a rollback: the API server's parts learn of rights and
 /// quotas one after another.
 const MAX_ROLLBACK_REFUSALS: u32 = 5;
 
 impl Engine {
-    /// Ends the way back of a workload that is there and whose good content is refused for good.
+    /// Ends the rollback of a workload that is there and whose good content is refused for good.
     pub(in crate::engine) fn quarantine_refused_rollback(&mut self, id: &ObjectId) {
         let Some(source) =
-            self.rollback_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
+            self.rejecting_source(id).filter(|_| is_workload(id) && self.live_object(id).is_some())
         else {
             return;
         };
@@ -38,7 +38,9 @@ impl Engine {
 
     fn rollback_refusal(&self, id: &ObjectId) -> Option<String> {
         let entry = self.entry(id)?;
-        let RollbackContent::Resolved(good, _) = &entry.rollback.as_ref()?.content else { return None };
+        let ReplacementContent::Resolved(good, _) = &entry.rejection.as_ref()?.replacement else {
+            return None;
+        };
         let refusal = entry.refused.as_ref().filter(|refusal| refusal.is_of(good))?;
         let final_now = match refusal.rule {
             RefusalRule::Webhook => false,

@@ -14,7 +14,7 @@ use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget::OnFailure;
 use crate::engine::rollout::ledger::{LastGood, Unit, UnitMember, UnitText};
 use crate::engine::state::Engine;
-use crate::engine::{Reason, Release, SharedDesired, SourceLifecycle, WantedObject};
+use crate::engine::{DesiredState, Reason, Release, SharedDesiredObject, SourceLifecycle};
 use crate::object::ObjectId;
 
 /// A rejection: contents that are not wanted here though the newest revision asks for them.
@@ -43,7 +43,7 @@ pub(crate) enum RejectionAction {
 /// in a ConfigMap.
 const MAX_CAUSE_BYTES: usize = 2000;
 
-/// As much of a cause as is kept.
+/// Returns as much of a cause as is kept.
 pub(in crate::engine) fn bound_cause(mut cause: String) -> Arc<str> {
     if cause.len() > MAX_CAUSE_BYTES {
         cause.truncate(cause.floor_char_boundary(MAX_CAUSE_BYTES));
@@ -98,37 +98,37 @@ pub(crate) fn rejections_seal_status(text: &str, seals: &HashSeals) -> SealStatu
         .unwrap_or_default()
 }
 
-/// The content in place of the newest revision's.
+/// The rejection of the newest revision's content of one object, by a rejection of its unit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RollbackTarget {
-    /// The content.
-    pub content: RollbackContent,
+pub(crate) struct ObjectRejection {
+    /// The content in its place.
+    pub replacement: ReplacementContent,
     /// The reason, in words.
     pub cause: Arc<str>,
-    /// Indicates whether it is the content that the newest revision asks for: others of its unit go
-    /// back, or its pods have been restarted.
+    /// Indicates whether the replacement is the content that the newest revision asks for: others
+    /// of its unit go back, or its pods have been restarted.
     pub is_newest_content: bool,
 }
 
-/// The content of a rollback target, as far as it is known.
+/// The content in place of a rejected one, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum RollbackContent {
+pub(crate) enum ReplacementContent {
     /// The live content stays.
     Quarantined,
-    /// None: the object goes away.
+    /// None: the object is deleted.
     Delete,
     /// The content of this release, which is being read.
     Unresolved(Release),
     /// This one, of this release.
-    Resolved(SharedDesired, Release),
+    Resolved(SharedDesiredObject, Release),
     /// The content of this release, which is live and cannot be read any more: it stays.
     Unreadable(Release),
     /// This one, once all that goes back together with it has been read. Until then whatever is
     /// there stays.
-    Deferred(Box<RollbackContent>),
+    Deferred(Box<ReplacementContent>),
 }
 
-impl RollbackContent {
+impl ReplacementContent {
     /// Returns the target behind a deferred one.
     fn undeferred(&self) -> &Self {
         match self {
@@ -152,66 +152,66 @@ impl RollbackContent {
     }
 }
 
-impl RollbackTarget {
+impl ObjectRejection {
     fn of(rejection: &Rejection, member: &UnitMember) -> Self {
-        let content = match (&member.good, rejection.action) {
-            (_, RejectionAction::Quarantine) => RollbackContent::Quarantined,
+        let replacement = match (&member.good, rejection.action) {
+            (_, RejectionAction::Quarantine) => ReplacementContent::Quarantined,
             (LastGood::Unknown, RejectionAction::RollBack) => {
-                RollbackContent::Deferred(Box::new(RollbackContent::Quarantined))
+                ReplacementContent::Deferred(Box::new(ReplacementContent::Quarantined))
             }
             (LastGood::Absent, RejectionAction::RollBack) => {
-                RollbackContent::Deferred(Box::new(RollbackContent::Delete))
+                ReplacementContent::Deferred(Box::new(ReplacementContent::Delete))
             }
             (LastGood::Release(release), RejectionAction::RollBack) => {
-                RollbackContent::Unresolved(release.clone())
+                ReplacementContent::Unresolved(release.clone())
             }
         };
         let is_newest_content =
             matches!(&member.good, LastGood::Release(good) if Some(good.hash) == member.content);
-        Self { content, cause: rejection.cause.clone(), is_newest_content }
+        Self { replacement, cause: rejection.cause.clone(), is_newest_content }
     }
 
     /// Returns whether it means the same as another one, as far as that has been read.
     fn is_equivalent(&self, other: &Self) -> bool {
-        let (one, two) = (self.content.undeferred(), other.content.undeferred());
+        let (one, two) = (self.replacement.undeferred(), other.replacement.undeferred());
         let same = one.release() == two.release() && (one.release().is_some() || one == two);
         self.cause == other.cause && same
     }
 
     /// Returns the reason that keeps the newest content from being released.
-    pub(in crate::engine) fn release_block(&self) -> Option<Reason> {
-        match &self.content {
-            RollbackContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
-            RollbackContent::Unresolved(_) | RollbackContent::Deferred(_) => {
-                let revision = self.content.release().map(|release| release.revision.short_name());
+    pub(in crate::engine) fn release_blocker(&self) -> Option<Reason> {
+        match &self.replacement {
+            ReplacementContent::Quarantined => Some(Reason::Rejected(self.cause.clone())),
+            ReplacementContent::Unresolved(_) | ReplacementContent::Deferred(_) => {
+                let revision = self.replacement.release().map(|release| release.revision.short_name());
                 Some(Reason::Resolving(revision.unwrap_or_default().into()))
             }
-            RollbackContent::Unreadable(release) => {
+            ReplacementContent::Unreadable(release) => {
                 let (cause, revision) = (&self.cause, release.revision.short_name());
                 let why =
                     format!("{cause}; it is back at revision {revision}, which cannot be read any more");
                 Some(Reason::Rejected(why.into()))
             }
-            RollbackContent::Delete | RollbackContent::Resolved(..) => None,
+            ReplacementContent::Delete | ReplacementContent::Resolved(..) => None,
         }
     }
 
     /// Returns the reason to show for an object with which nothing else is to be done.
     pub(in crate::engine) fn reason(&self) -> Option<Reason> {
-        match &self.content {
-            RollbackContent::Resolved(_, release) => {
+        match &self.replacement {
+            ReplacementContent::Resolved(_, release) => {
                 let stays =
                     if self.is_newest_content { "its content stays that of" } else { "it is back at" };
                 let why = format!("{}; {stays} revision {}", self.cause, release.revision.short_name());
                 Some(Reason::Rejected(why.into()))
             }
-            _ => self.release_block(),
+            _ => self.release_blocker(),
         }
     }
 }
 
 impl Engine {
-    /// Returns the rejections that a source's parent should say, where those are not the ones that
+    /// Returns the rejections that a source's inventory should say, where those are not the ones that
     /// it says.
     pub(crate) fn next_rejections(&self, source: SourceId) -> Option<Vec<Rejection>> {
         let state = &self.sources[source];
@@ -240,8 +240,8 @@ impl Engine {
             return true;
         }
         let foreign = |(id, member): (&ObjectId, &UnitMember)| {
-            let (Some(WantedObject::Object(newest)), Some(restarted)) =
-                (state.catalog.wanted_object(id), member.restarted)
+            let (Some(DesiredState::Object(newest)), Some(restarted)) =
+                (state.catalog.desired_state(id), member.restarted)
             else {
                 return false;
             };
@@ -252,14 +252,14 @@ impl Engine {
             return true;
         }
         rejection.unit.members.iter().any(|(id, member)| {
-            match (state.catalog.wanted_object(id), member.content) {
+            match (state.catalog.desired_state(id), member.content) {
                 // Where nobody can read what was rejected, it is taken to be what is asked for:
                 // nothing is tried again.
-                (Some(WantedObject::Object(desired)), Some(content)) => {
+                (Some(DesiredState::Object(desired)), Some(content)) => {
                     !member.is_unreadable() && !desired.is_release(content)
                 }
-                (Some(WantedObject::Object(_)), None) => true,
-                (Some(WantedObject::Unusable(_)), _) | (None, None) => false,
+                (Some(DesiredState::Object(_)), None) => true,
+                (Some(DesiredState::Unusable(_)), _) | (None, None) => false,
                 (None, Some(_)) => state.is_whole(),
             }
         })
@@ -270,38 +270,38 @@ impl Engine {
         let inventory = self.sources[source].inventory.as_ref();
         let known: Vec<Rejection> =
             inventory.map(|inventory| inventory.rejections.clone()).unwrap_or_default();
-        let mut rollbacks = BTreeMap::new();
+        let mut rejections = BTreeMap::new();
         for rejection in known.iter().filter(|rejection| !self.is_superseded(source, rejection)) {
             for (id, member) in &rejection.unit.members {
-                rollbacks.insert(id.clone(), RollbackTarget::of(rejection, member));
+                rejections.insert(id.clone(), ObjectRejection::of(rejection, member));
             }
         }
-        let before = self.sources[source].rollbacks.iter();
-        let ids: BTreeSet<ObjectId> = before.chain(rollbacks.keys()).cloned().collect();
-        self.sources[source].rollbacks = rollbacks.keys().cloned().collect();
+        let before = self.sources[source].rejected_objects.iter();
+        let ids: BTreeSet<ObjectId> = before.chain(rejections.keys()).cloned().collect();
+        self.sources[source].rejected_objects = rejections.keys().cloned().collect();
         self.sources[source].pending_rejections.retain(|rejecting| !known.contains(rejecting));
         for id in ids {
-            let now = rollbacks.remove(&id);
+            let now = rejections.remove(&id);
             let entry = self.entries.entry(id.clone()).or_default();
-            let same = match (&entry.rollback, &now) {
+            let same = match (&entry.rejection, &now) {
                 (Some(before), Some(now)) => before.is_equivalent(now),
                 (None, None) => true,
                 _ => false,
             };
             if !same {
-                entry.rollback = now.map(Box::new);
-                self.mark_rollback_target(source, &id);
+                entry.rejection = now.map(Box::new);
+                self.note_rejection(source, &id);
             }
         }
         self.wake_waves(source);
     }
 
-    pub(in crate::engine) fn mark_rollback_target(&mut self, source: SourceId, id: &ObjectId) {
-        let named = self.entry(id).and_then(|entry| entry.rollback.as_ref());
-        let content = named.map(|rollback| &rollback.content);
+    pub(in crate::engine) fn note_rejection(&mut self, source: SourceId, id: &ObjectId) {
+        let named = self.entry(id).and_then(|entry| entry.rejection.as_ref());
+        let content = named.map(|rejection| &rejection.replacement);
         let (named, later) = (
-            matches!(content, Some(RollbackContent::Unresolved(_))),
-            matches!(content, Some(RollbackContent::Deferred(_))),
+            matches!(content, Some(ReplacementContent::Unresolved(_))),
+            matches!(content, Some(ReplacementContent::Deferred(_))),
         );
         for (set, is_in) in [(&mut self.rollbacks_unresolved, named), (&mut self.rollbacks_deferred, later)] {
             if is_in {
@@ -319,28 +319,28 @@ impl Engine {
     }
 
     /// Returns the target of one source for an object: what it wants, or its rollback target.
-    pub(in crate::engine) fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<WantedObject> {
+    pub(in crate::engine) fn target_of(&self, source: SourceId, id: &ObjectId) -> Option<DesiredState> {
         if self.allow_violation(source, id).is_some() {
             return None;
         }
-        let want = self.sources[source].catalog.wanted_object(id);
-        if !self.sources[source].rollbacks.contains(id) {
-            return want;
+        let state = self.sources[source].catalog.desired_state(id);
+        if !self.sources[source].rejected_objects.contains(id) {
+            return state;
         }
-        match self.entry(id).and_then(|entry| Some(&entry.rollback.as_ref()?.content)) {
-            Some(RollbackContent::Resolved(content, _)) => Some(WantedObject::Object(content.clone())),
-            Some(RollbackContent::Delete) => None,
-            _ => want,
+        match self.entry(id).and_then(|entry| Some(&entry.rejection.as_ref()?.replacement)) {
+            Some(ReplacementContent::Resolved(content, _)) => Some(DesiredState::Object(content.clone())),
+            Some(ReplacementContent::Delete) => None,
+            _ => state,
         }
     }
 
     /// Returns whether the target of an object is a rollback's content, written or not.
     pub(in crate::engine) fn has_rollback_target(&self, id: &ObjectId) -> bool {
-        let rollback = self.entry(id).and_then(|entry| entry.rollback.as_ref());
-        rollback.is_some_and(|rollback| matches!(rollback.content, RollbackContent::Resolved(..)))
+        let rejection = self.entry(id).and_then(|entry| entry.rejection.as_ref());
+        rejection.is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Resolved(..)))
     }
 
-    /// A rollout failed: its unit is rejected, and goes back or is held.
+    /// Rejects the unit of a failed rollout, which is rolled back or held.
     pub(in crate::engine) fn reject(&mut self, id: &ObjectId, why: &Arc<str>) {
         let Some((source, _)) = self.entry(id).and_then(|entry| entry.targets.first()) else { return };
         let source = *source;
@@ -389,7 +389,7 @@ impl Engine {
         let known = known.filter(|known| !self.is_superseded(*source, known));
         let rejected = self.sources[*source].pending_rejections.iter().chain(known);
         let rejected = rejected.into_iter().find(|rejection| rejection.unit.members.contains_key(id));
-        let (way, member) = if let Some(rejection) = &rejected {
+        let (action, member) = if let Some(rejection) = &rejected {
             (rejection.action, &rejection.unit.members[id])
         } else {
             let unit =
@@ -399,7 +399,8 @@ impl Engine {
         };
         let bad = self.is_member_shown(id, member);
         let replaced = !bad && rejected.is_none();
-        replaced || (way == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
+        replaced
+            || (action == RejectionAction::RollBack && bad && matches!(member.good, LastGood::Release(_)))
     }
 
     fn action_for_unit(&self, unit: &Unit, id: &ObjectId) -> RejectionAction {
@@ -413,15 +414,15 @@ impl Engine {
     fn action_after_failure(&self, id: &ObjectId) -> RejectionAction {
         let mut asked = self.budget_overrides(id).filter_map(|budget_override| budget_override.on_failure);
         let hold = self.rollouts.budget.on_failure == OnFailure::Quarantine
-            || asked.any(|way| way == OnFailure::Quarantine);
+            || asked.any(|action| action == OnFailure::Quarantine);
         if hold { RejectionAction::Quarantine } else { RejectionAction::RollBack }
     }
 
     /// Returns the first object of an earlier wave whose content was rejected, with its wave.
     pub(in crate::engine) fn rejected_before(&self, source: SourceId, wave: i32) -> Option<(i32, ObjectId)> {
         let state = &self.sources[source];
-        let waves = state.rollbacks.iter().filter_map(|id| match state.catalog.wanted_object(id) {
-            Some(WantedObject::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
+        let waves = state.rejected_objects.iter().filter_map(|id| match state.catalog.desired_state(id) {
+            Some(DesiredState::Object(desired)) if desired.wave < wave => Some((desired.wave, id.clone())),
             _ => None,
         });
         waves.min()

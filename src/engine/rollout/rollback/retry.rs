@@ -15,7 +15,7 @@ use crate::engine::rollout::ledger::{LastGood, RolloutLedger, Unit};
 use crate::engine::rollout::rollback::rejection::Rejection;
 use crate::engine::rollout::rollouts::{Rollout, RolloutPredecessor};
 use crate::engine::state::Engine;
-use crate::engine::{LiveObject, RolloutPhase, TokenState, WantedObject};
+use crate::engine::{DesiredState, LiveObject, RolloutPhase, TokenState};
 use crate::health::HealthStatus;
 use crate::object::ObjectId;
 
@@ -50,17 +50,17 @@ impl Engine {
         };
         rejection.unit.members.iter().any(|(id, member)| {
             let wanted =
-                matches!(self.sources[source].catalog.wanted_object(id), Some(WantedObject::Object(_)));
+                matches!(self.sources[source].catalog.desired_state(id), Some(DesiredState::Object(_)));
             wanted && self.live_object(id).is_some_and(|live| !was_good(id, &member.good, live))
         })
     }
 
-    /// Returns whether a rejection of the parent is to be taken out of it.
+    /// Returns whether a rejection of the inventory is to be taken out of it.
     pub(in crate::engine) fn is_retried(&self, source: SourceId, rejection: &Rejection) -> bool {
         self.orders.retries_to_drop.iter().any(|(of, dropped)| *of == source && dropped == rejection)
     }
 
-    /// Returns whether a unit is kept until the parent has forgotten its rejection.
+    /// Returns whether a unit is kept until the inventory has forgotten its rejection.
     pub(in crate::engine) fn is_kept_for_retry(&self, unit: &Unit) -> bool {
         let retried = self.orders.retries_to_record.iter().chain(&self.orders.retries_to_drop);
         retried.into_iter().any(|(_, rejection)| is_overlapping(unit, &rejection.unit))
@@ -119,14 +119,14 @@ impl Engine {
     pub(in crate::engine) fn unit_at_head(&self, source: SourceId, unit: &Unit) -> Option<Unit> {
         let comes = |id: &ObjectId| {
             self.entry(id)
-                .is_some_and(|entry| entry.unreleased_content().is_some() || entry.rollback.is_some())
+                .is_some_and(|entry| entry.unreleased_content().is_some() || entry.rejection.is_some())
                 || self.restart_stamp(id).is_some()
         };
         let head = self.sources[source].head.clone().filter(|_| !unit.members.keys().any(comes))?;
         let mut unit = unit.clone();
         let before = unit.clone();
         for (id, member) in &mut unit.members {
-            member.content = self.wanted_hash(source, id);
+            member.content = self.desired_hash(source, id);
         }
         if unit != before {
             unit.revision = head;
@@ -134,7 +134,7 @@ impl Engine {
         Some(unit)
     }
 
-    /// The parent has been read: what it has forgotten is tried again from here on.
+    /// Judges the units anew that a newly read inventory no longer rejects.
     pub(in crate::engine) fn retry_forgotten_rejections(&mut self, source: SourceId) {
         let Some(inventory) = &self.sources[source].inventory else { return };
         let known = &inventory.rejections;
@@ -153,7 +153,7 @@ impl Engine {
             let Some(source) = self.wanting_source(id) else { continue };
             let mut rejecting = self.sources[source].pending_rejections.iter();
             let rejected = rejecting.any(|one| one.unit.members.contains_key(id))
-                || self.entry(id).is_some_and(|entry| entry.rollback.is_some());
+                || self.entry(id).is_some_and(|entry| entry.rejection.is_some());
             if !rejected && self.rollouts.in_flight.get(id).is_some_and(|rollout| rollout.failed.is_some()) {
                 self.restart_judgement(source, id);
             }

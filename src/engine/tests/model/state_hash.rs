@@ -69,8 +69,8 @@ fn entry_print(entry: &ObjectEntry, live: Option<&LiveObject>) -> impl std::fmt:
     (
         entry.accepted.content().map(|accepted| accepted.hash),
         std::mem::discriminant(&entry.accepted),
-        entry.unreleased_content().map(|want| want.hash),
-        entry.rollback.as_ref().map(|instead| std::mem::discriminant(&instead.content)),
+        entry.unreleased_content().map(|desired| desired.hash),
+        entry.rejection.as_ref().map(|rejection| std::mem::discriminant(&rejection.replacement)),
         entry.last_write.map(|(rv, _)| live.map(|live| live.rv >= rv)),
         entry.direct_view.is_some(),
         entry.previous_content.as_ref().map(|before| before.hash),

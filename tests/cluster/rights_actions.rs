@@ -1,4 +1,4 @@
-//! Daemons and people under exactly the printed roles: the way back, steps, adoption, replicas, a
+//! Daemons and people under exactly the printed roles: the rollback, steps, adoption, replicas, a
 //! source that only observes beside one that does not, and sources in the cluster.
 
 use std::fs;

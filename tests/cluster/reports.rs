@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{DEFAULT_TIMEOUT, Daemon, Folder, Repo, TestNamespace, at, eventually, until, yaml};
 
-fn budget_object(site: &TestNamespace<'_>) -> Value {
+fn rollout_ledger(site: &TestNamespace<'_>) -> Value {
     site.api.value(&at("ConfigMap", &site.system(), "rollout-budget.rhumb.dev"), "/data/claims")
 }
 
@@ -50,7 +50,7 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
         if status.contains(waiting) { Ok(()) } else { Err(status) }
     });
     assert!(daemon.stop().success());
-    let told = budget_object(&site).to_string();
+    let told = rollout_ledger(&site).to_string();
     assert!(!told.contains("queue") && told.contains("Deployment.apps/told-stop/d0"), "{told}");
     let status = site.rhumb(&["rollout", "status"]).ends(1);
     status.says(&["told-stop/deployment.apps/d0: Waiting for deployment"]);
@@ -117,7 +117,7 @@ fn an_object_that_waits_for_another_is_told_so() {
         if why.contains(told) { Ok(()) } else { Err(why) }
     });
     eventually("others are told of it alone", DEFAULT_TIMEOUT, || {
-        let told = budget_object(&site);
+        let told = rollout_ledger(&site);
         let ledger: Value = told.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
         let reasons: Vec<&Value> = ledger["queue"].as_array().into_iter().flatten().collect();
         let is_so = reasons.len() == 1 && reasons[0].to_string().contains("wave 0 is not finished");
@@ -208,7 +208,7 @@ fn apply_that_waits_leaves_no_claim_behind() {
     site.apply(folder.path(), &["--wait"]).ends(0);
     folder.write("web.yaml", &yaml::deployment("web", 2, "nginx:2"));
     site.apply(folder.path(), &["--wait"]).ends(0);
-    let told = budget_object(&site);
+    let told = rollout_ledger(&site);
     let free = told.as_str().is_some_and(|told| told.starts_with(r#"{"claims":[],"units":[]"#));
     assert!(free, "{told}");
 }

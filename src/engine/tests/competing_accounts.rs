@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::world::{FIRST, SECOND, SET, World, WorldObject, config, desired, following, reading};
-use crate::engine::decide::claimants::CLAIM_RETRY_DELAY;
+use crate::engine::decide::competing_accounts::COMPETITOR_RETRY_DELAY;
 use crate::engine::*;
 use crate::object::{GroupKind, Gvk, ObjectId};
 
@@ -22,22 +22,23 @@ fn sources(accounts: [Option<&str>; 2]) -> Engine {
 }
 
 /// Returns content that a source wants, in a file with the source's name.
-fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObject)) -> SharedDesired {
+fn wanted(source: SourceId, id: &ObjectId, change: impl FnOnce(&mut DesiredObject)) -> SharedDesiredObject {
     let mut content = DesiredObject::clone(&desired(id, 1, if source == FIRST { "one" } else { "two" }));
     content.body.source = source;
     change(&mut content);
     Arc::new(content)
 }
 
-fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesired]) {
-    let files: Vec<_> = contents.iter().map(|want| (&*want.origin.file, Some(want.clone()))).collect();
+fn read(engine: &mut Engine, source: SourceId, contents: &[SharedDesiredObject]) {
+    let files: Vec<_> =
+        contents.iter().map(|desired| (&*desired.origin.file, Some(desired.clone()))).collect();
     engine.read(source, reading("c1", &files));
 }
 
 /// Shows an object as a source, by its inventory, has put it there.
-fn show(engine: &mut Engine, want: &SharedDesired, set: &str) {
-    let live = World::live(&want.id, &WorldObject::settled(want.hash, "c1", 1));
-    engine.observe_object(&want.id, LiveObject { owner: ObjectOwner::Ours(set.into()), ..live });
+fn show(engine: &mut Engine, desired: &SharedDesiredObject, set: &str) {
+    let live = World::live(&desired.id, &WorldObject::settled(desired.hash, "c1", 1));
+    engine.observe_object(&desired.id, LiveObject { owner: ObjectOwner::Ours(set.into()), ..live });
 }
 
 /// Returns the source that an object is written for, and tells that it may not.
@@ -127,7 +128,7 @@ fn a_definition_that_another_account_names_and_does_not_have_holds_up_no_object_
         read(&mut engine, FIRST, &[definition]);
         let content = wanted(SECOND, &widget, |_| ());
         read(&mut engine, SECOND, std::slice::from_ref(&content));
-        assert_eq!(engine.definition_obstacle(SECOND, &content).is_some(), expected, "{accounts:?}");
+        assert_eq!(engine.definition_blocker(SECOND, &content).is_some(), expected, "{accounts:?}");
     }
     check([None, None], true);
     check([Some("a"), None], false);
@@ -176,7 +177,7 @@ fn of_several_accounts_the_first_that_may_write_an_object_has_it() {
 }
 
 #[test]
-fn a_claimant_whose_write_the_server_fails_on_does_not_keep_the_other_from_the_object() {
+fn a_competitor_whose_write_the_server_fails_on_does_not_keep_the_other_from_the_object() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
     let now = Instant::now();
     let fail = |engine: &mut Engine, now: Instant| {
@@ -193,7 +194,7 @@ fn a_claimant_whose_write_the_server_fails_on_does_not_keep_the_other_from_the_o
     assert_eq!(fail(&mut engine, now), SECOND);
     engine.record_lookup(&id, DirectView::Absent);
     // Where the server fails on all of them, they go on in their order.
-    let later = now + CLAIM_RETRY_DELAY;
+    let later = now + COMPETITOR_RETRY_DELAY;
     assert_eq!(fail(&mut engine, later), FIRST);
 }
 
@@ -231,7 +232,7 @@ fn of_several_accounts_one_that_is_refused_or_writes_nothing_does_not_keep_the_o
 }
 
 #[test]
-fn a_claimant_that_waits_for_something_else_does_not_keep_the_other_from_the_object() {
+fn a_competitor_that_waits_for_something_else_does_not_keep_the_other_from_the_object() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
     let never = wanted(FIRST, &id, |content| content.depends_on = [config("nobody")].into());
     read(&mut engine, FIRST, &[never]);
@@ -247,10 +248,10 @@ fn of_one_account_none_makes_what_both_want() {
 }
 
 #[test]
-fn the_claim_of_another_account_stands_among_its_own_findings_alone() {
+fn the_wish_of_another_account_stands_among_its_own_findings_alone() {
     let (mut engine, id) = rivals([Some("a"), Some("b")]);
-    let want = wanted(SECOND, &id, |_| ());
-    show(&mut engine, &want, OTHER);
+    let desired = wanted(SECOND, &id, |_| ());
+    show(&mut engine, &desired, OTHER);
     let now = Instant::now();
     let decision = engine.decide(&id, now);
     let Action::Compare(content, form) = decision.action else { panic!("{decision:?}") };
@@ -288,13 +289,13 @@ fn a_right_of_one_account_is_none_of_another() {
 }
 
 #[test]
-fn a_claimant_whose_content_is_never_written_does_not_keep_the_other_from_the_object() {
+fn a_competitor_whose_content_is_never_written_does_not_keep_the_other_from_the_object() {
     #[track_caller]
     fn check(name: &str, change: impl FnOnce(&mut DesiredObject)) {
         let (mut engine, id) = rivals([Some("a"), Some("b")]);
         read(&mut engine, FIRST, &[wanted(FIRST, &id, change)]);
         let targets = engine.entry(&id).map(|entry| entry.targets.clone()).unwrap_or_default();
-        let is_usable = |(_, want): &(SourceId, WantedObject)| matches!(want, WantedObject::Object(_));
+        let is_usable = |(_, state): &(SourceId, DesiredState)| matches!(state, DesiredState::Object(_));
         assert!(targets.len() == 2 && targets.iter().all(is_usable), "{name}: {targets:?}");
         let decision = engine.decide(&id, Instant::now());
         let is_second = matches!(&decision.action, Action::Apply(apply) if apply.source == SECOND);
@@ -334,11 +335,11 @@ fn a_definition_of_another_account_does_not_stand_in_for_an_own_one() {
     };
     let mut engine = sources([Some("a"), Some("b")]);
     read(&mut engine, SECOND, &[define(SECOND, "widgets.example.org")]);
-    let own = engine.definition_obstacle(SECOND, &widget);
+    let own = engine.definition_blocker(SECOND, &widget);
     assert!(own.is_some());
     let other = define(FIRST, "other.example.org");
     read(&mut engine, FIRST, std::slice::from_ref(&other));
-    assert_eq!(engine.definition_obstacle(SECOND, &widget), own, "beside the other");
+    assert_eq!(engine.definition_blocker(SECOND, &widget), own, "beside the other");
     engine.read(FIRST, reading("c2", &[(&*other.origin.file, None)]));
-    assert_eq!(engine.definition_obstacle(SECOND, &widget), own, "without the other");
+    assert_eq!(engine.definition_blocker(SECOND, &widget), own, "without the other");
 }

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::engine::decide::action::{Action, Decision};
-use crate::engine::decide::input::ClaimantAccounts;
+use crate::engine::decide::input::CompetingAccounts;
 use crate::engine::decide::ownership::left_alone_reason;
 use crate::engine::facts::entry::{ObjectEntry, RefusalRule};
 use crate::engine::state::{DecisionMode, Engine};
-use crate::engine::{AdoptPolicy, LiveObject, ObjectOwner, SourceId, SourceWrites, WantedObject};
+use crate::engine::{AdoptPolicy, DesiredState, LiveObject, ObjectOwner, SourceId, SourceWrites};
 use crate::object::{Diagnostic, GroupKind, ObjectId};
 
-/// The time after which a claimant is looked for again. An obstacle that goes away wakes no other
-/// claimant's objects, and nobody tells when a server fails no more.
-pub(in crate::engine) const CLAIM_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// The time after which a competitor is looked for again. A blocker that goes away wakes no other
+/// competitor's objects, and nobody tells when a server fails no more.
+pub(in crate::engine) const COMPETITOR_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// The objects that one right of an account covers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub(in crate::engine) struct RoleScope {
 
 /// A source whose content of an object the API server refuses, or fails on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) struct ClaimDenial {
+pub(in crate::engine) struct WriteDenial {
     /// The source.
     source: SourceId,
     /// The time of its next try; none for never.
@@ -48,12 +48,12 @@ impl Engine {
 
     /// Returns whether a source of the same account wants an object.
     pub(super) fn is_of_own_account(&self, source: SourceId, id: &ObjectId) -> bool {
-        let mut claims = self.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
-        claims.any(|(claimant, _)| self.shares_account(source, *claimant))
+        let mut competitors = self.entries.get(id).into_iter().flat_map(|entry| &entry.targets);
+        competitors.any(|(competitor, _)| self.shares_account(source, *competitor))
     }
 
-    /// Returns whether what is wanted of an object holds up the objects of a source: its own account
-    /// wants it, or one that has it, and may write it.
+    /// Returns whether what is wanted of an object holds up the objects of a source: its own
+    /// account wants it, or one that has it, and may write it.
     pub(super) fn counts_for(&self, source: SourceId, id: &ObjectId) -> bool {
         if self.is_of_own_account(source, id) {
             return true;
@@ -68,29 +68,29 @@ impl Engine {
     }
 
     /// Returns whether all sources that want an object act as one account.
-    pub(super) fn accounts_of_claimants(&self, entry: &ObjectEntry) -> ClaimantAccounts {
+    pub(super) fn competing_accounts(&self, entry: &ObjectEntry) -> CompetingAccounts {
         match &entry.targets[..] {
             [(first, _), others @ ..] if others.iter().any(|(one, _)| !self.shares_account(*first, *one)) => {
-                ClaimantAccounts::Different
+                CompetingAccounts::Different
             }
-            _ => ClaimantAccounts::Same,
+            _ => CompetingAccounts::Same,
         }
     }
 
     /// Lets the first source that may have an object go on with it, where none of several accounts
     /// has it.
     ///
-    /// Of one account nobody can say whose it is to be, and none makes it. Of several, waiting would
-    /// let each of them keep the others from any name.
-    pub(super) fn choose_claimant(&mut self, id: &ObjectId, now: Instant) {
+    /// Of one account nobody can say whose it is to be, and none makes it. Of several, waiting
+    /// would let each of them keep the others from any name.
+    pub(super) fn choose_competitor(&mut self, id: &ObjectId, now: Instant) {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.targets.len() > 1) else { return };
-        let is_same = self.accounts_of_claimants(entry) == ClaimantAccounts::Same;
+        let is_same = self.competing_accounts(entry) == CompetingAccounts::Same;
         if is_same || self.mode == DecisionMode::Plan || self.known_owner(id).is_some() {
             return;
         }
-        let mut claimants = entry.targets.clone();
-        claimants.sort_by_key(|(source, _)| *source);
-        let chosen = claimants.iter().find(|(source, want)| self.may_begin(*source, want, id, now));
+        let mut competitors = entry.targets.clone();
+        competitors.sort_by_key(|(source, _)| *source);
+        let chosen = competitors.iter().find(|(source, state)| self.may_begin(*source, state, id, now));
         let chosen = chosen.map(|(source, _)| *source);
         if self.put_first(id, chosen) {
             self.change_owner(id);
@@ -99,8 +99,8 @@ impl Engine {
 
     /// Returns whether nothing but the write itself stands between a source and an object that
     /// nobody has.
-    fn may_begin(&self, source: SourceId, want: &WantedObject, id: &ObjectId, now: Instant) -> bool {
-        let WantedObject::Object(desired) = want else { return false };
+    fn may_begin(&self, source: SourceId, state: &DesiredState, id: &ObjectId, now: Instant) -> bool {
+        let DesiredState::Object(desired) = state else { return false };
         let state = &self.sources[source];
         let may_write = state.writes == SourceWrites::Allowed
             && state.inventory.as_ref().is_none_or(|inventory| inventory.paused.is_none());
@@ -115,25 +115,25 @@ impl Engine {
             && may_take
             && is_written
             && self.is_synced(source, &id.group_kind())
-            && !self.is_claim_denied(source, id, now)
-            && self.release_obstacle(source, desired).is_none()
+            && !self.is_write_denied(source, id, now)
+            && self.dependency_blocker(source, desired).is_none()
     }
 
     /// Has an object decided on again, where the source that was chosen for it waits for something.
-    pub(super) fn revisit_claim(&self, id: &ObjectId, decision: Decision) -> Decision {
+    pub(super) fn revisit_competitors(&self, id: &ObjectId, decision: Decision) -> Decision {
         let waits = decision.action == Action::Nothing && decision.requeue_after.is_none();
         let is_open = waits && self.contested.contains(id) && self.known_owner(id).is_none();
         let entry = self.entries.get(id).filter(|_| is_open);
-        match entry.map(|entry| self.accounts_of_claimants(entry)) {
-            Some(ClaimantAccounts::Different) => {
-                Decision { requeue_after: Some(CLAIM_RETRY_DELAY), ..decision }
+        match entry.map(|entry| self.competing_accounts(entry)) {
+            Some(CompetingAccounts::Different) => {
+                Decision { requeue_after: Some(COMPETITOR_RETRY_DELAY), ..decision }
             }
             _ => decision,
         }
     }
 
-    fn is_claim_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
-        let denials = self.claim_denials.get(id).into_iter().flatten();
+    fn is_write_denied(&self, source: SourceId, id: &ObjectId, now: Instant) -> bool {
+        let denials = self.write_denials.get(id).into_iter().flatten();
         denials
             .filter(|denial| denial.source == source)
             .any(|denial| denial.retry.is_none_or(|retry| retry > now))
@@ -141,13 +141,13 @@ impl Engine {
 
     /// Gives an object that several sources want to the next one, where this one's is refused or the
     /// server fails on it.
-    pub(super) fn deny_claim(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
+    pub(super) fn deny_write(&mut self, source: SourceId, id: &ObjectId, retry: Option<Instant>) {
         if !self.contested.contains(id) {
             return;
         }
-        let denials = self.claim_denials.entry(id.clone()).or_default();
+        let denials = self.write_denials.entry(id.clone()).or_default();
         denials.retain(|denial| denial.source != source);
-        denials.push(ClaimDenial { source, retry });
+        denials.push(WriteDenial { source, retry });
         if self.order_wants(id) {
             self.change_owner(id);
         }
@@ -157,13 +157,13 @@ impl Engine {
     pub(crate) fn contested_findings(&self, source: SourceId) -> Vec<Diagnostic> {
         let finding = |id: &ObjectId| {
             let entry = self.entries.get(id)?;
-            let (_, want) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
+            let (_, state) = entry.targets.iter().skip(1).find(|(one, _)| *one == source)?;
             let (owner, _) = entry.targets.first().filter(|(first, _)| entry.owner == Some(*first))?;
-            if self.accounts_of_claimants(entry) == ClaimantAccounts::Same {
+            if self.competing_accounts(entry) == CompetingAccounts::Same {
                 return None;
             }
             let message = format!("{id} is not applied: source {} has it", self.sources[*owner].name);
-            let found = Diagnostic::error(want.origin().clone(), "other-source", message);
+            let found = Diagnostic::error(state.origin().clone(), "other-source", message);
             Some(found.hint("remove it from one of the two"))
         };
         self.contested.iter().filter_map(finding).collect()

@@ -1,4 +1,4 @@
-//! The obstacles to one object because of others: its kind, its namespace, its references, its
+//! The blockers of one object because of others: its kind, its namespace, its references, its
 //! wave.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::engine::facts::entry::{ObjectEntry, SourceId};
 use crate::engine::facts::sources::{Inventory, SourceWrites};
 use crate::engine::state::{DecisionMode, Engine, KindAvailability, KindState};
 use crate::engine::{
-    DesiredObject, GeneratedMark, LiveObject, Reason, RollbackContent, WantedObject, is_workload,
+    DesiredObject, DesiredState, GeneratedMark, LiveObject, Reason, ReplacementContent, is_workload,
 };
 use crate::health::{HealthStatus, waits_for_consumer};
 use crate::object::{GroupKind, Gvk, ObjectId};
@@ -40,12 +40,13 @@ impl Engine {
         }
     }
 
-    /// Returns the obstacle to any write to an object.
-    pub(in crate::engine) fn write_obstacle(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
+    /// Returns the blocker of any write to an object.
+    pub(in crate::engine) fn write_blocker(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
-            let tells =
-                |inventory: &Inventory| inventory.kinds.contains(&id.group_kind()) && !inventory.unplaced;
+            let tells = |inventory: &Inventory| {
+                inventory.kinds.contains(&id.group_kind()) && !inventory.lacks_location
+            };
             let named = source.inventory.as_ref().is_some_and(tells);
             if let Some(why) = self.locked_inventory_reason().filter(|_| source.inventory.is_none()) {
                 return Some(Reason::Sealed(why));
@@ -83,7 +84,8 @@ impl Engine {
         entry: &ObjectEntry,
     ) -> Vec<(&ObjectId, Option<&GeneratedMark>)> {
         let Some((source, desired)) = entry.target_content() else { return Vec::new() };
-        let Some(mark) = desired.generated.as_deref().filter(|_| !self.live.contains_key(id)) else {
+        let Some(mark) = desired.generated.as_deref().filter(|_| !self.informer_objects.contains_key(id))
+        else {
             return Vec::new();
         };
         let is_beside = |other: &ObjectEntry| {
@@ -94,7 +96,7 @@ impl Engine {
         let others = self.entries.iter().filter(|(other, entry)| *other != id && is_beside(entry));
         let mut there: Vec<_> = others
             .filter_map(|(other, _)| {
-                let live = self.live.get(other).filter(|live| !live.deleting)?;
+                let live = self.informer_objects.get(other).filter(|live| !live.deleting)?;
                 Some((other, live.generated.as_deref()))
             })
             .collect();
@@ -102,8 +104,8 @@ impl Engine {
         there
     }
 
-    /// Returns the obstacle to a new content of an object.
-    pub(in crate::engine) fn release_obstacle(
+    /// Returns the blocker of a new content of an object.
+    pub(in crate::engine) fn dependency_blocker(
         &self,
         source: SourceId,
         desired: &DesiredObject,
@@ -122,12 +124,12 @@ impl Engine {
         }
         let together = |need: &&ObjectId| !self.is_released_with(source, desired, need);
         // Content in force has its references. Data that only restart it are checked by
-        // `config_gate`.
+        // `config_blocker`.
         let is_there = self.entry(&desired.id).is_some_and(|entry| entry.unreleased_content().is_none());
         let needs = if is_there { &[][..] } else { &*desired.needs };
         let needs = needs.iter().filter(together).find_map(|need| self.missing_reference(source, need));
         let after = || desired.depends_on.iter().find_map(|before| self.unhealthy_dependency(source, before));
-        let crd = || self.definition_obstacle(source, desired);
+        let crd = || self.definition_blocker(source, desired);
         let wave = || {
             let earlier = self.sources[source].waves.range(..desired.wave);
             let unfinished = |(wave, ids): (&i32, &std::collections::BTreeSet<ObjectId>)| {
@@ -141,9 +143,9 @@ impl Engine {
             };
             earlier.filter(|(_, ids)| !ids.is_empty()).find_map(unfinished).or_else(rejected)
         };
-        let switch = || self.switch_gate(source, desired);
+        let switch = || self.switch_blocker(source, desired);
         needs
-            .or_else(|| self.config_gate(source, desired))
+            .or_else(|| self.config_blocker(source, desired))
             .or_else(after)
             .or_else(crd)
             .or_else(wave)
@@ -157,12 +159,12 @@ impl Engine {
         let held = |why: &str| Some(Reason::Needs(need.clone(), why.into()));
         match &entry.targets[..] {
             [] => None,
-            [(source, WantedObject::Object(desired)), others @ ..]
+            [(source, DesiredState::Object(desired)), others @ ..]
                 if others.is_empty() || entry.owner == Some(*source) =>
             {
                 match self.live_object(need) {
                     None => held("is not there yet"),
-                    Some(_) if entry.rollback.as_ref().is_some_and(|one| one.content.is_awaited()) => {
+                    Some(_) if entry.rejection.as_ref().is_some_and(|one| one.replacement.is_awaited()) => {
                         held("is rolled back first")
                     }
                     Some(_)
@@ -184,9 +186,7 @@ impl Engine {
                     }
                 }
             }
-            [(_, WantedObject::Unusable(held_back))] => {
-                held(&format!("cannot be used: {}", held_back.reason))
-            }
+            [(_, DesiredState::Unusable(unusable))] => held(&format!("cannot be used: {}", unusable.reason)),
             _ => held("is wanted twice"),
         }
     }
@@ -209,8 +209,8 @@ impl Engine {
 
     /// Returns whether nothing is done about an object, as its annotation asks.
     pub(in crate::engine) fn is_left_alone(&self, id: &ObjectId) -> bool {
-        let want = self.entry(id).and_then(ObjectEntry::target_content);
-        want.is_some_and(|(_, desired)| {
+        let target = self.entry(id).and_then(ObjectEntry::target_content);
+        target.is_some_and(|(_, desired)| {
             left_alone_reason(desired, self.live_object(id), self.opt_out_of(id)).is_some()
         })
     }
@@ -219,8 +219,9 @@ impl Engine {
         self.entries.get(id).is_some_and(|entry| !entry.targets.is_empty())
     }
 
-    /// The definition of a custom kind must be established, and changed before its objects.
-    pub(in crate::engine) fn definition_obstacle(
+    /// Returns the definition that a custom object waits for: it must be established, and changed
+    /// first.
+    pub(in crate::engine) fn definition_blocker(
         &self,
         source: SourceId,
         desired: &DesiredObject,
@@ -235,7 +236,7 @@ impl Engine {
     }
 
     /// Returns why it cannot be told whether the source that brought an object still wants it.
-    pub(in crate::engine) fn wanted_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
+    pub(in crate::engine) fn absence_doubt(&self, entry: &ObjectEntry) -> Option<Arc<str>> {
         let accepted = entry.accepted.content().filter(|_| entry.targets.is_empty())?;
         self.sources[accepted.body.source].incomplete.clone()
     }
@@ -245,7 +246,7 @@ impl Engine {
         let entry = self.entries.get(id);
         let wanting = entry.and_then(|entry| entry.targets.first()).map(|(source, _)| *source);
         let source = wanting
-            .or_else(|| self.live.get(id).and_then(|live| self.source_of(live)))
+            .or_else(|| self.informer_objects.get(id).and_then(|live| self.source_of(live)))
             .or_else(|| Some(entry?.accepted.content()?.body.source));
         let observed = source.is_some_and(|source| self.sources[source].writes == SourceWrites::Observed);
         let writes = matches!(decision.action, Action::Apply(_) | Action::Delete(..));
@@ -255,10 +256,14 @@ impl Engine {
 
 /// Returns whether it is back at what was good, though that cannot be read any more.
 pub(super) fn is_back_at_unreadable_content(entry: &ObjectEntry) -> bool {
-    entry.rollback.as_ref().is_some_and(|rollback| matches!(rollback.content, RollbackContent::Unreadable(_)))
+    entry
+        .rejection
+        .as_ref()
+        .is_some_and(|rejection| matches!(rejection.replacement, ReplacementContent::Unreadable(_)))
 }
 
-/// Healthy as far as others wait for it: a claim may wait for the very pod that waits for it.
+/// Returns whether an object is healthy for those that wait for it. A volume claim may wait for the
+/// very pod that waits for it.
 pub(in crate::engine) fn is_healthy(live: &LiveObject) -> bool {
     live.health.is_current() || waits_for_consumer(&live.health)
 }
