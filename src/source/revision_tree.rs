@@ -241,12 +241,11 @@ impl RevisionTree {
     }
 
     fn load(&self, objects: &ObjectStores, id: Oid) -> Result<Arc<GitListing>, SourceError> {
-        let sized = objects.sized_tree(id).map_err(|error| self.reader.damaged_error(&error))?;
+        let (tree, bytes) = objects.sized_tree(id).map_err(|error| self.reader.damaged_error(&error))?;
         let most = self.reader.most_entries();
         let mut memory = self.memory();
         let budget = memory.budget.get_or_insert_with(|| EntryBudget::new(most));
-        budget.take_tree(&sized).map_err(|stop| self.reader.stop(stop))?;
-        let (tree, _) = sized;
+        budget.take_tree(&tree, bytes).map_err(|stop| self.reader.stop(stop))?;
         let entries =
             tree.iter().map(|entry| (entry.name_bytes().into(), (entry.filemode_raw(), entry.id())));
         Ok(Arc::new(entries.collect()))

@@ -57,7 +57,7 @@ impl EntryBudget {
     }
 
     /// Takes the entries of a tree.
-    pub(super) fn take_tree(&mut self, (tree, bytes): &(Tree<'_>, usize)) -> Result<(), WalkStop> {
+    pub(super) fn take_tree(&mut self, tree: &Tree<'_>, bytes: usize) -> Result<(), WalkStop> {
         self.take(tree.len().max(bytes / BYTES_OF_AN_ENTRY))
     }
 
@@ -69,9 +69,9 @@ impl EntryBudget {
     ) -> Result<[Option<Tree<'a>>; 2], WalkStop> {
         let mut load = |id: Option<Oid>| -> Result<Option<Tree<'a>>, WalkStop> {
             let Some(id) = id else { return Ok(None) };
-            let sized = objects.sized_tree(id)?;
-            self.take_tree(&sized)?;
-            Ok(Some(sized.0))
+            let (tree, bytes) = objects.sized_tree(id)?;
+            self.take_tree(&tree, bytes)?;
+            Ok(Some(tree))
         };
         let [old, new] = trees;
         Ok([load(old)?, load(new)?])
@@ -119,9 +119,8 @@ impl<'a, F: FnMut(WalkSink) -> ControlFlow<()>> TreeWalk<'a, F> {
     }
 
     fn walk_folder(&mut self, id: Oid, path: String, depth: usize) -> Result<ControlFlow<()>, WalkStop> {
-        let sized = self.objects.sized_tree(id)?;
-        self.budget.take_tree(&sized)?;
-        let (tree, _) = sized;
+        let (tree, bytes) = self.objects.sized_tree(id)?;
+        self.budget.take_tree(&tree, bytes)?;
         let outside = self.ignores.depth();
         let flow = match self.enter_folder(&tree, &path)? {
             Some(refusal) => (self.found)(WalkSink::Refused(refusal)),

@@ -184,8 +184,8 @@ pub struct LiveObject {
     pub finished: bool,
     /// Indicates whether it has a deletionTimestamp.
     pub deleting: bool,
-    /// The time at which it is pruned when no source wants it any more, by its annotations, and by
-    /// those of the manifest as the seal of its release proves them.
+    /// The time at which it is pruned when no source wants it any more. Its annotations say it, and
+    /// those of its manifest, as the seal of its release proves.
     pub prune_timing: PruneTiming,
     /// The intents of people for it.
     pub intents: Option<Box<ObjectIntents>>,

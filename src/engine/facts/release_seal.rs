@@ -240,24 +240,23 @@ impl Engine {
     /// Takes a claim that its seal proves for a fact.
     pub(in crate::engine) fn prove(&self, id: &ObjectId, live: &mut LiveObject) {
         let Some(claim) = &live.unproven_release else { return };
-        let proves =
+        let timing_of =
             |applyset: &str| self.proofs.keys.iter().find_map(|key| key.proven_timing(applyset, id, claim));
         let wanting = || self.entry(id).into_iter().flat_map(|entry| &entry.targets);
-        let (proven, is_relabelled) = match &live.owner {
-            ObjectOwner::Ours(set) => match proves(set) {
-                Some(timing) => (Some(timing), false),
+        let (sealed, is_relabelled) = match &live.owner {
+            ObjectOwner::Ours(set) => {
+                let own = timing_of(set);
                 // A source that takes an object over seals it anew: until then the label is only a
                 // claim. The claim of an unwanted object stays one, so that its source reports that
                 // it is kept.
-                None => {
-                    let proven = wanting().find_map(|(source, _)| proves(&self.applysets[*source]));
-                    (proven, proven.is_some())
-                }
-            },
+                let other = || wanting().find_map(|(source, _)| timing_of(&self.applysets[*source]));
+                let sealed = own.or_else(other);
+                (sealed, own.is_none() && sealed.is_some())
+            }
             // Its label is gone or altered, which is drift where we wrote it.
-            _ => (self.applysets.iter().find_map(|set| proves(set)), false),
+            _ => (self.applysets.iter().find_map(|set| timing_of(set)), false),
         };
-        if let Some(timing) = proven {
+        if let Some(timing) = sealed {
             live.release = live.unproven_release.take().map(|claim| claim.release);
             live.prune_timing = live.prune_timing.strictest(timing);
         }

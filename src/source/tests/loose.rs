@@ -1,4 +1,5 @@
-//! Files of a followed repository that are no objects and no references: pipes, and files with holes.
+//! Files of a followed repository that are no objects and no references: pipes, and files with
+//! holes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
