@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::config::{
     CredentialUse, FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig,
 };
-use crate::daemon;
+use crate::daemon::{self, VariableUse};
 use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
 use crate::input::helm::GeneratedPolicy;
 use crate::input::{
@@ -32,6 +32,7 @@ static LEFTOVERS: Once = Once::new();
 pub(super) struct SourceRendering {
     renderer: Arc<SourceRenderer>,
     decrypter: Arc<Decrypter>,
+    variables: VariableUse,
 }
 
 impl SourceRendering {
@@ -78,13 +79,22 @@ impl SourceRendering {
         let host = RenderHost::new(renderers, search, private_folder());
         LEFTOVERS.call_once(|| host.remove_leftovers());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
+        let use_of_variables = match variables {
+            Some(_) => VariableUse::Substituted,
+            None => VariableUse::Literal,
+        };
         let renderer = renderer.with_variables(variables).with_releases(releases);
-        Self { renderer: Arc::new(renderer), decrypter }
+        Self { renderer: Arc::new(renderer), decrypter, variables: use_of_variables }
     }
 
     /// Returns the identities that open what is encrypted.
     pub(super) fn decrypter(&self) -> Arc<Decrypter> {
         self.decrypter.clone()
+    }
+
+    /// Returns what `${NAME}` means in what is rendered.
+    pub(super) const fn variable_use(&self) -> VariableUse {
+        self.variables
     }
 
     /// Returns whether charts were told a version of Kubernetes that nobody named.
