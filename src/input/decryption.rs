@@ -172,7 +172,7 @@ impl Decrypter {
         bytes: &'f [u8],
         format: SopsFormat,
     ) -> Result<OpenedFile<'f>, Box<Diagnostic>> {
-        let identities = self.identities_for(&ManifestOrigin::of_file(file.clone()))?;
+        let identities = self.identities().map_err(|why| keyless(file, bytes, format, &why))?;
         Ok(open(file, bytes, format, &identities)?)
     }
 
@@ -205,6 +205,15 @@ fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
     let message = format!("a rendered value of this Secret cannot be opened: it {why}");
     let hint = "remove the state directory, so that it is rendered again";
     Diagnostic::error(at.clone(), SEAL_MISMATCH, message).hint(hint)
+}
+
+/// Returns what is wrong with a file where there are no identities. One that none could open says
+/// so: an identity is no remedy then.
+fn keyless(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Box<Diagnostic> {
+    match open(file, bytes, format, &AgeIdentities::default()) {
+        Ok(_) | Err(SopsError::NoKey { .. }) => Box::new(no_key(ManifestOrigin::of_file(file.clone()), why)),
+        Err(error) => error.into(),
+    }
 }
 
 fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {

@@ -111,6 +111,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_for_other_keys_than_those_of_age_says_so_whatever_identities_there_are() {
+        let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: 'ENC[]'}\nsops:\n  mac: x\n  \
+                    lastmodified: x\n  version: 3.10.0\n";
+        for (keys, name) in [("pgp: [{fp: A, enc: x}]", "PGP"), ("kms: [{arn: a, enc: x}]", "AWS KMS")] {
+            let text = format!("{text}  {keys}\n");
+            for decrypter in [Decrypter::default(), decrypter(1)] {
+                let reading = read_manifest(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &decrypter);
+                let found = reading.diagnostics.iter().find(|found| found.is_error()).unwrap();
+                assert_eq!(found.message, format!("the file is encrypted for {name}, and not for age"));
+                assert!(found.hint.as_ref().unwrap().contains("--add-age"), "{found:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_sealed_secret_is_opened_or_held_back_by_its_name() {
         let reading = read(&stored_secret(), &decrypter(1));
         assert!(reading.understood && reading.items[0].valid, "{:?}", reading.diagnostics);
