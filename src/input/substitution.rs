@@ -91,7 +91,13 @@ pub(super) fn read_variables<T: FileTree>(
         None => cluster_answer(holder, facts),
     });
     let (table, more) = VariableTable::assemble(config, answers);
-    faults.extend(more.iter().map(|fault| Diagnostic::file_error(".", NO_VARIABLES, fault.to_string())));
+    faults.extend(more.iter().map(|fault| {
+        let found = Diagnostic::file_error(".", NO_VARIABLES, fault.to_string());
+        match fault.hint() {
+            Some(hint) => found.hint(hint),
+            None => found,
+        }
+    }));
     Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults }), objects })
 }
 

@@ -193,6 +193,40 @@ fn an_object_that_gives_no_variables_holds_back_only_what_may_name_them() {
 }
 
 #[test]
+fn an_encrypted_object_gives_no_variables_and_what_to_do_is_told() {
+    let text =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: vars}\nstringData: {ZONE: 'ENC[]'}\nsops: {mac: x}\n";
+    let user = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: '${ZONE}'}}";
+    let holder = VariableHolder {
+        kind: VariableHolderKind::Secret,
+        namespace: "shop".parse().unwrap(),
+        name: "vars".parse().unwrap(),
+        need: VariableHolderNeed::Required,
+    };
+    let config = SubstitutionConfig { values: BTreeMap::new(), from: vec![holder] };
+    let files = MemoryTree::new().file("a.yaml", user).file("vars.yaml", text);
+    let mut raw = snapshot(&[]);
+    for (path, text) in [("a.yaml", user), ("vars.yaml", text)] {
+        let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+        raw.files.push(SnapshotFile { path: path.into(), blob, size, origin: None });
+    }
+    let renderer = renderer(MemorySupply::default())
+        .with_variables(Some(SourceVariables { config, namespace: "shop".to_owned() }));
+    let done = renderer.render_files(raw, "", &files, &ClusterFacts::Unasked).unwrap();
+    let RootOutcome::Refused(found) = &done.roots[0].outcome else { panic!("{done:?}") };
+    assert_eq!(
+        (found[0].message.as_str(), found[0].hint.as_deref()),
+        (
+            "Secret shop/vars gives no variables: it is encrypted by SOPS, and no variable comes from an encrypted file",
+            Some(
+                "what is rendered is kept on disk: encrypt the Secret that needs the value itself, or take a value \
+                 that may be read from a ConfigMap"
+            )
+        )
+    );
+}
+
+#[test]
 fn charts_alone_wait_for_the_versions_of_the_cluster() {
     let render = |roots: &[(&str, &'static str)], server: Option<Result<&str, &str>>| {
         let versions = server.map(|server| {

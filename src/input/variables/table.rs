@@ -103,6 +103,20 @@ pub(crate) enum VariableTableFault {
     TooMuch,
 }
 
+impl VariableTableFault {
+    /// Returns the remedy, where it does not follow from the fault.
+    pub(crate) const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unusable { fault, .. } => Some(fault.hint()),
+            Self::Missing(_)
+            | Self::Name { .. }
+            | Self::NoText { .. }
+            | Self::TooLarge(_)
+            | Self::TooMuch => None,
+        }
+    }
+}
+
 impl VariableTable {
     /// Returns the variables of a source, and names every object and key at fault. The answers stand
     /// in the order of [`SubstitutionConfig::from`]; one that is left out counts as missing.
@@ -288,7 +302,7 @@ mod tests {
                 "the variable LARGE has more than 1048576 bytes",
                 "Secret shop/b has the key tls.key, which no variable can be called",
                 "Secret shop/c has a value under k that is no text",
-                "Secret shop/d gives no variables: it is encrypted, and no key opens it",
+                "Secret shop/d gives no variables: it is encrypted by SOPS, and no variable comes from an encrypted file",
             ]
         );
         assert!(!format!("{faults:?}").contains("canary"));
