@@ -368,7 +368,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
             return Ok(());
         }
         let found = match self.look(root, text)? {
-            Err(LookFailure::Missing(_) | LookFailure::OutOfTree) if start != root => {
+            Err(LookFailure::Missing(_) | LookFailure::OutOfTree(_)) if start != root => {
                 let elsewhere = self.look(start, text)?;
                 elsewhere.map(|found| (start, found))
             }

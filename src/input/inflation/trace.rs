@@ -280,7 +280,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             }
         }
         let Some(folder) = paths::join(&self.site.folder, &below) else {
-            let failure = LookFailure::OutOfTree;
+            let failure = LookFailure::OutOfTree(self.files.bounds());
             self.lost("helmCharts", &below, self.site.place, &failure);
             return Ok(None);
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::input::tree::LookFailure;
 use crate::manifest::TextPlace;
 use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin};
-use crate::source::FileDefect;
+use crate::source::{FileDefect, TreeBounds};
 
 use super::file::{FileReference, KustomizationKind, ReferenceRole, UnsupportedFeature};
 
@@ -90,13 +90,9 @@ pub(in crate::input) fn lost(
                 format!("no such {what} in this revision: {target} ({} is missing)", printable(path));
             refuse("missing-file", message, "add it to the repository, or correct the path")
         }
-        LookFailure::OutOfTree => {
-            let message = format!("the path leaves the repository: {target}");
-            refuse(
-                "out-of-tree",
-                message,
-                "keep all that a root reads in one repository, and name it by a relative path",
-            )
+        LookFailure::OutOfTree(bounds) => {
+            let (limit, hint) = out_of_tree_words(*bounds);
+            refuse("out-of-tree", format!("the path leaves {limit}: {target}"), hint)
         }
         LookFailure::LinkOut { link, target } => {
             let message =
@@ -116,6 +112,23 @@ pub(in crate::input) fn lost(
             let (code, why) = defect_text(*defect);
             refuse(code, format!("{} {why}", printable(path)), "replace it with a plain file of its own")
         }
+    }
+}
+
+/// Returns what a path leaves, and the remedy.
+const fn out_of_tree_words(bounds: TreeBounds) -> (&'static str, &'static str) {
+    match bounds {
+        TreeBounds::Repository => {
+            ("the repository", "keep all that a root reads in one repository, and name it by a relative path")
+        }
+        TreeBounds::Directory => (
+            "the folder that is read",
+            "a source with `directory` reads nothing beside it: name a folder that holds all",
+        ),
+        TreeBounds::LoneFolder => (
+            "the folder that is read",
+            "this folder is in no git work tree, so nothing beside it is read: name a folder that holds all",
+        ),
     }
 }
 
