@@ -26,6 +26,9 @@ pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 pub(crate) struct ReleaseSettings {
     /// The name of the release; none for that of each chart's folder.
     pub release: Option<String>,
+    /// The name of the folder that the source is of, which its files do not tell: a chart at its top
+    /// is the same release wherever the folder is read.
+    pub top: String,
     /// The namespace.
     pub namespace: String,
     /// Files of values.
@@ -93,10 +96,11 @@ impl ReleaseSettings {
         ResolvedReleases { settings, versions }
     }
 
-    /// Returns the options of the chart in a folder.
-    pub(super) fn options_of(&self, folder: &str) -> HelmOptions {
+    /// Returns the options of the chart in a folder of a source that begins here.
+    pub(super) fn options_of(&self, folder: &str, start: &str) -> HelmOptions {
+        let called = if folder == start { self.top.as_str() } else { folder };
         HelmOptions {
-            release: self.release.clone().unwrap_or_else(|| release_name(folder)),
+            release: self.release.clone().unwrap_or_else(|| release_name(called)),
             namespace: self.namespace.clone(),
             values: self.values.iter().cloned().map(ValuesSource::File).collect(),
             kube_version: self.kube_version.clone(),
@@ -235,5 +239,18 @@ mod tests {
         {
             assert_eq!(release_name(folder), expected, "{folder}");
         }
+    }
+
+    #[test]
+    fn a_chart_at_the_top_of_a_source_is_called_like_what_the_source_is_of() {
+        let check = |release: Option<&str>, folder: &str, start: &str, expected: &str| {
+            let release = release.map(str::to_owned);
+            let settings = ReleaseSettings { release, top: "My Shop".into(), ..ReleaseSettings::default() };
+            assert_eq!(settings.options_of(folder, start).release, expected);
+        };
+        check(None, "", "", "my-shop");
+        check(None, "work/tree", "work/tree", "my-shop");
+        check(None, "work/tree/web", "work/tree", "web");
+        check(Some("own"), "", "", "own");
     }
 }
