@@ -13,7 +13,7 @@ use crate::config::{
 };
 use crate::daemon::{self, VariableUse};
 use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
-use crate::input::helm::GeneratedPolicy;
+use crate::input::helm::{GeneratedPolicy, UnnamedNamespace};
 use crate::input::{
     Decrypter, PinPolicy, ReadFolder, ReleaseSettings, RenderHost, RootLocks, SourceRenderer,
     SourceVariables, find_locks, render_folders,
@@ -44,12 +44,16 @@ impl SourceRendering {
             namespace: config.namespace.clone(),
         });
         let decrypter = decrypter(&config.name, &config.credentials);
-        let HelmSpec { release, values, kube_version, api_versions, generated } = config.helm.clone();
+        let HelmSpec { release, namespace, values, values_inline, kube_version, api_versions, generated } =
+            config.helm.clone();
+        let own = namespace.filter(|own| own.as_str() != config.namespace);
         let releases = ReleaseSettings {
             release,
             top: top_name(&config.location, &config.name),
-            namespace: config.namespace.clone(),
+            objects: own.as_ref().map_or(UnnamedNamespace::Source, |_| UnnamedNamespace::Release),
+            namespace: own.map_or_else(|| config.namespace.clone(), Into::into),
             values,
+            inline: values_inline.text(),
             kube_version,
             api_versions: api_versions.into(),
             generated: match generated {
@@ -249,38 +253,6 @@ pub(super) fn private_folder() -> PathBuf {
     let of_service = surroundings.service_runtime_directory().into_iter();
     let mut folders = of_service.chain(surroundings.personal_runtime_directory());
     folders.find(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{GitSpec, GitUrl};
-
-    #[test]
-    fn a_source_is_called_like_its_folder_wherever_that_is_read() {
-        let check = |location: SourceLocation, expected: &str| {
-            assert_eq!(top_name(&location, "shop"), expected);
-        };
-        let git = |url: &str, path: &str| SourceLocation::Git {
-            url: GitUrl::new(url),
-            reference: None,
-            path: path.parse().unwrap(),
-            interval: GitSpec::new(GitUrl::new(url)).interval,
-            verify: None,
-        };
-        check(SourceLocation::Directory("/srv/charts/web".into()), "web");
-        check(git("/srv/charts", "web"), "web");
-        check(git("https://user:canary@git.example.org/charts.git", "a/web"), "web");
-        check(SourceLocation::Directory("/srv/charts/".into()), "charts");
-        check(git("/srv/charts", ""), "charts");
-        check(git("/srv/charts.git", ""), "charts");
-        check(git("https://user:canary@git.example.org", ""), "shop");
-        check(git("git@git.example.org:charts.git", ""), "shop");
-        let here = std::env::current_dir().unwrap();
-        let here = here.file_name().map(|name| name.to_string_lossy().into_owned());
-        assert_eq!(folder_name(Path::new("")), here);
-        assert_eq!(folder_name(Path::new("src/..")), here);
-    }
 }
 
 #[cfg(test)]

@@ -191,6 +191,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             release,
             name_template,
             namespace,
+            objects: helm::UnnamedNamespace::Source,
             values: Vec::new(),
             kube_version: configured(&field.kube_version, &settings.kube_version),
             api_versions: if field.api_versions.is_empty() {
