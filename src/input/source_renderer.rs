@@ -1,4 +1,5 @@
-//! Renders the roots of one source: those whose closure changed, several at once, each other one kept.
+//! Renders the roots of one source, several at once: those whose closure changed. Each other one is
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;

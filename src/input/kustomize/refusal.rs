@@ -91,8 +91,8 @@ pub(in crate::input) fn lost(
             refuse("missing-file", message, "add it to the repository, or correct the path")
         }
         LookFailure::OutOfTree(bounds) => {
-            let (limit, hint) = out_of_tree_words(*bounds);
-            refuse("out-of-tree", format!("the path leaves {limit}: {target}"), hint)
+            let (message, hint) = out_of_tree_words(*bounds, &target);
+            refuse("out-of-tree", message, hint)
         }
         LookFailure::LinkOut { link, target } => {
             let message =
@@ -116,17 +116,19 @@ pub(in crate::input) fn lost(
 }
 
 /// Returns what a path leaves, and the remedy.
-const fn out_of_tree_words(bounds: TreeBounds) -> (&'static str, &'static str) {
+fn out_of_tree_words(bounds: TreeBounds, target: &str) -> (String, &'static str) {
+    let leaves_folder = || format!("the path leaves the folder that is read: {target}");
     match bounds {
-        TreeBounds::Repository => {
-            ("the repository", "keep all that a root reads in one repository, and name it by a relative path")
-        }
+        TreeBounds::Repository => (
+            format!("the path leaves the repository: {target}"),
+            "keep all that a root reads in one repository, and name it by a relative path",
+        ),
         TreeBounds::Directory => (
-            "the folder that is read",
+            leaves_folder(),
             "a source with `directory` reads nothing beside it: name a folder that holds all",
         ),
         TreeBounds::LoneFolder => (
-            "the folder that is read",
+            leaves_folder(),
             "this folder is in no git work tree, so nothing beside it is read: name a folder that holds all",
         ),
     }
