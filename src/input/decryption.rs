@@ -172,7 +172,7 @@ impl Decrypter {
         bytes: &'f [u8],
         format: SopsFormat,
     ) -> Result<OpenedFile<'f>, Box<Diagnostic>> {
-        let identities = self.identities().map_err(|why| keyless(file, bytes, format, &why))?;
+        let identities = self.identities().map_err(|why| Box::new(keyless(file, bytes, format, &why)))?;
         Ok(open(file, bytes, format, &identities)?)
     }
 
@@ -209,10 +209,10 @@ fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
 
 /// Returns what is wrong with a file where there are no identities. One that none could open says
 /// so: an identity is no remedy then.
-fn keyless(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Box<Diagnostic> {
+fn keyless(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Diagnostic {
     match open(file, bytes, format, &AgeIdentities::default()) {
-        Ok(_) | Err(SopsError::NoKey { .. }) => Box::new(no_key(ManifestOrigin::of_file(file.clone()), why)),
-        Err(error) => error.into(),
+        Ok(_) | Err(SopsError::NoKey { .. }) => no_key(ManifestOrigin::of_file(file.clone()), why),
+        Err(error) => error.diagnostic(),
     }
 }
 

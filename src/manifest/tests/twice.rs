@@ -37,14 +37,13 @@ fn in_roots() {
         item.origin.render = (!root.is_empty()).then(|| origin.into());
         item
     };
-    #[track_caller]
-    fn check(items: Vec<ManifestItem>, hint: &str) {
+    let check = |items: Vec<ManifestItem>, hint: &str| {
         let read = assemble(items, &KindScopes::builtin(), "default");
         assert!(!read.diagnostics.is_empty());
         for found in &read.diagnostics {
             assert_eq!(found.hint.as_deref(), Some(hint), "{found:?}");
         }
-    }
+    };
     let (dev, prod, test) = (item("dev", "1"), item("prod", "2"), item("test", "3"));
     let several = "name the root that is meant by `spec.git.path` (--path), or list the others in `.rhumbignore`: none \
                    is applied";
