@@ -20,6 +20,8 @@ const MAX_IDENTITIES: u64 = 1 << 20;
 
 /// The code of a file for which there is no identity.
 pub(crate) const NO_KEY: &str = "no-key";
+/// The code of a file that no age identity could open.
+const NOT_SUPPORTED: &str = "not-supported";
 /// The key under which SOPS keeps its metadata.
 const METADATA: &str = "sops";
 
@@ -205,6 +207,12 @@ fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
     let message = format!("a rendered value of this Secret cannot be opened: it {why}");
     let hint = "remove the state directory, so that it is rendered again";
     Diagnostic::error(at.clone(), SEAL_MISMATCH, message).hint(hint)
+}
+
+/// Returns whether a file stays closed only because no key for it is at hand. What it says in the
+/// open counts then, as names.
+pub(crate) fn lacks_key(found: &Diagnostic) -> bool {
+    [NO_KEY, NOT_SUPPORTED].contains(&found.code)
 }
 
 /// Returns what is wrong with a file where there are no identities. One that none could open says

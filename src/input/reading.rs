@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, NO_KEY};
+use super::decryption::{Decrypter, lacks_key};
 use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
 use crate::manifest::{self, ManifestFile};
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -70,7 +70,7 @@ fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
         item.valid = false;
     }
     // A file that was edited after it was encrypted says nothing for certain, not even names.
-    reading.understood &= found.code == NO_KEY;
+    reading.understood &= lacks_key(&found);
     drop_unidentified(&mut reading);
     reading.diagnostics.retain(|known| known.code != "sops");
     reading.diagnostics.push(found);
@@ -82,6 +82,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::input::decryption::NO_KEY;
     use crate::input::render_seal::RootSeal;
     use crate::input::sops::{sealing, sealing_secret};
     use crate::object::RenderOrigin;
@@ -121,6 +122,8 @@ mod tests {
                 let found = reading.diagnostics.iter().find(|found| found.is_error()).unwrap();
                 assert_eq!(found.message, format!("the file is encrypted for {name}, and not for age"));
                 assert!(found.hint.as_ref().unwrap().contains("--add-age"), "{found:?}");
+                // Its name is known, so that nothing else is kept from being deleted.
+                assert!(reading.understood && !reading.items[0].valid && reading.items.len() == 1);
             }
         }
     }
