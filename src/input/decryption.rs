@@ -209,8 +209,8 @@ fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
     Diagnostic::error(at.clone(), SEAL_MISMATCH, message).hint(hint)
 }
 
-/// Returns whether a file stays closed only because no key for it is at hand. What it says in the
-/// open counts then, as names.
+/// Returns whether a file stays closed only because no key for it is at hand. Its names count then,
+/// which stand in the open.
 pub(crate) fn lacks_key(found: &Diagnostic) -> bool {
     [NO_KEY, NOT_SUPPORTED].contains(&found.code)
 }
