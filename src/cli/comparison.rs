@@ -9,7 +9,7 @@ use super::manifest_set::{CheckedObjects, ManifestSet};
 use crate::change::{self, Impact, ImpactKind};
 use crate::engine::{AllowList, Plan, PlanBasis, PlannedAction, PlannedObject, wave};
 use crate::graph;
-use crate::input::NO_KEY;
+use crate::input::lacks_key;
 use crate::manifest::{InvalidObject, KindScopes};
 use crate::object::{Diagnostic, Gvk, ManifestOrigin, Object, ObjectId, RenderOrigin};
 
@@ -81,8 +81,7 @@ impl RevisionObjects {
         allow: &AllowList,
     ) -> Self {
         let completeness = if manifests.understood { Completeness::Whole } else { Completeness::Partial };
-        let is_sealed = |found: &Diagnostic| found.code == NO_KEY;
-        let unopened = manifests.diagnostics.iter().filter(|found| is_sealed(found));
+        let unopened = manifests.diagnostics.iter().filter(|found| lacks_key(found));
         let unopened: BTreeSet<Arc<str>> = unopened.map(|found| found.origin.file.clone()).collect();
         let mut sealed = BTreeSet::new();
         for item in manifests.items.iter_mut().filter(|item| unopened.contains(&item.origin.file)) {
@@ -94,7 +93,7 @@ impl RevisionObjects {
             sealed.insert(item.origin.file.clone());
         }
         // A root that has nothing else is not rendered, and stays a finding.
-        manifests.diagnostics.retain(|found| !is_sealed(found) || !sealed.contains(&found.origin.file));
+        manifests.diagnostics.retain(|found| !lacks_key(found) || !sealed.contains(&found.origin.file));
         let CheckedObjects { assembled, diagnostics, disallowed } =
             manifests.into_objects(scopes, namespace, allow);
         let mut objects = BTreeMap::new();

@@ -2,7 +2,9 @@ use serde_json::json;
 
 use super::*;
 use crate::cli::manifest_set::ManifestSet;
+use crate::input::NO_KEY;
 use crate::manifest;
+use crate::object::DiagnosticCode;
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {level: '1'}\n";
 const OTHER: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n";
@@ -102,7 +104,7 @@ fn values_of_secrets_are_in_no_part_of_a_plan() {
 
 #[test]
 fn what_no_identity_opens_is_compared_as_it_is_encrypted() {
-    let sealed = |value: &str| {
+    let sealed = |value: &str, code: DiagnosticCode| {
         let mut manifests = ManifestSet::default();
         let text = format!(
             "apiVersion: v1\nkind: Secret\nmetadata: {{name: key}}\ndata: {{password: {value}}}\nsops: {{mac: {value}}}\n"
@@ -111,16 +113,20 @@ fn what_no_identity_opens_is_compared_as_it_is_encrypted() {
         let mut read = manifest::read(&path, text.as_bytes());
         read.items.iter_mut().for_each(|item| item.valid = false);
         manifests.items = read.items;
-        manifests.diagnostics = vec![Diagnostic::file_error(path, NO_KEY, "cannot be opened")];
+        manifests.diagnostics = vec![Diagnostic::file_error(path, code, "cannot be opened")];
         let scopes = manifests.scopes();
         RevisionObjects::new("main", manifests, &scopes, "shop", &AllowList::default())
     };
-    let check = |from: &str, to: &str, expected: &str| {
-        let plan = compare(&sealed(from), &sealed(to));
+    let check_code = |from: &str, to: &str, expected: &str, code: DiagnosticCode| {
+        let plan = compare(&sealed(from, code), &sealed(to, code));
         assert_eq!((verdicts(&plan), plan.diagnostics.len()), (vec![expected.to_owned()], 0));
         assert_eq!(plan.notes, ["1 encrypted file was compared as encrypted, as no identity opens it"]);
         let paths: Vec<&str> = plan.objects[0].fields.iter().map(|field| &*field.path).collect();
         assert!(!paths.iter().any(|path| path.contains("sops")), "{paths:?}");
+    };
+    let check = |from: &str, to: &str, expected: &str| {
+        check_code(from, to, expected, NO_KEY);
+        check_code(from, to, expected, "not-supported");
     };
     check("YQ==", "YQ==", "unchanged Secret shop/key");
     check("YQ==", "Yg==", "configure Secret shop/key");

@@ -26,9 +26,11 @@ pub(super) fn carry_out(
         Some(file) => {
             let config = settings::from_file(global, SourceMode::Enforce, file, FileRead::First, terminal)?;
             let fetch = FetchConfig::union(config.sources.iter().map(|source| &source.fetch));
-            SourceRendering::automatic(&config.renderers, &fetch)
+            SourceRendering::automatic(Path::new(""), &config.renderers, &fetch)
         }
-        None => SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default()),
+        None => {
+            SourceRendering::automatic(Path::new(""), &RendererConfig::default(), &FetchConfig::default())
+        }
     };
     let policy = if args.update { PinPolicy::Update } else { PinPolicy::Fill };
     let here = [PathBuf::from(".")];

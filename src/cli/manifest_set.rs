@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::one_shot_input::{STANDARD_INPUT, STDIN_FILE_NAME, read_standard_input};
 use super::rendering::{SourceRendering, UnrenderedFiles, here_if_empty};
 use super::{CommandError, ExitStatus};
-use crate::engine::{AllowList, check_annotations, find_self_waits};
+use crate::daemon::VariableUse;
+use crate::engine::{AllowList, check_annotations, check_variables, find_self_waits};
 use crate::input::{ASSUMED_VERSION, Decrypter, read_manifest};
 use crate::manifest::{self, AssembledSource, KindScopes, ManifestFile, ManifestItem, assemble};
 use crate::object::{Diagnostic, ErrorClass, ManifestOrigin, ObjectId, RenderOrigin, Revision, count_text};
@@ -36,6 +37,8 @@ pub(super) struct ManifestSet {
     pub(super) understood: bool,
     /// The versions that charts were told.
     pub(super) versions: ChartVersions,
+    /// Tells what `${NAME}` means in them.
+    pub(super) variables: VariableUse,
     /// The revision; none of a pipe.
     pub(super) revision: Option<Revision>,
 }
@@ -111,6 +114,7 @@ impl Default for ManifestSet {
             places: ReadPlaces::default(),
             understood: true,
             versions: ChartVersions::Named,
+            variables: VariableUse::Literal,
             revision: None,
         }
     }
@@ -124,7 +128,7 @@ impl ManifestSet {
         extent: ReadScope,
         rendering: &SourceRendering,
     ) -> Result<Self, CommandError> {
-        let mut manifests = Self::default();
+        let mut manifests = Self { variables: rendering.variable_use(), ..Self::default() };
         if path == Path::new(STANDARD_INPUT) {
             let bytes = read_standard_input()?;
             manifests.take(manifest::read(&Arc::from(STDIN_FILE_NAME), &bytes), None, extent);
@@ -158,11 +162,12 @@ impl ManifestSet {
         mut source: Source,
         folder: &str,
         decrypter: &Decrypter,
+        variables: VariableUse,
     ) -> Result<Self, CommandError> {
         let observed = source.observe().await?;
         let reader = source.reader();
         let snapshot = reader.snapshot(&observed.revision)?;
-        let mut manifests = Self::default();
+        let mut manifests = Self { variables, ..Self::default() };
         let shown = |file: &str| -> Arc<str> { without_detours(&Path::new(folder).join(file)).into() };
         for file in &snapshot.files {
             let bytes = reader.read(file.blob)?;
@@ -196,10 +201,13 @@ impl ManifestSet {
         namespace: &str,
         allow: &AllowList,
     ) -> CheckedObjects {
-        let Self { items, mut diagnostics, .. } = self;
+        let Self { items, mut diagnostics, variables, .. } = self;
         let mut assembled = assemble(items, scopes, namespace);
         diagnostics.append(&mut assembled.diagnostics);
         diagnostics.extend(assembled.objects.iter().flat_map(check_annotations));
+        if variables == VariableUse::Literal {
+            diagnostics.extend(assembled.objects.iter().filter_map(check_variables));
+        }
         diagnostics.extend(find_self_waits(&assembled.objects));
         let objects = assembled.objects.iter().map(|object| (&object.id, &object.origin));
         let held = assembled.held.iter().map(|held| (&held.id, &held.origin));

@@ -43,7 +43,7 @@ struct RenderedManifests {
 impl RenderedManifests {
     /// Reads manifests as they are written.
     fn of_path(path: &Path) -> Result<Self, CommandError> {
-        let rendering = SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default());
+        let rendering = SourceRendering::automatic(path, &RendererConfig::default(), &FetchConfig::default());
         let ManifestSet { items, diagnostics, versions, understood, .. } =
             ManifestSet::read(path, ReadScope::Shown, &rendering)?;
         let objects = items.into_iter().map(|item| (item.gvk.group_kind(), item.body)).collect();

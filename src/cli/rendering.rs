@@ -8,10 +8,12 @@ use super::identities;
 use super::one_shot_input::STANDARD_INPUT;
 use super::settings::{credentials_directory, process_environment};
 use crate::cluster::Cluster;
-use crate::config::{FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig};
-use crate::daemon;
+use crate::config::{
+    FetchConfig, GeneratedValues, HelmSpec, RenderMode, RendererConfig, SourceConfig, SourceLocation,
+};
+use crate::daemon::{self, VariableUse};
 use crate::input::charts::{ChartFetcher, FetchSurroundings, PASSED_VARIABLES};
-use crate::input::helm::GeneratedPolicy;
+use crate::input::helm::{GeneratedPolicy, UnnamedNamespace};
 use crate::input::{
     Decrypter, PinPolicy, ReadFolder, ReleaseSettings, RenderHost, RootLocks, SourceRenderer,
     SourceVariables, find_locks, render_folders,
@@ -28,6 +30,7 @@ static LEFTOVERS: Once = Once::new();
 pub(super) struct SourceRendering {
     renderer: Arc<SourceRenderer>,
     decrypter: Arc<Decrypter>,
+    variables: VariableUse,
 }
 
 impl SourceRendering {
@@ -38,11 +41,16 @@ impl SourceRendering {
             namespace: config.namespace.clone(),
         });
         let decrypter = identities::of_source(config);
-        let HelmSpec { release, values, kube_version, api_versions, generated } = config.helm.clone();
+        let HelmSpec { release, namespace, values, values_inline, kube_version, api_versions, generated } =
+            config.helm.clone();
+        let own = namespace.filter(|own| own.as_str() != config.namespace);
         let releases = ReleaseSettings {
             release,
-            namespace: config.namespace.clone(),
+            top: top_name(&config.location, &config.name),
+            objects: own.as_ref().map_or(UnnamedNamespace::Source, |_| UnnamedNamespace::Release),
+            namespace: own.map_or_else(|| config.namespace.clone(), Into::into),
             values,
+            inline: values_inline.text(),
             kube_version,
             api_versions: api_versions.into(),
             generated: match generated {
@@ -54,9 +62,11 @@ impl SourceRendering {
         Self::new(config.render, &config.renderers, decrypter, releases, variables, charts)
     }
 
-    /// Returns the one for what is read in the usual way.
-    pub(super) fn automatic(renderers: &RendererConfig, fetch: &FetchConfig) -> Self {
-        let releases = ReleaseSettings { namespace: "default".to_owned(), ..ReleaseSettings::default() };
+    /// Returns the one for a file or folder that is read in the usual way.
+    pub(super) fn automatic(path: &Path, renderers: &RendererConfig, fetch: &FetchConfig) -> Self {
+        let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };
+        let (top, namespace) = (folder_name(folder).unwrap_or_default(), "default".to_owned());
+        let releases = ReleaseSettings { top, namespace, ..ReleaseSettings::default() };
         let decrypter = identities::of_command();
         Self::new(RenderMode::Auto, renderers, decrypter, releases, None, chart_fetcher(fetch, None))
     }
@@ -73,13 +83,22 @@ impl SourceRendering {
         let host = RenderHost::new(renderers, search, private_folder());
         LEFTOVERS.call_once(|| host.remove_leftovers());
         let renderer = SourceRenderer::new(host.into(), mode, decrypter.clone(), charts);
+        let use_of_variables = match variables {
+            Some(_) => VariableUse::Substituted,
+            None => VariableUse::Literal,
+        };
         let renderer = renderer.with_variables(variables).with_releases(releases);
-        Self { renderer: Arc::new(renderer), decrypter }
+        Self { renderer: Arc::new(renderer), decrypter, variables: use_of_variables }
     }
 
     /// Returns the identities that open what is encrypted.
     pub(super) fn decrypter(&self) -> Arc<Decrypter> {
         self.decrypter.clone()
+    }
+
+    /// Returns what `${NAME}` means in what is rendered.
+    pub(super) const fn variable_use(&self) -> VariableUse {
+        self.variables
     }
 
     /// Returns whether charts were told a version of Kubernetes that nobody named.
@@ -147,6 +166,26 @@ pub(super) fn source_settings(config: &SourceConfig) -> SourceSettings {
     SourceSettings { renderer, ..SourceSettings::of_service(&config.name, &config.credentials) }
 }
 
+/// Returns the name of the folder that a source is of. A repository on another host has none of its
+/// own, so that it is called like its source.
+fn top_name(location: &SourceLocation, source: &str) -> String {
+    let folder = match location {
+        SourceLocation::Directory(folder) => folder_name(folder),
+        SourceLocation::Git { path, .. } if !path.is_root() => folder_name(Path::new(path.as_str())),
+        SourceLocation::Git { url, .. } if url.is_url() => None,
+        SourceLocation::Git { url, .. } => {
+            folder_name(Path::new(url.expose())).map(|name| name.trim_end_matches(".git").to_owned())
+        }
+    };
+    folder.unwrap_or_else(|| source.to_owned())
+}
+
+/// Returns the name of a folder, which its path may not tell: `.` has one.
+fn folder_name(folder: &Path) -> Option<String> {
+    let named = |folder: &Path| Some(folder.file_name()?.to_string_lossy().into_owned());
+    named(folder).or_else(|| named(&here_if_empty(folder).canonicalize().ok()?))
+}
+
 /// Returns the fetcher of a source's charts, or of those of a command. Each source keeps its own
 /// archives: another may not read what its credentials brought.
 fn chart_fetcher(config: &FetchConfig, source: Option<&str>) -> ChartFetcher {
@@ -192,4 +231,36 @@ pub(super) fn private_folder() -> PathBuf {
     let of_service = surroundings.service_runtime_directory().into_iter();
     let mut folders = of_service.chain(surroundings.personal_runtime_directory());
     folders.find(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{GitSpec, GitUrl};
+
+    #[test]
+    fn a_source_is_called_like_its_folder_wherever_that_is_read() {
+        let check = |location: SourceLocation, expected: &str| {
+            assert_eq!(top_name(&location, "shop"), expected);
+        };
+        let git = |url: &str, path: &str| SourceLocation::Git {
+            url: GitUrl::new(url),
+            reference: None,
+            path: path.parse().unwrap(),
+            interval: GitSpec::new(GitUrl::new(url)).interval,
+            verify: None,
+        };
+        check(SourceLocation::Directory("/srv/charts/web".into()), "web");
+        check(git("/srv/charts", "web"), "web");
+        check(git("https://user:canary@git.example.org/charts.git", "a/web"), "web");
+        check(SourceLocation::Directory("/srv/charts/".into()), "charts");
+        check(git("/srv/charts", ""), "charts");
+        check(git("/srv/charts.git", ""), "charts");
+        check(git("https://user:canary@git.example.org", ""), "shop");
+        check(git("git@git.example.org:charts.git", ""), "shop");
+        let here = std::env::current_dir().unwrap();
+        let here = here.file_name().map(|name| name.to_string_lossy().into_owned());
+        assert_eq!(folder_name(Path::new("")), here);
+        assert_eq!(folder_name(Path::new("src/..")), here);
+    }
 }

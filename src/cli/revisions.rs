@@ -9,6 +9,7 @@ use super::manifest_set::{ManifestSet, ReadScope};
 use super::rendering::{SourceRendering, here_if_empty};
 use super::{CommandError, ExitStatus, Terminal, diff, identities, session, settings, source_contents};
 use crate::config::{Config, GitSpec, GitUrl, SourceConfig, SourceLocation, TreePath};
+use crate::daemon::VariableUse;
 use crate::engine::Plan;
 use crate::manifest::KindScopes;
 use crate::object::ErrorClass;
@@ -234,7 +235,8 @@ impl ReadRevision {
             }
             let decrypter = identities::of_source(&source);
             let shown = place.shown.to_string_lossy();
-            Ok(Self::Read(Box::new(ManifestSet::read_newest(commits, &shown, &decrypter).await?)))
+            let variables = VariableUse::of(&source);
+            Ok(Self::Read(ManifestSet::read_newest(commits, &shown, &decrypter, variables).await?.into()))
         })
     }
 

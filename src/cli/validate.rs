@@ -24,10 +24,11 @@ pub(super) fn carry_out(
             sources(args, &configured, terminal)
         }
         (None, path) => {
+            let path = path.as_deref().unwrap_or(Path::new(""));
             let manifests = {
-                let rendering =
-                    SourceRendering::automatic(&RendererConfig::default(), &FetchConfig::default());
-                ManifestSet::read(path.as_deref().unwrap_or(Path::new("")), ReadScope::All, &rendering)?
+                let (renderers, fetch) = (RendererConfig::default(), FetchConfig::default());
+                let rendering = SourceRendering::automatic(path, &renderers, &fetch);
+                ManifestSet::read(path, ReadScope::All, &rendering)?
             };
             let namespace = settings::default_namespace(global);
             check(manifests, namespace.as_str(), &AllowList::default(), terminal)

@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::Environment;
+use super::{DnsLabel, Environment};
 
 /// `spec.render`: how a source becomes objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,6 +100,44 @@ pub enum GeneratedValues {
     Once,
 }
 
+/// The most bytes of inline values, as JSON: a file of values seldom has a tenth of it.
+const MAX_INLINE_VALUES: usize = 256 << 10;
+
+/// Values of charts that stand in the configuration itself. Shows none, as some may be secret.
+#[derive(Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct InlineValues(Map<String, Value>);
+
+impl InlineValues {
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns them as JSON; none where there are none.
+    pub(crate) fn text(&self) -> Option<String> {
+        (!self.is_empty()).then(|| Value::Object(self.0.clone()).to_string())
+    }
+}
+
+impl fmt::Debug for InlineValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InlineValues(..)")
+    }
+}
+
+impl<'de> Deserialize<'de> for InlineValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let values = Self(Map::deserialize(deserializer)?);
+        match values.text() {
+            Some(text) if text.len() > MAX_INLINE_VALUES => {
+                Err(de::Error::custom(format_args!("the values have more than {MAX_INLINE_VALUES} bytes")))
+            }
+            _ => Ok(values),
+        }
+    }
+}
+
 /// The settings of the charts of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields, expecting = "a mapping")]
@@ -105,9 +145,15 @@ pub struct HelmSpec {
     /// The name of the release; none for that of each chart's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
+    /// The namespace of the release; none for that of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<DnsLabel>,
     /// Files of values, in the chart's folder or else in the source's; later ones win.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
+    /// Values that win over those of all files.
+    #[serde(skip_serializing_if = "InlineValues::is_empty")]
+    pub values_inline: InlineValues,
     /// The version of Kubernetes that charts are told; none for that of the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kube_version: Option<String>,
@@ -144,5 +190,22 @@ mod tests {
             assert_eq!(mode.to_string().parse(), Ok(mode));
         }
         assert!("Auto".parse::<RenderMode>().is_err());
+    }
+
+    #[test]
+    fn inline_values_are_bounded_and_not_shown() {
+        let values = |bytes: usize| {
+            let whole = serde_json::json!({ "valuesInline": { "a": "x".repeat(bytes) } });
+            serde_json::from_value::<HelmSpec>(whole)
+        };
+        let most = MAX_INLINE_VALUES - r#"{"a":""}"#.len();
+        let spec = values(most).unwrap();
+        assert_eq!(spec.values_inline.text().map(|text| text.len()), Some(MAX_INLINE_VALUES));
+        assert!(!format!("{spec:?}").contains('x'));
+        let fault = values(most + 1).unwrap_err().to_string();
+        assert_eq!(fault, "the values have more than 262144 bytes");
+        let empty = serde_json::from_str::<HelmSpec>(r#"{"valuesInline": {}}"#).unwrap();
+        assert!(empty.is_default() && empty.values_inline.text().is_none());
+        assert!(serde_json::from_str::<HelmSpec>(r#"{"valuesInline": ["a"]}"#).is_err());
     }
 }

@@ -145,7 +145,13 @@ fn helm() -> Value {
         "description": "What the charts of the source are rendered with.",
         "properties": {
             "release": text("The name of the release. Left out: that of each chart's folder."),
+            "namespace": matching(LABEL_PATTERN, "The namespace of the release, and of its objects that name none. Left out: that of the source."),
             "values": list("Files of values, in the chart's folder or else in the source's; later ones win."),
+            "valuesInline": {
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+                "description": "Values that win over those of all files; up to 256 KiB. They are no place for secrets: many may read them.",
+            },
             "kubeVersion": text("The version of Kubernetes that charts are told. Left out: that of the cluster."),
             "apiVersions": list("The versions and kinds that charts are told beside those that helm knows. Left out: those of the cluster."),
             "generated": one_of(
@@ -308,8 +314,8 @@ mod tests {
 
     use super::*;
     use crate::config::{
-        AllowSpec, DeletionPolicy, GitSpec, NarrowingSpec, SourceSpec, SubstituteFromSpec, VerifyMode,
-        VerifySpec,
+        AllowSpec, DeletionPolicy, GitSpec, HelmSpec, NarrowingSpec, SourceSpec, SubstituteFromSpec,
+        VerifyMode, VerifySpec,
     };
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/in-cluster/crd.yaml");
@@ -367,6 +373,7 @@ mod tests {
         check::<SourceSpec>(&of_the_file);
         check::<GitSpec>(&git());
         check::<VerifySpec>(&verify());
+        check::<HelmSpec>(&helm());
         check::<NarrowingSpec>(&narrowing());
         check::<AllowSpec>(&allow());
         check::<SubstituteFromSpec>(&substitute_from()["items"]);
@@ -376,6 +383,10 @@ mod tests {
     fn words_and_forms_are_those_of_the_file() {
         let whole = json!({
             "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m", "verify": { "keys": "ours", "mode": "range" } },
+            "helm": {
+                "release": "web", "namespace": "web", "values": ["a.yaml"], "valuesInline": { "a": { "b": [1, true, null] } },
+                "kubeVersion": "1.36.0", "apiVersions": ["a.example/v1"], "generated": "once",
+            },
             "namespace": "shop", "serviceAccountName": "shop.eu", "prune": false,
             "allow": { "namespaces": ["shop"], "kinds": ["apps/*", "ConfigMap"], "clusterScoped": ["Namespace"] },
             "substitute": { "CLUSTER": "prod", "_1": "" },

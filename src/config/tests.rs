@@ -65,7 +65,9 @@ fn the_example_says_what_it_explains() {
             render: RenderMode::Auto,
             helm: HelmSpec {
                 release: Some("shop".to_owned()),
+                namespace: Some("shop".parse().unwrap()),
                 values: vec!["values-prod.yaml".to_owned()],
+                values_inline: serde_json::from_str(r#"{"image":{"tag":"1.4.0"},"replicas":3}"#).unwrap(),
                 kube_version: Some("1.36.0".to_owned()),
                 api_versions: vec!["monitoring.coreos.com/v1".to_owned()],
                 generated: GeneratedValues::Refuse,

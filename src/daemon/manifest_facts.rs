@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::config::SourceConfig;
 use crate::engine::{
     AllowList, BodyLocation, DesiredObject, FileCompleteness, FileFacts, SourceId, UnusableObject,
     check_annotations, check_variables,
@@ -20,6 +21,16 @@ pub(crate) enum VariableUse {
     Literal,
     /// A variable, which was put in before.
     Substituted,
+}
+
+impl VariableUse {
+    /// Returns what it means in the files of a source.
+    pub(crate) const fn of(source: &SourceConfig) -> Self {
+        match source.substitution {
+            Some(_) => Self::Substituted,
+            None => Self::Literal,
+        }
+    }
 }
 
 /// The settings for reading the files of one source.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::charts::FetchedChart;
 use super::paths;
 use super::tree::FileTree;
-use crate::source::{BlobId, SourceError, TreeEntry, TreeFile};
+use crate::source::{BlobId, SourceError, TreeBounds, TreeEntry, TreeFile};
 
 /// The files of fetched charts, by their paths in the revision.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,10 @@ pub(super) struct LayeredTree<'a, T> {
 }
 
 impl<T: FileTree> FileTree for LayeredTree<'_, T> {
+    fn bounds(&self) -> TreeBounds {
+        self.tree.bounds()
+    }
+
     fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         if let Some(file) = self.layer.files.get(path) {
             return Ok(Some(TreeEntry::File(*file)));

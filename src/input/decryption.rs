@@ -21,6 +21,8 @@ const MAX_IDENTITIES: u64 = 1 << 20;
 
 /// The code of a file for which there is no identity.
 pub(crate) const NO_KEY: &str = "no-key";
+/// The code of a file that no age identity could open.
+const NOT_SUPPORTED: &str = "not-supported";
 /// The key under which SOPS keeps its metadata.
 const METADATA: &str = "sops";
 
@@ -191,7 +193,7 @@ impl RenderDecrypter<'_> {
         format: SopsFormat,
     ) -> Result<OpenedFile<'f>, Box<Diagnostic>> {
         let identities = self.identities.get_or_init(|| self.decrypter.identities());
-        let missing = |why: &String| Box::new(no_key(ManifestOrigin::of_file(file.clone()), why));
+        let missing = |why: &String| Box::new(keyless(file, bytes, format, why));
         Ok(open(file, bytes, format, identities.as_ref().map_err(missing)?)?)
     }
 }
@@ -220,6 +222,21 @@ fn bad_seal(at: &ManifestOrigin, why: &str) -> Diagnostic {
     let message = format!("a rendered value of this Secret cannot be opened: it {why}");
     let hint = "remove the state directory, so that it is rendered again";
     Diagnostic::error(at.clone(), SEAL_MISMATCH, message).hint(hint)
+}
+
+/// Returns whether a file stays closed only because no key for it is at hand. Its names count then,
+/// which stand in the open.
+pub(crate) fn lacks_key(found: &Diagnostic) -> bool {
+    [NO_KEY, NOT_SUPPORTED].contains(&found.code)
+}
+
+/// Returns what is wrong with a file where there are no identities. One that none could open says
+/// so: an identity is no remedy then.
+fn keyless(file: &Arc<str>, bytes: &[u8], format: SopsFormat, why: &str) -> Diagnostic {
+    match open(file, bytes, format, &AgeIdentities::default()) {
+        Ok(_) | Err(SopsError::NoKey { .. }) => no_key(ManifestOrigin::of_file(file.clone()), why),
+        Err(error) => error.diagnostic(),
+    }
 }
 
 fn no_key(at: ManifestOrigin, why: &str) -> Diagnostic {

@@ -55,7 +55,9 @@ mod tree;
 pub(crate) mod variables;
 
 pub(crate) use chart_supply::PinPolicy;
-pub(crate) use decryption::{Decrypter, NO_KEY};
+#[cfg(test)]
+pub(crate) use decryption::NO_KEY;
+pub(crate) use decryption::{Decrypter, lacks_key};
 pub(crate) use disk::{ReadFolder, render_folders};
 #[cfg(test)]
 pub(crate) use memory_tree::MemoryTree;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::decryption::{Decrypter, NO_KEY};
+use super::decryption::{Decrypter, lacks_key};
 use super::exposure::{SealedPlaces, drop_unidentified, hold_exposed_back};
 use crate::manifest::{self, ManifestFile};
 use crate::object::{Diagnostic, ManifestOrigin};
@@ -70,7 +70,7 @@ fn unopened(mut reading: ManifestFile, found: Diagnostic) -> ManifestFile {
         item.valid = false;
     }
     // A file that was edited after it was encrypted says nothing for certain, not even names.
-    reading.understood &= found.code == NO_KEY;
+    reading.understood &= lacks_key(&found);
     drop_unidentified(&mut reading);
     reading.diagnostics.retain(|known| known.code != "sops");
     reading.diagnostics.push(found);
@@ -82,6 +82,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::input::decryption::NO_KEY;
     use crate::input::render_seal::RootSeal;
     use crate::input::sops::{sealing, sealing_secret};
     use crate::object::RenderOrigin;
@@ -108,6 +109,23 @@ mod tests {
         let origin = RenderOrigin { root: ".".into(), renderer: "kustomize".into(), places: Vec::new() };
         let file = SnapshotFile { origin: Some(origin.into()), ..SnapshotFile::in_test("a") };
         read_manifest(&file, object.to_string().as_bytes(), decrypter)
+    }
+
+    #[test]
+    fn a_file_for_other_keys_than_those_of_age_says_so_whatever_identities_there_are() {
+        let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: 'ENC[]'}\nsops:\n  mac: x\n  \
+                    lastmodified: x\n  version: 3.10.0\n";
+        for (keys, name) in [("pgp: [{fp: A, enc: x}]", "PGP"), ("kms: [{arn: a, enc: x}]", "AWS KMS")] {
+            let text = format!("{text}  {keys}\n");
+            for decrypter in [Decrypter::default(), decrypter(1)] {
+                let reading = read_manifest(&SnapshotFile::in_test("a.yaml"), text.as_bytes(), &decrypter);
+                let found = reading.diagnostics.iter().find(|found| found.is_error()).unwrap();
+                assert_eq!(found.message, format!("the file is encrypted for {name}, and not for age"));
+                assert!(found.hint.as_ref().unwrap().contains("--add-age"), "{found:?}");
+                // Its name is known, so that nothing else is kept from being deleted.
+                assert!(reading.understood && !reading.items[0].valid && reading.items.len() == 1);
+            }
+        }
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::helm::{
-    ChartClosure, ChartError, ChartRenderHost, GeneratedPolicy, HelmOptions, ValuesSource, render_chart,
+    ChartClosure, ChartError, ChartObject, ChartRenderHost, GeneratedPolicy, HelmOptions, UnnamedNamespace,
+    ValuesSource, render_chart,
 };
 use super::kustomize::RenderTree;
 use super::opened_inputs::OpenedInputs;
@@ -12,7 +15,8 @@ use super::render_place::RenderPlace;
 use super::root_render::{RenderError, RenderedObject, log_notices, rendered_objects};
 use super::sandbox::InstalledProgram;
 use super::tree::FileTree;
-use crate::object::ManifestOrigin;
+use crate::manifest::{KindScope, KindScopes};
+use crate::object::{Gvk, ManifestOrigin, text_at};
 use crate::source::{ClusterFacts, KnownFacts};
 
 /// The longest name of a release: helm takes no longer one.
@@ -26,10 +30,17 @@ pub(crate) const ASSUMED_VERSION: &str = "v1.36.0";
 pub(crate) struct ReleaseSettings {
     /// The name of the release; none for that of each chart's folder.
     pub release: Option<String>,
+    /// The name of the folder that the source is of, which its files do not tell: a chart at its top
+    /// is the same release wherever the folder is read.
+    pub top: String,
     /// The namespace.
     pub namespace: String,
+    /// The namespace of objects that name none.
+    pub objects: UnnamedNamespace,
     /// Files of values.
     pub values: Vec<String>,
+    /// Values that win over those of the files, as YAML.
+    pub inline: Option<String>,
     /// The version of Kubernetes; none for the cluster's.
     pub kube_version: Option<String>,
     /// The versions and kinds of the API; empty for the cluster's.
@@ -93,12 +104,20 @@ impl ReleaseSettings {
         ResolvedReleases { settings, versions }
     }
 
-    /// Returns the options of the chart in a folder.
-    pub(super) fn options_of(&self, folder: &str) -> HelmOptions {
+    /// Returns the options of the chart in a folder of a source that begins here.
+    pub(super) fn options_of(&self, folder: &str, start: &str) -> HelmOptions {
+        let called = if folder == start { self.top.as_str() } else { folder };
         HelmOptions {
-            release: self.release.clone().unwrap_or_else(|| release_name(folder)),
+            release: self.release.clone().unwrap_or_else(|| release_name(called)),
             namespace: self.namespace.clone(),
-            values: self.values.iter().cloned().map(ValuesSource::File).collect(),
+            objects: self.objects,
+            values: self
+                .values
+                .iter()
+                .cloned()
+                .map(ValuesSource::File)
+                .chain(self.inline.clone().map(ValuesSource::Inline))
+                .collect(),
             kube_version: self.kube_version.clone(),
             api_versions: self.api_versions.clone(),
             generated: self.generated,
@@ -172,6 +191,9 @@ pub(super) async fn render_release<T: FileTree>(
     let TracedChart { chart, options } = chart;
     let place = write_chart(host, chart, files, opened)?;
     let mut rendered = render_chart(chart_host(&place, host, program), chart, options, files).await?;
+    if options.objects == UnnamedNamespace::Release {
+        name_namespace(&mut rendered.objects, &options.namespace);
+    }
     for object in &rendered.objects {
         let at = object.origin.places.first().cloned();
         let at = at.unwrap_or_else(|| ManifestOrigin::of_file(chart.closure.root.clone()));
@@ -183,9 +205,37 @@ pub(super) async fn render_release<T: FileTree>(
     Ok(rendered_objects(rendered.objects))
 }
 
+/// Puts objects that name no namespace into that of the release, but those of kinds that have none.
+fn name_namespace(objects: &mut [ChartObject], namespace: &str) {
+    let scopes = KindScopes::builtin();
+    for ChartObject { body, .. } in objects {
+        let kind =
+            Gvk::from_api_version(text_at(body, &["apiVersion"]), text_at(body, &["kind"])).group_kind();
+        let is_named = !text_at(body, &["metadata", "namespace"]).is_empty();
+        if is_named || scopes.get(&kind) == Some(KindScope::Cluster) {
+            continue;
+        }
+        if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use std::collections::BTreeSet;
+
+    use crate::input::MemoryTree;
+    use crate::input::chart_supply::PinPolicy;
+    use crate::input::key::ProgramIdentity;
+    use crate::input::kustomize::ParsedFiles;
+    use crate::input::memory_supply::MemorySupply;
+    use crate::input::origin::ObjectOrigin;
+    use crate::input::root_closure::{ClosureSettings, RootClosure};
+    use crate::input::roots::{RenderRoot, RootForm};
     use crate::source::ServedVersions;
 
     fn resolve(kube_version: &str, apis: &[&str], facts: &ClusterFacts) -> (String, String, VersionOrigin) {
@@ -229,11 +279,79 @@ mod tests {
     }
 
     #[test]
+    fn inline_values_win_over_files_and_are_part_of_the_key_with_the_namespace() {
+        let settings = |namespace: &str, objects, inline: Option<&str>| ReleaseSettings {
+            namespace: namespace.to_owned(),
+            objects,
+            values: vec!["a.yaml".to_owned()],
+            inline: inline.map(str::to_owned),
+            ..ReleaseSettings::default()
+        };
+        let key = |settings: &ReleaseSettings| {
+            let tree = MemoryTree::new()
+                .file("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+                .file("web/a.yaml", "a: 1\n");
+            let supply = MemorySupply::default();
+            let settings = ClosureSettings { releases: settings, supply: &supply, policy: PinPolicy::Strict };
+            let root = RenderRoot { folder: "web".into(), form: RootForm::Helm };
+            let parsed = &mut ParsedFiles::default();
+            let closure = RootClosure::find_closure(&root, "", &tree, parsed, settings).unwrap();
+            let helm = ProgramIdentity { name: "helm".into(), version: "4".into(), digest: [0; 32] };
+            closure.inputs(&[helm]).unwrap().key().bytes()
+        };
+        let inline = settings("prod", UnnamedNamespace::Source, Some(r#"{"a":2}"#));
+        assert_eq!(
+            inline.options_of("web", "").values,
+            [ValuesSource::File("a.yaml".to_owned()), ValuesSource::Inline(r#"{"a":2}"#.to_owned())]
+        );
+        let all = [
+            inline,
+            settings("prod", UnnamedNamespace::Source, Some(r#"{"a":3}"#)),
+            settings("prod", UnnamedNamespace::Source, None),
+            settings("prod", UnnamedNamespace::Release, None),
+            settings("test", UnnamedNamespace::Release, None),
+        ];
+        let keys: BTreeSet<[u8; 32]> = all.iter().map(key).collect();
+        assert_eq!(keys.len(), all.len());
+    }
+
+    #[test]
+    fn objects_that_name_no_namespace_are_in_that_of_the_release() {
+        let object = |kind: &str, version: &str, metadata: Value| ChartObject {
+            body: json!({ "apiVersion": version, "kind": kind, "metadata": metadata }),
+            origin: ObjectOrigin { root: "".into(), renderer: "".into(), places: Vec::new() },
+            generated: Vec::new(),
+        };
+        let mut objects = [
+            object("ConfigMap", "v1", json!({ "name": "a" })),
+            object("ConfigMap", "v1", json!({ "name": "a", "namespace": "other" })),
+            object("Order", "a.example/v1", json!({ "name": "a" })),
+            object("ClusterRole", "rbac.authorization.k8s.io/v1", json!({ "name": "a" })),
+        ];
+        name_namespace(&mut objects, "prod");
+        let namespaces = objects.each_ref().map(|object| text_at(&object.body, &["metadata", "namespace"]));
+        assert_eq!(namespaces, ["prod", "other", "prod", ""]);
+    }
+
+    #[test]
     fn a_release_is_called_like_its_folder() {
         for (folder, expected) in
             [("apps/web", "web"), ("", "release"), ("charts/My_App.v2", "my-app-v2"), ("-/--", "release")]
         {
             assert_eq!(release_name(folder), expected, "{folder}");
         }
+    }
+
+    #[test]
+    fn a_chart_at_the_top_of_a_source_is_called_like_what_the_source_is_of() {
+        let check = |release: Option<&str>, folder: &str, start: &str, expected: &str| {
+            let release = release.map(str::to_owned);
+            let settings = ReleaseSettings { release, top: "My Shop".into(), ..ReleaseSettings::default() };
+            assert_eq!(settings.options_of(folder, start).release, expected);
+        };
+        check(None, "", "", "my-shop");
+        check(None, "work/tree", "work/tree", "my-shop");
+        check(None, "work/tree/web", "work/tree", "web");
+        check(Some("own"), "", "", "own");
     }
 }

@@ -64,7 +64,7 @@ impl RootClosure {
                 Ok(Self { form: ClosureForm::Kustomize(closure.into(), charts), charts: supplied })
             }
             RootForm::Helm => {
-                let options = settings.releases.options_of(&root.folder);
+                let options = settings.releases.options_of(&root.folder, start);
                 let mut chart = resolver.find_chart_closure(&root.folder, start, &options)?;
                 let supplied = resolver.into_charts(&mut chart.closure);
                 Ok(Self { form: ClosureForm::Helm(chart.into(), options), charts: supplied })

@@ -14,7 +14,6 @@ use super::root_render::{RenderError, RenderedObject};
 use super::roots::{RenderRoot, RootForm};
 use super::sandbox::{InstalledProgram, ProgramError, RenderProgram};
 use super::substitution::{self, RevisionVariables};
-use super::variables::VariableTable;
 use crate::object::{Diagnostic, ManifestOrigin, RenderOrigin};
 use crate::source::{BlobId, RenderedContent, RenderedRoot, RootKey, RootOutcome, SnapshotFile, SourceError};
 
@@ -41,7 +40,7 @@ pub(super) struct RootJob {
     /// The programs that it needs: first its own.
     pub(super) programs: Vec<InstalledProgram>,
     pub(super) key: RootKey,
-    pub(super) variables: Option<Arc<VariableTable>>,
+    pub(super) variables: Option<Arc<RevisionVariables>>,
 }
 
 /// The outcome of one job.
@@ -56,7 +55,7 @@ pub(super) fn judge(
     start: &str,
     closure: RootClosure,
     programs: &FoundPrograms,
-    variables: Option<&RevisionVariables>,
+    variables: Option<&Arc<RevisionVariables>>,
     known: &HashMap<RootKey, RenderedRoot>,
 ) -> Result<RootJob, Box<JobOutcome>> {
     let path = root_path(&root, closure.closure(), start);
@@ -90,16 +89,16 @@ pub(super) fn judge(
         digest: program.digest,
     };
     let identities: Vec<ProgramIdentity> = needed.iter().map(identity).collect();
-    let table = match variables {
-        Some(Err(found)) => return Err(without(RootOutcome::Refused(found.clone()))),
-        Some(Ok(table)) => Some(table.clone()),
-        None => None,
+    let variables = match root.form {
+        RootForm::Kustomize => variables.cloned(),
+        // A chart has values instead.
+        RootForm::Helm => None,
     };
     let Some(mut inputs) = closure.inputs(&identities) else {
         return Err(without(RootOutcome::Interrupted(vec![unknown_program(&path)])));
     };
-    if let Some(table) = &table {
-        inputs.variables = table.key_values(&substitution::digest);
+    if let Some(variables) = &variables {
+        inputs.variables = variables.table.key_values(&substitution::digest);
         inputs.options.insert("substitute".to_owned(), "1".to_owned());
     }
     let key = inputs.key().bytes();
@@ -107,7 +106,7 @@ pub(super) fn judge(
         Some(same) if same.path == path && matches!(same.outcome, RootOutcome::Rendered(_)) => {
             Err(Box::new(JobOutcome { root: same.clone(), contents: Vec::new() }))
         }
-        _ => Ok(RootJob { start: start.into(), path, closure, programs: needed, key, variables: table }),
+        _ => Ok(RootJob { start: start.into(), path, closure, programs: needed, key, variables }),
     }
 }
 
@@ -130,7 +129,7 @@ pub(super) fn outcome_of(
     job: RootJob,
     run: Result<Vec<RenderedObject>, RenderError>,
 ) -> Result<JobOutcome, SourceError> {
-    let RootJob { start, path, key, .. } = job;
+    let RootJob { start, path, key, variables, .. } = job;
     let mut contents = Vec::new();
     let outcome = match run {
         Ok(objects) => {
@@ -141,7 +140,8 @@ pub(super) fn outcome_of(
         }
         Err(RenderError::Source(error)) => return Err(error),
         Err(RenderError::Variables(found) | RenderError::Refused(found)) => {
-            RootOutcome::Refused(found.into_iter().map(|found| finding_from(&start, found)).collect())
+            let found = found.into_iter().map(|found| finding_from(&start, found)).collect();
+            RootOutcome::Refused(variables.unwrap_or_default().explain(found))
         }
         Err(RenderError::Encrypted(found)) => {
             let found = finding_from(&start, *found);

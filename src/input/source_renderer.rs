@@ -1,4 +1,5 @@
-//! Renders the roots of one source: those whose closure changed, on all cores, each other one kept.
+//! Renders the roots of one source, several at once: those whose closure changed. Each other one is
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -169,7 +170,7 @@ impl SourceRenderer {
         start: &str,
         files: &T,
         facts: &ClusterFacts,
-    ) -> Result<(Option<RevisionVariables>, BTreeSet<ObjectId>), SourceError> {
+    ) -> Result<(Option<Arc<RevisionVariables>>, BTreeSet<ObjectId>), SourceError> {
         let Some(SourceVariables { config, namespace }) = &self.substitution else {
             return Ok((None, BTreeSet::new()));
         };
@@ -227,7 +228,7 @@ impl SourceRenderer {
         };
         let mut listing = find_roots(self.mode, start, raw, &tree, parsed, is_known_root)?;
         let (variables, objects) = self.read_variables(&listing.plain, start, &tree, &facts)?;
-        let digest = variables.as_ref().map(variables_digest);
+        let digest = variables.as_ref().map(|variables| variables.digest());
         let touched = impact.map(|impact| impact.roots);
         let known: HashMap<RootKey, RenderedRoot> =
             same.iter().chain(before.iter()).map(|root| (root.key, root.clone())).collect();
@@ -269,13 +270,13 @@ impl SourceRenderer {
         Ok(rendered)
     }
 
-    /// Renders roots, on all cores, in the order in which they are given.
+    /// Renders roots, several at once, in the order in which they are given.
     fn render_closures<T: FileTree + Sync>(
         &self,
         start: &str,
         closures: Vec<(RenderRoot, RootClosure)>,
         files: &T,
-        variables: Option<&RevisionVariables>,
+        variables: Option<&Arc<RevisionVariables>>,
         known: &HashMap<RootKey, RenderedRoot>,
     ) -> Result<Vec<JobOutcome>, SourceError> {
         if closures.is_empty() {
@@ -325,7 +326,7 @@ impl SourceRenderer {
                     charts.push(chart);
                 }
                 let kustomization = TracedKustomization { closure, charts: &charts };
-                let variables = job.variables.as_deref();
+                let variables = job.variables.as_ref().map(|variables| &variables.table);
                 let inputs = RenderValues { variables, opened: &opened };
                 let rendered = render_kustomization(&self.host, own, kustomization, files, inputs).await;
                 let objects = rendered.map_err(|error| opened.without_words(error))?;
@@ -454,7 +455,7 @@ fn substitute_plain<T: FileTree>(
     plain: &mut Snapshot,
     start: &str,
     files: &T,
-    variables: Option<&RevisionVariables>,
+    variables: Option<&Arc<RevisionVariables>>,
     known: &HashMap<RootKey, RenderedRoot>,
 ) -> Result<Vec<JobOutcome>, SourceError> {
     let Some(variables) = variables else { return Ok(Vec::new()) };
@@ -465,15 +466,6 @@ fn substitute_plain<T: FileTree>(
         first.contents = contents;
     }
     Ok(outcomes)
-}
-
-/// Returns the digest of all variables of a revision.
-fn variables_digest(variables: &RevisionVariables) -> [u8; 32] {
-    let text = match variables {
-        Ok(table) => format!("{:?}", table.key_values(&substitution::digest)),
-        Err(found) => format!("{found:?}"),
-    };
-    substitution::digest(text.as_bytes())
 }
 
 /// Returns the facts of the cluster that the roots depend on.

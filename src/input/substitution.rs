@@ -10,7 +10,8 @@ use super::root_render::RenderedNames;
 use super::sops::{SopsFormat, is_encrypted};
 use super::tree::FileTree;
 use super::variables::{
-    DocumentSoundness, HeldVariables, HolderAnswer, LookupPlan, VariableTable, plan_lookups, substitute,
+    DocumentSoundness, HeldVariables, HolderAnswer, LookupPlan, UNKNOWN_VARIABLE, VariableTable,
+    plan_lookups, substitute,
 };
 use crate::config::{SubstitutionConfig, VariableHolder, VariableHolderKind, VariableHolderNeed};
 use crate::manifest::{PlacedValue, read_documents};
@@ -23,13 +24,34 @@ use crate::source::{
 /// The code of variables that cannot be had.
 const NO_VARIABLES: &str = "no-variables";
 
-/// The variables of a revision, or the reason for which there are none.
-pub(super) type RevisionVariables = Result<Arc<VariableTable>, Vec<Diagnostic>>;
+/// The variables of a revision, as far as they are known.
+#[derive(Debug, Default)]
+pub(super) struct RevisionVariables {
+    /// The known ones.
+    pub table: VariableTable,
+    /// The reasons for which others are not known.
+    pub faults: Vec<Diagnostic>,
+}
+
+impl RevisionVariables {
+    /// Returns the digest of all that objects with variables depend on.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        digest(format!("{:?} {:?}", self.table.key_values(&digest), self.faults).as_bytes())
+    }
+
+    /// Returns the findings about an object, with the reasons for which its variables are not known
+    /// in front.
+    pub(super) fn explain(&self, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let is_unknown = found.iter().any(|found| found.code == UNKNOWN_VARIABLE);
+        let why = self.faults.iter().filter(|_| is_unknown).cloned();
+        why.chain(found).collect()
+    }
+}
 
 /// The variables of a revision, and the objects of the cluster that hold some.
 pub(super) struct VariableReading {
     /// The variables.
-    pub variables: RevisionVariables,
+    pub variables: Arc<RevisionVariables>,
     /// The objects, by name.
     pub objects: BTreeSet<ObjectId>,
 }
@@ -60,17 +82,23 @@ pub(super) fn read_variables<T: FileTree>(
         ClusterFacts::NotQueried => BTreeSet::new(),
         ClusterFacts::Queried(known) => wanted_objects(&lookups, known)?,
     };
-    let faults: Vec<Diagnostic> = lookups.asked().filter_map(|holder| lookup_fault(holder, facts)).collect();
-    if !faults.is_empty() {
-        return Ok(VariableReading { variables: Err(faults), objects });
-    }
-    let table = VariableTable::assemble(config, lookups.answers(|holder| cluster_answer(holder, facts)));
-    let variables = table.map(Arc::new).map_err(|faults| {
-        let found =
-            |fault: &dyn std::fmt::Display| Diagnostic::file_error(".", NO_VARIABLES, fault.to_string());
-        faults.iter().map(|fault| found(fault)).collect()
+    let mut faults: Vec<Diagnostic> = Vec::new();
+    let answers = lookups.answers(|holder| match lookup_fault(holder, facts) {
+        Some(fault) => {
+            faults.push(fault);
+            HolderAnswer::Unknown
+        }
+        None => cluster_answer(holder, facts),
     });
-    Ok(VariableReading { variables, objects })
+    let (table, more) = VariableTable::assemble(config, answers);
+    faults.extend(more.iter().map(|fault| {
+        let found = Diagnostic::file_error(".", NO_VARIABLES, fault.to_string());
+        match fault.hint() {
+            Some(hint) => found.hint(hint),
+            None => found,
+        }
+    }));
+    Ok(VariableReading { variables: Arc::new(RevisionVariables { table, faults }), objects })
 }
 
 /// Returns the objects of the cluster that hold variables.
@@ -174,10 +202,7 @@ fn substitute_file(
 ) -> RenderedRoot {
     let path = file.path.clone();
     let refused = |found| RenderedRoot::new(path.clone(), RootKey::default(), RootOutcome::Refused(found));
-    let table = match variables {
-        Ok(table) => table,
-        Err(found) => return refused(found.clone()),
-    };
+    let table = &variables.table;
     let key = file_key(file, table);
     if let Some(same) = known.get(&key).filter(|same| same.path == path) {
         return same.clone();
@@ -185,7 +210,8 @@ fn substitute_file(
     let read = substitute(&file.path, bytes, table);
     let is_faulty = |one: &super::variables::SubstitutedDocument| one.soundness == DocumentSoundness::Faulty;
     if read.unreadable.iter().any(Diagnostic::is_error) || read.documents.iter().any(is_faulty) {
-        return refused(read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect());
+        let found = read.diagnostics(&file.path).into_iter().filter(Diagnostic::is_error).collect();
+        return refused(variables.explain(found));
     }
     let mut names = RenderedNames::default();
     let mut objects: Vec<SnapshotFile> = Vec::new();

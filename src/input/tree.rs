@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::source::{BlobId, DiskTree, FileDefect, RevisionTree, SourceError, TreeEntry, TreeFile, TreeLink};
+use crate::source::{
+    BlobId, DiskTree, FileDefect, RevisionTree, SourceError, TreeBounds, TreeEntry, TreeFile, TreeLink,
+};
 
 use super::paths;
 
@@ -12,6 +14,11 @@ const MAX_LINKS: usize = 40;
 
 /// Every file of one revision.
 pub trait FileTree {
+    /// Returns the limits of the files.
+    fn bounds(&self) -> TreeBounds {
+        TreeBounds::Repository
+    }
+
     /// Returns what stands at a path, and follows no link.
     ///
     /// # Errors
@@ -41,6 +48,10 @@ pub trait FileTree {
 }
 
 impl FileTree for RevisionTree {
+    fn bounds(&self) -> TreeBounds {
+        self.bounds()
+    }
+
     fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         self.entry(path)
     }
@@ -59,6 +70,10 @@ impl FileTree for RevisionTree {
 }
 
 impl FileTree for DiskTree {
+    fn bounds(&self) -> TreeBounds {
+        self.bounds()
+    }
+
     fn entry(&self, path: &str) -> Result<Option<TreeEntry>, SourceError> {
         self.entry(path)
     }
@@ -86,8 +101,8 @@ pub(crate) struct ResolvedPath {
 pub(crate) enum PathFailure {
     /// Nothing is there: the first part that is missing.
     Missing(String),
-    /// The text leads out of the revision.
-    OutOfTree,
+    /// The text leads out of the revision, which has these limits.
+    OutOfTree(TreeBounds),
     /// The link leads out of the revision.
     LinkOut {
         /// The link.
@@ -119,7 +134,9 @@ pub(crate) fn resolve(
     reference: &str,
     mut watch: impl FnMut(&str),
 ) -> Result<Result<ResolvedPath, PathFailure>, SourceError> {
-    let Some(text) = paths::join(folder, reference) else { return Ok(Err(PathFailure::OutOfTree)) };
+    let Some(text) = paths::join(folder, reference) else {
+        return Ok(Err(PathFailure::OutOfTree(tree.bounds())));
+    };
     let mut walk = LinkWalk { left: parts(&text), at: String::new(), first: None, links: 0 };
     while let Some(part) = walk.left.pop_front() {
         let path = match walk.step(&part) {
@@ -238,7 +255,7 @@ mod tests {
         check("", "gone", "Dangling { link: \"gone\", target: \"base/no.yaml\" }", &["gone", "base/no.yaml"]);
         check("", "no/such", "Missing(\"no\")", &["no"]);
         check("", "base/web.yaml/x", "Missing(\"base/web.yaml\")", &["base/web.yaml"]);
-        check("", "../x", "OutOfTree", &[]);
+        check("", "../x", "OutOfTree(Repository)", &[]);
         check("", "pipe", "Defect(\"pipe\", NotAFile)", &["pipe"]);
         assert_eq!(ended(&tree, "", "loop").0, "LinkLoop(\"loop\")");
     }

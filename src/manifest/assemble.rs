@@ -143,19 +143,14 @@ impl<'s> Assembly<'s> {
         let mut twice: HashMap<usize, String> = HashMap::new();
         for (first, others) in &self.copies {
             let all: Vec<usize> = std::iter::once(*first).chain(others.iter().copied()).collect();
+            let hint = duplicate_hint(all.iter().filter_map(|index| Some(&self.entries.get(*index)?.origin)));
             for &index in &all {
                 let Some(entry) = self.entries.get(index) else { continue };
                 let others = all.iter().filter(|other| **other != index);
                 let places = others.filter_map(|other| Some(&self.entries.get(*other)?.origin));
                 let reason = format!("{} stands {}", entry.id, also_at_text(all.len(), places));
-                let hint =
-                    if all.len() == 2 { "remove one of the two" } else { "remove all but one" }.to_owned();
                 let diagnostic = Diagnostic::error(entry.origin.clone(), "duplicate-object", reason.clone());
-                self.assembled.diagnostics.push(
-                    diagnostic.hint(
-                        hint + if all.len() == 2 { ": neither is applied" } else { ": none is applied" },
-                    ),
-                );
+                self.assembled.diagnostics.push(diagnostic.hint(hint));
                 twice.insert(index, reason);
             }
         }
@@ -173,6 +168,30 @@ impl<'s> Assembly<'s> {
             self.assembled.held.push(InvalidObject { id, gvk, origin, reason });
         }
         self.assembled
+    }
+}
+
+/// Returns the remedy for an object that stands more than once. Roots that share a base are each
+/// meant for another cluster, so that nothing in them is to be removed.
+fn duplicate_hint<'o>(places: impl Iterator<Item = &'o ManifestOrigin>) -> &'static str {
+    let root = |place: &'o ManifestOrigin| {
+        let render = place.render.as_deref().filter(|render| !render.renderer.is_empty());
+        render.map(|render| &*render.root)
+    };
+    let roots: Vec<Option<&str>> = places.map(root).collect();
+    let distinct: HashSet<&str> = roots.iter().flatten().copied().collect();
+    let is_between_roots = distinct.len() > 1 && !roots.contains(&None);
+    match (is_between_roots, roots.len() == 2) {
+        (true, true) => {
+            "name the root that is meant by `spec.git.path` (--path), or list the other in `.rhumbignore`: neither \
+             is applied"
+        }
+        (true, false) => {
+            "name the root that is meant by `spec.git.path` (--path), or list the others in `.rhumbignore`: none is \
+             applied"
+        }
+        (false, true) => "remove one of the two: neither is applied",
+        (false, false) => "remove all but one: none is applied",
     }
 }
 

@@ -11,7 +11,7 @@ use super::findings::{FileFindings, ManifestFinding};
 use super::names::{self, NameRule};
 use super::places::NodePlaces;
 use super::tree::{DocumentTree, NodeId, TextMark};
-use crate::object::{Gvk, SERVER_SET, value_at};
+use crate::object::{Gvk, SERVER_SET, value_at, with_article};
 
 /// Bytes that the keys and values of all annotations of an object may have.
 const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
@@ -227,7 +227,7 @@ impl<'s> ObjectCheck<'_, 's, '_> {
         let path = &["metadata", "name"];
         let gvk = self.subject.gvk;
         if let Some(fault) = NameRule::of(&gvk.group, &gvk.kind).fault(name) {
-            let message = format!("\"{name}\" cannot name a {}: {fault}", gvk.kind);
+            let message = format!("\"{name}\" cannot name {}: {fault}", with_article(&gvk.kind));
             self.misnamed(path, "bad-name", message, name);
         } else if gvk.group.is_empty()
             && &*gvk.kind == "Service"

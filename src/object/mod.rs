@@ -8,6 +8,7 @@
 //! **Invariant:** knows no YAML, no cluster, no file system and no time.
 
 pub mod annotations;
+mod article;
 mod class;
 mod count;
 mod diagnostic;
@@ -17,6 +18,7 @@ mod hex;
 mod id;
 mod tree;
 
+pub(crate) use article::with_article;
 pub use class::ErrorClass;
 pub(crate) use count::{count_text, verb_to_be};
 pub use diagnostic::Diagnostic;

@@ -297,7 +297,7 @@ pub(crate) fn tree_around(folder: &Path) -> Result<(DiskTree, String), SourceErr
     });
     Ok(match found {
         Some(found) => (DiskTree::open(&found.top)?, found.inside.unwrap_or_default()),
-        None => (DiskTree::open(&resolved)?, String::new()),
+        None => (DiskTree::open_alone(&resolved)?, String::new()),
     })
 }
 

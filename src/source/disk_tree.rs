@@ -12,7 +12,7 @@ use super::file_names;
 use super::folder::{self, FileReadResult, OpenFolder};
 use super::reader::MAX_FILE;
 use super::refusal::RefusalReason;
-use super::revision_tree::{FileDefect, MAX_TARGET, RevisionTree, TreeEntry, TreeFile, TreeLink};
+use super::revision_tree::{FileDefect, MAX_TARGET, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink};
 use super::snapshot::BlobId;
 
 /// The number of tries to read a file that changes meanwhile.
@@ -23,6 +23,7 @@ const ATTEMPTS: usize = 5;
 pub struct DiskTree {
     root: OpenFolder,
     place: String,
+    bounds: TreeBounds,
     seen: Mutex<SeenFiles>,
 }
 
@@ -39,13 +40,27 @@ impl std::fmt::Debug for DiskTree {
 }
 
 impl DiskTree {
-    /// Opens a folder. Nothing above it is ever read.
+    /// Opens the folder of a work tree. Nothing above it is ever read.
     ///
     /// # Errors
     /// Fails where no folder is there, or where it cannot be read.
     pub fn open(root: &Path) -> Result<Self, SourceError> {
         let place = root.display().to_string();
-        Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, place, seen: Mutex::default() })
+        let (bounds, seen) = (TreeBounds::Repository, Mutex::default());
+        Ok(Self { root: OpenFolder::open(&folder::resolve(root)?)?, place, bounds, seen })
+    }
+
+    /// As [`DiskTree::open`], of a folder that is in no work tree.
+    ///
+    /// # Errors
+    /// As [`DiskTree::open`].
+    pub fn open_alone(root: &Path) -> Result<Self, SourceError> {
+        Ok(Self { bounds: TreeBounds::LoneFolder, ..Self::open(root)? })
+    }
+
+    /// Returns its limits.
+    pub const fn bounds(&self) -> TreeBounds {
+        self.bounds
     }
 
     /// Does the same as [`super::RevisionTree::entry`]. A repository's own files are not there.

@@ -79,7 +79,7 @@ pub(crate) use rendered_revision::RenderStep;
 pub(crate) use rendering::{
     RenderRequest, RenderedContent, RenderedRoot, RenderedSnapshot, RootKey, RootOutcome, SnapshotRenderer,
 };
-pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeEntry, TreeFile, TreeLink};
+pub(crate) use revision_tree::{FileDefect, RevisionTree, TreeBounds, TreeEntry, TreeFile, TreeLink};
 pub(crate) use settings::SourceSettings;
 #[cfg(test)]
 pub(crate) use settings::TransportPolicy;

@@ -18,7 +18,7 @@ use super::objects::{HandlePool, ObjectDatabase, ObjectStores, PooledHandle, Sto
 use super::refusal::{RefusalReason, RefusedFile};
 use super::rendered_roots::{RememberedRoots, Rendering};
 use super::rendering::{RenderedSnapshot, SnapshotRenderer};
-use super::revision_tree::RevisionTree;
+use super::revision_tree::{RevisionTree, TreeBounds};
 use super::settling::FolderEntry;
 use super::snapshot::{BlobId, ChangedFile, CommitInfo, Snapshot, SnapshotFile};
 use super::tree::{self, TreeWalk, WalkSink, WalkStop};
@@ -251,6 +251,14 @@ impl RevisionReader {
                 .map_err(|stop| self.stop(stop))?;
             Ok(pairs.map(|pairs| self.with_sizes(objects, pairs)).transpose()?.flatten())
         })
+    }
+
+    /// Returns the limits of its trees.
+    pub(super) fn bounds(&self) -> TreeBounds {
+        match self.shared.form {
+            RevisionForm::Commits => TreeBounds::Repository,
+            RevisionForm::Snapshots => TreeBounds::Directory,
+        }
     }
 
     /// Returns who made a revision; none for the snapshot of a folder.

@@ -39,6 +39,18 @@ pub enum TreeEntry {
     Defect(FileDefect),
 }
 
+/// The limits of a tree of files: a path that leads out of them leads to nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TreeBounds {
+    /// A repository or its work tree.
+    #[default]
+    Repository,
+    /// The folder of a source that follows no repository.
+    Directory,
+    /// A folder that is in no work tree.
+    LoneFolder,
+}
+
 /// A regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeFile {
@@ -127,6 +139,11 @@ type GitListing = BTreeMap<Box<[u8]>, (i32, Oid)>;
 impl RevisionTree {
     pub(super) fn new(reader: RevisionReader, root: Oid) -> Self {
         Self { reader, root, folders: Mutex::default() }
+    }
+
+    /// Returns its limits.
+    pub(crate) fn bounds(&self) -> TreeBounds {
+        self.reader.bounds()
     }
 
     /// Returns the same revision with nothing remembered of it.

@@ -64,6 +64,44 @@ fn validate_holds_each_source_against_what_it_may_have() {
 }
 
 #[test]
+fn a_variable_that_nobody_fills_in_is_an_error_but_where_variables_are_put_in() {
+    let source = |keys: &str| {
+        let head =
+            "apiVersion: rhumb.dev/v1alpha1\nkind: Source\nmetadata: {name: web}\nspec:\n  directory: web\n";
+        format!("{head}{keys}")
+    };
+    let object = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: '${TYPE:-ClusterIP}'}\n";
+    let fixture = Fixture::new(&[
+        ("web/service.yaml", object),
+        ("literal.yaml", &source("")),
+        ("defaults.yaml", &source("  substitute: {}\n")),
+    ]);
+    let fault =
+        "web/service.yaml:1:1: error: spec.type contains the variable ${TYPE}, which nobody has filled in";
+    for line in ["validate web", "validate --config literal.yaml", "validate --config literal.yaml web"] {
+        check(&fixture, line, 1, &[fault, "1 object in 1 file: 1 error"], &[]);
+    }
+    check(&fixture, "render --config literal.yaml", 1, &["type: ${TYPE:-ClusterIP}", fault], &[]);
+    for line in ["validate --config defaults.yaml", "validate --config defaults.yaml web"] {
+        check(&fixture, line, 0, &["1 object in 1 file: no errors"], &[]);
+    }
+    check(&fixture, "render --config defaults.yaml", 0, &["type: ClusterIP"], &["TYPE"]);
+}
+
+#[test]
+fn what_stands_beside_a_folder_in_no_work_tree_is_not_read_and_why_is_told() {
+    let fixture = Fixture::new(&[
+        ("web/kustomization.yaml", "resources: [../base]\n"),
+        ("base/kustomization.yaml", "resources: []\n"),
+    ]);
+    let said = [
+        "web/kustomization.yaml:1:13: error: resources: the path leaves the folder that is read: ../base",
+        "hint: this folder is in no git work tree, so nothing beside it is read: name a folder that holds all",
+    ];
+    check(&fixture, "validate web", 1, &said, &["repository"]);
+}
+
+#[test]
 fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
     let spec = |settings: &str| {
         format!(

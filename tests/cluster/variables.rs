@@ -41,6 +41,23 @@ fn variables_are_put_into_plain_files_and_rendered_ones() {
 }
 
 #[test]
+fn variables_may_stand_in_a_root_which_is_applied_before_them() {
+    let site = TestNamespace::new("variables-root");
+    let repo = Repo::new(&[
+        ("vars/kustomization.yaml", "resources: [vars.yaml]\n".to_owned()),
+        ("vars/vars.yaml", yaml::config_map("vars", "ZONE", "b")),
+        ("a.yaml", yaml::config_map("a", "zone", "${ZONE}")),
+    ]);
+    let programs = format!("programs: {{kustomize: {}}}", Renderers::find().unwrap().kustomize.display());
+    let text = site.configuration(repo.path(), &programs).replace("git: {", "git: {interval: 1s, ");
+    let from = "  substituteFrom: [{kind: ConfigMap, name: vars}]\n";
+    let mut daemon = site.configured(&format!("{}\n{from}", text.trim_end()));
+    site.await_data("a", "zone", "b");
+    assert_eq!(site.data("vars", "ZONE"), "b");
+    assert!(daemon.is_running());
+}
+
+#[test]
 fn variables_are_taken_from_the_cluster_too_and_follow_what_stands_there() {
     let site = TestNamespace::new("variables-cluster");
     let vars = |zone: &str| json!({ "data": { "ZONE": zone } });

@@ -13,7 +13,7 @@ use crate::engine::is_workload;
 use crate::engine::rollout::step_annotations::STEP_WORDS;
 use crate::engine::rollout::steps::check_steps;
 use crate::graph;
-use crate::object::{Diagnostic, Object, annotation_text};
+use crate::object::{Diagnostic, Object, annotation_text, with_article};
 
 /// Our own words and what each may be.
 const OWN_ANNOTATIONS: [(&str, AnnotationForm); 8] = [
@@ -143,7 +143,7 @@ fn find_ineffective(object: &Object) -> impl Iterator<Item = Diagnostic> {
         annotation_text(&object.body, annotations::RESTART_ON_CHANGE) == "true" && !is_workload(&object.id);
     let restarts = other.then(|| {
         (
-            format!("{} has no effect on a {}", annotations::RESTART_ON_CHANGE, object.id.kind()),
+            format!("{} has no effect on {}", annotations::RESTART_ON_CHANGE, with_article(object.id.kind())),
             "it restarts Deployments, StatefulSets and DaemonSets",
         )
     });

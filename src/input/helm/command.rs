@@ -62,6 +62,7 @@ pub(crate) fn render_inputs<'a>(
     let mut inputs = RenderInputs::of(program, &chart.closure);
     inputs.arguments = options.arguments();
     inputs.options.insert("generated".to_owned(), options.generated.word().to_owned());
+    inputs.options.insert("unnamed".to_owned(), options.objects.word().to_owned());
     for values in &chart.values {
         inputs.arguments.push(match values {
             ChartValues::File(path) => format!("--values={path}"),

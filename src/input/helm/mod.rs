@@ -32,7 +32,7 @@ pub use command::ChartFolders;
 pub(crate) use command::render_inputs;
 pub(crate) use generated::names_changing_function;
 pub(crate) use hooks::translate as translate_hooks;
-pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, ValuesSource};
+pub use options::{GeneratedPolicy, HelmOptions, PrintedParts, UnnamedNamespace, ValuesSource};
 pub use output::ChartObject;
 pub(crate) use refusal::encrypted_values;
 pub(crate) use render::print_chart;

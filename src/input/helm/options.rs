@@ -45,6 +45,26 @@ impl std::str::FromStr for GeneratedPolicy {
     }
 }
 
+/// The namespace of objects that name none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnnamedNamespace {
+    /// That of the source: they stay as they are.
+    #[default]
+    Source,
+    /// That of the release.
+    Release,
+}
+
+impl UnnamedNamespace {
+    /// Returns the word for it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Release => "release",
+        }
+    }
+}
+
 /// Values for a chart, besides its own. Later ones win.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValuesSource {
@@ -80,6 +100,8 @@ pub struct HelmOptions {
     pub name_template: Option<String>,
     /// The namespace.
     pub namespace: String,
+    /// The namespace of objects that name none.
+    pub objects: UnnamedNamespace,
     /// The values.
     pub values: Vec<ValuesSource>,
     /// The version of the cluster, for example `1.34.2`; none for that which helm was built for.

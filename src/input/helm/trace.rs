@@ -369,7 +369,7 @@ impl<T: FileTree> ChartWalk<'_, T> {
             return Ok(());
         }
         let found = match self.look(root, text)? {
-            Err(PathFailure::Missing(_) | PathFailure::OutOfTree) if start != root => {
+            Err(PathFailure::Missing(_) | PathFailure::OutOfTree(_)) if start != root => {
                 let elsewhere = self.look(start, text)?;
                 elsewhere.map(|found| (start, found))
             }

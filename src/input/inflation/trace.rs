@@ -191,6 +191,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             release,
             name_template,
             namespace,
+            objects: helm::UnnamedNamespace::Source,
             values: Vec::new(),
             kube_version: configured(&field.kube_version, &settings.kube_version),
             api_versions: if field.api_versions.is_empty() {
@@ -280,7 +281,7 @@ impl<T: FileTree> ChartTrace<'_, T> {
             }
         }
         let Some(folder) = paths::join(&self.site.folder, &below) else {
-            let failure = PathFailure::OutOfTree;
+            let failure = PathFailure::OutOfTree(self.files.bounds());
             self.lost("helmCharts", &below, self.site.place, &failure);
             return Ok(None);
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::input::tree::PathFailure;
 use crate::manifest::TextPlace;
 use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin};
-use crate::source::FileDefect;
+use crate::source::{FileDefect, TreeBounds};
 
 use super::file::{FileReference, KustomizationKind, ReferenceRole, UnsupportedFeature};
 
@@ -90,13 +90,9 @@ pub(in crate::input) fn lost(
                 format!("no such {what} in this revision: {target} ({} is missing)", printable(path));
             refuse("missing-file", message, "add it to the repository, or correct the path")
         }
-        PathFailure::OutOfTree => {
-            let message = format!("the path leaves the repository: {target}");
-            refuse(
-                "out-of-tree",
-                message,
-                "keep all that a root reads in one repository, and name it by a relative path",
-            )
+        PathFailure::OutOfTree(bounds) => {
+            let (message, hint) = out_of_tree_words(*bounds, &target);
+            refuse("out-of-tree", message, hint)
         }
         PathFailure::LinkOut { link, target } => {
             let message =
@@ -116,6 +112,25 @@ pub(in crate::input) fn lost(
             let (code, why) = defect_text(*defect);
             refuse(code, format!("{} {why}", printable(path)), "replace it with a plain file of its own")
         }
+    }
+}
+
+/// Returns what a path leaves, and the remedy.
+fn out_of_tree_words(bounds: TreeBounds, target: &str) -> (String, &'static str) {
+    let leaves_folder = || format!("the path leaves the folder that is read: {target}");
+    match bounds {
+        TreeBounds::Repository => (
+            format!("the path leaves the repository: {target}"),
+            "keep all that a root reads in one repository, and name it by a relative path",
+        ),
+        TreeBounds::Directory => (
+            leaves_folder(),
+            "a source with `directory` reads nothing beside it: name a folder that holds all",
+        ),
+        TreeBounds::LoneFolder => (
+            leaves_folder(),
+            "this folder is in no git work tree, so nothing beside it is read: name a folder that holds all",
+        ),
     }
 }
 

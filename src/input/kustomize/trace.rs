@@ -229,7 +229,8 @@ impl<T: FileTree> ClosureWalk<'_, T> {
         }
         let found = match self.look(site.source, target)? {
             // An address is tried once nothing is there, and a folder of that name never counts.
-            Err(PathFailure::Missing(_) | PathFailure::OutOfTree) | Ok(ResolvedPath { file: None, .. })
+            Err(PathFailure::Missing(_) | PathFailure::OutOfTree(_))
+            | Ok(ResolvedPath { file: None, .. })
                 if may_be_folder(reference.role) && remote::is_repository(target) =>
             {
                 self.refuse(refusal::remote(site.file, reference));

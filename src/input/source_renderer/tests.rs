@@ -136,6 +136,97 @@ fn what_the_source_does_not_hold_is_asked_of_the_cluster_and_an_error_is_never_e
 }
 
 #[test]
+fn an_object_that_gives_no_variables_holds_back_only_what_may_name_them() {
+    let holder = |name: &str| VariableHolder {
+        kind: VariableHolderKind::ConfigMap,
+        namespace: "shop".parse().unwrap(),
+        name: name.parse().unwrap(),
+        need: VariableHolderNeed::Required,
+    };
+    let config = SubstitutionConfig {
+        values: [("INLINE".parse().unwrap(), "1".to_owned())].into(),
+        from: vec![holder("before"), holder("gone"), holder("after")],
+    };
+    let variables = SourceVariables { config, namespace: "shop".to_owned() };
+    let map = |name: &str, data: &str| {
+        format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{{data}}}}}")
+    };
+    let plain = [
+        ("after.yaml", map("after", "AFTER: '2'")),
+        ("before.yaml", map("before", "BEFORE: '0'")),
+        ("command.yaml", map("command", "a: 'echo $HOME $(date) $${A}'")),
+        ("default.yaml", map("default", "a: '${BEFORE:-x}'")),
+        ("known.yaml", map("known", "a: '${INLINE}${AFTER}'")),
+        ("overridden.yaml", map("overridden", "a: '${BEFORE}'")),
+        ("unset.yaml", map("unset", "a: '${GONE:-x}'")),
+    ];
+    let mut files = MemoryTree::new()
+        .file("chart/Chart.yaml", "apiVersion: v2\nname: chart\nversion: 1.0.0\n")
+        .file("root/kustomization.yaml", "resources: []\n");
+    let mut raw =
+        snapshot(&[("chart/Chart.yaml", "helm-chart"), ("root/kustomization.yaml", "kustomization")]);
+    for (path, text) in &plain {
+        files = files.file(path, text);
+        let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+        raw.files.push(SnapshotFile { path: (*path).into(), blob, size, origin: None });
+    }
+    let renderer = renderer(MemorySupply::default()).with_variables(Some(variables));
+    let done = renderer.render_files(raw, "", &files, &ClusterFacts::NotQueried).unwrap();
+    let gone = |file: &str| {
+        format!("{file} refused: substituteFrom: no plain manifest of the source has the ConfigMap shop/gone")
+    };
+    assert_eq!(
+        words(&done),
+        [
+            "chart/Chart.yaml interrupted: no-program".to_owned(),
+            "command.yaml rendered".to_owned(),
+            gone("default.yaml"),
+            "known.yaml rendered".to_owned(),
+            gone("overridden.yaml"),
+            "root/kustomization.yaml interrupted: no-program".to_owned(),
+            gone("unset.yaml"),
+        ]
+    );
+    let RootOutcome::Refused(found) = &done.roots[2].outcome else { panic!("{done:?}") };
+    assert_eq!(found[1].message, "data.a: the variable BEFORE is not known");
+    assert_eq!(found[1].origin.to_string(), "default.yaml:1");
+}
+
+#[test]
+fn an_encrypted_object_gives_no_variables_and_what_to_do_is_told() {
+    let text =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: vars}\nstringData: {ZONE: 'ENC[]'}\nsops: {mac: x}\n";
+    let user = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {zone: '${ZONE}'}}";
+    let holder = VariableHolder {
+        kind: VariableHolderKind::Secret,
+        namespace: "shop".parse().unwrap(),
+        name: "vars".parse().unwrap(),
+        need: VariableHolderNeed::Required,
+    };
+    let config = SubstitutionConfig { values: BTreeMap::new(), from: vec![holder] };
+    let files = MemoryTree::new().file("a.yaml", user).file("vars.yaml", text);
+    let mut raw = snapshot(&[]);
+    for (path, text) in [("a.yaml", user), ("vars.yaml", text)] {
+        let (blob, size) = (BlobId::of(text.as_bytes()), text.len() as u64);
+        raw.files.push(SnapshotFile { path: path.into(), blob, size, origin: None });
+    }
+    let renderer = renderer(MemorySupply::default())
+        .with_variables(Some(SourceVariables { config, namespace: "shop".to_owned() }));
+    let done = renderer.render_files(raw, "", &files, &ClusterFacts::NotQueried).unwrap();
+    let RootOutcome::Refused(found) = &done.roots[0].outcome else { panic!("{done:?}") };
+    assert_eq!(
+        (found[0].message.as_str(), found[0].hint.as_deref()),
+        (
+            "Secret shop/vars gives no variables: it is encrypted by SOPS, and no variable comes from an encrypted file",
+            Some(
+                "what is rendered is kept on disk: encrypt the Secret that needs the value itself, or take a value \
+                 that may be read from a ConfigMap"
+            )
+        )
+    );
+}
+
+#[test]
 fn charts_alone_wait_for_the_versions_of_the_cluster() {
     let render = |roots: &[(&str, &'static str)], server: Option<Result<&str, &str>>| {
         let versions = server.map(|server| {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::budget::{ExpansionBudget, ExpansionLimit};
 use super::evaluate::{Expansion, TemplateFault};
 use super::finding::{VariableFinding, VariableProblem, shorten};
-use super::table::VariableTable;
+use super::table::{TableExtent, VariableTable};
 use crate::manifest::{
     PlacedEntry, PlacedNode, PlacedValue, ScalarStyle, TextPlace, plain_value, read_documents, stays_literal,
 };
@@ -296,8 +296,12 @@ impl<'s> Substitution<'s> {
             }
         };
         let mut is_sound = expansion.unset.is_empty();
+        let unset = match self.table.extent() {
+            TableExtent::Whole => VariableProblem::Unset,
+            TableExtent::Partial => VariableProblem::Unknown,
+        };
         for name in expansion.unset {
-            self.find(place, path, VariableProblem::Unset(name));
+            self.find(place, path, unset(name));
         }
         if !traits.is_secret_data(path) {
             for name in expansion.secrets {

@@ -8,7 +8,7 @@ use super::budget::{ExpansionBudget, ExpansionLimit};
 use super::expression::{Expression, Operation, Template, TemplatePart};
 use super::operators::{CutCharacter, change_case, replace, substring, trim};
 use super::parse::ExpressionFault;
-use super::table::{VariableSecrecy, VariableTable};
+use super::table::{TableExtent, VariableSecrecy, VariableTable};
 
 /// The reason for which a text cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum TemplateFault {
 /// The result of a template.
 #[derive(Debug, Default)]
 pub(super) struct Expansion {
-    /// Variables that are not set and have no default. Each counts as empty.
+    /// Variables that are not set and have no default, or that are not known. Each counts as empty.
     pub(super) unset: BTreeSet<String>,
     /// Secret variables that were read.
     pub(super) secrets: BTreeSet<String>,
@@ -99,7 +99,9 @@ impl<'e> Evaluation<'e> {
             self.seen.secrets.insert(expression.name.clone());
         }
         let value = known.map_or("", |variable| variable.expose());
-        if known.is_none() && !matches!(expression.operation, Operation::Default(_)) {
+        // A default is for what is not set, and nobody knows that of a table in which some are missing.
+        let has_default = matches!(expression.operation, Operation::Default(_));
+        if known.is_none() && (!has_default || table.extent() == TableExtent::Partial) {
             self.seen.unset.insert(expression.name.clone());
         }
         self.operation(expression, value)

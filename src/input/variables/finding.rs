@@ -8,6 +8,9 @@ use super::evaluate::TemplateFault;
 use crate::manifest::TextPlace;
 use crate::object::{Diagnostic, DiagnosticCode, ManifestOrigin, Severity};
 
+/// The code of a variable that an object may have which gives none now.
+pub(crate) const UNKNOWN_VARIABLE: DiagnosticCode = "unknown-variable";
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VariableFinding {
@@ -24,6 +27,8 @@ pub(crate) struct VariableFinding {
 pub(crate) enum VariableProblem {
     /// A variable is not set and has no default.
     Unset(String),
+    /// An object that may have the variable cannot be read.
+    Unknown(String),
     /// The text cannot be read, or makes too much.
     Template(TemplateFault),
     /// A key has an expression.
@@ -42,6 +47,7 @@ impl VariableProblem {
     fn code(&self) -> DiagnosticCode {
         match self {
             Self::Unset(_) => "unset-variable",
+            Self::Unknown(_) => UNKNOWN_VARIABLE,
             Self::Template(TemplateFault::Limit(_)) => "variable-limit",
             Self::Template(_) => "variable-expression",
             Self::Key(_) => "variable-in-key",
@@ -62,6 +68,7 @@ impl VariableProblem {
                 "name its value under `substitute`, or an object that has it under `substituteFrom`, or give it a \
                  default as `${NAME:=default}`; for `${NAME}` that is meant as it stands write `$${NAME}`"
             }
+            Self::Unknown(_) => "an object under `substituteFrom` that may have it gives no variables now",
             Self::Template(TemplateFault::Expression(fault)) => fault.hint(),
             Self::Template(TemplateFault::Limit(_)) => "an API server takes objects of at most 3 MiB",
             Self::Template(TemplateFault::CutCharacter(_)) => "offsets and lengths are in bytes",
@@ -80,6 +87,7 @@ impl fmt::Display for VariableProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unset(name) => write!(f, "the variable {} is not set, and has no default", shorten(name)),
+            Self::Unknown(name) => write!(f, "the variable {} is not known", shorten(name)),
             Self::Template(TemplateFault::CutCharacter(name)) => {
                 write!(f, "{}", TemplateFault::CutCharacter(shorten(name)))
             }

@@ -89,8 +89,8 @@ pub(crate) enum HolderFault {
     /// Its data is none that the API takes.
     #[error("its data is no mapping of texts")]
     Form,
-    /// It was not opened before.
-    #[error("it is encrypted, and no key opens it")]
+    /// It is encrypted. Nothing opens it here: what is rendered is kept on disk.
+    #[error("it is encrypted by SOPS, and no variable comes from an encrypted file")]
     Encrypted,
     /// Its values have variables in them, which may be its own.
     #[error("its values have `${{` in them: what another variable makes of them is not known yet")]
@@ -98,6 +98,24 @@ pub(crate) enum HolderFault {
     /// It stands more than once in the source.
     #[error("it stands more than once in the source")]
     Ambiguous,
+}
+
+impl HolderFault {
+    /// Returns the remedy.
+    pub(super) const fn hint(self) -> &'static str {
+        match self {
+            Self::Form => "write each value as a text, those below `data` of a Secret as Base64",
+            Self::Encrypted => {
+                "what is rendered is kept on disk: encrypt the Secret that needs the value itself, or take a value \
+                 that may be read from a ConfigMap"
+            }
+            Self::Variable => {
+                "write the values out; where `${` is meant as it stands, annotate the object with \
+                 rhumb.dev/substitute: disabled"
+            }
+            Self::Ambiguous => "remove all but one",
+        }
+    }
 }
 
 /// The origin of the variables of one object.
@@ -265,7 +283,11 @@ mod tests {
         check(VariableHolderKind::ConfigMap, json!({ "data": ["a"] }), form);
         check(VariableHolderKind::Secret, json!({ "data": { "a": "?" } }), form);
         let sealed = json!({ "stringData": { "a": "ENC[]" }, "sops": {} });
-        check(VariableHolderKind::Secret, sealed, "fault: it is encrypted, and no key opens it");
+        check(
+            VariableHolderKind::Secret,
+            sealed,
+            "fault: it is encrypted by SOPS, and no variable comes from an encrypted file",
+        );
         let variable =
             "fault: its values have `${` in them: what another variable makes of them is not known yet";
         check(VariableHolderKind::ConfigMap, json!({ "data": { "a": "x${B}" } }), variable);

@@ -42,7 +42,7 @@ mod tests;
 pub(crate) use document::SubstitutedFile;
 pub(crate) use document::{DocumentSoundness, SubstitutedDocument, substitute};
 pub use evaluate::{TemplateFault, expand};
-pub(crate) use finding::VariableFinding;
+pub(crate) use finding::{UNKNOWN_VARIABLE, VariableFinding};
 pub(crate) use lookup::{HeldVariables, LookupPlan, plan_lookups};
 pub(crate) use table::HolderAnswer;
 pub use table::VariableTable;

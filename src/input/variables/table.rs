@@ -54,6 +54,17 @@ impl fmt::Debug for VariableValue {
 pub struct VariableTable {
     variables: BTreeMap<VariableName, VariableValue>,
     bytes: usize,
+    extent: TableExtent,
+}
+
+/// Indicates whether all variables of a source are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TableExtent {
+    /// They are: one that is not there is not set.
+    #[default]
+    Whole,
+    /// They are not: one that is not there may be set, to anything.
+    Partial,
 }
 
 /// The result of the search for an object that holds variables.
@@ -65,6 +76,8 @@ pub(crate) enum HolderAnswer {
     Unusable(HolderFault),
     /// It is not.
     Missing,
+    /// Nobody can tell, for a reason that is told elsewhere.
+    Unknown,
 }
 
 /// The reason for which an object gives no variables. None shows a value.
@@ -90,21 +103,38 @@ pub(crate) enum VariableTableFault {
     TooMuch,
 }
 
+impl VariableTableFault {
+    /// Returns the remedy, where it does not follow from the fault.
+    pub(crate) const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unusable { fault, .. } => Some(fault.hint()),
+            Self::Missing(_)
+            | Self::Name { .. }
+            | Self::NoText { .. }
+            | Self::TooLarge(_)
+            | Self::TooMuch => None,
+        }
+    }
+}
+
 impl VariableTable {
-    /// Returns the variables of a source. The answers stand in the order of
-    /// [`SubstitutionConfig::from`]; one that is left out counts as missing.
+    /// Returns the variables of a source, and names every object and key at fault. The answers stand
+    /// in the order of [`SubstitutionConfig::from`]; one that is left out counts as missing.
     ///
-    /// # Errors
-    /// Names every object and key at fault.
+    /// An object at fault may have any variable. So what stands before it is not known any more; what
+    /// stands after it wins over it, and is.
     pub(crate) fn assemble(
         config: &SubstitutionConfig,
         answers: impl IntoIterator<Item = HolderAnswer>,
-    ) -> Result<Self, Vec<VariableTableFault>> {
+    ) -> (Self, Vec<VariableTableFault>) {
         let mut table = Self::default();
         let mut faults = Vec::new();
         let mut answers = answers.into_iter();
         for holder in &config.from {
-            match (answers.next().unwrap_or(HolderAnswer::Missing), holder.need) {
+            let before = faults.len();
+            let answer = answers.next().unwrap_or(HolderAnswer::Missing);
+            let is_unknown = matches!(answer, HolderAnswer::Unknown);
+            match (answer, holder.need) {
                 (HolderAnswer::Found(held), _) => table.add_held(holder, held, &mut faults),
                 (HolderAnswer::Unusable(fault), _) => {
                     faults.push(VariableTableFault::Unusable { holder: holder.clone(), fault });
@@ -112,13 +142,20 @@ impl VariableTable {
                 (HolderAnswer::Missing, VariableHolderNeed::Required) => {
                     faults.push(VariableTableFault::Missing(holder.clone()));
                 }
-                (HolderAnswer::Missing, VariableHolderNeed::Optional) => {}
+                (HolderAnswer::Missing, VariableHolderNeed::Optional) | (HolderAnswer::Unknown, _) => {}
+            }
+            if is_unknown || faults.len() > before {
+                table = Self { extent: TableExtent::Partial, ..Self::default() };
             }
         }
         for (name, text) in &config.values {
-            faults.extend(table.add(name.clone(), text, VariableSecrecy::Open).err());
+            if let Err(fault) = table.add(name.clone(), text, VariableSecrecy::Open) {
+                table.extent = TableExtent::Partial;
+                table.variables.remove(name);
+                faults.push(fault);
+            }
         }
-        if faults.is_empty() { Ok(table) } else { Err(faults) }
+        (table, faults)
     }
 
     /// Returns a table of variables that may be shown; a name that no variable can have is left
@@ -175,18 +212,24 @@ impl VariableTable {
         Ok(())
     }
 
+    pub(super) const fn extent(&self) -> TableExtent {
+        self.extent
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&VariableValue> {
         self.variables.get(name)
     }
 
     /// Returns the variables as they enter the key of a render: of a secret one the digest, which
-    /// must be one under a key of our own.
+    /// must be one under a key of our own. Where some are not known, that is an entry too.
     pub(crate) fn key_values(&self, digest: &dyn Fn(&[u8]) -> [u8; 32]) -> BTreeMap<String, String> {
         let value = |value: &VariableValue| match value.secrecy {
             VariableSecrecy::Open => format!("open:{}", value.expose()),
             VariableSecrecy::Secret => format!("secret:{}", hex_text(&digest(value.expose().as_bytes()))),
         };
-        self.variables.iter().map(|(name, held)| (name.to_string(), value(held))).collect()
+        // No variable can have this name.
+        let unknown = (self.extent == TableExtent::Partial).then(|| ("?".to_owned(), "unknown".to_owned()));
+        self.variables.iter().map(|(name, held)| (name.to_string(), value(held))).chain(unknown).collect()
     }
 }
 
@@ -225,7 +268,8 @@ mod tests {
             found_variables(&[("B", "2\n"), ("C", "2")]),
             HolderAnswer::Missing,
         ];
-        let table = VariableTable::assemble(&config(&[("C", "3\n4")], from), answers).unwrap();
+        let (table, faults) = VariableTable::assemble(&config(&[("C", "3\n4")], from), answers);
+        assert_eq!(faults, []);
         let value = |name| table.get(name).map(|value| (value.expose(), value.secrecy()));
         assert_eq!(value("A"), Some(("1", VariableSecrecy::Open)));
         assert_eq!(value("B"), Some(("2", VariableSecrecy::Secret)));
@@ -249,7 +293,7 @@ mod tests {
             HolderAnswer::Found(bytes),
             HolderAnswer::Unusable(HolderFault::Encrypted),
         ];
-        let faults = VariableTable::assemble(&config(&[], from), answers).unwrap_err();
+        let (_, faults) = VariableTable::assemble(&config(&[], from), answers);
         let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
@@ -258,10 +302,31 @@ mod tests {
                 "the variable LARGE has more than 1048576 bytes",
                 "Secret shop/b has the key tls.key, which no variable can be called",
                 "Secret shop/c has a value under k that is no text",
-                "Secret shop/d gives no variables: it is encrypted, and no key opens it",
+                "Secret shop/d gives no variables: it is encrypted by SOPS, and no variable comes from an encrypted file",
             ]
         );
         assert!(!format!("{faults:?}").contains("canary"));
+    }
+
+    #[test]
+    fn an_object_at_fault_leaves_known_what_wins_over_it_alone() {
+        let from: Vec<VariableHolder> =
+            ["a", "b", "c"].into_iter().map(|name| holder(ConfigMap, name, Required)).collect();
+        let config = config(&[("D", "4")], from);
+        let check = |second: HolderAnswer, faults: usize, known: [bool; 4], extent: TableExtent| {
+            let answers = [found_variables(&[("A", "1")]), second, found_variables(&[("C", "3")])];
+            let (table, found) = VariableTable::assemble(&config, answers);
+            assert_eq!(found.len(), faults, "{found:?}");
+            assert_eq!(["A", "B", "C", "D"].map(|name| table.get(name).is_some()), known);
+            assert_eq!(table.extent(), extent);
+            assert_eq!(table.key_values(&|_| [0; 32]).contains_key("?"), extent == TableExtent::Partial);
+        };
+        check(found_variables(&[("B", "2")]), 0, [true; 4], TableExtent::Whole);
+        let partly = [false, false, true, true];
+        check(found_variables(&[("B", "2"), ("b.b", "2")]), 1, partly, TableExtent::Partial);
+        check(HolderAnswer::Missing, 1, partly, TableExtent::Partial);
+        check(HolderAnswer::Unusable(HolderFault::Encrypted), 1, partly, TableExtent::Partial);
+        check(HolderAnswer::Unknown, 0, partly, TableExtent::Partial);
     }
 
     #[test]
@@ -269,7 +334,7 @@ mod tests {
         let from = vec![holder(Secret, "b", Required)];
         let answers = || [found_variables(&[("B", "canary")])];
         let open = &[("A", "shown")];
-        let table = VariableTable::assemble(&config(open, from.clone()), answers()).unwrap();
+        let (table, _) = VariableTable::assemble(&config(open, from.clone()), answers());
         let debug = format!("{table:?} {:?}", answers());
         assert!(debug.contains("shown") && !debug.contains("canary"), "{debug}");
         let digest = |bytes: &[u8]| [bytes.len() as u8; 32];
@@ -287,7 +352,7 @@ mod tests {
         let text = "x".repeat(MAX_VALUE);
         let names: Vec<String> = (0..9).map(|number| format!("V{number}")).collect();
         let values: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &*text)).collect();
-        let faults = VariableTable::assemble(&config(&values, Vec::new()), []).unwrap_err();
+        let (_, faults) = VariableTable::assemble(&config(&values, Vec::new()), []);
         assert_eq!(faults, [VariableTableFault::TooMuch]);
     }
 }

@@ -41,7 +41,7 @@ fn table() -> VariableTable {
     };
     let config = SubstitutionConfig { values: values.collect(), from: vec![holder] };
     let secret = [("TOKEN".to_owned(), b"canary".to_vec()), ("PIN".to_owned(), b"0123".to_vec())];
-    VariableTable::assemble(&config, [HolderAnswer::Found(HeldVariables::new(secret))]).unwrap()
+    VariableTable::assemble(&config, [HolderAnswer::Found(HeldVariables::new(secret))]).0
 }
 
 fn read(text: &str) -> SubstitutedFile {

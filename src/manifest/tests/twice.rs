@@ -1,6 +1,8 @@
 //! The same object twice: an error that names both places, and neither candidate is used.
 
 use super::{check, check_files};
+use crate::manifest::{self, KindScopes, ManifestItem, assemble};
+use crate::object::{ManifestOrigin, RenderOrigin};
 
 #[test]
 fn in_one_file() {
@@ -23,6 +25,35 @@ fn in_one_file() {
         held: ConfigMap default/a, ConfigMap default/a stands twice: here and at a.yaml:1
         ",
     );
+}
+
+#[test]
+fn in_roots() {
+    let item = |root: &str, file: &str| {
+        let bytes = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        let mut item = manifest::read(&file.into(), bytes).items.remove(0);
+        let place = ManifestOrigin::new("base/a.yaml".into(), 1, 1);
+        let origin = RenderOrigin { root: root.into(), renderer: "kustomize".into(), places: vec![place] };
+        item.origin.render = (!root.is_empty()).then(|| origin.into());
+        item
+    };
+    let check = |items: Vec<ManifestItem>, hint: &str| {
+        let read = assemble(items, &KindScopes::builtin(), "default");
+        assert!(!read.diagnostics.is_empty());
+        for found in &read.diagnostics {
+            assert_eq!(found.hint.as_deref(), Some(hint), "{found:?}");
+        }
+    };
+    let (dev, prod, test) = (item("dev", "1"), item("prod", "2"), item("test", "3"));
+    let several = "name the root that is meant by `spec.git.path` (--path), or list the others in `.rhumbignore`: none \
+                   is applied";
+    let two = "name the root that is meant by `spec.git.path` (--path), or list the other in `.rhumbignore`: neither \
+               is applied";
+    check(vec![dev.clone(), prod.clone()], two);
+    check(vec![dev.clone(), prod, test], several);
+    // One root that makes it twice, and a file that stands beside a root.
+    check(vec![dev.clone(), dev.clone()], "remove one of the two: neither is applied");
+    check(vec![dev, item("", "a.yaml")], "remove one of the two: neither is applied");
 }
 
 #[test]
