@@ -34,7 +34,10 @@ fn identities(name: &str, shown: &CredentialUse) -> Decrypter {
     if !is_own {
         return Decrypter::new(files, None);
     }
-    files.extend(variable("SOPS_AGE_KEY_FILE").map(PathBuf::from));
     let text = variable("SOPS_AGE_KEY").and_then(|text| text.into_string().ok());
-    Decrypter::new(files, text)
+    let decrypter = Decrypter::new(files, text);
+    match variable("SOPS_AGE_KEY_FILE") {
+        Some(file) => decrypter.with_named_file(PathBuf::from(file)),
+        None => decrypter,
+    }
 }

@@ -46,6 +46,8 @@ pub(super) struct OpenedInput {
 pub(crate) struct Decrypter {
     /// The first file that is there counts.
     files: Vec<PathBuf>,
+    /// The one of them that somebody named, and did not only allow.
+    named: Option<PathBuf>,
     /// Identities from the environment of a command.
     text: Option<Zeroizing<String>>,
 }
@@ -59,7 +61,14 @@ impl fmt::Debug for Decrypter {
 impl Decrypter {
     /// Returns one with the identities of the first of these files that is there, else of a text.
     pub(crate) fn new(files: Vec<PathBuf>, text: Option<String>) -> Self {
-        Self { files, text: text.map(Zeroizing::new) }
+        Self { files, named: None, text: text.map(Zeroizing::new) }
+    }
+
+    /// Adds the last file that may count, which somebody named.
+    #[must_use]
+    pub(crate) fn with_named_file(mut self, file: PathBuf) -> Self {
+        self.files.push(file.clone());
+        Self { named: Some(file), ..self }
     }
 
     /// Returns the file that counts now.
@@ -73,14 +82,24 @@ impl Decrypter {
     /// Fails with the reason and the remedy where there are none, or none that can be read.
     pub(crate) fn identities(&self) -> Result<AgeIdentities, String> {
         let Some(file) = self.file() else {
-            let none = || "no age identity is configured".to_owned();
-            let text = self.text.as_ref().ok_or_else(none)?;
+            let text = self.text.as_ref().ok_or_else(|| self.missing_reason())?;
             return AgeIdentities::parse(text).map_err(|error| error.to_string());
         };
         let named = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
         let bytes = read_regular(file, MAX_IDENTITIES).map_err(|error| named(&error))?;
         let text = String::from_utf8(bytes).map(Zeroizing::new).map_err(|_| named(&"it is not UTF-8"))?;
         AgeIdentities::parse(&text).map_err(|error| named(&error))
+    }
+
+    /// Returns why there are no identities. A file that somebody named is told where it is not there;
+    /// a credential is optional.
+    fn missing_reason(&self) -> String {
+        match &self.named {
+            Some(file) => {
+                format!("{}: no such file, and no other age identity is configured", file.display())
+            }
+            None => "no age identity is configured".to_owned(),
+        }
     }
 
     /// Returns a file in the open; none where it is not encrypted.
@@ -251,6 +270,19 @@ mod tests {
 
     const ENCRYPTED: &[u8] = include_bytes!("sops/tests/fixtures/values.yaml");
     const IDENTITY: &str = include_str!("sops/tests/fixtures/identity.txt");
+
+    #[test]
+    fn a_file_that_somebody_named_is_told_where_it_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (optional, named) = (folder.path().join("sops-age"), folder.path().join("keys.txt"));
+        let decrypter = Decrypter::new(vec![optional], None);
+        assert_eq!(decrypter.identities().err().as_deref(), Some("no age identity is configured"));
+        let decrypter = decrypter.with_named_file(named.clone());
+        let expected = format!("{}: no such file, and no other age identity is configured", named.display());
+        assert_eq!(decrypter.identities().err(), Some(expected));
+        std::fs::write(&named, IDENTITY).unwrap();
+        assert!(decrypter.identities().is_ok());
+    }
 
     #[test]
     fn a_render_reads_the_identities_once_and_the_next_one_anew() {

@@ -313,11 +313,14 @@ impl<'a> TestNamespace<'a> {
         self.cluster.kubectl(&arguments).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Returns the records of the source's inventory, without its status, which is written later.
+    /// Returns the records of the source's inventory, without its status and the places of its
+    /// objects, which are written later.
     pub(crate) fn records(&self) -> String {
         let mut inventory = self.inventory().unwrap_or_default();
         if let Some(data) = inventory["data"].as_object_mut() {
-            data.retain(|key, _| !["status", "not-as-wanted", "left-alone"].contains(&key.as_str()));
+            data.retain(|key, _| {
+                !["status", "not-as-wanted", "left-alone", "origins"].contains(&key.as_str())
+            });
         }
         inventory.to_string()
     }
