@@ -212,10 +212,7 @@ fn setup(config: &SourceConfig, location: String, files: SourceFiles) -> SourceS
         namespace: config.namespace.clone(),
         allow: config.allow.clone().into(),
         account: config.service_account.as_ref().map(|name| name.as_str().into()),
-        variables: match config.substitution {
-            Some(_) => VariableUse::Substituted,
-            None => VariableUse::Literal,
-        },
+        variables: VariableUse::of(config),
         decrypter: identities::of_source(config),
         namespaces: config.allow.namespaces.clone(),
         adopt: config.adopt,

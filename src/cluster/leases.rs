@@ -16,7 +16,7 @@ use super::inventory::MERGE_PATCH;
 use super::write::{self, JSON_TYPE};
 use super::{FIELD_MANAGER, path};
 use crate::engine::Uid;
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, truncate};
 
 /// The longest Lease that is respected.
 const MAX_LEASE_DURATION: Duration = Duration::from_hours(1);
@@ -91,7 +91,7 @@ impl From<LeaseText> for LeaseRecord {
         let holder = text.spec.holder_identity.filter(|holder| !holder.is_empty());
         Self {
             name: text.metadata.name,
-            holder: holder.map(|holder| holder[..holder.floor_char_boundary(MAX_HOLDER_BYTES)].into()),
+            holder: holder.map(|holder| truncate(&holder, MAX_HOLDER_BYTES).into()),
             renewed: text.spec.renew_time.unwrap_or_default().into(),
             lasts: Duration::from_secs(text.spec.lease_duration_seconds.unwrap_or_default())
                 .min(MAX_LEASE_DURATION),

@@ -12,7 +12,7 @@ use super::inventory::MERGE_PATCH;
 use super::write::{exact_version, json_body};
 use super::{FIELD_MANAGER, path};
 use crate::engine::{ResourceVersion, Uid};
-use crate::object::{GroupKind, ObjectId};
+use crate::object::{GroupKind, ObjectId, truncate};
 
 /// Its name is no DNS label, so no source's inventory can have it.
 const LEDGER_NAME: &str = "rollout-budget.rhumb.dev";
@@ -34,7 +34,7 @@ const MAX_PARSE_ERROR_BYTES: usize = 200;
 
 /// Says that the rollout ledger cannot be read, what follows, and the command that mends it.
 pub(crate) fn explain_unreadable_ledger(namespace: &str, why: &str) -> String {
-    let why = &why[..why.floor_char_boundary(MAX_PARSE_ERROR_BYTES)];
+    let why = truncate(why, MAX_PARSE_ERROR_BYTES);
     format!(
         "ConfigMap {namespace}/{LEDGER_NAME}: {why}; no rollout begins; `kubectl -n {namespace} delete configmap {LEDGER_NAME}` \
          has it made anew, and who still runs writes its claims again"

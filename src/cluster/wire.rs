@@ -128,6 +128,11 @@ impl LiveDecoder {
         };
         let unproven_release =
             meta.annotations.get(annotations::RELEASE).and_then(|text| self.release_annotation(text));
+        // A text that somebody else wrote there says nothing of what we have done.
+        let own_annotation = |key| {
+            let is_ours = ours.is_some_and(|entry| entry.is_owner_of(&["metadata", "annotations", key]));
+            meta.annotations.get(key).filter(|_| is_ours)
+        };
         LiveObject {
             uid: Uid((&*meta.uid.0).into()),
             rv,
@@ -155,16 +160,7 @@ impl LiveDecoder {
                     meta.annotations.get(annotations::OVERLAY),
                 )
             }),
-            // A stamp by somebody else says nothing about the data that we have started pods with.
-            config_stamp: meta
-                .annotations
-                .get(annotations::CONFIG)
-                .filter(|_| {
-                    ours.is_some_and(|entry| {
-                        entry.is_owner_of(&["metadata", "annotations", annotations::CONFIG])
-                    })
-                })
-                .and_then(|text| text.parse().ok()),
+            config_stamp: own_annotation(annotations::CONFIG).and_then(|text| text.parse().ok()),
             finished: tree.as_ref().is_some_and(|tree| health::is_finished(&self.group_kind, tree)),
             prune_timing: owner::keep(meta, ours),
             intents: ObjectIntents::parse(
@@ -172,16 +168,7 @@ impl LiveDecoder {
                 meta.annotations.get(annotations::PAUSED),
                 meta.annotations.get(annotations::HOLD),
             ),
-            generated: meta
-                .annotations
-                .get(annotations::GENERATED)
-                .filter(|_| {
-                    ours.is_some_and(|entry| {
-                        entry.is_owner_of(&["metadata", "annotations", annotations::GENERATED])
-                    })
-                })
-                .and_then(GeneratedMark::parse)
-                .map(Box::new),
+            generated: own_annotation(annotations::GENERATED).and_then(GeneratedMark::parse).map(Box::new),
             opt_out: owner::opt_out(meta, ours),
             deleting: !meta.deletion_timestamp.0.is_empty(),
         }

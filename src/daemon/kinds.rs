@@ -484,7 +484,7 @@ impl KindWatches {
 
     /// Returns where the objects of each kind live, as far as the server tells.
     pub(super) fn kind_scopes(&self) -> KindScopes {
-        kind_scopes(self.kinds.as_ref())
+        self.served_scopes.borrow().clone()
     }
 }
 

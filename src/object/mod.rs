@@ -17,6 +17,7 @@ mod hash;
 mod hex;
 mod id;
 mod tree;
+mod truncate;
 
 pub(crate) use article::with_article;
 pub use class::ErrorClass;
@@ -29,6 +30,7 @@ pub(crate) use hex::{hex_bytes, hex_text};
 pub use id::{GroupKind, Gvk, ObjectId};
 pub(crate) use tree::{annotation_text, pretty_json};
 pub use tree::{canonical_json, text_at, value_at};
+pub(crate) use truncate::truncate;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -134,9 +136,8 @@ impl fmt::Display for RenderOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_plain = self.renderer.is_empty();
         if !is_plain {
-            let end = self.renderer.floor_char_boundary(MAX_SHOWN_RENDERER_BYTES);
-            let renderer = self.renderer.get(..end).unwrap_or_default();
-            let cut = if end < self.renderer.len() { "…" } else { "" };
+            let renderer = truncate(&self.renderer, MAX_SHOWN_RENDERER_BYTES);
+            let cut = if renderer.len() < self.renderer.len() { "…" } else { "" };
             write!(f, "{} ({renderer}{cut})", path_text(&self.root))?;
         }
         for (place, number) in self.places.iter().take(MAX_SHOWN_PLACES).zip(0..) {
@@ -183,7 +184,7 @@ impl Revision {
     /// Takes the 40 hex digits as they are, without what is too long. The reader of a source has
     /// checked them.
     pub fn new(text: &str) -> Self {
-        Self(text[..text.floor_char_boundary(MAX_REVISION_BYTES)].into())
+        Self(truncate(text, MAX_REVISION_BYTES).into())
     }
 
     /// Returns all 40 digits.

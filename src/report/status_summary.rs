@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{ObjectRef, ObjectStatus, PHASES, Phase, SourceStatus};
 use crate::engine::OptOutPolicy;
-use crate::object::{Revision, count_text};
+use crate::object::{Revision, count_text, truncate};
 use crate::render::sanitize_line;
 
 /// The maximum number of objects named.
@@ -204,7 +204,7 @@ fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String 
     let mut text = String::new();
     for told in objects.iter().take(MAX_NAMED_OBJECTS) {
         let reason = told.reason.as_deref().unwrap_or_default();
-        let reason = &reason[..reason.floor_char_boundary(MAX_REASON_BYTES)];
+        let reason = truncate(reason, MAX_REASON_BYTES);
         let colon = if reason.is_empty() { "" } else { ": " };
         let line = format!("{} {}{colon}{reason}", told.phase, recorded_name(&told.object));
         let _ = writeln!(text, "{}", sanitize_line(&line));
@@ -237,7 +237,7 @@ fn origin_list(objects: &[ObjectStatus]) -> String {
 }
 
 fn bounded_origin(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_ORIGIN_BYTES)]
+    truncate(text, MAX_ORIGIN_BYTES)
 }
 
 /// Reads the last line of [`list`].

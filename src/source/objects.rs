@@ -135,7 +135,7 @@ impl ObjectStores {
     /// Returns a tree with its size in bytes.
     pub(super) fn sized_tree(&self, id: Oid) -> Result<(Tree<'_>, usize), git2::Error> {
         self.read_from_any(|repository| {
-            let size = ObjectDatabase::of(repository)?.judge_structure(id)?;
+            let (size, _) = ObjectDatabase::of(repository)?.judge_structure(id)?;
             Ok((repository.find_tree(id)?, size))
         })
     }
@@ -227,13 +227,13 @@ impl<'a> ObjectDatabase<'a> {
         self.database.read(id)
     }
 
-    /// Returns the size of a tree, commit or tag in bytes. Fails where it is larger than that of any
-    /// honest one, before it is in memory.
-    pub(super) fn judge_structure(&self, id: Oid) -> Result<usize, git2::Error> {
+    /// Returns the size of a tree, commit or tag in bytes, and its kind. Fails where it is larger than
+    /// any honest one, before it is in memory.
+    pub(super) fn judge_structure(&self, id: Oid) -> Result<(usize, ObjectType), git2::Error> {
         self.judge_loose(id, MAX_STRUCTURE as u64 + LOOSE_OVERHEAD)?;
-        let (size, _) = self.database.read_header(id)?;
+        let (size, kind) = self.database.read_header(id)?;
         if size <= MAX_STRUCTURE {
-            return Ok(size);
+            return Ok((size, kind));
         }
         Err(refusal(&format!("object {id} has {size} bytes, which no honest tree or commit has")))
     }
@@ -324,8 +324,7 @@ pub(super) fn commit_at(repository: &Repository, id: Oid) -> Result<Oid, git2::E
     let database = ObjectDatabase::of(repository)?;
     let mut id = id;
     for _ in 0..MAX_TAG_CHAIN {
-        database.judge_structure(id)?;
-        match database.header(id)?.1 {
+        match database.judge_structure(id)?.1 {
             ObjectType::Commit => return Ok(repository.find_commit(id)?.id()),
             ObjectType::Tag => id = repository.find_tag(id)?.target_id(),
             _ => break,

@@ -507,7 +507,7 @@ impl RevisionReader {
         walk.run(root).map_err(|stop| self.stop(stop))?;
         let in_order = |pair: &[(String, Oid)]| matches!(pair, [a, b] if a.0 < b.0);
         if !found.windows(2).all(in_order) {
-            refusals.extend(put_in_order(&mut found));
+            refusals.extend(tree::put_in_order(&mut found));
         }
         let mut files = Vec::with_capacity(found.len());
         for (path, id) in found {
@@ -596,20 +596,4 @@ impl RevisionReader {
 /// Returns who made a commit, or what for, as it may be shown wherever it is told.
 fn printable_text(text: &[u8]) -> String {
     sanitize(&String::from_utf8_lossy(text)).into_owned()
-}
-
-/// Sorts the files of trees that git would not have made, and takes out the names that come twice.
-fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<RefusedFile> {
-    files.sort();
-    let mut twice = Vec::new();
-    files.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        if same {
-            twice.push(RefusedFile::new(kept.0.clone(), RefusalReason::Name).with_detail("it comes twice"));
-        }
-        same
-    });
-    files.retain(|(path, _)| !twice.iter().any(|refusal| refusal.path == *path));
-    twice.dedup();
-    twice
 }

@@ -230,3 +230,19 @@ pub(super) fn load_ignore_file(
 pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
+
+/// Sorts the files of trees that git would not have made, and takes out the names that come twice.
+pub(super) fn put_in_order(files: &mut Vec<(String, Oid)>) -> Vec<RefusedFile> {
+    files.sort();
+    let mut twice = Vec::new();
+    files.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            twice.push(RefusedFile::new(kept.0.clone(), RefusalReason::Name).with_detail("it comes twice"));
+        }
+        same
+    });
+    files.retain(|(path, _)| !twice.iter().any(|refusal| refusal.path == *path));
+    twice.dedup();
+    twice
+}

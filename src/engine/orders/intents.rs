@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::engine::orders::order::{MAX_ORDER_TOKEN_BYTES, truncate};
+use crate::engine::orders::order::MAX_ORDER_TOKEN_BYTES;
+use crate::object::truncate;
 
 /// The longest reason in bytes that is told: it is written by whoever may annotate an object.
 const MAX_PAUSE_REASON_BYTES: usize = 256;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Uid;
 use crate::engine::rollout::ledger::{object_word, parse_object_word};
-use crate::object::{ContentHash, ObjectId};
+use crate::object::{ContentHash, ObjectId, truncate};
 
 /// The maximum number of standing orders of a source: each is remembered in the inventory, in at
 /// most half a kilobyte.
@@ -231,11 +231,6 @@ fn confirmed_uids(uids: &BTreeSet<String>) -> Result<BTreeSet<Uid>, String> {
         return Err("it names no uid".to_owned());
     }
     Ok(uids.iter().map(|uid| Uid(uid.as_str().into())).collect())
-}
-
-/// Returns the beginning of a text, of at most so many bytes.
-pub(in crate::engine) fn truncate(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::engine::facts::hash_seal::{HashSeals, SealStatus};
 use crate::engine::rollout::budget_tally::{BudgetTally, BudgetTallyText};
 use crate::engine::rollout::queue::{QueuedObject, QueuedObjectText};
 use crate::engine::rollout::start_rate::{RolloutStart, RolloutStartText};
-use crate::object::{ContentHash, GroupKind, ObjectId, Revision};
+use crate::object::{ContentHash, GroupKind, ObjectId, Revision, truncate};
 
 /// The rollout ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ const MAX_NAME_BYTES: usize = 256;
 
 /// Returns a name as it stands in the ledger, without what is too long.
 pub(in crate::engine) fn read_name(text: &str) -> Arc<str> {
-    text[..text.floor_char_boundary(MAX_NAME_BYTES)].into()
+    truncate(text, MAX_NAME_BYTES).into()
 }
 
 /// One workload that may restart pods.

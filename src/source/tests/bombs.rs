@@ -2,26 +2,8 @@
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::fixture::{TestRepository, refused};
-use crate::object::Revision;
+use super::fixture::{TestRepository, refused, write_commit, write_tree};
 use crate::source::Source;
-
-fn tree(repository: &Repository, entries: &[(&str, &[u8], Oid)]) -> Oid {
-    let mut bytes = Vec::new();
-    for (mode, name, id) in entries {
-        bytes.extend_from_slice(mode.as_bytes());
-        bytes.push(b' ');
-        bytes.extend_from_slice(name);
-        bytes.push(0);
-        bytes.extend_from_slice(id.as_bytes());
-    }
-    repository.odb().unwrap().write(ObjectType::Tree, &bytes).unwrap()
-}
-
-fn commit(repository: &Repository, tree: Oid) -> Revision {
-    let text = format!("tree {tree}\nauthor x <x> 0 +0000\ncommitter x <x> 0 +0000\n\nlong\n");
-    Revision::new(&repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap().to_string())
-}
 
 #[test]
 fn the_paths_of_a_repository_have_a_bound_in_bytes() {
@@ -32,12 +14,15 @@ fn the_paths_of_a_repository_have_a_bound_in_bytes() {
     let names: Vec<String> = (0..20).map(|number| format!("f{number:02}.yaml")).collect();
     let files: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("100644", name.as_bytes(), blob)).collect();
     let long = vec![b'a'; 65_000];
-    let mut folder = tree(&repository, &files);
+    let mut folder = write_tree(&repository, &files);
     for _ in 0..90 {
-        folder = tree(&repository, &[("40000", &long, folder)]);
+        folder = write_tree(&repository, &[("40000", &long, folder)]);
     }
-    let revision =
-        commit(&repository, tree(&repository, &[("100644", b"ok.yaml", blob), ("40000", b"x", folder)]));
+    let revision = write_commit(
+        &repository,
+        write_tree(&repository, &[("100644", b"ok.yaml", blob), ("40000", b"x", folder)]),
+        "long",
+    );
     let snapshot = source.snapshot(&revision).unwrap();
     let bytes: usize = snapshot.files.iter().map(|file| file.path.len()).sum();
     let refusals: usize = refused(&snapshot.refused).iter().map(String::len).sum();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use git2::{ObjectType, Oid, Repository};
 use tempfile::TempDir;
 
 use crate::object::{Diagnostic, Revision};
@@ -123,4 +124,23 @@ pub(super) fn marks(changed: &[ChangedFile]) -> Vec<String> {
         _ => '~',
     };
     changed.iter().map(|changed| format!("{}{}", mark(changed), changed.path)).collect()
+}
+
+/// Writes one tree, whatever its entries are called.
+pub(super) fn write_tree(repository: &Repository, entries: &[(&str, &[u8], Oid)]) -> Oid {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in entries {
+        bytes.extend_from_slice(mode.as_bytes());
+        bytes.push(b' ');
+        bytes.extend_from_slice(name);
+        bytes.push(0);
+        bytes.extend_from_slice(id.as_bytes());
+    }
+    repository.odb().unwrap().write(ObjectType::Tree, &bytes).unwrap()
+}
+
+/// Writes a commit of a tree, without parents.
+pub(super) fn write_commit(repository: &Repository, tree: Oid, message: &str) -> Revision {
+    let text = format!("tree {tree}\nauthor x <x> 0 +0000\ncommitter x <x> 0 +0000\n\n{message}\n");
+    Revision::new(&repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap().to_string())
 }

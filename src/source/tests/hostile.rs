@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::fixture::{TestRepository, git, marks, paths, refused};
+use super::fixture::{TestRepository, git, marks, paths, refused, write_commit, write_tree};
 use super::remote::RemoteFixture;
 use crate::object::Revision;
 use crate::source::{Source, SourceError, SourceSettings};
+
+/// A message that would color a terminal, and turn the rest of its line around.
+const MESSAGE: &str = "\u{1b}[31mred\u{202e}";
 
 /// A GiB of zeros, as git names it.
 const GIB: &str = "4fce05a4e4ed8cefef2d99f32c519b2fd7841b74";
@@ -114,25 +117,6 @@ async fn a_gib_is_fetched_within_bounds_and_refused_unread() {
     assert!(peak < 700 << 10, "{peak} kB: it was never in memory");
 }
 
-/// Writes one tree, whatever its entries are called.
-fn tree(repository: &Repository, entries: &[(&str, &[u8], Oid)]) -> Oid {
-    let mut bytes = Vec::new();
-    for (mode, name, id) in entries {
-        bytes.extend_from_slice(mode.as_bytes());
-        bytes.push(b' ');
-        bytes.extend_from_slice(name);
-        bytes.push(0);
-        bytes.extend_from_slice(id.as_bytes());
-    }
-    repository.odb().unwrap().write(ObjectType::Tree, &bytes).unwrap()
-}
-
-fn commit(repository: &Repository, tree: Oid) -> Revision {
-    let text =
-        format!("tree {tree}\nauthor x <x> 0 +0000\ncommitter x <x> 0 +0000\n\n\u{1b}[31mred\u{202e}\n");
-    Revision::new(&repository.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap().to_string())
-}
-
 fn local() -> (TestRepository, Repository, Source) {
     let (repo, _) = TestRepository::with(&[("a.yaml", "1")]);
     let repository = Repository::open(repo.path()).unwrap();
@@ -144,8 +128,8 @@ fn local() -> (TestRepository, Repository, Source) {
 fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
     let (_repo, repository, source) = local();
     let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
-    let inner = tree(&repository, &[("100644", b"config.yaml", blob)]);
-    let root = tree(
+    let inner = write_tree(&repository, &[("100644", b"config.yaml", blob)]);
+    let root = write_tree(
         &repository,
         &[
             ("40000", b".", inner),
@@ -162,7 +146,7 @@ fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
             ("60000", b"zz-device.yaml", blob),
         ],
     );
-    let revision = commit(&repository, root);
+    let revision = write_commit(&repository, root, MESSAGE);
     let snapshot = source.snapshot(&revision).unwrap();
     assert!(!snapshot.is_complete());
     assert_eq!(paths(&snapshot), ["odd-mode.yaml"]);
@@ -174,7 +158,7 @@ fn names_that_lead_elsewhere_are_refused_by_the_walk_itself() {
         refused(&snapshot.refused)
     );
     assert!(codes.contains(&"not-a-file"));
-    let plain = commit(&repository, tree(&repository, &[("100644", b"ok.yaml", blob)]));
+    let plain = write_commit(&repository, write_tree(&repository, &[("100644", b"ok.yaml", blob)]), MESSAGE);
     assert_eq!(marks(&source.changes(&plain, &revision).unwrap()), ["+odd-mode.yaml", "-ok.yaml"]);
     let subject = source.commit(&revision).unwrap().unwrap().subject;
     assert_eq!(subject, "\u{fffd}[31mred\u{fffd}");
@@ -187,22 +171,22 @@ fn bombs_of_trees_end_early() {
     let source = Source::open_with("test", &repo.location(), repo.path(), settings).unwrap();
     let blob = repository.odb().unwrap().write(ObjectType::Blob, b"a: 1").unwrap();
     let (mut wide, mut deep) = (
-        tree(&repository, &[("100644", b"a.yaml", blob)]),
-        tree(&repository, &[("100644", b"a.yaml", blob)]),
+        write_tree(&repository, &[("100644", b"a.yaml", blob)]),
+        write_tree(&repository, &[("100644", b"a.yaml", blob)]),
     );
     for _ in 0..12 {
         let names: Vec<[u8; 1]> = (b'a'..=b'j').map(|name| [name]).collect();
         let entries: Vec<(&str, &[u8], Oid)> = names.iter().map(|name| ("40000", &name[..], wide)).collect();
-        wide = tree(&repository, &entries);
+        wide = write_tree(&repository, &entries);
     }
     for _ in 0..5000 {
-        deep = tree(&repository, &[("40000", b"d", deep)]);
+        deep = write_tree(&repository, &[("40000", b"d", deep)]);
     }
-    let (wide, deep) = (commit(&repository, wide), commit(&repository, deep));
+    let (wide, deep) = (write_commit(&repository, wide, MESSAGE), write_commit(&repository, deep, MESSAGE));
     assert!(matches!(source.snapshot(&wide), Err(SourceError::TooMany { .. })));
     let snapshot = source.snapshot(&deep).unwrap();
     assert_eq!(refused(&snapshot.refused), [format!("too-deep d{}", "/d".repeat(100))]);
-    let plain = commit(&repository, tree(&repository, &[("100644", b"a.yaml", blob)]));
+    let plain = write_commit(&repository, write_tree(&repository, &[("100644", b"a.yaml", blob)]), MESSAGE);
     assert!(matches!(source.changes(&plain, &wide), Err(SourceError::TooMany { .. })));
     assert_eq!(source.changes(&plain, &deep).unwrap().len(), 1);
 }
