@@ -1,6 +1,7 @@
 //! The folders of one sandboxed program: the tree that it reads, and the one that it may write.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -12,6 +13,11 @@ use super::render_host::RenderHost;
 use super::root_render::RenderError;
 use super::sandbox::SandboxPolicy;
 use super::tree::FileTree;
+
+/// The bytes of a tree that is written to memory where there is some. A file system on a disk takes
+/// several times as long to make files in folders where others were deleted; and a larger tree takes
+/// longer to render than to write.
+const MEMORY_TREE_LIMIT: u64 = 4 << 20;
 
 /// The folders of one program, which are gone with this.
 pub(super) struct RenderPlace {
@@ -34,16 +40,35 @@ impl RenderPlace {
         files: &T,
         opened: &OpenedInputs,
     ) -> Result<Self, RenderError> {
-        let unwritten = |error| RenderError::Tree { program, error };
-        let folder = if opened.is_empty() {
-            let folder = tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder());
-            PlaceFolder::Anywhere(folder.map_err(unwritten)?)
-        } else {
-            let place = MemoryPlace::create(&host.memory_folders()).map_err(unwritten)?;
-            PlaceFolder::InMemory(place.ok_or(RenderError::NoMemoryFolder)?)
-        };
+        if !opened.is_empty() {
+            let folder =
+                PlaceFolder::in_memory(host).map_err(|error| RenderError::Tree { program, error })?;
+            let folder = folder.ok_or(RenderError::NoMemoryFolder)?;
+            return Self::write_below(folder, host, program, tree, files, opened);
+        }
+        if tree.files.iter().map(|file| file.size).sum::<u64>() <= MEMORY_TREE_LIMIT
+            && let Ok(Some(folder)) = PlaceFolder::in_memory(host)
+        {
+            match Self::write_below(folder, host, program, tree, files, opened) {
+                // The memory may be full; the disk need not be.
+                Err(RenderError::Tree { .. }) => {}
+                written => return written,
+            }
+        }
+        let folder = PlaceFolder::anywhere(host).map_err(|error| RenderError::Tree { program, error })?;
+        Self::write_below(folder, host, program, tree, files, opened)
+    }
+
+    fn write_below<T: FileTree>(
+        folder: PlaceFolder,
+        host: &RenderHost,
+        program: &'static str,
+        tree: &RenderTree,
+        files: &T,
+        opened: &OpenedInputs,
+    ) -> Result<Self, RenderError> {
         let (below, private) = (folder.path().join("tree"), folder.path().join("private"));
-        fs::create_dir(&private).map_err(unwritten)?;
+        fs::create_dir(&private).map_err(|error| RenderError::Tree { program, error })?;
         write_tree(program, &below, tree, files, opened)?;
         let policy = host.policy(below.clone(), private);
         Ok(Self { folder, tree: below, policy })
@@ -59,11 +84,20 @@ impl RenderPlace {
 enum PlaceFolder {
     /// On a disk, where the host has its temporary files there.
     Anywhere(TempDir),
-    /// In memory: some of its files are in the open.
+    /// In memory: where some of its files are in the open, or all are small.
     InMemory(MemoryPlace),
 }
 
 impl PlaceFolder {
+    fn anywhere(host: &RenderHost) -> io::Result<Self> {
+        tempfile::Builder::new().prefix("rhumb-render-").tempdir_in(host.folder()).map(Self::Anywhere)
+    }
+
+    /// Returns none where no folder is in memory.
+    fn in_memory(host: &RenderHost) -> io::Result<Option<Self>> {
+        Ok(MemoryPlace::create(&host.memory_folders())?.map(Self::InMemory))
+    }
+
     fn path(&self) -> &Path {
         match self {
             Self::Anywhere(folder) => folder.path(),
@@ -99,4 +133,38 @@ fn write_tree<T: FileTree>(
         fs::write(&path, &bytes).map_err(unwritten)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::RendererConfig;
+    use crate::input::kustomize::{OriginTracking, PlannedFile};
+    use crate::input::memory_tree::MemoryTree;
+
+    /// Writes two files of a size below a folder on a disk or in memory.
+    fn place(folder: &Path, size: u64) -> RenderPlace {
+        let host = RenderHost::new(&RendererConfig::default(), "".into(), folder.to_owned());
+        let file = |path: &str| {
+            let content = PlannedContent::Text(b"a: b".as_slice().into());
+            PlannedFile { path: path.into(), content, size }
+        };
+        let files = vec![file("base/a.yaml"), file("root/b.yaml")];
+        let (root, charts) = (Arc::from("root"), std::collections::BTreeMap::new());
+        let tree = RenderTree { root, files, origins: OriginTracking::Absent, charts };
+        RenderPlace::write(&host, "kustomize", &tree, &MemoryTree::new(), &OpenedInputs::default()).unwrap()
+    }
+
+    #[test]
+    fn a_small_tree_is_in_memory_and_a_large_one_where_temporary_files_are() {
+        let temporary = tempfile::tempdir().unwrap();
+        let small = place(temporary.path(), MEMORY_TREE_LIMIT / 2);
+        assert_eq!(small.folder().parent(), Some(Path::new("/dev/shm")));
+        assert_eq!(fs::read_to_string(small.tree.join("root/b.yaml")).unwrap(), "a: b");
+        let large = place(temporary.path(), MEMORY_TREE_LIMIT / 2 + 1);
+        assert_eq!(large.folder().parent(), Some(temporary.path()));
+        assert_eq!(fs::read_to_string(large.tree.join("base/a.yaml")).unwrap(), "a: b");
+    }
 }
