@@ -429,8 +429,8 @@ fn commands_of_other_tools_are_translated() {
     let delete = tip("delete");
     assert!(delete.contains("tip: `rhumb apply --prune` deletes objects that left a source"), "{delete}");
     for word in ["delete", "generat", "get", "sync"] {
-        let told = tip(word);
-        assert!(!told.contains("'generate'"), "a hidden command is no tip: {told}");
+        let printed = tip(word);
+        assert!(!printed.contains("'generate'"), "a hidden command is no tip: {printed}");
     }
 }
 

@@ -67,19 +67,19 @@ fn many(options: &Options, table: &mut Table) -> Outcome<()> {
     let what = format!("S7 {} Deployments of 1 pod, {MAX_IN_FLIGHT} at once", fleet.count);
     let bound = ideal(fleet.count, MAX_IN_FLIGHT, alone);
     let share = ratio(rolled.makespan(), bound);
-    let told =
+    let shown =
         format!("{}: {share:.2} × the budget's own bound {}", seconds(rolled.makespan()), seconds(bound));
-    table.tell(&format!("{what}: from the commit to the last"), told);
+    table.tell(&format!("{what}: from the commit to the last"), shown);
     judge_most(table, &what, &rolled);
     Ok(())
 }
 
 fn judge(table: &mut Table, what: &str, rolled: &ObservedRollouts, ideal: Duration) {
     let share = ratio(rolled.makespan(), ideal);
-    let told = format!("{}: {share:.2} × the ideal {}", seconds(rolled.makespan()), seconds(ideal));
+    let shown = format!("{}: {share:.2} × the ideal {}", seconds(rolled.makespan()), seconds(ideal));
     table.judge(
         &format!("{what}: from the commit to the last"),
-        told,
+        shown,
         AimComparison::of("≤ 1.10 ×", share <= 1.10),
     );
     judge_most(table, what, rolled);

@@ -105,14 +105,14 @@ pub(super) fn notification(
 ) -> Option<Notification> {
     match to {
         Recipient::Webhook { .. } => {
-            let told = WebhookBody {
+            let body = WebhookBody {
                 api_version: NOTIFICATION_VERSION,
                 kind: "Notification",
                 occasion: event_word(occasion),
                 text: text(event),
                 event,
             };
-            Some(Notification { body: serde_json::to_value(told).ok()?, ..addressed(to) })
+            Some(Notification { body: serde_json::to_value(body).ok()?, ..addressed(to) })
         }
         Recipient::Slack { .. } => {
             let mark =

@@ -147,8 +147,9 @@ fn each_recipient_is_told_in_its_own_words() {
     );
     let text = format!(":warning: {}", words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
     check(&Recipient::Slack { url: file.into() }, NotificationEvent::Failed, ("", json!({ "text": text })));
-    let told = format!("Deployment shop/web: {description}");
-    let status = |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": told});
+    let description_text = format!("Deployment shop/web: {description}");
+    let status =
+        |key: &str, state: &str| json!({"state": state, key: "rhumb/shop", "description": description_text});
     let path = |before: &str, name: &str| format!("{before}/{name}/statuses/{COMMIT}");
     check(
         &forge(Forge::GitHub, "https://api.github.com", file),
@@ -297,11 +298,11 @@ async fn who_stays_keeps_what_waits_for_it() {
         sources: Vec::new(),
         on: on.iter().copied().collect(),
     };
-    let (recipients, told) = watch::channel(vec![to(&staying, &NotificationEvent::ALL)]);
+    let (recipients, current) = watch::channel(vec![to(&staying, &NotificationEvent::ALL)]);
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
     let heard = recorder.clone();
     let announcing = tokio::spawn(async move {
-        announce_with(told, &heard, &[Duration::from_secs(1)]).await;
+        announce_with(current, &heard, &[Duration::from_secs(1)]).await;
     });
     until_listening(&recorder).await;
     for message in ["one", "two"] {
@@ -442,8 +443,8 @@ fn announcing(
 ) -> tokio::task::JoinHandle<()> {
     let (recorder, rests) = (recorder.clone(), rests.to_vec());
     tokio::spawn(async move {
-        let (_recipients, told) = watch::channel(recipients);
-        announce_with(told, &recorder, &rests).await;
+        let (_recipients, current) = watch::channel(recipients);
+        announce_with(current, &recorder, &rests).await;
     })
 }
 
@@ -455,9 +456,9 @@ async fn others_are_told_after_a_new_configuration() {
         sources: Vec::new(),
         on: all(),
     };
-    let (recipients, told) = watch::channel(vec![to(&before)]);
+    let (recipients, current) = watch::channel(vec![to(&before)]);
     let recorder = EventRecorder::new(Timestamp::UNIX_EPOCH);
-    let announcing = tokio::spawn(announce(told, recorder.clone()));
+    let announcing = tokio::spawn(announce(current, recorder.clone()));
     until_listening(&recorder).await;
     recorder.record(Timestamp::UNIX_EPOCH, draft(EventReason::RolloutFailed, "one"));
     before.await_sent(1).await;

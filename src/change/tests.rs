@@ -13,7 +13,7 @@ fn id(group: &str, kind: &str) -> ObjectId {
 }
 
 /// Returns each change as one line: path, before, after.
-fn told(changes: &[FieldChange]) -> Vec<String> {
+fn lines(changes: &[FieldChange]) -> Vec<String> {
     let shown = |value: &Option<Value>| value.as_ref().map_or_else(|| "-".to_owned(), Value::to_string);
     changes
         .iter()
@@ -22,7 +22,7 @@ fn told(changes: &[FieldChange]) -> Vec<String> {
 }
 
 fn check(before: Value, after: Value, expected: &[&str]) {
-    assert_eq!(told(&diff_fields(&id("apps", "Deployment"), Some(&before), Some(&after))), expected);
+    assert_eq!(lines(&diff_fields(&id("apps", "Deployment"), Some(&before), Some(&after))), expected);
 }
 
 #[test]
@@ -144,9 +144,9 @@ fn an_object_that_comes_or_goes_is_told_by_its_top_level() {
         "metadata": {"name": "web", "namespace": "shop", "labels": {"a": "b"}}});
     let id = id("", "ConfigMap");
     let expected = [r#".data - {"a":"b"}"#, r#".metadata.labels - {"a":"b"}"#];
-    assert_eq!(told(&diff_fields(&id, None, Some(&object))), expected);
+    assert_eq!(lines(&diff_fields(&id, None, Some(&object))), expected);
     let expected = [r#".data {"a":"b"} -"#, r#".metadata.labels {"a":"b"} -"#];
-    assert_eq!(told(&diff_fields(&id, Some(&object), None)), expected);
+    assert_eq!(lines(&diff_fields(&id, Some(&object), None)), expected);
     assert!(diff_fields(&id, None, None).is_empty());
 }
 
@@ -157,7 +157,7 @@ fn secrets_are_masked_in_every_form() {
     let after = json!({"data": {"a": "c2VjcmV0Mg==", "b": "c2VjcmV0", "c": "c2VjcmV0"}});
     let changes = diff_fields(&id, Some(&before), Some(&after));
     assert_eq!(
-        told(&changes),
+        lines(&changes),
         [format!(".data.a {MASK:?} {CHANGED_MASK:?}"), format!(".data.c - {MASK:?}"),]
     );
     for created in [diff_fields(&id, None, Some(&after)), diff_fields(&id, Some(&after), None)] {
@@ -238,9 +238,9 @@ proptest! {
     #[test]
     fn whatever_differs_below_the_top_is_told(before in tree(), after in tree()) {
         let (before, after) = (json!({"spec": before}), json!({"spec": after}));
-        let told = diff_fields(&id("", "X"), Some(&before), Some(&after));
+        let changes = diff_fields(&id("", "X"), Some(&before), Some(&after));
         let differs = without_nulls(&before) != without_nulls(&after);
-        prop_assert_eq!(differs, !told.is_empty());
+        prop_assert_eq!(differs, !changes.is_empty());
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) async fn settle_patiently(
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(MAX_RETRY_DELAY);
             }
-            told => return told.map(|note| note.iter().for_each(|note| tracing::info!("{note}"))),
+            note => return note.map(|note| note.iter().for_each(|note| tracing::info!("{note}"))),
         }
     }
 }

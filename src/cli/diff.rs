@@ -114,7 +114,7 @@ async fn plan_sources(configured: &SelectedSources) -> Result<SourcePlans, Comma
 pub(super) fn show<'a>(
     output: DiffOutput,
     plan: &'a Plan,
-    told: impl IntoIterator<Item = &'a String>,
+    notes: impl IntoIterator<Item = &'a String>,
     terminal: &Terminal,
 ) -> Result<(), CommandError> {
     let palette = terminal.palette();
@@ -131,7 +131,7 @@ pub(super) fn show<'a>(
     if output == DiffOutput::Unified {
         terminal.report(&render::held_back_text(plan, terminal.error_palette()));
     }
-    print_notes(told.into_iter().chain(&plan.notes), terminal);
+    print_notes(notes.into_iter().chain(&plan.notes), terminal);
     if output != DiffOutput::Json {
         terminal.report(&render::diagnostics(&plan.diagnostics, terminal.error_palette()));
     }

@@ -67,10 +67,10 @@ fn settle(lock: &RootLock, args: &LockArgs, terminal: &Terminal) -> Result<ExitS
         terminal.print(&format!("{}: up to date\n", file.display()))?;
         return Ok(ExitStatus::Done);
     }
-    let told = if args.check { "not up to date" } else { "written" };
-    let told =
-        if lock.text.is_none() && !args.check { "deleted, no chart of a server is used" } else { told };
-    let mut text = format!("{}: {told}\n", file.display());
+    let state = if args.check { "not up to date" } else { "written" };
+    let state =
+        if lock.text.is_none() && !args.check { "deleted, no chart of a server is used" } else { state };
+    let mut text = format!("{}: {state}\n", file.display());
     for change in &lock.changes {
         let _ = writeln!(text, "  {change}");
     }

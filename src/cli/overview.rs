@@ -382,7 +382,7 @@ pub(super) fn budget_text(rollout: &RolloutStatus) -> String {
 fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
     let known = view.objects_by_name();
     let known = |named: &ObjectRef| known.get(named).copied();
-    let mut told: Vec<&ObjectRef> = Vec::new();
+    let mut listed: Vec<&ObjectRef> = Vec::new();
     let mut rows = Vec::new();
     for roll in &view.rollout.rolling {
         rows.push(object_row(
@@ -392,9 +392,9 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
             known(&roll.object),
             detail,
         ));
-        told.push(&roll.object);
+        listed.push(&roll.object);
     }
-    for queued in view.rollout.queue.iter().filter(|queued| !told.contains(&&queued.object)) {
+    for queued in view.rollout.queue.iter().filter(|queued| !listed.contains(&&queued.object)) {
         let object = known(&queued.object);
         let phase = object.map_or(Phase::Waiting, |object| object.phase);
         rows.push(object_row(&queued.object, phase, &waiting_text(queued), object, detail));
@@ -416,9 +416,9 @@ fn objects(view: &StatusView, detail: DetailLevel) -> Vec<Row> {
 pub(super) fn troubled_objects(view: &StatusView) -> Vec<&ObjectStatus> {
     let RolloutStatus { rolling, queue, .. } = &view.rollout;
     let rolling = rolling.iter().map(|roll| &roll.object);
-    let told: BTreeSet<&ObjectRef> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
+    let listed: BTreeSet<&ObjectRef> = rolling.chain(queue.iter().map(|queued| &queued.object)).collect();
     let mut rest: Vec<&ObjectStatus> =
-        view.objects.iter().filter(|object| !told.contains(&object.object)).collect();
+        view.objects.iter().filter(|object| !listed.contains(&object.object)).collect();
     rest.sort_by_key(|object| (gravity(phase_style(object.phase)), object.phase, &object.object));
     rest
 }

@@ -41,7 +41,7 @@ pub(super) struct ServedSources {
     /// The sources found in the cluster.
     customs: Vec<CustomSource>,
     /// The sources in the cluster whose status this process writes.
-    told: SourceNames,
+    reported: SourceNames,
     /// The sources that this process has served, and that nobody is to serve any more.
     pub(super) retired: SourceNames,
     /// Sources that stood in the cluster when it was last looked at, which may be too long ago.
@@ -66,7 +66,7 @@ fn source_names(config: &Config, customs: &[CustomSource]) -> SourceNames {
 impl ServedSources {
     /// Returns whether a source stands in the cluster, and not in the file.
     pub(super) fn is_custom(&self, source: &str) -> bool {
-        self.told.contains(source)
+        self.reported.contains(source)
     }
 }
 
@@ -152,15 +152,15 @@ impl SourceShare {
         let mut joined = config.with_custom_sources(&customs);
         joined.sources.retain(|source| names.contains(&*source.name) && !doubtful.contains(&*source.name));
         let duties = self.source_duties(config, &customs, &names, cluster);
-        let told = duties
+        let reported = duties
             .iter()
             .filter(|(_, duty)| duty.meaning == DutySubject::ClusterSource)
             .map(|(name, _)| name.clone());
-        let told = told.collect();
+        let reported = reported.collect();
         if let Some(customs) = &self.custom_sources {
             customs.set_duties(duties);
         }
-        ServedSources { config: joined, cluster: fenced, names, customs, told, retired, doubtful }
+        ServedSources { config: joined, cluster: fenced, names, customs, reported, retired, doubtful }
     }
 
     fn source_duties(

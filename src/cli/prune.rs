@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn all_are_confirmed_at_once_only_where_exactly_so_many_wait() {
-        let check = |told: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
-            let found = confirm_all(told, count)
+        let check = |inventories: &[NamedInventory], count: usize, expected: Result<usize, &str>| {
+            let found = confirm_all(inventories, count)
                 .map(|(_, deletions)| deletions.len())
                 .map_err(|error| error.to_string());
             assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));

@@ -371,11 +371,11 @@ impl Uninstallation<'_> {
         setup.confirmed = holder.removable_objects().map(|member| member.uid.clone()).collect();
         setup.namespaces.clone_from(reach);
         let setup = session::daemon_setup(self.config, self.cluster.clone(), vec![setup]);
-        let (listener, mut told) = mpsc::unbounded_channel();
+        let (listener, mut outcomes) = mpsc::unbounded_channel();
         let until = StopCondition::Settled(Instant::now() + DELETION_TIMEOUT);
         let pass = tokio::spawn(Reconciler::new(setup, until, listener).run(CancellationToken::new()));
-        while let Some(ObjectEvent { id, told, .. }) = told.recv().await {
-            self.terminal.print(&apply::line(&id, &told, self.terminal.palette()))?;
+        while let Some(ObjectEvent { id, outcome, .. }) = outcomes.recv().await {
+            self.terminal.print(&apply::line(&id, &outcome, self.terminal.palette()))?;
         }
         let pass = pass.await.map_err(|error| {
             CommandError::new(ErrorClass::Internal, format!("the deletions did not end: {error}"))

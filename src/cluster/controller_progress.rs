@@ -36,10 +36,10 @@ pub(crate) fn of(kind: &GroupKind, object: &Value) -> Option<RolloutNumbers> {
 /// cannot be told apart, and no deadline is that short.
 pub(super) fn is_failed_before(kind: &GroupKind, object: &Value, time: &str) -> bool {
     let progressing = find_condition(object, "Progressing").filter(|_| kind.is("apps", "Deployment"));
-    let told = progressing
+    let reported = progressing
         .filter(|progressing| text_at(progressing, &["reason"]) == "ProgressDeadlineExceeded")
         .and_then(|progressing| unix_seconds(text_at(progressing, &["lastUpdateTime"])));
-    told.zip(unix_seconds(time)).is_some_and(|(told, written)| told <= written)
+    reported.zip(unix_seconds(time)).is_some_and(|(reported, written)| reported <= written)
 }
 
 /// Returns the overlay on a workload's content. A held rollout without an annotation was held by

@@ -358,9 +358,9 @@ mod tests {
     fn check<'de, T: Deserialize<'de> + std::fmt::Debug>(schema: &Value) {
         let keys = T::deserialize(KeyCollector).unwrap_err().to_string();
         let keys: BTreeSet<&str> = keys.split(' ').collect();
-        let told: BTreeSet<&str> =
+        let described: BTreeSet<&str> =
             schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(told, keys);
+        assert_eq!(described, keys);
     }
 
     #[test]

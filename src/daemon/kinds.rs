@@ -190,11 +190,11 @@ impl KindWatches {
 
     /// Takes the answer of discovery.
     pub(super) fn set_kinds(&mut self, kinds: KindTable, engine: &mut Engine) {
-        self.served_versions.send_if_modified(|told| {
-            let versions = served_versions(&kinds, told.as_deref());
-            let is_news = told.as_deref() != Some(&versions);
+        self.served_versions.send_if_modified(|known| {
+            let versions = served_versions(&kinds, known.as_deref());
+            let is_news = known.as_deref() != Some(&versions);
             if is_news {
-                *told = Some(versions.into());
+                *known = Some(versions.into());
             }
             is_news
         });

@@ -73,7 +73,7 @@ impl Leases {
     ) -> Self {
         let (wish, wished) = watch::channel(SourceNames::new());
         let (runs, run) = watch::channel(SourceNames::new());
-        let (told, share) = watch::channel(SourceNames::new());
+        let (published, share) = watch::channel(SourceNames::new());
         let (terms, stop) = (LeaseTerms::default(), CancellationToken::new());
         let own: Arc<str> = process_identity().into();
         let heartbeat = cluster.heartbeats().expect_part("the Leases", MAX_BEAT_DURATION);
@@ -85,7 +85,7 @@ impl Leases {
             terms: terms.clone(),
             wished,
             run,
-            told,
+            published,
             running,
             records: BTreeMap::new(),
             leaving: SourceNames::new(),
@@ -151,7 +151,7 @@ struct LeaseKeeper {
     terms: LeaseTerms,
     wished: watch::Receiver<SourceNames>,
     run: watch::Receiver<SourceNames>,
-    told: watch::Sender<SourceNames>,
+    published: watch::Sender<SourceNames>,
     running: watch::Receiver<Option<Inquiries>>,
     /// The Leases as they were last read or written, by name.
     records: BTreeMap<String, LeaseRecord>,
@@ -257,7 +257,7 @@ impl LeaseKeeper {
     fn publish(&self) {
         let held = self.shares.held_sources().filter(|source| !self.leaving.contains(*source));
         let share: SourceNames = held.chain(&self.lapsed).cloned().collect();
-        self.told.send_if_modified(|known| {
+        self.published.send_if_modified(|known| {
             if *known == share {
                 return false;
             }

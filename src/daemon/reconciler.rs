@@ -311,7 +311,7 @@ impl Reconciler {
                 Some(event) = self.channels.from_inventories.recv() => self.handle_inventory_event(event),
                 Some(event) = self.channels.from_orders.recv() => self.handle_orders_event(event),
                 Some(event) = self.channels.from_pods.recv() => self.handle_pods_event(event),
-                Some(event) = self.nodes.told.recv() => self.handle_node_event(event),
+                Some(event) = self.nodes.events.recv() => self.handle_node_event(event),
                 Some(event) = self.channels.from_data.recv() => self.handle_data_event(event),
                 Some(question) = self.channels.asked.recv() => self.answer_inquiry(question),
                 () = stop.cancelled(), if !stopped => {}
@@ -340,7 +340,7 @@ impl Reconciler {
                 self.handle_orders_event(event);
             } else if let Ok(event) = self.channels.from_pods.try_recv() {
                 self.handle_pods_event(event);
-            } else if let Ok(event) = self.nodes.told.try_recv() {
+            } else if let Ok(event) = self.nodes.events.try_recv() {
                 self.handle_node_event(event);
             } else if let Ok(event) = self.channels.from_data.try_recv() {
                 self.handle_data_event(event);

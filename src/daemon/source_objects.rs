@@ -94,7 +94,7 @@ impl CustomSourceWatch {
         allowed: CustomSourcePolicy,
         running: watch::Receiver<Option<Inquiries>>,
     ) -> Self {
-        let (told, known) = watch::channel(Vec::new());
+        let (published, known) = watch::channel(Vec::new());
         let (duties, duty) = watch::channel(SourceDuties::new());
         let (seen, looked) = watch::channel(None);
         let nudge = Arc::new(Notify::new());
@@ -103,7 +103,7 @@ impl CustomSourceWatch {
             namespace: namespace.to_owned(),
             path: custom_path(namespace),
             allowed,
-            told,
+            published,
             seen,
             nudge: nudge.clone(),
             duties: duty,
@@ -163,7 +163,7 @@ struct CustomSourceFollower {
     namespace: String,
     path: String,
     allowed: CustomSourcePolicy,
-    told: watch::Sender<Vec<CustomSource>>,
+    published: watch::Sender<Vec<CustomSource>>,
     seen: watch::Sender<Option<Instant>>,
     nudge: Arc<Notify>,
     duties: watch::Receiver<SourceDuties>,
@@ -211,7 +211,7 @@ impl CustomSourceFollower {
         let read = objects.into_iter().filter_map(|object| CustomSource::read(object, &self.allowed));
         let mut customs: Vec<CustomSource> = read.collect();
         customs.sort_by(|one, other| one.name.cmp(&other.name));
-        self.told.send_if_modified(|known| {
+        self.published.send_if_modified(|known| {
             if is_same(known, &customs) {
                 return false;
             }
@@ -279,8 +279,8 @@ impl CustomSourceFollower {
             Err(error) if *error.fault() == ClusterFault::VersionConflict => true,
             Err(error) if matches!(error.class(), ErrorClass::Forbidden | ErrorClass::Invalid) => {
                 let why = format!("its finalizer {SOURCE_FINALIZER} cannot be written: {error}");
-                let told = self.refused.insert(custom.name.clone(), (Instant::now(), why.clone()));
-                if told.is_none_or(|(_, told)| told != why) {
+                let earlier = self.refused.insert(custom.name.clone(), (Instant::now(), why.clone()));
+                if earlier.is_none_or(|(_, earlier)| earlier != why) {
                     tracing::warn!(source = %custom.name, "{why}");
                 }
                 true

@@ -23,7 +23,7 @@ pub(super) use self::fact_reader::FactReader;
 pub(super) use self::last_look::LastLook;
 use self::missing_revisions::{ContentLookup, MissingContents};
 pub(super) use self::once::{read_disk, read_newest_once, read_once};
-use self::revision_step::{ToldSnapshot, read_newest};
+use self::revision_step::{ReportedSnapshot, read_newest};
 use self::verified_revision::ConcurrentLookups;
 use super::executor::run_blocking;
 use super::loop_event::LoopEvent;
@@ -96,8 +96,8 @@ pub(super) struct SourceFeed {
     /// The versions of the cluster, which renders may depend on.
     versions: watch::Receiver<Option<Arc<ServedVersions>>>,
     /// Indicates whether it was told that renders depend on them.
-    told_version_use: bool,
-    told_snapshot: Option<ToldSnapshot>,
+    uses_versions: bool,
+    reported: Option<ReportedSnapshot>,
     identity: String,
     /// As it was told last.
     repository: RepositoryIdentity,
@@ -142,8 +142,8 @@ impl SourceFeed {
             last_look: LastLook::default(),
             facts: FactReader::default(),
             versions: watch::channel(None).1,
-            told_version_use: false,
-            told_snapshot: None,
+            uses_versions: false,
+            reported: None,
             identity,
             repository: RepositoryIdentity::Unknown,
             last_error: None,
@@ -203,17 +203,17 @@ impl SourceFeed {
                         continue;
                     },
                     () = hints.next_hint() => FeedTask::Look,
-                    Ok(()) = self.versions.changed(), if self.told_version_use => FeedTask::Look,
+                    Ok(()) = self.versions.changed(), if self.uses_versions => FeedTask::Look,
                     () = sleep_until(next) => FeedTask::Poll,
                     () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::SavePins,
                 }
             };
             let polled = matches!(task, FeedTask::Poll);
-            let Some(told) = self.run_task(task, &mut queue).await else { return };
+            let Some(events) = self.run_task(task, &mut queue).await else { return };
             if polled {
                 next = Instant::now() + self.source.next_poll(super::random_fraction());
             }
-            for event in told {
+            for event in events {
                 self.heartbeat.record(HEARTBEAT_SLACK);
                 if self.events.send(event).await.is_err() {
                     return;
@@ -231,7 +231,7 @@ impl SourceFeed {
         loop {
             tokio::select! {
                 biased;
-                told = &mut work => return Some(told),
+                events = &mut work => return Some(events),
                 Some(found) = queue.lookups.next(), if !queue.lookups.is_empty() => {
                     if let Some(event) = queue.finish_lookup(found) {
                         events.send(event).await.ok()?;
@@ -246,16 +246,16 @@ impl SourceFeed {
         self.heartbeat.record(MAX_TASK_DURATION);
         match task {
             FeedTask::Look | FeedTask::Poll => {
-                let mut told = self.look_at_source().await;
-                told.extend(self.fetch_missing().await);
-                told
+                let mut events = self.look_at_source().await;
+                events.extend(self.fetch_missing().await);
+                events
             }
             FeedTask::Fetch(wanted) => {
                 self.missing.push(wanted);
                 // The feed may not have noticed yet that the source cannot be read.
-                let mut told = self.look_at_source().await;
-                told.extend(self.fetch_missing().await);
-                told
+                let mut events = self.look_at_source().await;
+                events.extend(self.fetch_missing().await);
+                events
             }
             FeedTask::Anchor(anchor) => self.set_anchor(anchor).await,
             FeedTask::LookBack(undo) => vec![self.look_back(undo).await],
@@ -269,9 +269,9 @@ impl SourceFeed {
             }
             FeedTask::LookAfter(reading) => {
                 self.check_requested = self.check_requested.max(reading);
-                let mut told = self.look_at_source().await;
-                told.extend(self.fetch_missing().await);
-                told
+                let mut events = self.look_at_source().await;
+                events.extend(self.fetch_missing().await);
+                events
             }
             FeedTask::Pin(revisions) => {
                 self.pins.set_wanted(revisions);
@@ -282,8 +282,8 @@ impl SourceFeed {
 
     /// Returns the revision that was told last.
     fn head_revision(&self) -> Option<Revision> {
-        let told = self.told_snapshot.as_ref().map(|told| &told.snapshot.revision);
-        told.or_else(|| self.source.current_revision()).cloned()
+        let reported = self.reported.as_ref().map(|reported| &reported.snapshot.revision);
+        reported.or_else(|| self.source.current_revision()).cloned()
     }
 
     /// Returns the reader of older contents.
@@ -320,8 +320,8 @@ impl SourceFeed {
             self.repository.clone_from(&repository);
             events.push(LoopEvent::Repository(number, repository));
         }
-        if !self.told_version_use && self.source.used_facts().versions {
-            self.told_version_use = true;
+        if !self.uses_versions && self.source.used_facts().versions {
+            self.uses_versions = true;
             events.push(LoopEvent::VersionsUsed);
         }
         match seen {
@@ -373,11 +373,11 @@ impl SourceFeed {
     async fn read_newest(&mut self) -> Result<Option<(SourceReading, BTreeSet<GroupKind>)>, SourceError> {
         self.facts.set_versions(self.versions.borrow_and_update().clone());
         let SourceObservation { revision, rendered, .. } = self.facts.observe(&mut self.source).await?;
-        let told = self.told_snapshot.as_ref().map(|told| &told.snapshot);
-        let same = told.filter(|told| told.revision == revision && rendered == RenderStep::Kept);
-        if let (Some(told), ReadExtent::Changes) = (same, self.extent) {
+        let reported = self.reported.as_ref().map(|reported| &reported.snapshot);
+        let same = reported.filter(|reported| reported.revision == revision && rendered == RenderStep::Kept);
+        if let (Some(reported), ReadExtent::Changes) = (same, self.extent) {
             // Nothing is new, unless that it can be read again.
-            let (incomplete, refused) = (refusal_text(told), told.refused.clone());
+            let (incomplete, refused) = (refusal_text(reported), reported.refused.clone());
             let reading =
                 SourceReading { revision: Some(revision), incomplete, refused, ..SourceReading::default() };
             return Ok(self.last_error.is_some().then(|| (reading, BTreeSet::new())));
@@ -387,7 +387,7 @@ impl SourceFeed {
 
     /// Reads what an earlier process left, where the first look of this one failed.
     async fn read_remembered(&mut self) -> Option<(SourceReading, BTreeSet<GroupKind>)> {
-        let revision = self.source.current_revision().filter(|_| self.told_snapshot.is_none()).cloned()?;
+        let revision = self.source.current_revision().filter(|_| self.reported.is_none()).cloned()?;
         self.read_revision(revision).await.ok()
     }
 
@@ -396,11 +396,11 @@ impl SourceFeed {
         revision: Revision,
     ) -> Result<(SourceReading, BTreeSet<GroupKind>), SourceError> {
         let (settings, scopes) = (self.settings.clone(), self.known_scopes());
-        let (from, extent) = (self.told_snapshot.clone(), self.extent);
+        let (from, extent) = (self.reported.clone(), self.extent);
         let read =
             move |reader: &RevisionReader| read_newest(reader, &settings, scopes, from, extent, &revision);
         let step = self.source.read_bounded(read).await?;
-        self.told_snapshot = Some(step.told);
+        self.reported = Some(step.reported);
         self.scopes = step.scopes;
         self.extent = ReadExtent::Changes;
         Ok((step.reading, step.unknown))

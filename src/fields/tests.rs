@@ -192,9 +192,9 @@ fn culprits_are_the_present_owners_last_writer_first() {
         Some(&WEB.replace(r#""f:image": {}, "#, "").replace(r#""f:replicas": {}, "#, "")),
     );
     let found = lost_field_writers(&managed, &lost, "rhumb");
-    let told: Vec<_> = found.iter().map(|c| (&*c.manager, &*c.subresource, c.path.to_string())).collect();
+    let culprits: Vec<_> = found.iter().map(|c| (&*c.manager, &*c.subresource, c.path.to_string())).collect();
     assert_eq!(
-        told,
+        culprits,
         [
             ("kube-controller-manager", "scale", ".spec.replicas".to_owned()),
             ("kubectl-set", "", r#".spec.template.spec.containers[name="web"].image"#.to_owned()),

@@ -149,8 +149,8 @@ fn what_our_entry_owns_beyond_the_content_is_another_value() {
 #[test]
 fn the_release_annotation_alone_is_no_value() {
     let object = |release: &str, note: &str| json!({"metadata": {"annotations": {"rhumb.dev/release": release, "note": note}}});
-    let told = differing("ConfigMap", &object("a@1", "x"), &object("a@2", "y"));
-    assert_eq!(told, [".metadata.annotations.note"]);
+    let paths = differing("ConfigMap", &object("a@1", "x"), &object("a@2", "y"));
+    assert_eq!(paths, [".metadata.annotations.note"]);
     assert_eq!(differing("ConfigMap", &object("a@1", "x"), &object("a@2", "x")), [""; 0]);
     // Only there.
     let data = |release: &str| json!({"data": {"annotations": {"rhumb.dev/release": release}}});

@@ -165,8 +165,8 @@ fn what_restarts_is_listed_in_the_order_of_its_release() {
     ];
     assert_eq!(units, expected);
     let plan = Plan { objects, units, ..whole };
-    let told = text(&plan, Palette::Plain);
-    let order = told.split("\n\n").find(|part| part.starts_with("restarts")).unwrap();
+    let printed = text(&plan, Palette::Plain);
+    let order = printed.split("\n\n").find(|part| part.starts_with("restarts")).unwrap();
     assert_snapshot!(order, @r"
     restarts, in order of release:
       1. wave 0: Deployment shop/web restarts 4 pods; with ConfigMap shop/web; refused: Service shop/web
@@ -455,9 +455,9 @@ fn a_name_makes_no_lines_of_its_own() {
         unit.members = plan.objects.iter().map(|planned| planned.id.clone()).collect();
     }
     assert_eq!(lines(&plan), before);
-    let told = progress_line(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
-    assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(!(text(&plan, Palette::Plain) + &told).contains('\u{1b}'));
+    let line = progress_line(&plan.objects[0].id, ApplyOutcome::Created, Palette::Plain);
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert!(!(text(&plan, Palette::Plain) + &line).contains('\u{1b}'));
 }
 
 #[test]

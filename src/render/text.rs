@@ -189,8 +189,9 @@ fn why_incomplete(diagnostics: &[Diagnostic]) -> String {
         0 => String::new(),
         count => format!(" (and {})", count_text(count, "more error")),
     };
-    let told = if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
-    format!("{}{more}", sanitize(&told))
+    let message =
+        if place.is_empty() { first.message.clone() } else { format!("{place}: {}", first.message) };
+    format!("{}{more}", sanitize(&message))
 }
 
 fn object(out: &mut String, planned: &PlannedObject, reason: Option<&str>, palette: Palette) {

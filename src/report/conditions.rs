@@ -325,13 +325,13 @@ mod tests {
     fn what_waits_for_a_person_alone_does_not_look_as_if_it_went_on() {
         #[track_caller]
         fn check(status: &SourceStatus, expected: [&str; 3], reason: &str, message: &str) {
-            let told =
+            let status =
                 updated_status(&Value::Null, 3, SourceCondition::Followed(status), Timestamp::UNIX_EPOCH);
-            let told = told.unwrap();
+            let status = status.unwrap();
             let names = ["Ready", "Reconciling", "Stalled"];
-            assert_eq!(states(&told), names.into_iter().zip(expected).collect::<Vec<_>>());
-            assert_eq!(told["conditions"][0]["reason"], reason);
-            assert!(told["conditions"][0]["message"].as_str().unwrap().contains(message), "{told:#}");
+            assert_eq!(states(&status), names.into_iter().zip(expected).collect::<Vec<_>>());
+            assert_eq!(status["conditions"][0]["reason"], reason);
+            assert!(status["conditions"][0]["message"].as_str().unwrap().contains(message), "{status:#}");
         }
         let (done, works, stuck) =
             (["True", "False", "False"], ["False", "True", "False"], ["False", "False", "True"]);
@@ -363,16 +363,16 @@ mod tests {
             let standing = SourceCondition::Ending(status, left.as_ref());
             updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap()
         };
-        let words = |told: &Value| {
-            let text = |key: &str| told["conditions"][0][key].as_str().unwrap().to_owned();
-            (states(told)[2].1.to_owned(), text("reason"), text("message"))
+        let words = |status: &Value| {
+            let text = |key: &str| status["conditions"][0][key].as_str().unwrap().to_owned();
+            (states(status)[2].1.to_owned(), text("reason"), text("message"))
         };
         let going = followed(&[(Phase::PruneWaiting, 3)], Some("deleted"), None);
         let why = || Some(RemainingObjects::Objects(Some("ConfigMap a/b: it is being deleted".to_owned())));
-        let told = tell(Some(&going), why());
+        let status = tell(Some(&going), why());
         let message = "3 PruneWaiting are left: ConfigMap a/b: it is being deleted".to_owned();
-        assert_eq!(words(&told), ("False".to_owned(), "Deleting".to_owned(), message));
-        assert_eq!((&told["objects"], &told["revision"]), (&json!(3), &json!("abc")));
+        assert_eq!(words(&status), ("False".to_owned(), "Deleting".to_owned(), message));
+        assert_eq!((&status["objects"], &status["revision"]), (&json!(3), &json!("abc")));
         let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
         let (stalled, reason, message) = words(&tell(Some(&asks), why()));
         assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
@@ -398,8 +398,8 @@ mod tests {
             SourceCondition::Unusable("Invalid", "no"),
             SourceCondition::Followed(&unread),
         ] {
-            let told = updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
-            assert_eq!(told["objects"], 7, "{standing:?}");
+            let status = updated_status(&known, 3, standing, Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(status["objects"], 7, "{standing:?}");
         }
         assert_eq!(words(&tell(None, Some(RemainingObjects::Unknown))).1, "InventoryLost");
     }

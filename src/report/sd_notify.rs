@@ -387,7 +387,7 @@ pub(super) mod tests {
         let service = SystemdService::new(ServiceNotifier::connect(path.as_os_str()).unwrap());
         service.set_topic(StatusTopic::State, "here");
         service.notify_ready();
-        let told = tokio::spawn(service.clone().keep_current());
+        let updates = tokio::spawn(service.clone().keep_current());
         tokio::time::sleep(STATUS_LINE_INTERVAL * 3).await;
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
@@ -416,13 +416,13 @@ pub(super) mod tests {
         assert_eq!(heard, [""; 0]);
         tokio::time::sleep(STATUS_LINE_INTERVAL * 2).await;
         assert_eq!(next().as_deref(), Some("STATUS=there"));
-        told.abort();
+        updates.abort();
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_status_is_told_at_most_once_a_second_and_only_when_it_changes() {
         let (manager, service) = Manager::with_service();
-        let told = tokio::spawn(service.clone().keep_current());
+        let updates = tokio::spawn(service.clone().keep_current());
         let moment = Duration::from_millis(100);
         for number in 0..30 {
             service.set_topic(StatusTopic::State, format!("{}", number.min(25)));
@@ -431,7 +431,7 @@ pub(super) mod tests {
         // 3 s of changes: at once, after one second, after two; the last when the third is over.
         tokio::time::sleep(STATUS_LINE_INTERVAL * 10).await;
         assert_eq!(manager.heard(), ["STATUS=0", "STATUS=10", "STATUS=20", "STATUS=25"]);
-        told.abort();
+        updates.abort();
     }
 
     #[test]

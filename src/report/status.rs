@@ -482,13 +482,14 @@ pub(crate) fn objects(
 ) -> Vec<ObjectStatus> {
     let chosen = engine.entries().filter(|(id, _)| filter.is_of_kind(id));
     let queued = queue_reasons(engine);
-    let told = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
-    let of_source = |told: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == told.source);
-    let of_phase = |told: &ObjectStatus| filter.phase.is_none_or(|phase| phase == told.phase);
-    let mut told: Vec<(&ObjectId, ObjectStatus)> =
-        told.filter(|(_, told)| of_source(told) && of_phase(told)).collect();
-    told.sort_by_key(|(id, _)| *id);
-    told.into_iter().map(|(_, told)| told).collect()
+    let status = chosen.filter_map(|(id, entry)| Some((id, object(engine, beside, &queued, id, entry)?)));
+    let of_source =
+        |status: &ObjectStatus| filter.source.as_ref().is_none_or(|source| *source == status.source);
+    let of_phase = |status: &ObjectStatus| filter.phase.is_none_or(|phase| phase == status.phase);
+    let mut status: Vec<(&ObjectId, ObjectStatus)> =
+        status.filter(|(_, status)| of_source(status) && of_phase(status)).collect();
+    status.sort_by_key(|(id, _)| *id);
+    status.into_iter().map(|(_, status)| status).collect()
 }
 
 /// Returns the objects of each source in some phases: the first so many, in their order.
@@ -507,14 +508,14 @@ pub(crate) fn first_objects(
         }
     }
     let queued = queue_reasons(engine);
-    let told = found.into_iter().map(|mut of| {
+    let grouped = found.into_iter().map(|mut of| {
         of.sort_by_key(|(id, _)| *id);
         of.into_iter()
             .take(most)
             .filter_map(|(id, entry)| object(engine, beside, &queued, id, entry))
             .collect()
     });
-    told.collect()
+    grouped.collect()
 }
 
 /// Returns one object; none where no source of this process knows it.

@@ -202,13 +202,13 @@ fn phase_of(word: &str) -> Option<Phase> {
 /// each phase.
 fn list(objects: &[ObjectStatus], mut counts: BTreeMap<Phase, usize>) -> String {
     let mut text = String::new();
-    for told in objects.iter().take(MAX_NAMED_OBJECTS) {
-        let reason = told.reason.as_deref().unwrap_or_default();
+    for status in objects.iter().take(MAX_NAMED_OBJECTS) {
+        let reason = status.reason.as_deref().unwrap_or_default();
         let reason = truncate(reason, MAX_REASON_BYTES);
         let colon = if reason.is_empty() { "" } else { ": " };
-        let line = format!("{} {}{colon}{reason}", told.phase, recorded_name(&told.object));
+        let line = format!("{} {}{colon}{reason}", status.phase, recorded_name(&status.object));
         let _ = writeln!(text, "{}", sanitize_line(&line));
-        counts.entry(told.phase).and_modify(|count| *count = count.saturating_sub(1));
+        counts.entry(status.phase).and_modify(|count| *count = count.saturating_sub(1));
     }
     let more: usize = counts.values().sum();
     if more > 0 {
@@ -229,9 +229,9 @@ fn recorded_name(object: &ObjectRef) -> String {
 
 /// Returns a line for each object that [`list`] names and that a source wants, with its origin.
 fn origin_list(objects: &[ObjectStatus]) -> String {
-    let line = |told: &ObjectStatus| {
-        let origin = bounded_origin(told.origin.as_deref()?);
-        Some(sanitize_line(&format!("{}: {origin}", recorded_name(&told.object))) + "\n")
+    let line = |status: &ObjectStatus| {
+        let origin = bounded_origin(status.origin.as_deref()?);
+        Some(sanitize_line(&format!("{}: {origin}", recorded_name(&status.object))) + "\n")
     };
     objects.iter().take(MAX_NAMED_OBJECTS).filter_map(line).collect()
 }
@@ -394,11 +394,11 @@ mod tests {
         let counts = source(&[(Phase::Refused, 1), (Phase::LeftAlone, 1)]);
         let stand = StatusSummary::of(&counts, std::slice::from_ref(&rolling), std::slice::from_ref(&left));
         let found: Vec<RecordedObject> = stand.objects().collect();
-        let recorded = |told: &ObjectStatus| RecordedObject {
-            phase: told.phase,
-            object: told.object.clone(),
-            reason: told.reason.clone().unwrap_or_default(),
-            origin: told.origin.clone(),
+        let recorded = |status: &ObjectStatus| RecordedObject {
+            phase: status.phase,
+            object: status.object.clone(),
+            reason: status.reason.clone().unwrap_or_default(),
+            origin: status.origin.clone(),
         };
         assert_eq!(found, [recorded(&rolling), recorded(&left)]);
         assert!(stand.is_heeding_opt_outs());

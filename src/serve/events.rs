@@ -99,7 +99,7 @@ pub(super) async fn stream_events(
         greeted: false,
         _permit: permit,
     };
-    let told = stream::unfold(listener, async |mut listener| {
+    let events = stream::unfold(listener, async |mut listener| {
         listener.next().await.map(|text| (Ok::<_, Infallible>(text), listener))
     });
     let headers = [
@@ -107,7 +107,7 @@ pub(super) async fn stream_events(
         // For proxies that would gather some before they pass anything on.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, Body::from_stream(told)).into_response())
+    Ok((headers, Body::from_stream(events)).into_response())
 }
 
 impl EventListener {
@@ -211,17 +211,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silence_is_told_and_news_come_at_once() {
         let stage = EventStreams::of(EventRecorder::new(Timestamp::UNIX_EPOCH));
-        let mut told = answer(&stage, "/", None).await.into_body().into_data_stream();
-        assert_eq!(told.next().await.unwrap().unwrap(), RECONNECT_HINT);
-        assert_eq!(told.next().await.unwrap().unwrap(), ":\n\n");
+        let mut body = answer(&stage, "/", None).await.into_body().into_data_stream();
+        assert_eq!(body.next().await.unwrap().unwrap(), RECONNECT_HINT);
+        assert_eq!(body.next().await.unwrap().unwrap(), ":\n\n");
         stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "news"));
-        let news = told.next().await.unwrap().unwrap();
+        let news = body.next().await.unwrap().unwrap();
         assert_eq!(messages(std::str::from_utf8(&news).unwrap()), ["news"]);
         // A listener too far behind is let go, and finds the kept events.
         for _ in 0..5000 {
             stage.recorder.record(Timestamp::UNIX_EPOCH, draft("shop", "many"));
         }
-        assert!(told.next().await.is_none());
+        assert!(body.next().await.is_none());
     }
 
     #[tokio::test]

@@ -35,13 +35,13 @@ const FILES: &[(&str, &str)] = &[
 /// others.
 #[track_caller]
 fn check(fixture: &Fixture, line: &str, code: i32, said: &[&str], unsaid: &[&str]) {
-    let told = fixture.run(line);
-    assert!(told.ends_with(&format!("--- exit code {code}")), "{told}");
+    let printed = fixture.run(line);
+    assert!(printed.ends_with(&format!("--- exit code {code}")), "{printed}");
     for text in said {
-        assert!(told.contains(text), "no {text:?} in {told}");
+        assert!(printed.contains(text), "no {text:?} in {printed}");
     }
     for text in unsaid {
-        assert!(!told.contains(text), "{text:?} in {told}");
+        assert!(!printed.contains(text), "{text:?} in {printed}");
     }
 }
 
@@ -59,8 +59,8 @@ fn validate_holds_each_source_against_what_it_may_have() {
     check(&fixture, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
     check(&fixture, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
     check(&fixture, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: no errors"], &[]);
-    let told = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
-    check(&fixture, "validate --config one.yaml other", 1, &told, &[]);
+    let expected = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
+    check(&fixture, "validate --config one.yaml other", 1, &expected, &[]);
 }
 
 #[test]
@@ -130,9 +130,9 @@ fn validate_takes_the_newest_commit_of_a_repository_and_its_signature() {
     ] {
         let output =
             fixture.command(&format!("validate --config {file}")).env("PATH", &path).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(told.contains(text), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(text), "{stderr}");
     }
 }
 

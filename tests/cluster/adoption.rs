@@ -83,11 +83,11 @@ fn whom_a_daemon_takes_an_object_from_is_told() {
         daemon.says(&[&format!("configured: {words}")]);
         until("an Event names the owner before", || {
             let events = site.api.list(&format!("/api/v1/namespaces/{}/events", site.name));
-            let told = |event: &Value| {
+            let is_adoption = |event: &Value| {
                 event["involvedObject"]["name"] == name
                     && event["message"].as_str().is_some_and(|message| message.contains(&words))
             };
-            events.iter().any(told)
+            events.iter().any(is_adoption)
         });
     }
 }

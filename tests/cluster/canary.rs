@@ -158,8 +158,8 @@ fn grow(estate: &CanaryFixture<'_>, daemon: &Daemon) {
     publish(estate, "Remove one");
     eventually("all are told", crate::support::DEFAULT_TIMEOUT, || {
         let heard = estate.letters.heard();
-        let told = |begin: &str| heard.iter().any(|letter| letter.path.starts_with(begin));
-        if told("/canary") && told("/services") { Ok(()) } else { Err(format!("{heard:?}")) }
+        let is_notified = |begin: &str| heard.iter().any(|letter| letter.path.starts_with(begin));
+        if is_notified("/canary") && is_notified("/services") { Ok(()) } else { Err(format!("{heard:?}")) }
     });
     // A source that nobody answers for keeps all deletions back.
     let password = Canary::of("the URL of a Source in the cluster").text();
@@ -246,8 +246,8 @@ fn ask(estate: &CanaryFixture<'_>, daemon: &Daemon, places: &mut SearchedTexts) 
     assert!(places.text("who knows another token").starts_with("HTTP/1.1 401"));
     assert!(places.text("who knows the token").starts_with("HTTP/1.1 200"));
     let secret = Canary::of("the secret of webhooks").text();
-    for (place, told) in [("a webhook", secret.clone()), ("a wrong webhook", format!("{secret}x"))] {
-        let head = format!("X-Gitlab-Token: {told}\r\n");
+    for (place, token) in [("a webhook", secret.clone()), ("a wrong webhook", format!("{secret}x"))] {
+        let head = format!("X-Gitlab-Token: {token}\r\n");
         places.add(place, exchange_over_tcp(port, &format!("POST /hook/{name}"), &head));
     }
     assert!(places.text("a webhook").starts_with("HTTP/1.1 202"), "{}", places.text("a webhook"));

@@ -131,9 +131,9 @@ fn one_source_is_applied_with_its_own_settings() {
     let site = TestNamespace::new("configured-apply");
     let estate =
         ConfiguredFixture::new(&site, "  prune: false\n  observe: false\n  allow: {kinds: [ConfigMap]}");
-    let told = estate.rhumb(&["apply"]).ends(2);
-    told.says(&["error", "rhumb.yaml has several"]);
-    told.says(&["hint", "--source: one, two"]);
+    let applied = estate.rhumb(&["apply"]).ends(2);
+    applied.says(&["error", "rhumb.yaml has several"]);
+    applied.says(&["hint", "--source: one, two"]);
     assert!(!site.has("ConfigMap", "one"));
     estate.two.change("key.yaml", &yaml::secret("key", "a", "1"));
     estate.two.change("old.yaml", &yaml::config_map("old", "a", "1"));

@@ -51,8 +51,8 @@ fn rollouts_and_repairs_are_told_on_the_object_and_on_the_inventory() {
     await_event(&site, inventory, &["Normal RevisionRead 1: revision ", short, "is in force, after "]);
     await_event(&site, inventory, &["Normal RevisionSettled 1: revision ", short, "all 2 objects"]);
     site.api.merge(&site.at("ConfigMap", "env"), "them", &json!({"data": {"a": "theirs"}}));
-    let told = ["Normal DriftRepaired 1: them changed .data.a at ", "Z; put back"];
-    await_event(&site, env, &told);
+    let expected = ["Normal DriftRepaired 1: them changed .data.a at ", "Z; put back"];
+    await_event(&site, env, &expected);
     let all = events(&site, &site.name, "env");
     let credited: Vec<_> =
         all.iter().filter(|event| event.contains("Drift") && event.contains(&author)).collect();

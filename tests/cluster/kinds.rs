@@ -400,9 +400,9 @@ fn a_kind_that_a_person_knows_to_be_gone_is_let_go_of_by_the_command_that_is_tol
     repo.commit("Remove one");
     let daemon = site.daemon(repo.path());
     let words = "nothing is pruned while Gone.example.org cannot be listed";
-    let told = daemon.says(&["WARN", words]);
-    let command = told.split('`').find(|part| part.starts_with("kubectl ") && part.contains(kinds));
-    let command = command.unwrap_or_else(|| panic!("no command: {told}"));
+    let warning = daemon.says(&["WARN", words]);
+    let command = warning.split('`').find(|part| part.starts_with("kubectl ") && part.contains(kinds));
+    let command = command.unwrap_or_else(|| panic!("no command: {warning}"));
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
     site.cluster.kubectl(&arguments).unwrap();
     site.await_absence("ConfigMap", "a");

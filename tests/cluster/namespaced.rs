@@ -77,9 +77,13 @@ fn whoever_has_rights_in_one_namespace_applies_repairs_and_prunes_there() {
         calls.iter().filter(looks).partition(|call| call.namespace == site.name);
     assert!(!here.is_empty() && elsewhere.is_empty(), "{elsewhere:#?}");
     // A one-shot command needs no more.
-    let told = site.rhumb(&["status", "-o", "json"]).ends(0).json();
-    let source = &told["sources"][0];
-    assert_eq!((&source["objects"]["Settled"], &source["incomplete"]), (&json!(2), &Value::Null), "{told:#}");
+    let status = site.rhumb(&["status", "-o", "json"]).ends(0).json();
+    let source = &status["sources"][0];
+    assert_eq!(
+        (&source["objects"]["Settled"], &source["incomplete"]),
+        (&json!(2), &Value::Null),
+        "{status:#}"
+    );
 }
 
 #[test]
@@ -119,8 +123,8 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_told_and_never_forgotte
     assert_eq!(named(&site, "additional-namespaces"), both.map(str::to_owned).into());
     assert!(named(&site, "contains-group-kinds").contains("Secret"));
     assert!(away("kept").is_some() && away("gone").is_some());
-    let told = daemon.log().matches("what it may have in namespace").count();
-    assert_eq!(told, 1);
+    let reports = daemon.log().matches("what it may have in namespace").count();
+    assert_eq!(reports, 1);
     daemon.stop();
     let looked = |call: &AuditEvent| call.resource == "secrets" && call.namespace == "parted-other";
     assert!(!window.calls().iter().any(looked));
@@ -196,7 +200,7 @@ fn whoever_has_rights_in_some_namespaces_takes_a_source_away_there() {
         run(command)
     };
     until("what was granted counts", || uninstall(&["--dry-run"]).code == 0);
-    let told = uninstall(&["--count", "1"]).ends(0);
-    told.says(&["taken/secret/key"]);
+    let output = uninstall(&["--count", "1"]).ends(0);
+    output.says(&["taken/secret/key"]);
     assert!(!site.has("Secret", "key") && site.inventory().is_none());
 }

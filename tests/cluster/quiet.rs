@@ -94,11 +94,12 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
     let open = || {
         let inventory = site.inventory()?;
         let is_tidy = inventory["data"]["handover"].as_str().is_some_and(|text| text.contains("\nclaims\n"));
-        let told = inventory["data"]["not-as-wanted"].to_string();
-        (is_tidy && told.contains("Deployment")).then_some(told)
+        let findings = inventory["data"]["not-as-wanted"].to_string();
+        (is_tidy && findings.contains("Deployment")).then_some(findings)
     };
     let mut daemon = site.configured(&configuration);
-    let told = in_time("it is told what is not healthy", DEFAULT_TIMEOUT, || open().ok_or("nothing is told"));
+    let before =
+        in_time("it is told what is not healthy", DEFAULT_TIMEOUT, || open().ok_or("nothing is told"));
     daemon.stop();
     let window = site.window();
     let _daemon = site.configured(&configuration);
@@ -107,7 +108,7 @@ fn a_new_process_has_nothing_to_tell_of_what_is_as_unhealthy_as_before() {
         let looks = looks(&window);
         if looks >= 20 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
     });
-    assert_eq!(open(), Some(told));
+    assert_eq!(open(), Some(before));
     window.assert_no_writes();
 }
 

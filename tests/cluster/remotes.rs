@@ -130,9 +130,9 @@ fn a_remote_that_never_answers_is_given_up_and_holds_up_neither_repairs_nor_the_
         });
         fixture.defends();
     }
-    let told = Instant::now();
+    let since = Instant::now();
     assert_eq!(fixture.daemon.stop().code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(4), "it took {:?}", told.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(4), "it took {:?}", since.elapsed());
     eventually("git's processes are gone", DEFAULT_TIMEOUT, || match talking(&fixture.remote) {
         0 => Ok(()),
         some => Err(format!("{some} are there")),

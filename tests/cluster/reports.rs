@@ -50,8 +50,8 @@ fn nothing_waits_for_a_daemon_that_was_stopped() {
         if status.contains(waiting) { Ok(()) } else { Err(status) }
     });
     assert!(daemon.stop().success());
-    let told = rollout_ledger(&site).to_string();
-    assert!(!told.contains("queue") && told.contains("Deployment.apps/told-stop/d0"), "{told}");
+    let ledger = rollout_ledger(&site).to_string();
+    assert!(!ledger.contains("queue") && ledger.contains("Deployment.apps/told-stop/d0"), "{ledger}");
     let status = site.rhumb(&["rollout", "status"]).ends(1);
     status.says(&["told-stop/deployment.apps/d0: Waiting for deployment"]);
     assert!(!status.all().contains("told-stop/deployment.apps/d1"), "{status:#?}");
@@ -111,17 +111,17 @@ fn an_object_that_waits_for_another_is_told_so() {
     site.await_free_budget();
     repo.write("first.yaml", &first("nginx:2", "{controlplane/never-ready: \"true\"}"));
     repo.change("late.yaml", &late("nginx:2"));
-    let told = "waiting: wave 0 is not finished: Deployment told-wave/first";
+    let expected = "waiting: wave 0 is not finished: Deployment told-wave/first";
     eventually("it is told what it waits for", DEFAULT_TIMEOUT, || {
         let why = site.rhumb(&["why", "deploy/late"]).all();
-        if why.contains(told) { Ok(()) } else { Err(why) }
+        if why.contains(expected) { Ok(()) } else { Err(why) }
     });
     eventually("others are told of it alone", DEFAULT_TIMEOUT, || {
-        let told = rollout_ledger(&site);
-        let ledger: Value = told.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
+        let ledger = rollout_ledger(&site);
+        let ledger: Value = ledger.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
         let reasons: Vec<&Value> = ledger["queue"].as_array().into_iter().flatten().collect();
         let is_so = reasons.len() == 1 && reasons[0].to_string().contains("wave 0 is not finished");
-        if is_so { Ok(()) } else { Err(told) }
+        if is_so { Ok(()) } else { Err(ledger) }
     });
     // A standing fact is written once: several resyncs later nothing has been written.
     let window = site.window();
@@ -192,9 +192,9 @@ fn apply_tells_which_steps_it_leaves_unfinished() {
     let folder = Folder::new(&[("web.yaml", stepped("nginx:1"))]);
     site.apply(folder.path(), &["--wait"]).ends(0);
     folder.write("web.yaml", &stepped("nginx:2"));
-    let told = site.apply(folder.path(), &[]).ends(0);
-    told.says(&["unfinished: told-steps/deployment.apps/web: step 1 of 1"]);
-    told.says(&["hint: `rhumb run`", "`rhumb rollout promote told-steps/deployment.apps/web`"]);
+    let applied = site.apply(folder.path(), &[]).ends(0);
+    applied.says(&["unfinished: told-steps/deployment.apps/web: step 1 of 1"]);
+    applied.says(&["hint: `rhumb run`", "`rhumb rollout promote told-steps/deployment.apps/web`"]);
     until("its new pod is there", || site.value("Deployment", "web", "/status/updatedReplicas") == json!(1));
     let plan = site.apply(folder.path(), &["-o", "json"]).ends(0).json();
     let reason = plan["objects"][0]["reason"].as_str().unwrap_or_default().to_owned();
@@ -208,9 +208,9 @@ fn apply_that_waits_leaves_no_claim_behind() {
     site.apply(folder.path(), &["--wait"]).ends(0);
     folder.write("web.yaml", &yaml::deployment("web", 2, "nginx:2"));
     site.apply(folder.path(), &["--wait"]).ends(0);
-    let told = rollout_ledger(&site);
-    let free = told.as_str().is_some_and(|told| told.starts_with(r#"{"claims":[],"units":[]"#));
-    assert!(free, "{told}");
+    let ledger = rollout_ledger(&site);
+    let free = ledger.as_str().is_some_and(|ledger| ledger.starts_with(r#"{"claims":[],"units":[]"#));
+    assert!(free, "{ledger}");
 }
 
 #[test]
@@ -249,9 +249,9 @@ fn a_namespace_that_is_missing_is_told_once() {
         if tries >= 3 { Ok(()) } else { Err(format!("{tries} times")) }
     });
     let log = daemon.log();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains("refused: ")).collect();
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0].contains("told-nowhere"), "{told:#?}");
+    let refusals: Vec<&str> = log.lines().filter(|line| line.contains("refused: ")).collect();
+    assert_eq!(refusals.len(), 1, "{refusals:#?}");
+    assert!(refusals[0].contains("told-nowhere"), "{refusals:#?}");
 }
 
 /// Returns the number of lines of a daemon's log whose message begins so.
@@ -367,8 +367,8 @@ fn why_says_the_phase_that_status_says() {
     ];
     for (name, expected) in expected {
         let object = format!("{}/{name}", site.name);
-        let told = site.rhumb(&["status", &object, "-o", "json"]).json();
-        assert_eq!(told["phase"], json!(expected), "{told}");
+        let status = site.rhumb(&["status", &object, "-o", "json"]).json();
+        assert_eq!(status["phase"], json!(expected), "{status}");
         site.rhumb(&["why", &object]).ends(0).says(&[&format!("phase    {expected}")]);
     }
 }

@@ -34,9 +34,9 @@ fn copies_and_objects_without_a_seal_are_never_pruned_and_cost_no_write() {
     site.api.apply(&at("ConfigMap", other, "a"), "rhumb", &copy);
     // An older version left no seal.
     let b = site.get("ConfigMap", "b").unwrap();
-    let told = b["metadata"]["annotations"]["rhumb.dev/release"].as_str().unwrap();
-    let (plain, seal) = told.split_once(' ').unwrap();
-    assert_eq!(seal.len(), 32, "{told}");
+    let annotation = b["metadata"]["annotations"]["rhumb.dev/release"].as_str().unwrap();
+    let (plain, seal) = annotation.split_once(' ').unwrap();
+    assert_eq!(seal.len(), 32, "{annotation}");
     let old = in_our_name("b", "seals", &b, &json!({"rhumb.dev/release": plain}));
     site.api.apply(&site.at("ConfigMap", "b"), "rhumb", &old);
     let window = site.window();

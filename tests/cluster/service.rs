@@ -465,11 +465,11 @@ fn a_second_signal_ends_it_at_once() {
     });
     daemon.signal("TERM");
     manager.hears(&["STOPPING=1"]);
-    let told = Instant::now();
+    let since = Instant::now();
     daemon.signal("TERM");
     assert_eq!(daemon.ended(DEFAULT_TIMEOUT).code(), Some(130));
     // Without the second it waits three seconds for the answer.
-    assert!(told.elapsed() < Duration::from_secs(2), "it took {:?}", told.elapsed());
+    assert!(since.elapsed() < Duration::from_secs(2), "it took {:?}", since.elapsed());
     daemon.says(&["second signal: stopping at once"]);
 }
 

@@ -108,12 +108,12 @@ fn served(kinds: &KindTable, api_version: &str, kind: &str) -> Arc<ServedKind> {
 
 /// Reads news until one passes, and returns all in words.
 async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
-    while told.last().is_none_or(|words| words != last) {
+    let mut events_seen: Vec<String> = Vec::new();
+    while events_seen.last().is_none_or(|words| words != last) {
         let Ok(Some(event)) = tokio::time::timeout(Duration::from_mins(1), events.recv()).await else {
-            panic!("no {last:?} after {told:?}")
+            panic!("no {last:?} after {events_seen:?}")
         };
-        told.push(match event.change {
+        events_seen.push(match event.change {
             InformerChange::Init => "started".to_owned(),
             InformerChange::Apply(id, live) => format!("seen {} {:?}", id.name(), live.owner),
             InformerChange::Delete(id, _) => format!("gone {}", id.name()),
@@ -122,7 +122,7 @@ async fn until(events: &mut mpsc::Receiver<InformerEvent>, last: &str) -> Vec<St
             InformerChange::Resumed => "resumed".to_owned(),
         });
     }
-    told
+    events_seen
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ type ObservedEvents = Arc<Mutex<Vec<ObjectEvent>>>;
 pub(crate) struct Observer {
     api: Api,
     namespace: String,
-    told: ObservedEvents,
+    events: ObservedEvents,
     watches: Vec<JoinHandle<()>>,
 }
 
@@ -37,53 +37,64 @@ fn uid(object: &Value) -> String {
     object.pointer("/metadata/uid").and_then(Value::as_str).unwrap().to_owned()
 }
 
-fn tell(told: &ObservedEvents, kind: &'static str, object: Value, gone: bool) {
+fn push_event(events: &ObservedEvents, kind: &'static str, object: Value, gone: bool) {
     let moment = ObjectEvent { version: version(&object), kind, object, gone };
-    told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
+    events.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
 }
 
 /// Follows one kind from a version on. A watch that breaks goes on where it was: the server keeps
 /// the events.
-async fn follow(client: kube::Client, path: String, kind: &'static str, mut from: u64, told: ObservedEvents) {
+async fn follow(
+    client: kube::Client,
+    path: String,
+    kind: &'static str,
+    mut from: u64,
+    events: ObservedEvents,
+) {
     loop {
         let uri = format!("{path}?watch=1&resourceVersion={from}");
         let request = http::Request::get(uri).body(Vec::new()).unwrap();
-        let Ok(events) = client.request_events::<Value>(request).await else {
+        let Ok(watch) = client.request_events::<Value>(request).await else {
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
-        let mut events = pin!(events);
-        while let Ok(Some(event)) = events.try_next().await {
+        let mut watch = pin!(watch);
+        while let Ok(Some(event)) = watch.try_next().await {
             let (object, gone) = match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
                 WatchEvent::Deleted(object) => (object, true),
                 WatchEvent::Bookmark(_) => continue,
                 // A server that has just started knows no history: what is there now stands for it.
                 WatchEvent::Error(_) => {
-                    from = relist(&client, &path, kind, &told).await.unwrap_or(from);
+                    from = relist(&client, &path, kind, &events).await.unwrap_or(from);
                     break;
                 }
             };
             from = version(&object);
-            tell(&told, kind, object, gone);
+            push_event(&events, kind, object, gone);
         }
     }
 }
 
-/// Tells what is there, and what no longer is, as of one version.
-async fn relist(client: &kube::Client, path: &str, kind: &'static str, told: &ObservedEvents) -> Option<u64> {
+/// Records the objects of a list, and the deletion of all that it lacks.
+async fn relist(
+    client: &kube::Client,
+    path: &str,
+    kind: &'static str,
+    events: &ObservedEvents,
+) -> Option<u64> {
     let list: Value = client.request(http::Request::get(path).body(Vec::new()).ok()?).await.ok()?;
     let objects = list["items"].as_array()?;
     let there: BTreeSet<String> = objects.iter().map(uid).collect();
-    let known = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let known = events.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let of_kind = known.into_iter().filter(|moment| moment.kind == kind);
     let newest: BTreeMap<String, ObjectEvent> = of_kind.map(|moment| (uid(&moment.object), moment)).collect();
     for (_, lost) in newest.into_iter().filter(|(uid, moment)| !moment.gone && !there.contains(uid)) {
         let moment = ObjectEvent { version: version(&list), gone: true, ..lost };
-        told.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
+        events.lock().unwrap_or_else(PoisonError::into_inner).push(moment);
     }
     for object in objects {
-        tell(told, kind, object.clone(), false);
+        push_event(events, kind, object.clone(), false);
     }
     Some(version(&list))
 }
@@ -96,29 +107,29 @@ impl Observer {
 
     /// Begins to watch another namespace.
     pub(crate) fn of(site: &TestNamespace<'_>, namespace: &str) -> Self {
-        let (api, told) = (site.api.clone(), ObservedEvents::default());
+        let (api, events) = (site.api.clone(), ObservedEvents::default());
         let watch = |kind: &'static str| {
             let path = at(kind, namespace, "");
             let list = api.get(&path).unwrap();
             for object in list["items"].as_array().unwrap() {
-                tell(&told, kind, object.clone(), false);
+                push_event(&events, kind, object.clone(), false);
             }
             let from = version(&list);
-            api.spawn(|client| follow(client, path, kind, from, Arc::clone(&told)))
+            api.spawn(|client| follow(client, path, kind, from, Arc::clone(&events)))
         };
         let watches = KINDS.into_iter().map(watch).collect();
-        Self { api, namespace: namespace.to_owned(), told, watches }
+        Self { api, namespace: namespace.to_owned(), events, watches }
     }
 
-    fn told(&self) -> Vec<ObjectEvent> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn events(&self) -> Vec<ObjectEvent> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns whether the watches have shown everything that is there now.
     fn is_abreast(&self) -> bool {
-        let told = self.told();
+        let events = self.events();
         KINDS.into_iter().all(|kind| {
-            let newest: BTreeMap<String, &ObjectEvent> = told
+            let newest: BTreeMap<String, &ObjectEvent> = events
                 .iter()
                 .filter(|moment| moment.kind == kind)
                 .map(|moment| (uid(&moment.object), moment))
@@ -135,7 +146,7 @@ impl Observer {
     #[track_caller]
     pub(crate) fn judge(&self, bounds: Bounds) -> PeakCounts {
         until("the observer has seen all", || self.is_abreast());
-        replay(self.told(), bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
+        replay(self.events(), bounds).unwrap_or_else(|timeline| panic!("{timeline}"))
     }
 }
 

@@ -222,9 +222,13 @@ fn a_scale_under_a_quota_neither_widens_the_budget_of_others_nor_uses_it() {
     site.api.merge(&at("Deployment", other, "counted"), "somebody", &claim);
     let inventory = at("ConfigMap", &site.system(), &site.name);
     eventually("it has seen the scales", DEFAULT_TIMEOUT, || {
-        let told = site.api.value(&inventory, "/data/not-as-wanted");
-        let told = told.as_str().unwrap_or_default().to_owned();
-        if told.contains("counted") && told.contains("on hold until") { Ok(()) } else { Err(told) }
+        let recorded = site.api.value(&inventory, "/data/not-as-wanted");
+        let recorded = recorded.as_str().unwrap_or_default().to_owned();
+        if recorded.contains("counted") && recorded.contains("on hold until") {
+            Ok(())
+        } else {
+            Err(recorded)
+        }
     });
     let rolls = |image: &str| {
         let observer = Observer::new(&site);

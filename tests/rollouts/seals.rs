@@ -130,15 +130,15 @@ fn a_secret_rolls_out_and_goes_back_and_its_hash_is_told_nobody() {
 
 /// A text of the rollout ledger as an older version wrote it.
 fn as_of_old(text: &str, content: &str, good: &str) -> String {
-    let mut told: Value = serde_json::from_str(text).unwrap();
-    let members = told["past"].as_array_mut().unwrap().iter_mut();
+    let mut record: Value = serde_json::from_str(text).unwrap();
+    let members = record["past"].as_array_mut().unwrap().iter_mut();
     let members = members.flat_map(|unit| unit["members"].as_array_mut().unwrap());
     for member in members.filter(|member| member["object"].as_str().unwrap().starts_with("Secret/")) {
         // It knew no seals of releases.
         let good = good.split(' ').next();
         (member["content"], member["good"]) = (json!(hash(content)), json!(good));
     }
-    told.to_string()
+    record.to_string()
 }
 
 #[test]

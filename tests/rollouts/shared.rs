@@ -53,9 +53,9 @@ fn pods_that_crash_under_another_daemon_hold_a_rollout_up() {
         site.api.merge(pod, "setup", &json!({"metadata": {"annotations": {"controlplane/crash": "true"}}}));
     }
     eventually("it is told", DEFAULT_TIMEOUT, || {
-        let told = budget_text(&site);
+        let ledger = budget_text(&site);
         let pods = r#""unavailable":{"Deployment.apps/shared-sick/sick":2}"#;
-        if told.contains(pods) { Ok(()) } else { Err(told) }
+        if ledger.contains(pods) { Ok(()) } else { Err(ledger) }
     });
     // Nobody serves them any more, and they count all the same.
     theirs.kill();

@@ -40,8 +40,8 @@ fn await_none(word: &str) {
 fn its_environment_is_what_it_was_given() {
     let fixture = Fixture::new(&[]);
     let command = fixture.command(probe(Link::Dynamic), &["environment"]).variable("HELM_NAMESPACE", "a");
-    let told = text(fixture.run(&command));
-    let mut variables: Vec<&str> = told.lines().collect();
+    let printed = text(fixture.run(&command));
+    let mut variables: Vec<&str> = printed.lines().collect();
     variables.sort_unstable();
     let private = fixture.private();
     let (home, folder) = (format!("HOME={}", private.display()), format!("TMPDIR={}", private.display()));

@@ -21,13 +21,13 @@ pub(super) struct PassProgress {
 
 impl PassProgress {
     /// Notes what was told of one object.
-    pub(super) fn note(&mut self, id: &ObjectId, told: &Outcome) {
-        match told {
+    pub(super) fn note(&mut self, id: &ObjectId, outcome: &Outcome) {
+        match outcome {
             // An object that stays as its annotation asks is done.
             Outcome::Waiting(reason) if reason.is_as_asked() => self.finish(id),
             Outcome::Waiting(_) | Outcome::Unhealthy(_) | Outcome::Recreating => {
                 self.done.remove(id);
-                self.open.insert(id.clone(), told.to_string());
+                self.open.insert(id.clone(), outcome.to_string());
             }
             _ => self.finish(id),
         }

@@ -96,8 +96,8 @@ mod tests {
     fn words_of_other_tools_are_told_in_ours() {
         let check = |line: &str, expected: &str| {
             let words = std::iter::once("rhumb").chain(line.split_whitespace());
-            let told = parse(words.map(Into::into)).unwrap_err().to_string();
-            assert!(told.contains(expected), "{line}: {told}");
+            let message = parse(words.map(Into::into)).unwrap_err().to_string();
+            assert!(message.contains(expected), "{line}: {message}");
         };
         check("apply deploy --wait 3m", "write the timeout behind `=`: --wait=3m");
         check("apply --wait 3m deploy", "write the timeout behind `=`: --wait=3m");

@@ -30,12 +30,12 @@ pub(super) fn reason() -> String {
 }
 
 /// Looks for them among the kinds and in the namespaces of the inventories.
-pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> UnlabelledObjects {
-    let kinds: BTreeSet<_> = told.iter().flat_map(|source| source.inventory.kinds.iter()).collect();
+pub(super) async fn find(session: &ClusterSession, records: &[SourceRecord]) -> UnlabelledObjects {
+    let kinds: BTreeSet<_> = records.iter().flat_map(|source| source.inventory.kinds.iter()).collect();
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for kind in kinds {
         let KindLookup::Served(served) = session.kinds.preferred_kind(kind) else { continue };
-        let of_kind = told.iter().filter(|source| source.inventory.kinds.contains(kind));
+        let of_kind = records.iter().filter(|source| source.inventory.kinds.contains(kind));
         let namespaces = of_kind.flat_map(|source| &source.inventory.namespaces).cloned().collect();
         let is_whole = list(session, &served, &namespaces, &mut found).await;
         if !is_whole {
@@ -50,7 +50,7 @@ pub(super) async fn find(session: &ClusterSession, told: &[SourceRecord]) -> Unl
     match key {
         Ok(Some(key)) => proven.extend(found.into_iter().filter_map(|(id, live)| {
             let claim = live.unproven_release.as_deref()?;
-            let source = told.iter().position(|source| key.is_proven(&source.applyset, &id, claim))?;
+            let source = records.iter().position(|source| key.is_proven(&source.applyset, &id, claim))?;
             Some((source, id, live))
         })),
         Ok(None) => {}

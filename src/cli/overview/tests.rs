@@ -163,20 +163,20 @@ fn changes_are_told_row_by_row() {
 #[test]
 fn that_nothing_is_pruned_is_said_once() {
     let why = "nothing is pruned while Widget.example.com cannot be listed: the server has no such kind";
-    for told in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
-        let source = SourceStatus { unlisted: Some(told.clone()), ..source("shop", &[]) };
-        assert_eq!(source_notes(&source), [(TextStyle::Warning, told)]);
+    for unlisted in [why.to_owned(), format!("since 2030-01-02 03:04:05 UTC: {why}")] {
+        let source = SourceStatus { unlisted: Some(unlisted.clone()), ..source("shop", &[]) };
+        assert_eq!(source_notes(&source), [(TextStyle::Warning, unlisted)]);
     }
 }
 
 #[test]
 fn the_state_of_a_source_is_its_worst() {
     let view = troubled();
-    let told = |source: &SourceStatus| state(&view, source);
+    let state_of = |source: &SourceStatus| state(&view, source);
     let check = |change: &dyn Fn(&mut SourceStatus), style: TextStyle, expected: &str| {
         let mut source = source("shop", &[(Phase::Settled, 1)]);
         change(&mut source);
-        assert_eq!(told(&source), (style, expected.to_owned()));
+        assert_eq!(state_of(&source), (style, expected.to_owned()));
     };
     check(&|_| {}, TextStyle::Added, "healthy");
     check(&|source| source.revision = None, TextStyle::Waiting, "not read yet");

@@ -36,11 +36,11 @@ fn lines_within(conduct: SourceAccess, reach: &Reach, text: &str) -> (Vec<String
     let own_names = defined_plurals(held.iter());
     rights.add_source(conduct, reach, &held, &|kind| own_names.get(kind).cloned());
     rights.add_bindings(&[(conduct, held)], &|_| None);
-    (told(&rights, &own), rights.namespaces)
+    (new_rights(&rights, &own), rights.namespaces)
 }
 
 /// Returns the rights that are not among others, a line each.
-fn told(
+fn new_rights(
     rights: &Rights,
     own: &BTreeMap<(RightScope, RightSubject), BTreeMap<String, &'static str>>,
 ) -> Vec<String> {
@@ -77,7 +77,7 @@ fn what_is_shared_and_what_stands_in_the_cluster_has_rights_of_its_own() {
         "rhumb-system sources.rhumb.dev list,patch",
         "rhumb-system sources/status.rhumb.dev patch",
     ];
-    assert_eq!(told(&rights, &BTreeMap::new()), expected);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
@@ -122,13 +122,13 @@ fn a_source_of_some_namespaces_watches_each_of_them_and_no_other() {
         rights.add_remaining_kind(&reach, scope, &GroupKind::new("", kind), resource);
     }
     let expected = ["* nodes. list,watch", "jobs configmaps. list,watch", "shop configmaps. list,watch"];
-    assert_eq!(told(&rights, &BTreeMap::new()), expected);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
 fn whoever_writes_may_make_the_key_that_seals_and_whoever_looks_may_read_it() {
     let check = |conduct, expected: &[&str]| {
-        let mut own = told(&Rights::of_rhumb("rhumb-system", conduct), &BTreeMap::new());
+        let mut own = new_rights(&Rights::of_rhumb("rhumb-system", conduct), &BTreeMap::new());
         own.retain(|line| line.contains("secrets"));
         assert_eq!(own, expected, "{conduct:?}");
     };
@@ -332,7 +332,7 @@ fn what_remains_is_defended_and_deleted_where_it_is() {
         "shop events. create,patch",
         "shop services. create,get,patch",
     ];
-    assert_eq!(told(&rights, &BTreeMap::new()), expected);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), expected);
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn objects_with_variables_are_read_by_name_where_the_source_does_not_hold_them()
     let own = held("{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: shop}}");
     let mut rights = Rights::default();
     rights.add_variables(&config, &own);
-    assert_eq!(told(&rights, &BTreeMap::new()), ["shop configmaps. get cluster-vars"]);
+    assert_eq!(new_rights(&rights, &BTreeMap::new()), ["shop configmaps. get cluster-vars"]);
 }
 
 #[test]
@@ -441,9 +441,9 @@ fn rights_that_amount_to_the_whole_cluster_are_told() {
     fn check(text: &str, expected: &[&str]) {
         let mut rights = Rights::default();
         rights.add_source(SourceAccess::Prune, &Reach::Cluster, &held(text), &|_| None);
-        let told: Vec<String> = rights.breadth_warnings().into_iter().collect();
-        let fits = told.iter().zip(expected).all(|(told, part)| told.contains(part));
-        assert!(fits && told.len() == expected.len(), "{text}: {told:#?}");
+        let warnings: Vec<String> = rights.breadth_warnings().into_iter().collect();
+        let fits = warnings.iter().zip(expected).all(|(warnings, part)| warnings.contains(part));
+        assert!(fits && warnings.len() == expected.len(), "{text}: {warnings:#?}");
     }
     let role = |rule: &str| {
         format!(

@@ -98,10 +98,11 @@ impl TopModel {
         self.note(look.events);
         if let TopMode::Opened(DetailPane { subject: DetailSubject::Object { named, status }, .. }) =
             &mut self.mode
-            && let Some((asked, told)) = look.object
+            && let Some((asked, status_now)) = look.object
             && asked == *named
         {
-            *status = told.map_or(ObjectDetail::Gone, |told| ObjectDetail::Found(Box::new(told)));
+            *status =
+                status_now.map_or(ObjectDetail::Gone, |status_now| ObjectDetail::Found(Box::new(status_now)));
         }
         let view = self.shown_status();
         let indices = ALL_PANES

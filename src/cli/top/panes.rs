@@ -103,7 +103,7 @@ impl Pane {
 /// Returns the items of a pane.
 pub(super) fn pane_items(pane: Pane, view: &StatusView, events: &[EventRecord]) -> Vec<PaneItem> {
     match pane {
-        Pane::Sources => view.sources.iter().map(|told| source(view, told)).collect(),
+        Pane::Sources => view.sources.iter().map(|status| source(view, status)).collect(),
         Pane::Rollouts => view.rollout.rolling.iter().map(rollout_item).collect(),
         Pane::Queue => {
             let known = view.objects_by_name();

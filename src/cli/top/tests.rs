@@ -367,12 +367,12 @@ fn what_is_looked_at_alone_is_asked_for() {
     press(&mut model, "5 Enter");
     let web = object("Deployment", "web", Phase::Settled, "");
     assert_eq!(model.requested_object(), Some(&web.object));
-    let mut told = |object: Option<crate::report::ObjectStatus>| {
+    let mut detail_of = |object: Option<crate::report::ObjectStatus>| {
         model.refresh(Refresh { object: Some((web.object.clone(), object)), events: Vec::new(), ..failed() });
         picture(&mut model, (80, 24))
     };
-    assert!(told(Some(web.clone())).contains(" phase     Settled\n"));
-    assert!(told(None).contains(" phase     no source has it\n"));
+    assert!(detail_of(Some(web.clone())).contains(" phase     Settled\n"));
+    assert!(detail_of(None).contains(" phase     no source has it\n"));
     // An answer that was on its way when something else was opened.
     let other = object("Deployment", "other", Phase::Failed, "");
     model.refresh(Refresh {

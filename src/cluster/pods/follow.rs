@@ -95,7 +95,7 @@ pub(super) struct PodFollowTask {
     /// A failure that was not told.
     failure: Option<(ClusterError, Duration)>,
     /// The last report; none after a failure.
-    told: Option<WorkloadPods>,
+    sent: Option<WorkloadPods>,
 }
 
 /// The workload whose pods are followed.
@@ -151,7 +151,7 @@ impl PodFollowTask {
             changed: None,
             missing_since: None,
             failure: None,
-            told: None,
+            sent: None,
         })
     }
 
@@ -259,7 +259,7 @@ impl PodFollowTask {
 
     fn report_failure(&mut self, error: ClusterError, wait: Duration) {
         self.failure = Some((error, wait));
-        self.told = None;
+        self.sent = None;
     }
 
     /// Returns the change to report now.
@@ -268,19 +268,19 @@ impl PodFollowTask {
             return Some(PodsChange::Failed(error, wait));
         }
         self.changed = None;
-        let seen = self.store.view(Instant::now()).filter(|seen| self.told.as_ref() != Some(seen))?;
-        self.told = Some(seen.clone());
+        let seen = self.store.view(Instant::now()).filter(|seen| self.sent.as_ref() != Some(seen))?;
+        self.sent = Some(seen.clone());
         Some(PodsChange::Observed(seen))
     }
 
     /// Waits for the next turn.
     async fn next_event(&mut self) -> FollowEvent {
         let now = Instant::now();
-        let tell_at = self.changed.map(|since| since + COALESCE_WINDOW);
+        let send_at = self.changed.map(|since| since + COALESCE_WINDOW);
         let ask_at =
             self.missing_since.filter(|_| self.warnings.is_none()).map(|since| since + MISSING_PODS_DELAY);
-        let wake = [tell_at, ask_at].into_iter().flatten().filter(|at| *at > now).min();
-        let due = self.failure.is_some() || tell_at.is_some_and(|at| at <= now);
+        let wake = [send_at, ask_at].into_iter().flatten().filter(|at| *at > now).min();
+        let due = self.failure.is_some() || send_at.is_some_and(|at| at <= now);
         let sleep = async {
             match wake {
                 Some(at) => tokio::time::sleep_until(at.into()).await,

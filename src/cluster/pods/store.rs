@@ -396,10 +396,12 @@ impl WorkloadStore {
                 created > warning.at || (created == warning.at && seen.history.first > heard)
             })
         };
-        let told = self.warnings.objects.values().filter(|(warning, heard)| {
+        let current = self.warnings.objects.values().filter(|(warning, heard)| {
             warning.about == self.uid && &*warning.reason == "FailedCreate" && !went_on(warning, *heard)
         });
-        told.max_by_key(|(warning, heard)| (warning.at, *heard)).map(|(warning, _)| warning.message.clone())
+        current
+            .max_by_key(|(warning, heard)| (warning.at, *heard))
+            .map(|(warning, _)| warning.message.clone())
     }
 }
 

@@ -168,7 +168,7 @@ fn what_is_set_at_creation_is_final() {
 
 #[test]
 fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
-    fn check_told(field: &str, text: &str, expected: &str) {
+    fn check_message(field: &str, text: &str, expected: &str) {
         let whole = format!(r#"Job.batch "j" is invalid: {field}: {text}"#);
         let cause =
             serde_json::json!({"causes": [{"reason": "FieldValueInvalid", "message": text, "field": field}]});
@@ -178,15 +178,15 @@ fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
     }
     let dump =
         format!(r#"Invalid value: {{"labels":{{"a":"}}: b"}},"containers":[{}]}}"#, r#"{"a":1},"#.repeat(50));
-    check_told(
+    check_message(
         "spec.template",
         &format!("{dump}: field is immutable"),
         r#"Job.batch "j" is invalid: spec.template: field is immutable"#,
     );
     let short = r#"Invalid value: {"a":"b"}: field is immutable"#;
-    check_told("spec.selector", short, &format!(r#"Job.batch "j" is invalid: spec.selector: {short}"#));
+    check_message("spec.selector", short, &format!(r#"Job.batch "j" is invalid: spec.selector: {short}"#));
     let long = "must be ".repeat(50) + "good";
-    check_told("spec.a", &long, &format!(r#"Job.batch "j" is invalid: spec.a: {long}"#));
+    check_message("spec.a", &long, &format!(r#"Job.batch "j" is invalid: spec.a: {long}"#));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn inform(fake: &FakeApiServer) -> (Informer, Receiver<InformerEvent>) {
 }
 
 /// Returns the next so many pieces of news, in words.
-async fn told(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String> {
+async fn next_events(events: &mut Receiver<InformerEvent>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     while words.len() < count {
         let event = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
@@ -69,7 +69,7 @@ async fn a_streaming_list_goes_over_into_its_watch() {
     .await;
     let (informer, mut events) = inform(&fake);
     let expected = ["started", "seen a@3", "seen b@5", "synced", "seen c@11", "gone a@12"];
-    assert_eq!(told(&mut events, 6).await, expected);
+    assert_eq!(next_events(&mut events, 6).await, expected);
     let asked = fake.asked();
     assert_eq!(asked.len(), 1);
     for part in
@@ -102,14 +102,14 @@ async fn pages_where_the_server_has_no_streaming_lists() {
     })
     .await;
     let (informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 5).await, ["started", "seen a@2", "seen b@2", "synced", "seen c@12"]);
+    assert_eq!(next_events(&mut events, 5).await, ["started", "seen a@2", "seen b@2", "synced", "seen c@12"]);
     assert!(
         fake.asked()[3].path.contains("resourceVersion=9&")
             || fake.asked()[3].path.ends_with("resourceVersion=9")
     );
     // It does not ask for what was refused once.
     informer.relist();
-    assert_eq!(told(&mut events, 4).await, ["started", "seen a@2", "seen b@2", "synced"]);
+    assert_eq!(next_events(&mut events, 4).await, ["started", "seen a@2", "seen b@2", "synced"]);
     assert_eq!(fake.asked().iter().filter(|asked| is_streaming(asked)).count(), 1);
 }
 
@@ -130,7 +130,7 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
     let (_informer, mut events) = inform(&fake);
     let expected =
         ["started", "failed transient", "started", "failed transient", "started", "seen a@2", "synced"];
-    assert_eq!(told(&mut events, 7).await, expected);
+    assert_eq!(next_events(&mut events, 7).await, expected);
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
     let (_informer, mut events) = inform(&fake);
     let expected =
         ["started", "seen a@3", "synced", "seen a@21", "failed transient", "started", "seen b@30", "synced"];
-    assert_eq!(told(&mut events, 8).await, expected);
+    assert_eq!(next_events(&mut events, 8).await, expected);
     assert!(is_streaming(&fake.asked()[3]));
 }
 
@@ -168,7 +168,7 @@ async fn a_410_at_the_start_of_a_watch_lists_again() {
     .await;
     let (_informer, mut events) = inform(&fake);
     assert_eq!(
-        told(&mut events, 6).await,
+        next_events(&mut events, 6).await,
         ["started", "seen a@3", "synced", "failed transient", "started", "synced"]
     );
 }
@@ -181,7 +181,7 @@ async fn watches_that_are_cut_at_once_are_not_asked_for_in_a_loop() {
     })
     .await;
     let (_informer, mut events) = inform(&fake);
-    told(&mut events, 2).await;
+    next_events(&mut events, 2).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let asked = fake.asked().len();
     assert!((2..=5).contains(&asked), "{asked} watches in two seconds");
@@ -202,7 +202,10 @@ async fn a_silent_watch_is_given_up_and_resumed() {
     .await;
     let since = Instant::now();
     let (_informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 5).await, ["started", "synced", "failed transient", "resumed", "seen a@12"]);
+    assert_eq!(
+        next_events(&mut events, 5).await,
+        ["started", "synced", "failed transient", "resumed", "seen a@12"]
+    );
     assert!(since.elapsed() < Duration::from_secs(10));
     assert!(fake.asked()[1].path.contains("resourceVersion=11"));
 }
@@ -218,7 +221,7 @@ async fn one_object_that_cannot_be_read_holds_up_nothing() {
     })
     .await;
     let (_informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 4).await, ["started", "seen a@3", "seen b@4", "synced"]);
+    assert_eq!(next_events(&mut events, 4).await, ["started", "seen a@3", "seen b@4", "synced"]);
 }
 
 #[tokio::test]
@@ -239,7 +242,7 @@ async fn a_forbidden_kind_fails_and_recovers_by_itself() {
     assert!(matches!(error.fault(), ClusterFault::Denied { .. }));
     assert_eq!(error.to_string(), "ConfigMap: no");
     assert!((Duration::from_millis(400)..=Duration::from_millis(800)).contains(&wait), "{wait:?}");
-    assert_eq!(told(&mut events, 2).await, ["started", "synced"]);
+    assert_eq!(next_events(&mut events, 2).await, ["started", "synced"]);
     assert!(
         fake.asked()[0]
             .path
@@ -254,9 +257,9 @@ async fn a_relist_is_done_on_demand() {
     })
     .await;
     let (informer, mut events) = inform(&fake);
-    assert_eq!(told(&mut events, 3).await, ["started", "seen a@3", "synced"]);
+    assert_eq!(next_events(&mut events, 3).await, ["started", "seen a@3", "synced"]);
     informer.relist();
-    assert_eq!(told(&mut events, 3).await, ["started", "seen a@4", "synced"]);
+    assert_eq!(next_events(&mut events, 3).await, ["started", "seen a@4", "synced"]);
     drop(events);
     drop(informer);
 }
@@ -278,7 +281,7 @@ async fn the_end_of_an_informer_by_a_bug_is_told() {
     let fake = FakeApiServer::start(|_, _| ScriptedReply::Held(seen("a", 3))).await;
     let (sink, mut events) = mpsc::channel(64);
     let _informer = fake.cluster.inform(&config_maps(), ListSelector::All, BrokenDecoder, sink);
-    assert_eq!(told(&mut events, 2).await, ["started", "failed internal"]);
+    assert_eq!(next_events(&mut events, 2).await, ["started", "failed internal"]);
 }
 
 #[tokio::test]
@@ -286,7 +289,7 @@ async fn a_watch_says_until_when_its_next_sign_of_life_is_due() {
     let fake =
         FakeApiServer::start(|_, _| ScriptedReply::Held([seen("a", 1), end_of_list(2)].concat())).await;
     let (informer, mut events) = inform(&fake);
-    told(&mut events, 3).await;
+    next_events(&mut events, 3).await;
     let signs = fake.cluster.heartbeats().statuses();
     let [sign] = &signs[..] else { panic!("{signs:?}") };
     assert_eq!(&*sign.name, "the watch over ConfigMap");

@@ -130,10 +130,10 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         ScriptedReply::Whole(200, "", json!({ "items": items }).to_string())
     })
     .await;
-    let told = fake.cluster.read_warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
-    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    let warnings = fake.cluster.read_warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        warnings,
         [
             "Pod a: BackOff: m1",
             "Pod a: BackOff: m2",

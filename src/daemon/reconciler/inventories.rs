@@ -144,8 +144,9 @@ impl Reconciler {
     fn find_origins(&mut self) {
         for source in self.engine.source_ids() {
             let inventory = self.engine.source(source).inventory.as_ref();
-            let lost = inventory
-                .is_some_and(|told| told.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION));
+            let lost = inventory.is_some_and(|inventory| {
+                inventory.other_location.as_deref() == Some(inventory::UNKNOWN_LOCATION)
+            });
             // Where nothing is wanted, that nothing else is seen tells nothing.
             let lives = self.engine.source(source).lifecycle == SourceLifecycle::Active;
             let sees_all = self.is_seen(source) && !self.engine.has_unwatched(source);

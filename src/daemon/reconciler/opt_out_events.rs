@@ -11,7 +11,7 @@ use crate::object::{ContentHash, ObjectId};
 use crate::report::EventReason;
 
 /// Data key with the opt-outs that were told: one mark a line.
-const TOLD_OPT_OUTS_KEY: &str = "told-opt-outs";
+const REPORTED_OPT_OUTS_KEY: &str = "told-opt-outs";
 
 /// The maximum number of marks in an inventory: 17 kB of it. Anybody who may write an object can
 /// add one, and of more the surplus is told again by the next process.
@@ -41,8 +41,8 @@ fn mark(id: &ObjectId, word: &str) -> ContentHash {
 impl OptOutHistory {
     /// Goes on where an earlier process has ended.
     pub(super) fn after(data: &BTreeMap<String, String>) -> Self {
-        let told = data.get(TOLD_OPT_OUTS_KEY).map(String::as_str).unwrap_or_default();
-        let earlier = told.lines().take(MAX_OPT_OUT_MARKS).filter_map(ContentHash::parse).collect();
+        let reported = data.get(REPORTED_OPT_OUTS_KEY).map(String::as_str).unwrap_or_default();
+        let earlier = reported.lines().take(MAX_OPT_OUT_MARKS).filter_map(ContentHash::parse).collect();
         Self { known: BTreeMap::new(), earlier }
     }
 
@@ -107,7 +107,7 @@ impl Reconciler {
         let text = self.history.opt_outs(source).text();
         let inventory = self.inventories[source].inventory.inventory();
         self.until != StopCondition::Shutdown
-            || inventory.is_none_or(|inventory| inventory.data.get(TOLD_OPT_OUTS_KEY) == text.as_ref())
+            || inventory.is_none_or(|inventory| inventory.data.get(REPORTED_OPT_OUTS_KEY) == text.as_ref())
     }
 
     /// Lets an inventory say which opt-outs were told. A single pass tells of none.
@@ -116,8 +116,8 @@ impl Reconciler {
             return;
         }
         match self.history.opt_outs(source).text() {
-            Some(text) => drop(data.insert(TOLD_OPT_OUTS_KEY.to_owned(), text)),
-            None => drop(data.remove(TOLD_OPT_OUTS_KEY)),
+            Some(text) => drop(data.insert(REPORTED_OPT_OUTS_KEY.to_owned(), text)),
+            None => drop(data.remove(REPORTED_OPT_OUTS_KEY)),
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn record(history: &OptOutHistory) -> BTreeMap<String, String> {
-        history.text().map(|text| (TOLD_OPT_OUTS_KEY.to_owned(), text)).into_iter().collect()
+        history.text().map(|text| (REPORTED_OPT_OUTS_KEY.to_owned(), text)).into_iter().collect()
     }
 
     #[track_caller]
@@ -183,7 +183,7 @@ mod tests {
         let text = history.text().unwrap();
         assert!(text.lines().count() == MAX_OPT_OUT_MARKS && text.len() < 20_000, "{}", text.len());
         let garbage = format!("x\n\n{}\n", "f".repeat(300_000));
-        let data = BTreeMap::from([(TOLD_OPT_OUTS_KEY.to_owned(), garbage)]);
+        let data = BTreeMap::from([(REPORTED_OPT_OUTS_KEY.to_owned(), garbage)]);
         assert_eq!(OptOutHistory::after(&data), OptOutHistory::default());
     }
 }

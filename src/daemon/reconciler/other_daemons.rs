@@ -12,9 +12,9 @@ impl Reconciler {
     /// Only what is stamped for this very source tells that: whatever else writes there is drift,
     /// and is repaired.
     pub(super) fn find_rival(&self, id: &ObjectId, live: &LiveObject) -> Option<String> {
-        let told = self.outcomes.get(id);
+        let outcome = self.outcomes.get(id);
         let is_written = matches!(
-            told,
+            outcome,
             Some(
                 Outcome::Created
                     | Outcome::Configured

@@ -61,9 +61,9 @@ impl Reconciler {
         }
         let store = &mut self.inventories[source];
         let lacks_location =
-            self.engine.source(source).inventory.as_ref().is_some_and(|told| told.lacks_location);
-        let tells = store.names_all(&touched) && !lacks_location;
-        store.need = if tells { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
+            self.engine.source(source).inventory.as_ref().is_some_and(|inventory| inventory.lacks_location);
+        let is_complete = store.names_all(&touched) && !lacks_location;
+        store.need = if is_complete { InventoryNeed::Cleanup } else { InventoryNeed::Growth };
         self.unscoped.extend(unknown.into_iter().map(|kind| (source, kind)));
         self.read_unscoped_again();
         let watcher = self.engine.source(source).watcher;
@@ -147,8 +147,8 @@ impl Reconciler {
         let known = self.unscoped.iter().filter(|(_, kind)| scopes.get(kind).is_some());
         let sources: BTreeSet<SourceId> = known.map(|(source, _)| *source).collect();
         for source in sources {
-            let is_told = |feed: &mpsc::Sender<FeedRequest>| feed.try_send(FeedRequest::ReadAgain).is_ok();
-            if self.feeds[source].as_ref().is_none_or(is_told) {
+            let can_send = |feed: &mpsc::Sender<FeedRequest>| feed.try_send(FeedRequest::ReadAgain).is_ok();
+            if self.feeds[source].as_ref().is_none_or(can_send) {
                 self.unscoped.retain(|(of, kind)| *of != source || scopes.get(kind).is_none());
             }
         }

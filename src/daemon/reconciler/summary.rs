@@ -108,7 +108,7 @@ impl Reconciler {
     /// Returns where each source stands, of which enough is known.
     fn status_summaries(&self, status: &DaemonStatus, now: Instant) -> Vec<Option<StatusSummary>> {
         let first = |is_asked_for: fn(Phase) -> bool| {
-            if !status.sources.iter().any(|told| told.objects.keys().any(|phase| is_asked_for(*phase))) {
+            if !status.sources.iter().any(|status| status.objects.keys().any(|phase| is_asked_for(*phase))) {
                 return Vec::new();
             }
             self.with_context(now, |engine, beside| {
@@ -117,13 +117,13 @@ impl Reconciler {
         };
         let unwell = first(|phase| !phase.is_well());
         let left_alone = first(|phase| phase == Phase::LeftAlone);
-        let stands = self.engine.source_ids().zip(&status.sources).map(|(source, told)| {
+        let stands = self.engine.source_ids().zip(&status.sources).map(|(source, status)| {
             let of = |all: &[Vec<ObjectStatus>]| all.get(source.position()).cloned().unwrap_or_default();
             let stand = || {
-                StatusSummary::of(told, &of(&unwell), &of(&left_alone))
+                StatusSummary::of(status, &of(&unwell), &of(&left_alone))
                     .with_settled(self.settled_revision(source))
             };
-            self.can_record(source, told, now).then(stand)
+            self.can_record(source, status, now).then(stand)
         });
         stands.collect()
     }
@@ -179,19 +179,19 @@ impl Reconciler {
     /// does not wait: until it stands there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
         let stands = self.engine.source_ids().zip(&self.summary.stands);
-        let told = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
-        let mut told =
-            told.map(|(source, stand)| (stand, stand.clone().with_settled(self.settled_revision(source))));
-        told.any(|(written, now)| *written != now)
+        let known = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
+        let mut known =
+            known.map(|(source, stand)| (stand, stand.clone().with_settled(self.settled_revision(source))));
+        known.any(|(written, now)| *written != now)
     }
 
     /// Returns whether enough of a source is known to write down where it stands.
-    fn can_record(&self, source: SourceId, told: &SourceStatus, now: Instant) -> bool {
+    fn can_record(&self, source: SourceId, status: &SourceStatus, now: Instant) -> bool {
         // A single pass has looked at all that it could when it ends.
         let looked = || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
-            || (told.incomplete.is_some() && !self.engine.source(source).is_unread())
-            || (told.revision.is_some() && looked())
+            || (status.incomplete.is_some() && !self.engine.source(source).is_unread())
+            || (status.revision.is_some() && looked())
             || self.summary.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
     }
 
@@ -258,22 +258,22 @@ mod tests {
     async fn what_is_being_worked_on_goes_first_and_not_for_ever() {
         let dir = tempfile::tempdir().unwrap();
         let (mut reconciler, _summaries) = looped(&nobody(dir.path()).await);
-        let told = |reconciler: &mut Reconciler, now| {
+        let next_write = |reconciler: &mut Reconciler, now| {
             reconciler.publish_summary(now);
             (reconciler.summary.rest == Some(now + SUMMARY_INTERVAL), reconciler.summary.due)
         };
         let start = Instant::now();
         let id = ObjectId::new(&GroupKind::new("", "ConfigMap"), Some("shop"), "env");
         reconciler.queue.add(id.clone());
-        assert_eq!(told(&mut reconciler, start), (false, Some(start + BUSY_DELAY)));
+        assert_eq!(next_write(&mut reconciler, start), (false, Some(start + BUSY_DELAY)));
         assert_eq!(reconciler.queue.take(start), Some(id.clone()));
-        assert_eq!(told(&mut reconciler, start + BUSY_DELAY / 2), (false, Some(start + BUSY_DELAY)));
-        assert!(told(&mut reconciler, start + BUSY_DELAY).0);
+        assert_eq!(next_write(&mut reconciler, start + BUSY_DELAY / 2), (false, Some(start + BUSY_DELAY)));
+        assert!(next_write(&mut reconciler, start + BUSY_DELAY).0);
         // After the rest it gives way again, until all is done.
         let again = start + BUSY_DELAY + SUMMARY_INTERVAL;
-        assert_eq!(told(&mut reconciler, again), (false, Some(again + BUSY_DELAY)));
+        assert_eq!(next_write(&mut reconciler, again), (false, Some(again + BUSY_DELAY)));
         reconciler.queue.finish(&id);
-        assert!(told(&mut reconciler, again).0);
+        assert!(next_write(&mut reconciler, again).0);
     }
 
     #[tokio::test]

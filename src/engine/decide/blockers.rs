@@ -44,10 +44,10 @@ impl Engine {
     pub(in crate::engine) fn write_blocker(&self, id: &ObjectId, entry: &ObjectEntry) -> Option<Reason> {
         let source = entry.targets.first().map(|(source, _)| &self.sources[*source]);
         if let Some(source) = source {
-            let tells = |inventory: &Inventory| {
+            let names_kind = |inventory: &Inventory| {
                 inventory.kinds.contains(&id.group_kind()) && !inventory.lacks_location
             };
-            let named = source.inventory.as_ref().is_some_and(tells);
+            let named = source.inventory.as_ref().is_some_and(names_kind);
             if let Some(why) = self.locked_inventory_reason().filter(|_| source.inventory.is_none()) {
                 return Some(Reason::Sealed(why));
             }

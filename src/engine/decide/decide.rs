@@ -205,8 +205,8 @@ pub(super) fn with_rollback_reason(input: &DecisionInput<'_>, decision: Decision
 /// A wish of another account says nothing about the object of the one that has it. It stands among
 /// the findings of the competitor alone.
 pub(super) fn decide_among_sources(input: &DecisionInput<'_>, decision: Decision) -> Decision {
-    let is_told_elsewhere = input.accounts == CompetingAccounts::Different;
-    if decision.action != Action::Nothing || decision.reason.is_some() || is_told_elsewhere {
+    let is_reported_elsewhere = input.accounts == CompetingAccounts::Different;
+    if decision.action != Action::Nothing || decision.reason.is_some() || is_reported_elsewhere {
         return decision;
     }
     decision.with_reason(Reason::Unusable(first_source_reason(&input.entry.targets)))

@@ -52,9 +52,10 @@ impl Engine {
         entry: &ObjectEntry,
     ) -> Option<ContentHash> {
         let (source, desired) = entry.target_content()?;
-        let told = self.sources[source].inventory.as_ref().and_then(|told| told.finished.get(id).copied());
+        let recorded =
+            self.sources[source].inventory.as_ref().and_then(|recorded| recorded.finished.get(id).copied());
         let seen = entry.ended.as_deref().filter(|_| desired.traits.lifetime == ObjectLifetime::AfterFinish);
-        seen.filter(|hash| desired.is_release(**hash)).copied().or(told)
+        seen.filter(|hash| desired.is_release(**hash)).copied().or(recorded)
     }
 
     /// Records the end of a Job that deletes itself: that it is gone afterwards is not drift.

@@ -223,9 +223,9 @@ impl Engine {
 
     /// Returns how many pauses and holds that last the inventory says, or is going to say.
     fn acknowledged_states(&self, source: SourceId) -> usize {
-        let told = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
+        let recorded = self.sources[source].inventory.iter().flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().filter(|(of, _)| *of == source).map(|(_, answer)| answer);
-        told.chain(answers).filter(|one| one.is_of_state() && !one.is_over()).count()
+        recorded.chain(answers).filter(|one| one.is_of_state() && !one.is_over()).count()
     }
 
     /// Returns whether enough has been read to carry out an order on an object of this source.
@@ -283,10 +283,10 @@ impl Engine {
 
     /// An object may have come from another source, and its pause with it.
     fn is_answered(&self, token: &str) -> bool {
-        let told = self.sources.iter().filter_map(|source| source.inventory.as_ref());
-        let told = told.flat_map(|inventory| &inventory.acknowledged);
+        let recorded = self.sources.iter().filter_map(|source| source.inventory.as_ref());
+        let recorded = recorded.flat_map(|inventory| &inventory.acknowledged);
         let answers = self.orders.answers.iter().map(|(_, answer)| answer);
-        told.chain(answers).any(|one| *one.token == *token && one.is_of_state())
+        recorded.chain(answers).any(|one| *one.token == *token && one.is_of_state())
     }
 
     pub(in crate::engine) fn acknowledge(&mut self, source: SourceId, token: &Arc<str>, outcome: &str) {

@@ -470,10 +470,10 @@ impl Engine {
 
 /// Returns whether a record says of all members of a unit what they ask for.
 fn has_contents_of(known: &Unit, unit: &Unit) -> bool {
-    let told = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
+    let is_described = |(id, member): (&ObjectId, &crate::engine::UnitMember)| {
         known.members.get(id).is_some_and(|known| known.content == member.content)
     };
-    known.applyset == unit.applyset && unit.members.iter().all(told)
+    known.applyset == unit.applyset && unit.members.iter().all(is_described)
 }
 
 /// Records a unit; those that share an object with it are one with it.

@@ -242,8 +242,8 @@ impl RolloutLedger {
     pub(crate) fn parse(text: &str, seals: &HashSeals) -> Result<Self, ParseLedgerError> {
         let read: LedgerText = serde_json::from_str(text)?;
         let (mut claims, mut unreadable_claims) = (BTreeMap::new(), Vec::new());
-        for told in read.claims {
-            match told.read() {
+        for claim_text in read.claims {
+            match claim_text.read() {
                 Ok((id, claim)) => drop(claims.insert(id, claim)),
                 Err(claim) => unreadable_claims.push(claim),
             }

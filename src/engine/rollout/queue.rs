@@ -108,7 +108,7 @@ impl QueuedObjectText {
 #[derive(Debug, Default)]
 pub(crate) struct QueuePublication {
     /// None where nobody knows what the rollout ledger says of it.
-    told: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
+    published: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time at which the queue was last looked at.
     looked: Option<Instant>,
     /// The time of the next look.
@@ -133,12 +133,14 @@ impl QueuePublication {
         let ledger = engine.rollouts.ledger.as_ref()?.clone();
         let (queue, tallies) = (engine.rollout_queue(), engine.tallies(&ledger));
         (self.looked, engine.rollouts.queue_dirty) = (Some(now), false);
-        let told =
-            self.told.clone().unwrap_or_else(|| (engine.own_queue(&ledger), engine.own_tallies(&ledger)));
+        let published = self
+            .published
+            .clone()
+            .unwrap_or_else(|| (engine.own_queue(&ledger), engine.own_tallies(&ledger)));
         // The count of pods is no reason to create the ledger: without it shares are of fewer pods.
         let is_made = ledger != (RolloutLedger { begun: ledger.begun, ..RolloutLedger::default() })
             || tallies.iter().any(BudgetTally::has_away);
-        let news = queue != told.0 || (is_made && is_worth_writing(&tallies, &told.1));
+        let news = queue != published.0 || (is_made && is_worth_writing(&tallies, &published.1));
         news.then(|| self.put(engine, engine.with_tallies(ledger, tallies), queue))
     }
 
@@ -154,7 +156,7 @@ impl QueuePublication {
             let before = engine.rollouts.ledger.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
-            self.told = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
+            self.published = Some((engine.own_queue(&ledger), engine.own_tallies(&ledger)));
             engine.rollouts.queue_dirty = true;
             return ledger;
         }
@@ -165,12 +167,12 @@ impl QueuePublication {
 
     /// Records that a publication may have failed.
     pub(crate) fn note_failure(&mut self, engine: &mut Engine) {
-        (self.told, engine.rollouts.queue_dirty) = (None, true);
+        (self.published, engine.rollouts.queue_dirty) = (None, true);
     }
 
     fn put(&mut self, engine: &Engine, ledger: RolloutLedger, queue: Vec<QueuedObject>) -> RolloutLedger {
         let ledger = engine.with_queue(ledger, &queue);
-        self.told = Some((queue, engine.own_tallies(&ledger)));
+        self.published = Some((queue, engine.own_tallies(&ledger)));
         ledger
     }
 }

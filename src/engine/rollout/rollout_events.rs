@@ -73,8 +73,8 @@ impl Engine {
 
     /// Returns who made a revision of a source, as far as that is known.
     pub(crate) fn author(&self, source: SourceId, revision: &Revision) -> Option<&Authorship> {
-        let untold = self.sources[source].authors.iter().find(|(known, _)| known == revision);
-        let told = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
-        untold.map(|(_, authored)| authored).or_else(told)
+        let pending_author = self.sources[source].authors.iter().find(|(known, _)| known == revision);
+        let recorded = || self.rollouts.ledger.as_ref()?.author(&self.applysets[source], revision);
+        pending_author.map(|(_, authored)| authored).or_else(recorded)
     }
 }

@@ -526,7 +526,8 @@ impl Engine {
         });
         let (asked, over) = (rollouts.requests_by_id.get(id), rollouts.ended_claims.contains(id));
         let (claiming, window) = (rollouts.claiming.contains(id), rollouts.slow_start_limit.min(4));
-        let (claim_recorded, told) = (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
-        format!("{rollout:?} {asked:?} {over} {claiming} {claim_recorded} {window} {told}")
+        let (claim_recorded, failed_now) =
+            (rollouts.granted.contains(id), rollouts.newly_failed.contains_key(id));
+        format!("{rollout:?} {asked:?} {over} {claiming} {claim_recorded} {window} {failed_now}")
     }
 }

@@ -118,11 +118,11 @@ impl Steps {
 
 /// Says what is wrong with the words of an object that ask for steps.
 pub(crate) fn check_steps(object: &Object) -> Vec<Diagnostic> {
-    let told = step_annotations::read(&object.body).found.into_iter().map(|finding| {
+    let findings = step_annotations::read(&object.body).found.into_iter().map(|finding| {
         let make = if finding.is_error { Diagnostic::error } else { Diagnostic::warning };
         make(object.origin.clone(), "steps", finding.message).hint(finding.hint)
     });
-    told.collect()
+    findings.collect()
 }
 
 /// The state of the overlay for the template that is to be rolled out.

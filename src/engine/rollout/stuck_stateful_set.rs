@@ -54,8 +54,8 @@ impl Engine {
         let patience = if is_bad { Duration::ZERO } else { Duration::MAX };
         let found = find_stuck_pod(&set, &ordinals, patience)?;
         let pod = pods.pods.iter().find(|pod| pod.name == found.name)?;
-        let told = (pod.uid.clone(), pod.rv);
-        (rollout.last_deleted_pod.as_ref() != Some(&told)).then(|| StuckPod {
+        let deleted_pod = (pod.uid.clone(), pod.rv);
+        (rollout.last_deleted_pod.as_ref() != Some(&deleted_pod)).then(|| StuckPod {
             of: id.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),

@@ -182,8 +182,8 @@ impl Harness {
                 let shown = thing.release.as_ref().and_then(|release| self.history.get(&release.hash));
                 let same =
                     shown.is_some_and(|shown| shown.template == apply.desired.template) && !thing.drifted;
-                let told = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
-                let kind = self.world.impacts.get(&apply.desired.hash).copied().unwrap_or(told);
+                let likely = if same { ImpactKind::InPlace } else { ImpactKind::Restart };
+                let kind = self.world.impacts.get(&apply.desired.hash).copied().unwrap_or(likely);
                 let impact = Impact { kind, pods: 3 };
                 let uid = Uid(thing.uid.to_string().into());
                 ActionResult::DryRun(DryRunImpact {
@@ -214,14 +214,14 @@ impl Harness {
 
     /// Writes the rollout ledger and the inventory, as the loop does at the end of each turn.
     pub(super) fn keep_ledger(&mut self) {
-        self.tell_failures();
+        self.deliver_failures();
         self.resolve();
         self.keep_claims();
         self.keep_parents();
     }
 
     /// Nothing more is known about what failed.
-    pub(super) fn tell_failures(&mut self) {
+    pub(super) fn deliver_failures(&mut self) {
         for id in self.engine.take_failed().into_keys() {
             self.engine.reject_failed_rollout(&id, &[]);
         }

@@ -78,7 +78,7 @@ impl ModelCase {
 }
 
 /// Returns the objects that there are events about: the workloads, and the configuration.
-fn told_of(place: usize) -> ObjectId {
+fn event_object(place: usize) -> ObjectId {
     NAMES.get(place).map_or_else(|| config("env"), |name| workload(name))
 }
 
@@ -94,7 +94,7 @@ enum ModelStep {
     /// Older contents are read.
     Resolve,
     /// The cluster's report about failures is read.
-    Told,
+    FailuresReported,
     /// The oldest event about an object arrives.
     Deliver(usize),
     /// The controller of a workload does one thing.
@@ -217,10 +217,10 @@ impl<'a> ExhaustiveModel<'a> {
     /// Returns whether the controller has something to do, or to tell.
     fn is_moving(&self, number: usize) -> bool {
         let thing = &self.harness.world.things[&workload(NAMES[number])];
-        let told = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
+        let is_reported = thing.numbers.map(|numbers| RolloutNumbers { phase: thing.phase, ..numbers })
             == Some(self.numbers(number));
         let blamed = !self.is_stuck(number) || thing.failed == Some(self.wanted(number));
-        self.next_pod(number).is_some() || !told || !blamed
+        self.next_pod(number).is_some() || !is_reported || !blamed
     }
 
     fn control(&mut self, number: usize) {
@@ -259,8 +259,9 @@ impl<'a> ExhaustiveModel<'a> {
 
     fn steps(&self) -> Vec<ModelStep> {
         let mut steps = Vec::new();
-        let told = |place: &usize| self.harness.world.events.iter().any(|(id, _)| *id == told_of(*place));
-        steps.extend((0..=NAMES.len()).filter(told).map(ModelStep::Deliver));
+        let has_event =
+            |place: &usize| self.harness.world.events.iter().any(|(id, _)| *id == event_object(*place));
+        steps.extend((0..=NAMES.len()).filter(has_event).map(ModelStep::Deliver));
         if !self.harness.engine.dirty.is_empty() {
             steps.push(ModelStep::Turn);
         }
@@ -274,7 +275,7 @@ impl<'a> ExhaustiveModel<'a> {
             steps.push(ModelStep::Resolve);
         }
         if !self.harness.engine.rollouts.newly_failed.is_empty() {
-            steps.push(ModelStep::Told);
+            steps.push(ModelStep::FailuresReported);
         }
         steps.extend((0..3).filter(|number| self.is_moving(*number)).map(ModelStep::Controller));
         if self.commit + 1 < self.case.commits.len() {
@@ -288,12 +289,12 @@ impl<'a> ExhaustiveModel<'a> {
 
     fn take(&mut self, step: ModelStep) {
         match step {
-            ModelStep::Deliver(place) => self.deliver(&told_of(place)),
+            ModelStep::Deliver(place) => self.deliver(&event_object(place)),
             ModelStep::Turn => self.turn(),
             ModelStep::Claims => self.harness.keep_claims(),
             ModelStep::Parents => self.harness.keep_parents(),
             ModelStep::Resolve => self.harness.resolve(),
-            ModelStep::Told => self.harness.tell_failures(),
+            ModelStep::FailuresReported => self.harness.deliver_failures(),
             ModelStep::Controller(number) => self.control(number),
             ModelStep::Commit => {
                 self.commit += 1;

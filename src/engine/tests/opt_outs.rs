@@ -41,7 +41,7 @@ fn mark(harness: &mut Harness, id: &ObjectId, asks: ReconcilePolicy) {
     harness.world.announce(id);
 }
 
-fn told(harness: &mut Harness, id: &ObjectId) -> Option<Reason> {
+fn reason_of(harness: &mut Harness, id: &ObjectId) -> Option<Reason> {
     harness.decide(id).reason
 }
 
@@ -52,7 +52,7 @@ fn what_is_disabled_is_neither_made_nor_changed_nor_repaired() {
     harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Disabled)))]));
     harness.settle();
     assert_eq!(harness.world.log, [], "it is not made");
-    assert_eq!(told(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::Disabled)));
+    assert_eq!(reason_of(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::Disabled)));
     harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::Enabled)))]));
     harness.settle();
     assert_eq!(harness.world.log, [AuditEntry::Created(a.clone())]);
@@ -135,7 +135,7 @@ fn what_is_only_created_is_made_again_and_never_changed() {
     harness.read(reading("r2", &[("a", Some(plain(&a, 2, ReconcilePolicy::OnlyCreate)))]));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    assert_eq!(told(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)));
+    assert_eq!(reason_of(&mut harness, &a), Some(Reason::LeftAlone(ReconcilePolicy::OnlyCreate)));
     harness.world.things.remove(&a);
     harness.world.announce(&a);
     harness.settle();
@@ -166,7 +166,7 @@ fn what_is_left_alone_holds_nobody_up_where_it_is_there() {
     ));
     harness.settle();
     assert_eq!(harness.world.log, []);
-    assert_eq!(told(&mut harness, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
+    assert_eq!(reason_of(&mut harness, &b), Some(Reason::Needs(a.clone(), "is not there yet".into())));
     // And where it is there, its own change is not waited for.
     let mut harness = Harness::new(3);
     harness.read(reading("r1", &[("a", Some(plain(&a, 1, ReconcilePolicy::Enabled)))]));
@@ -216,8 +216,8 @@ fn what_others_put_on_an_object_is_told_and_has_no_effect_where_that_is_denied()
         mark(&mut harness, &a, ReconcilePolicy::Disabled);
         drift(&mut harness, &a);
         harness.settle();
-        let told: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
-        assert_eq!(told, [(a.clone(), annotations::RECONCILE)], "{opt_out:?}");
+        let opt_outs: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
+        assert_eq!(opt_outs, [(a.clone(), annotations::RECONCILE)], "{opt_out:?}");
         let expected = match opt_out {
             OptOutPolicy::Allowed => vec![],
             OptOutPolicy::Denied => vec![AuditEntry::Changed(a.clone())],
@@ -241,7 +241,7 @@ fn who_takes_the_word_to_keep_off_an_object_does_not_get_it_deleted() {
     harness.read(reading("r2", &[("a", None)]));
     harness.settle();
     assert_eq!(harness.world.log, [], "its manifest said so, and nothing on the object does");
-    assert!(matches!(told(&mut harness, &a), Some(Reason::Kept(_))));
+    assert!(matches!(reason_of(&mut harness, &a), Some(Reason::Kept(_))));
 }
 
 #[test]

@@ -83,8 +83,8 @@ fn another_owners_mark_on_our_object_keeps_it_from_being_repaired_only_where_tha
                 }
                 OptOutPolicy::Denied => assert!(is_repair(&decision), "{owner:?}: {decision:?}"),
             }
-            let told: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
-            assert_eq!(told, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
+            let opt_outs: Vec<_> = harness.engine.opt_outs(FIRST, harness.now).into_iter().collect();
+            assert_eq!(opt_outs, [(a.clone(), word)], "it is told and counted, {opt_out:?}");
         }
     }
 }
@@ -125,9 +125,9 @@ fn the_label_of_another_inventory_is_drift_where_the_seal_or_this_process_knows_
                 harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
             }
             let decision = decided(&mut harness, &a, live);
-            let told = format!("{seal:?} {has_release_annotation} {restarts} {is_new}: {decision:?}");
-            assert_eq!(is_repair(&decision), expected, "{told}");
-            assert_eq!(matches!(decision.reason, Some(Reason::Owned(_))), !expected, "{told}");
+            let context = format!("{seal:?} {has_release_annotation} {restarts} {is_new}: {decision:?}");
+            assert_eq!(is_repair(&decision), expected, "{context}");
+            assert_eq!(matches!(decision.reason, Some(Reason::Owned(_))), !expected, "{context}");
         };
     // The seal proves it, whatever this process remembers.
     check(Some(SET), true, false, false, true);
@@ -224,11 +224,11 @@ fn an_order_to_one_source_does_not_reach_what_another_one_brings_under_a_label_t
             let mut harness = relabelled(seal);
             harness.engine.take_orders(SECOND, vec![given(verb.clone())]);
             harness.engine.carry_out_orders();
-            let told: Vec<String> =
+            let reasons: Vec<String> =
                 harness.engine.take_done_orders().into_iter().map(|(.., words)| words).collect();
             let none =
                 "nothing was done: Deployment shop/web is no object of source other (ordered by somebody)";
-            assert_eq!(told, [none], "{seal:?} {verb:?}");
+            assert_eq!(reasons, [none], "{seal:?} {verb:?}");
         }
     }
 }
@@ -269,9 +269,9 @@ fn copies_neither_crowd_out_what_is_told_of_pauses_nor_count_as_left_alone() {
     }
     paused(&mut harness, &a, 999);
     harness.engine.carry_out_orders();
-    let told = harness.engine.next_acknowledged(FIRST).unwrap();
-    let told: Vec<&str> = told.iter().map(|one| &*one.token).collect();
-    assert_eq!(told, ["999-t"]);
+    let acknowledged = harness.engine.next_acknowledged(FIRST).unwrap();
+    let acknowledged: Vec<&str> = acknowledged.iter().map(|one| &*one.token).collect();
+    assert_eq!(acknowledged, ["999-t"]);
     assert_eq!(harness.engine.opt_outs(FIRST, harness.now).into_keys().collect::<Vec<_>>(), [a]);
     assert_eq!(harness.engine.unacknowledged_states(FIRST), 0);
 }

@@ -193,9 +193,9 @@ fn a_configuration_that_breaks_pods_goes_back_with_its_workload() {
     let there_and_back = wrote(&[config("env"), workload("web"), config("env"), workload("web")]);
     assert_eq!(harness.world.log, there_and_back);
     assert_eq!(carried(&harness), before.config_stamp.unwrap().template_hash());
-    let told = reason(&mut harness, &config("env"));
+    let why = reason(&mut harness, &config("env"));
     let named = "revision r2 failed: Deployment shop/web, restarted as the data of ConfigMap env changed: ";
-    assert!(told.starts_with(named) && told.ends_with("it is back at revision r1"), "{told}");
+    assert!(why.starts_with(named) && why.ends_with("it is back at revision r1"), "{why}");
     // It is not tried again, by whatever process.
     harness.engine.mark_all();
     harness.settle();
@@ -219,8 +219,8 @@ fn a_rollback_that_fails_too_is_held() {
     harness.read(reading("r2", &[("env", Some(env(2)))]));
     harness.settle();
     assert_eq!(harness.world.log.len(), 4, "{:?}", harness.world.log);
-    let told = reason(&mut harness, &workload("web"));
-    assert!(told.contains("going back failed too"), "{told}");
+    let why = reason(&mut harness, &workload("web"));
+    assert!(why.contains("going back failed too"), "{why}");
     assert!(harness.engine.workloads_in_flight().is_empty());
 }
 
@@ -232,9 +232,9 @@ fn bad_data_of_somebody_else_are_told_and_held_until_they_change() {
     tell(&mut harness, 2);
     harness.settle();
     assert_eq!(harness.world.log, wrote(&[workload("web")]));
-    let told = reason(&mut harness, &workload("web"));
+    let why = reason(&mut harness, &workload("web"));
     let named = "Deployment shop/web, restarted as the data of ConfigMap tls changed, failed: ";
-    assert!(told.starts_with(named), "{told}");
+    assert!(why.starts_with(named), "{why}");
     assert!(harness.engine.workloads_in_flight().is_empty());
     harness.engine.mark_all();
     harness.settle();

@@ -55,9 +55,9 @@ fn the_hash_of_a_secret_is_written_only_under_a_seal() {
     let texts = [ledger().text(&seals).unwrap(), rejections_text(&rejections(), &seals).unwrap()];
     for text in &texts {
         for content in [1, 2] {
-            let told = |id: &ObjectId| text.contains(&release(id, content).hash.to_string());
-            assert!(!told(&secret()), "{text}");
-            assert!(told(&workload("web")) && told(&config("env")), "{text}");
+            let has_hash = |id: &ObjectId| text.contains(&release(id, content).hash.to_string());
+            assert!(!has_hash(&secret()), "{text}");
+            assert!(has_hash(&workload("web")) && has_hash(&config("env")), "{text}");
         }
         assert!(text.contains("\"~") && text.contains("@r1"), "{text}");
     }

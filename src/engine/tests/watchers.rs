@@ -242,9 +242,9 @@ fn what_is_in_a_namespace_that_nobody_looks_into_any_more_is_told() {
     {
         let namespaces = namespaces[named].iter().cloned().collect();
         engine.set_inventory(FIRST, Inventory { namespaces, kinds: [maps()].into(), ..Inventory::default() });
-        let told = engine.unwatched_namespaces(FIRST);
-        assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
+        let found = engine.unwatched_namespaces(FIRST);
+        assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
         assert_eq!(engine.has_unwatched(FIRST), expected.is_some());
-        assert!(expected.is_none_or(|words| told.unwrap().contains(&format!("{words} is neither"))));
+        assert!(expected.is_none_or(|words| found.unwrap().contains(&format!("{words} is neither"))));
     }
 }

@@ -75,10 +75,10 @@ impl<'a> AuditWindow<'a> {
     /// written into its inventory some seconds later.
     #[track_caller]
     pub(crate) fn assert_silent(&self) {
-        let mut told = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut sent = self.all_writes();
         sent.retain(|event| {
-            !(event.verb == "patch" && is_inventory(event) && told.insert(event.name.clone()))
+            !(event.verb == "patch" && is_inventory(event) && seen.insert(event.name.clone()))
         });
         assert!(sent.is_empty(), "sent: {:#?}", lines(&sent));
     }

@@ -289,9 +289,9 @@ impl<'a> TestNamespace<'a> {
     pub(crate) fn await_free_budget(&self) {
         let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
         eventually("nobody claims anything", DEFAULT_TIMEOUT, || {
-            let told = self.api.value(&budget, "/data/claims");
+            let ledger = self.api.value(&budget, "/data/claims");
             let free = |text: &str| text.starts_with(r#"{"claims":[],"units":[]"#);
-            if told.as_str().is_none_or(free) { Ok(()) } else { Err(told.to_string()) }
+            if ledger.as_str().is_none_or(free) { Ok(()) } else { Err(ledger.to_string()) }
         });
     }
 
@@ -300,9 +300,9 @@ impl<'a> TestNamespace<'a> {
     pub(crate) fn await_empty_queue(&self) {
         let budget = at("ConfigMap", &self.system(), "rollout-budget.rhumb.dev");
         eventually("nobody waits", DEFAULT_TIMEOUT, || {
-            let told = self.api.value(&budget, "/data/claims");
-            let is_empty = told.as_str().is_some_and(|told| !told.contains("\"queue\""));
-            if is_empty { Ok(()) } else { Err(told.to_string()) }
+            let ledger = self.api.value(&budget, "/data/claims");
+            let is_empty = ledger.as_str().is_some_and(|ledger| !ledger.contains("\"queue\""));
+            if is_empty { Ok(()) } else { Err(ledger.to_string()) }
         });
     }
 

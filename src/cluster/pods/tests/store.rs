@@ -275,15 +275,15 @@ fn what_a_set_is_refused_is_told_of_the_newest_only() {
         refused: Some("exceeded quota".into()),
         ..revision(name, "own", number, 0)
     };
-    let told = |store: &mut WorkloadStore, set: RevisionRecord, at: Instant| {
+    let failure_time = |store: &mut WorkloadStore, set: RevisionRecord, at: Instant| {
         store.apply_replica_set(InformerChange::Apply(id(&set.uid.0), set.clone()));
         store.view(at).unwrap().creation_failure.map(|refused| refused.since)
     };
-    assert_eq!(told(&mut store, refused("good", 1), t), Some(t));
-    assert_eq!(told(&mut store, refused("good", 1), t + SECOND), Some(t));
-    assert_eq!(told(&mut store, revision("good", "own", 1, 0), t + SECOND), None);
-    assert_eq!(told(&mut store, refused("good", 1), t + SECOND * 2), Some(t + SECOND * 2));
-    assert_eq!(told(&mut store, revision("newer", "own", 2, 0), t), None);
+    assert_eq!(failure_time(&mut store, refused("good", 1), t), Some(t));
+    assert_eq!(failure_time(&mut store, refused("good", 1), t + SECOND), Some(t));
+    assert_eq!(failure_time(&mut store, revision("good", "own", 1, 0), t + SECOND), None);
+    assert_eq!(failure_time(&mut store, refused("good", 1), t + SECOND * 2), Some(t + SECOND * 2));
+    assert_eq!(failure_time(&mut store, revision("newer", "own", 2, 0), t), None);
 }
 
 #[test]
@@ -305,8 +305,8 @@ fn events_tell_a_refusal_while_pods_are_missing_and_none_was_created_later() {
         for (number, warning) in warnings.iter().enumerate() {
             store.apply_warning(InformerChange::Apply(id(&number.to_string()), warning.clone()), t + SECOND);
         }
-        let told = store.view(t).unwrap().creation_failure.map(|refused| refused.message.to_string());
-        assert_eq!(told.as_deref(), expected);
+        let message = store.view(t).unwrap().creation_failure.map(|refused| refused.message.to_string());
+        assert_eq!(message.as_deref(), expected);
     };
     let one = [("web-0", pod("own", "new"))];
     let two = [one[0].clone(), ("web-1", PodRecord { uid: uid("p1"), ..pod("own", "new") })];
