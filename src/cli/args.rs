@@ -464,9 +464,9 @@ pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command
 /// Returns the command line. Commands that read files alone accept the flags of clusters and
 /// sources, but do not list them.
 pub(super) fn command_line() -> clap::Command {
-    let whole = CommandLine::command();
+    let root_command = CommandLine::command();
     let flags_under =
-        |heading| whole.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
+        |heading| root_command.get_arguments().filter(move |flag| flag.get_help_heading() == Some(heading));
     let needless = |flag: &clap::Arg| flag.clone().hide(true);
     let cluster: Vec<clap::Arg> = flags_under("Cluster").map(needless).collect();
     let source: Vec<clap::Arg> = flags_under("Source").map(needless).collect();
@@ -481,12 +481,13 @@ pub(super) fn command_line() -> clap::Command {
     };
     let running = own_namespace("Namespace of objects that name none [default: the context's]");
     let looking = own_namespace("Namespace of NAME [default: any]");
-    let whole = ["rollout", "why", "hold", "release"].into_iter().fold(whole, |whole, name| {
-        let running = running.clone();
-        whole.mut_subcommand(name, |command| command.args(running))
-    });
+    let root_command =
+        ["rollout", "why", "hold", "release"].into_iter().fold(root_command, |root_command, name| {
+            let running = running.clone();
+            root_command.mut_subcommand(name, |command| command.args(running))
+        });
     let here = ["files", "config", "from"];
-    whole
+    root_command
         .mut_subcommand("diff", |command| {
             command.mut_arg("source", |source| source.required_unless_present_any(here))
         })

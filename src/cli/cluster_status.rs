@@ -97,7 +97,7 @@ pub(super) fn read_object_standing(
     let reason = found.as_ref().filter(|found| found.is_only_here).map(|found| found.reason.clone());
     let phase = phase_facts(&source, ledger, &target.id, &live, found.as_ref()).phase();
     let is_known = phase != Phase::Settled || unnamed == 0;
-    ObjectStanding { phase: is_known.then_some(phase), reason: reason, unnamed }
+    ObjectStanding { phase: is_known.then_some(phase), reason, unnamed }
 }
 
 /// Returns where an object stood, as it was told last, that the cluster does not show as one

@@ -143,8 +143,8 @@ impl ManifestSet {
         let shown = |file: &str| -> Arc<str> {
             let is_itself = single && path.file_name().is_some_and(|name| name == file);
             let folder = if single { path.parent().unwrap_or(path) } else { path };
-            let whole = if is_itself { path.to_owned() } else { folder.join(file) };
-            without_detours(&whole).into()
+            let full_path = if is_itself { path.to_owned() } else { folder.join(file) };
+            without_detours(&full_path).into()
         };
         for file in &disk.snapshot.files {
             if let Some(bytes) = disk.read(file.blob) {

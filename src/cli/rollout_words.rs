@@ -149,8 +149,8 @@ mod tests {
             &format!("{waiting} 2 of 3 updated replicas are available..."),
             RolloutState::InProgress,
         );
-        let whole = json!({"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
-        deployment(&whole, "deployment \"web\" successfully rolled out", RolloutState::Done);
+        let rolled_out = json!({"replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
+        deployment(&rolled_out, "deployment \"web\" successfully rolled out", RolloutState::Done);
         deployment(
             &json!({"conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}),
             "deployment \"web\" exceeded its progress deadline",

@@ -306,12 +306,12 @@ fn spec_by_place(place: LocationKind, text: &str, args: &LocationArgs) -> Result
 
 /// A revision is asked for of what is no repository, or only a folder of one.
 fn not_a_repository_error(text: &str, path: &Path) -> CommandError {
-    let whole = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let Some(tree) = whole.ancestors().skip(1).find(|folder| is_work_tree(folder)) else {
+    let absolute = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let Some(tree) = absolute.ancestors().skip(1).find(|folder| is_work_tree(folder)) else {
         return CommandError::usage_error(format!("{text} is in no git repository, so --ref means nothing"))
             .hint("name a repository as SOURCE, and a folder in it with --path");
     };
-    let (tree, inside) = (tree.display(), whole.strip_prefix(tree).unwrap_or(&whole).display());
+    let (tree, inside) = (tree.display(), absolute.strip_prefix(tree).unwrap_or(&absolute).display());
     CommandError::usage_error(format!(
         "{text} is only a folder of the git repository {tree}, and has no revisions"
     ))

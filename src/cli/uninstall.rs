@@ -137,18 +137,18 @@ impl Uninstallation<'_> {
             return Ok(refusal);
         }
         self.refuse_where_served(&names).await?;
-        let mut is_whole = true;
+        let mut is_complete = true;
         for holder in &holders {
             let done = !self.args.delete_objects || self.delete_objects(holder).await?;
             if done {
                 self.forget(&holder.name).await?;
             }
-            is_whole &= done;
+            is_complete &= done;
         }
-        if is_whole && self.source.is_none() {
+        if is_complete && self.source.is_none() {
             self.forget_shared().await?;
         }
-        Ok(if is_whole { ExitStatus::Done } else { ExitStatus::Differs })
+        Ok(if is_complete { ExitStatus::Done } else { ExitStatus::Differs })
     }
 
     /// Returns the sources that are meant, each with its objects as its inventory and their labels

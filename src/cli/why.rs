@@ -52,7 +52,7 @@ pub(super) fn carry_out(
         match &plan {
             Ok(Some(plan)) => lines.extend(plan_lines(found.id(), plan)),
             Ok(None) => {
-                lines.extend(reported_origin(global, args, &found).await?.map(|origin| ("file", origin)))
+                lines.extend(reported_origin(global, args, &found).await?.map(|origin| ("file", origin)));
             }
             Err(_) => {}
         }

@@ -38,7 +38,7 @@ pub(crate) struct PartialList {
     /// The objects, by their metadata alone.
     pub objects: Vec<(ObjectId, LiveObject)>,
     /// Indicates whether these are all.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 /// The result of looking at one object.
@@ -180,10 +180,10 @@ impl Cluster {
             objects.extend(released.map(|seen| (seen.id, seen.record)));
             match page.metadata.next() {
                 Some(token) => next = Some(token.to_owned()),
-                None => return Ok(PartialList { objects, is_whole: true }),
+                None => return Ok(PartialList { objects, is_complete: true }),
             }
         }
-        Ok(PartialList { objects, is_whole: false })
+        Ok(PartialList { objects, is_complete: false })
     }
 
     async fn look_at(
@@ -212,7 +212,7 @@ impl Cluster {
     /// Returns what informers keep of an object that was read completely; none where it is no
     /// object.
     pub fn decode_view(&self, kind: &Arc<ServedKind>, object: &Value) -> Option<LiveObject> {
-        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Full);
         decoder.decode(&object.to_string()).map(|seen| seen.record)
     }
 
@@ -238,7 +238,7 @@ impl Cluster {
         kind: &Arc<ServedKind>,
         selector: &ListSelector,
     ) -> Result<Vec<(ObjectId, LiveObject)>, ClusterError> {
-        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Whole);
+        let decoder = LiveDecoder::new(kind, self.interner(), WireForm::Full);
         let mut all = Vec::new();
         let mut next = None;
         loop {

@@ -78,7 +78,7 @@ impl Cluster {
         let on = CallSubject::Object(id.clone());
         let content = GuardedBody { body, guard: Guard::new(guard, &on)? };
         let answer = self.send_patch(kind, id, &content, force, WriteMode::Real).await?;
-        let seen = LiveDecoder::new(kind, self.interner(), WireForm::Whole).decode(answer.text(&on)?);
+        let seen = LiveDecoder::new(kind, self.interner(), WireForm::Full).decode(answer.text(&on)?);
         let Some(seen) = seen else {
             return Err(ClusterError::new(
                 on,

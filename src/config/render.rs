@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn inline_values_are_bounded_and_not_shown() {
         let values = |bytes: usize| {
-            let whole = serde_json::json!({ "valuesInline": { "a": "x".repeat(bytes) } });
-            serde_json::from_value::<HelmSpec>(whole)
+            let helm_spec = serde_json::json!({ "valuesInline": { "a": "x".repeat(bytes) } });
+            serde_json::from_value::<HelmSpec>(helm_spec)
         };
         let most = MAX_INLINE_VALUES - r#"{"a":""}"#.len();
         let spec = values(most).unwrap();

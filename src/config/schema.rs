@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn words_and_forms_are_those_of_the_file() {
-        let whole = json!({
+        let source_spec = json!({
             "git": { "url": "https://a.example/b", "ref": "main", "path": "a", "interval": "1h30m", "verify": { "keys": "ours", "mode": "range" } },
             "helm": {
                 "release": "web", "namespace": "web", "values": ["a.yaml"], "valuesInline": { "a": { "b": [1, true, null] } },
@@ -396,7 +396,7 @@ mod tests {
                 "maxWorkloads": 1, "maxUnavailable": "10%", "startsPerMinute": 2, "soak": "0s", "deadline": "500ms",
             },
         });
-        serde_json::from_value::<SourceSpec>(whole).unwrap();
+        serde_json::from_value::<SourceSpec>(source_spec).unwrap();
         let words = |schema: &Value| schema["enum"].as_array().unwrap().clone();
         for word in words(&spec()["properties"]["adopt"]) {
             serde_json::from_value::<SourceSpec>(json!({ "adopt": word })).unwrap();

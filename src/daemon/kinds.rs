@@ -166,7 +166,7 @@ impl KindWatches {
             tracing::info!(%kind, "the server does not have this kind any more, and so none of its objects");
             for (number, watcher) in self.watchers.all.iter().enumerate() {
                 if watcher.held.contains(&kind) || watcher.wanted.contains(&kind) {
-                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), KindState::Absent);
+                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), KindState::Absent);
                 }
             }
             self.absent.insert(kind);
@@ -348,10 +348,10 @@ impl KindWatches {
                 KindLookup::Unserved { .. } => {
                     self.missing.entry(kind.clone()).or_insert_with(Instant::now);
                     engine
-                        .set_informer_state(WatchScope::whole_cluster(number, &kind), blind(UNLISTED_REASON));
+                        .set_informer_state(WatchScope::cluster_wide(number, &kind), blind(UNLISTED_REASON));
                 }
                 KindLookup::Unknown => {
-                    engine.set_informer_state(WatchScope::whole_cluster(number, &kind), blind(GROUP_DOWN));
+                    engine.set_informer_state(WatchScope::cluster_wide(number, &kind), blind(GROUP_DOWN));
                 }
             }
         }

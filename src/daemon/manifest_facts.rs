@@ -220,7 +220,7 @@ mod tests {
         let (read, findings) = read(list(&["shop"], &["ConfigMap"]), text);
         let left: Vec<String> = read.facts.objects.iter().map(|object| object.id.to_string()).collect();
         assert_eq!((left, read.facts.unusable.len()), (vec!["ConfigMap shop/a".to_owned()], 0));
-        assert_eq!(read.facts.understood, FileCompleteness::Whole);
+        assert_eq!(read.facts.understood, FileCompleteness::Complete);
         let starts = [
             "5: ConfigMap web/b is not allowed: the namespace web",
             "6: Secret shop/c is not allowed: the kind Secret",

@@ -20,7 +20,7 @@ const UNOWNED_METADATA: [&str; 7] =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coverage {
     /// Every leaf is ours: the content is in force.
-    Whole,
+    Complete,
     /// Only empty lists and maps lack a path. An associative list that is empty (`env: []`) leaves
     /// none in any entry, so this tells nothing: look at the live value instead of sending.
     OnlyEmpty(Vec<FieldPath>),
@@ -45,7 +45,7 @@ pub fn field_coverage(content: &Value, entry: Option<&str>) -> Coverage {
     let paths: Vec<FieldPath> =
         gaps.into_iter().filter(|gap| gap.hollow != lost).map(|gap| gap.path).collect();
     match (lost, paths.is_empty()) {
-        (_, true) => Coverage::Whole,
+        (_, true) => Coverage::Complete,
         (true, _) => Coverage::Lost(paths),
         (false, _) => Coverage::OnlyEmpty(paths),
     }

@@ -162,8 +162,8 @@ fn texts_that_are_no_objects_have_no_digest_and_harm_nobody() {
     let entry = r#"{"f:data":{"f:a":{}}}"#;
     for text in ["", "7", "[]", "\"a\"", "{\"data\":", "{\"data\":[1,2]}", "{\"data\":{\"a\":1e400}}"] {
         let read = value_digest_of_text(text, entry, ValueSchema::BuiltIn);
-        let whole = serde_json::from_str::<Value>(text).ok();
-        let expected = whole.map(|whole| value_digest(&whole, entry, ValueSchema::BuiltIn));
+        let parsed = serde_json::from_str::<Value>(text).ok();
+        let expected = parsed.map(|parsed| value_digest(&parsed, entry, ValueSchema::BuiltIn));
         assert_eq!(read, expected, "{text}");
     }
     assert_eq!(value_digest_of_text("{}", "no entry", ValueSchema::BuiltIn), None);

@@ -168,8 +168,8 @@ impl<'a> SelectionIndex<'a> {
     ) {
         let own = node.id.namespace().unwrap_or_default();
         for namespace in self.namespaces(selects, own) {
-            let whole = selects.is_everything() && !self.joined.insert((selects.target(), namespace));
-            let enough = if whole { 1 } else { usize::MAX };
+            let is_repeated = selects.is_everything() && !self.joined.insert((selects.target(), namespace));
+            let enough = if is_repeated { 1 } else { usize::MAX };
             for place in self.candidates(selects, namespace).take(enough) {
                 let other = &nodes[place];
                 if other.labels.is_some_and(|labels| selects.matches(own, labels, namespace)) {

@@ -22,11 +22,11 @@ pub(super) const BAD_API_VERSION: &str = "apiVersion must be `version` or `group
 /// Types of the fields of `metadata` that have no check of their own.
 const METADATA_TYPES: [(&str, FieldType); 11] = [
     ("creationTimestamp", FieldType::Time),
-    ("deletionGracePeriodSeconds", FieldType::Whole),
+    ("deletionGracePeriodSeconds", FieldType::Integer),
     ("deletionTimestamp", FieldType::Time),
     ("finalizers", FieldType::Texts),
     ("generateName", FieldType::Text),
-    ("generation", FieldType::Whole),
+    ("generation", FieldType::Integer),
     ("managedFields", FieldType::Mappings),
     ("ownerReferences", FieldType::Mappings),
     ("resourceVersion", FieldType::Text),
@@ -39,7 +39,7 @@ enum FieldType {
     Text,
     /// A date and time as RFC 3339 writes them.
     Time,
-    Whole,
+    Integer,
     Texts,
     Mappings,
 }
@@ -49,7 +49,7 @@ impl FieldType {
         match self {
             _ if value.is_null() => true,
             Self::Text => value.is_string(),
-            Self::Whole => value.is_i64(),
+            Self::Integer => value.is_i64(),
             Self::Time => value.as_str().is_some_and(date::is_zoned),
             Self::Texts => all(value, |item| item.is_null() || item.is_string()),
             Self::Mappings => all(value, |item| item.is_null() || item.is_object()),
@@ -59,7 +59,7 @@ impl FieldType {
     const fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
-            Self::Whole => "a whole number",
+            Self::Integer => "a whole number",
             Self::Time => "a time (for example 2006-01-02T15:04:05Z)",
             Self::Texts => "a list of texts",
             Self::Mappings => "a list of mappings",

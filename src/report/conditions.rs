@@ -346,8 +346,13 @@ mod tests {
         check(&status(&[(Phase::Settled, 2), (Phase::Held, 1)]), stuck, "Held", "1 Held");
         let paused = status(&[(Phase::Settled, 2), (Phase::Paused, 1)]);
         check(&paused, stuck, "Paused", "1 Paused: annotations");
-        let whole = SourceStatus { paused: Some("fair".to_owned()), ..paused };
-        check(&whole, stuck, "Paused", "the source is paused: fair; `rhumb rollout resume shop` ends that");
+        let paused_source = SourceStatus { paused: Some("fair".to_owned()), ..paused };
+        check(
+            &paused_source,
+            stuck,
+            "Paused",
+            "the source is paused: fair; `rhumb rollout resume shop` ends that",
+        );
         // A pause that keeps nothing back changes nothing.
         let idle = SourceStatus { paused: Some(String::new()), ..status(&[(Phase::Settled, 2)]) };
         check(&idle, done, "Settled", "2 objects");

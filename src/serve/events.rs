@@ -178,7 +178,7 @@ mod tests {
         service.call(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
-    async fn whole(stage: &EventStreams, path: &str, last: Option<u64>) -> String {
+    async fn read_stream(stage: &EventStreams, path: &str, last: Option<u64>) -> String {
         let body = answer(stage, path, last).await.into_body();
         String::from_utf8(axum::body::to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap()
     }
@@ -195,16 +195,19 @@ mod tests {
         for (source, message) in [("shop", "a"), ("ops", "b\nid: 99"), ("shop", "c")] {
             stage.recorder.record(Timestamp::UNIX_EPOCH, draft(source, message));
         }
-        let all = whole(&stage, "/?follow=no", None).await;
+        let all = read_stream(&stage, "/?follow=no", None).await;
         assert_eq!(messages(&all), ["a", "b\nid: 99", "c"]);
         let ids: Vec<u64> =
             all.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect();
         assert_eq!(ids.len(), 3, "a message makes no lines of its own: {all}");
-        assert_eq!(messages(&whole(&stage, "/?follow=no", Some(ids[1])).await), ["c"]);
-        assert_eq!(messages(&whole(&stage, &format!("/?follow=no&after={}", ids[0]), None).await).len(), 2);
+        assert_eq!(messages(&read_stream(&stage, "/?follow=no", Some(ids[1])).await), ["c"]);
+        assert_eq!(
+            messages(&read_stream(&stage, &format!("/?follow=no&after={}", ids[0]), None).await).len(),
+            2
+        );
         let again = format!("/?follow=no&after={}", ids[0]);
-        assert_eq!(messages(&whole(&stage, &again, Some(ids[2])).await).len(), 0);
-        assert_eq!(messages(&whole(&stage, "/?follow=no&source=shop", None).await), ["a", "c"]);
+        assert_eq!(messages(&read_stream(&stage, &again, Some(ids[2])).await).len(), 0);
+        assert_eq!(messages(&read_stream(&stage, "/?follow=no&source=shop", None).await), ["a", "c"]);
         assert_eq!(answer(&stage, "/?folow=no", None).await.status(), 400);
     }
 

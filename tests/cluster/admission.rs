@@ -42,7 +42,7 @@ fn put_in_force(cluster: &DedicatedCluster, policy: &str) {
 
 /// A cluster with the policy in force, in which everybody of this test may edit everything.
 fn guarded() -> DedicatedCluster {
-    let cluster = DedicatedCluster::whole();
+    let cluster = DedicatedCluster::complete();
     put_in_force(&cluster, &policy());
     let subjects =
         ["--group=developers", "--group=rhumb:operators", "--user=system:serviceaccount:rhumb-system:rhumb"];

@@ -104,7 +104,7 @@ fn no_output_of_a_service_has_a_secret() {
     // However it ends.
     daemon.signal("ABRT");
     daemon.ended(crate::support::DEFAULT_TIMEOUT);
-    places.add("the log", daemon.whole_log());
+    places.add("the log", daemon.full_log());
     // git alone gives up the waits of the one before. A silent server would be waited for once more
     // on top of that, before the memory counts.
     estate.remote.set(ServerBehavior::Repeating);
@@ -112,7 +112,7 @@ fn no_output_of_a_service_has_a_secret() {
     daemon.says(&["remote error"]);
     daemon.says(&["not carried out", "garbled"]);
     daemon.stop();
-    places.add("the log as JSON", daemon.whole_log());
+    places.add("the log as JSON", daemon.full_log());
     places.add("what the service manager heard", estate.heard.lock().unwrap().clone());
     // Each of them was really there.
     for secret in plants::REFUSED {

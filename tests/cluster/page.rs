@@ -120,9 +120,9 @@ fn an_object_is_shown(browser: &mut Browser, address: &str, site: &TestNamespace
     browser.shows(&[&format!("Secret {}/token", site.name), "There is no difference.", "token.yaml:1"]);
     browser.value("document.querySelectorAll('[role=tab]')[1].click()");
     browser.shows(&["password: '<masked>'"]);
-    let whole = browser.value("document.documentElement.outerHTML");
+    let html = browser.value("document.documentElement.outerHTML");
     for canary in [CANARY, "Y2FuYXJ5"] {
-        assert!(!whole.as_str().unwrap().contains(canary));
+        assert!(!html.as_str().unwrap().contains(canary));
     }
     browser.open(&at("Secret", "nowhere"), LARGE, "light");
     browser.shows(&["no source of this process knows"]);

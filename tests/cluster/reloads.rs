@@ -170,7 +170,7 @@ fn what_is_wrong_with_a_new_configuration_is_said_in_json_where_the_log_is() {
     manager.hears(&["READY=1", "STATUS=new configuration refused: "]);
     daemon.says(&["what was in force stays in force"]);
     assert_eq!(daemon.stop().code(), Some(0));
-    let log = daemon.whole_log();
+    let log = daemon.full_log();
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let said =
         |line: &&Value| line["message"].as_str().is_some_and(|text| text.contains("unknown key `gti`"));

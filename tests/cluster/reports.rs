@@ -256,7 +256,7 @@ fn a_namespace_that_is_missing_is_told_once() {
 
 /// Returns the number of lines of a daemon's log whose message begins so.
 fn lines(daemon: &crate::support::Daemon, message: &str) -> usize {
-    daemon.whole_log().lines().filter(|line| line.contains(message)).count()
+    daemon.full_log().lines().filter(|line| line.contains(message)).count()
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     third.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/a: "]);
     until("they are written down", || data("pending-prunes").lines().count() == 3);
     third.kill();
-    assert_eq!(lines(&third, "settled: "), 0, "{}", third.whole_log());
+    assert_eq!(lines(&third, "settled: "), 0, "{}", third.full_log());
     let mut fourth = site.configured(&text);
     fourth.says(&["read", &repo.head()]);
     // As many as before, and another one.
@@ -298,7 +298,7 @@ fn what_one_process_has_told_the_next_one_does_not_and_what_it_left_it_does() {
     repo.commit("Remove another one");
     fourth.says(&["prune waiting: 3 pending deletions (ConfigMap told-once/d: "]);
     fourth.kill();
-    assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.whole_log());
+    assert_eq!(lines(&fourth, "prune waiting: "), 1, "{}", fourth.full_log());
 }
 
 /// A source's status is written at most every 5 s; a settled revision is written at once.
@@ -327,7 +327,7 @@ fn what_was_told_right_before_the_end_is_not_told_again() {
     let third = repo.change("a.yaml", &yaml::config_map("a", "a", "3"));
     next.says(&["settled: revision ", &third[..12]]);
     next.kill();
-    assert_eq!(lines(&next, "settled: "), 1, "{}", next.whole_log());
+    assert_eq!(lines(&next, "settled: "), 1, "{}", next.full_log());
     // A revision that comes back is news.
     let mut last = site.configured(&text);
     last.says(&["read", &third]);

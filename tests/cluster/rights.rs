@@ -173,9 +173,9 @@ fn each_rule_that_is_taken_away_is_named() {
         paths.push(format!("{GROUP}/namespaces/{namespace}/roles/{name}"));
     }
     for path in paths {
-        let whole = site.api.value(&path, "/rules");
-        for number in 0..whole.as_array().unwrap().len() {
-            let mut rules = whole.as_array().unwrap().clone();
+        let all_rules = site.api.value(&path, "/rules");
+        for number in 0..all_rules.as_array().unwrap().len() {
+            let mut rules = all_rules.as_array().unwrap().clone();
             let gone = rules.remove(number);
             site.api.merge(&path, "setup", &json!({"rules": rules}));
             let what = format!("{gone} of {path} is named");
@@ -198,7 +198,7 @@ fn each_rule_that_is_taken_away_is_named() {
                 until("it is mended", || check(&site, &repo).code == 0);
                 site.cluster.kubectl_in(&["delete", "-f", "-"], printed).unwrap();
             }
-            site.api.merge(&path, "setup", &json!({"rules": whole}));
+            site.api.merge(&path, "setup", &json!({"rules": all_rules}));
         }
     }
 }

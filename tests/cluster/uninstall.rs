@@ -61,7 +61,7 @@ fn objects_go_with_their_source_only_when_they_were_counted_and_nobody_serves_it
     let orders = at("ConfigMap", &site.system(), "orders.uninstall.rhumb.dev");
     assert_eq!(site.api.value(&orders, "/data"), Value::Null);
     assert_eq!(daemon.stop().code(), Some(0));
-    assert!(!daemon.whole_log().contains("no order"), "{}", daemon.whole_log());
+    assert!(!daemon.full_log().contains("no order"), "{}", daemon.full_log());
     window.assert_no_deletes();
 
     uninstall(&site, &["uninstall", "--delete-objects", "--count", "3"]).ends(0);

@@ -176,13 +176,13 @@ async fn an_unforced_apply_names_who_owns_the_fields() {
 async fn refusals_have_their_class() {
     let harness = Harness::new("refusals").await;
     let fault = async |api_version: &str, kind: &str, namespace: &str, body: Value| {
-        let mut whole = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x", "namespace": namespace } });
-        whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        let mut manifest = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x", "namespace": namespace } });
+        manifest.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
         let kind = harness.kind(api_version, kind);
         let id = ObjectId::new(&kind.gvk.group_kind(), Some(namespace), "x");
         let error = harness
             .cluster
-            .apply(&kind, &id, &whole, &Precondition::Absent, ApplyForce::No)
+            .apply(&kind, &id, &manifest, &Precondition::Absent, ApplyForce::No)
             .await
             .unwrap_err();
         (error.fault().clone(), error.retry(), error.to_string())

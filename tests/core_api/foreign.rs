@@ -71,10 +71,10 @@ async fn each_change_is_lost_ownership_of_what_was_changed(server: &Server) {
     let live = server.patch(&wanted, &json!({"spec": {"replicas": 2}})).await.unwrap();
     check(server, &wanted, &live, &[".spec.replicas".into()], &json!("changed back")).await;
     // Replaced as a whole, with no managedFields.
-    let mut whole = server.get(&wanted).await;
-    whole["metadata"].as_object_mut().unwrap().remove("managedFields");
-    whole["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:3");
-    let live = server.replace(&whole).await;
+    let mut edited = server.get(&wanted).await;
+    edited["metadata"].as_object_mut().unwrap().remove("managedFields");
+    edited["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:3");
+    let live = server.replace(&edited).await;
     check(server, &wanted, &live, &[at(".image")], &json!("replaced")).await;
     // Forced by another apply: it takes what differs, also in spelling (the server keeps `1000m` as
     // `1`).

@@ -141,17 +141,17 @@ fn path(tokens: &[&str], start: usize, prefix: &str, found: &mut Vec<String>) ->
     let is_word = |at: usize| {
         tokens.get(at).is_some_and(|token| token.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     };
-    let mut whole = prefix.to_owned();
+    let mut full_path = prefix.to_owned();
     let mut at = start;
     while is_word(at) {
-        if !whole.is_empty() {
-            whole.push_str("::");
+        if !full_path.is_empty() {
+            full_path.push_str("::");
         }
-        whole.push_str(tokens[at]);
+        full_path.push_str(tokens[at]);
         at += 1;
         if tokens.get(at) != Some(&"::") {
             if tokens.get(at) == Some(&"!") && tokens.get(at + 1) != Some(&"=") {
-                whole.push('!');
+                full_path.push('!');
             }
             break;
         }
@@ -163,11 +163,11 @@ fn path(tokens: &[&str], start: usize, prefix: &str, found: &mut Vec<String>) ->
     if at > start + 1 && tokens[at - 1] == "::" && tokens.get(at) == Some(&"{") {
         at += 1;
         while at < tokens.len() && tokens[at] != "}" {
-            at = path(tokens, at, &whole, found).max(at + 1);
+            at = path(tokens, at, &full_path, found).max(at + 1);
         }
         return at + 1;
     }
-    found.push(whole);
+    found.push(full_path);
     at
 }
 

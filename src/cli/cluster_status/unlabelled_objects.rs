@@ -37,8 +37,8 @@ pub(super) async fn find(session: &ClusterSession, records: &[SourceRecord]) -> 
         let KindLookup::Served(served) = session.kinds.preferred_kind(kind) else { continue };
         let of_kind = records.iter().filter(|source| source.inventory.kinds.contains(kind));
         let namespaces = of_kind.flat_map(|source| &source.inventory.namespaces).cloned().collect();
-        let is_whole = list(session, &served, &namespaces, &mut found).await;
-        if !is_whole {
+        let is_complete = list(session, &served, &namespaces, &mut found).await;
+        if !is_complete {
             notes.push(format!("not all {kind} were looked at for a label that somebody took off"));
         }
     }
@@ -85,17 +85,17 @@ async fn list(
     match session.cluster.list_unlabelled(kind, None).await {
         Ok(list) => {
             found.extend(list.objects);
-            list.is_whole
+            list.is_complete
         }
         Err(refused) if is_too_wide(&refused, kind) => {
-            let mut is_whole = true;
+            let mut is_complete = true;
             for namespace in namespaces {
                 if let Ok(list) = session.cluster.list_unlabelled(kind, Some(namespace)).await {
                     found.extend(list.objects);
-                    is_whole &= list.is_whole;
+                    is_complete &= list.is_complete;
                 }
             }
-            is_whole
+            is_complete
         }
         Err(_) => true,
     }

@@ -184,8 +184,8 @@ fn who_writes_policies_may_read_their_parameters() {
     };
     for sort in ["Validating", "Mutating"] {
         let (kind, binding) = (format!("{sort}AdmissionPolicy"), format!("{sort}AdmissionPolicyBinding"));
-        let whole = policy(&kind, of);
-        assert_eq!(read(std::slice::from_ref(&whole)), ["* limits.example.org get"]);
+        let full_policy = policy(&kind, of);
+        assert_eq!(read(std::slice::from_ref(&full_policy)), ["* limits.example.org get"]);
         assert_eq!(read(&[policy(&kind, "")]), [""; 0]);
         let bound = |param: &str| policy(&binding, &format!("policyName: a{param}"));
         for (param, expected) in [
@@ -197,7 +197,7 @@ fn who_writes_policies_may_read_their_parameters() {
                 &["* limits.example.org get", "ops limits.example.org list"],
             ),
         ] {
-            assert_eq!(read(&[whole.clone(), bound(param)]), expected, "{param}");
+            assert_eq!(read(&[full_policy.clone(), bound(param)]), expected, "{param}");
         }
         // Of what kind they are, only the policy says, in whichever source it is.
         let lone = bound(", paramRef: {selector: {}}");
@@ -206,9 +206,9 @@ fn who_writes_policies_may_read_their_parameters() {
         rights.add_bindings(&[(SourceAccess::Apply, lone.clone())], &|_| None);
         assert_eq!(rights.unbound, [format!("{binding} a")].into());
         // Another source has it, whatever that one does.
-        let whole = (SourceAccess::Observe, held(&whole));
+        let observed = (SourceAccess::Observe, held(&full_policy));
         rights = Rights::default();
-        rights.add_bindings(&[(SourceAccess::Apply, lone.clone()), whole], &|_| None);
+        rights.add_bindings(&[(SourceAccess::Apply, lone.clone()), observed], &|_| None);
         assert_eq!(rights.unbound, BTreeSet::new());
         assert!(!rights.all.is_empty());
         // Nobody writes it.

@@ -103,8 +103,8 @@ fn a_revision_of_a_folder_is_asked_of_its_repository() {
         assert!(error.hints.concat().contains(hint), "{line}: {:?}", error.hints);
     }
     let (bed, [folder, tree, _]) = places();
-    let whole = bed.path().canonicalize().unwrap().join("tree").display().to_string();
-    let apart = format!("{whole} --path deploy");
+    let absolute = bed.path().canonicalize().unwrap().join("tree").display().to_string();
+    let apart = format!("{absolute} --path deploy");
     for command in ["run", "diff", "apply"] {
         check(&format!("{command} {tree}/deploy --ref v1"), "is only a folder of the git repository", &apart);
         check(&format!("{command} {folder} --ref v1"), "is in no git repository", "--path");

@@ -169,10 +169,10 @@ fn what_is_set_at_creation_is_final() {
 #[test]
 fn a_refusal_is_told_without_the_objects_that_the_server_repeats() {
     fn check_message(field: &str, text: &str, expected: &str) {
-        let whole = format!(r#"Job.batch "j" is invalid: {field}: {text}"#);
+        let message = format!(r#"Job.batch "j" is invalid: {field}: {text}"#);
         let cause =
             serde_json::json!({"causes": [{"reason": "FieldValueInvalid", "message": text, "field": field}]});
-        let body = status(422, "Invalid", &whole, &format!(r#","details":{cause}"#));
+        let body = status(422, "Invalid", &message, &format!(r#","details":{cause}"#));
         let error = classify_answer(422, None, &body, config_map());
         assert_eq!(error.reason(), expected);
     }

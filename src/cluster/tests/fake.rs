@@ -38,7 +38,7 @@ pub(super) struct ReceivedCall {
 #[derive(Clone)]
 pub(super) enum ScriptedReply {
     /// A status, more header lines, and a body.
-    Whole(u16, &'static str, String),
+    Complete(u16, &'static str, String),
     /// These lines, then the end of the stream.
     Lines(String),
     /// These lines, and then silence.
@@ -117,7 +117,7 @@ async fn serve(mut socket: TcpStream, log: Arc<Mutex<Vec<ReceivedCall>>>, script
             if text.is_empty() { String::new() } else { format!("{:x}\r\n{text}\r\n", text.len()) }
         };
         match script(number, &asked) {
-            ScriptedReply::Whole(status, headers, body) => {
+            ScriptedReply::Complete(status, headers, body) => {
                 let text =
                     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n{body}", body.len());
                 socket.write_all(text.as_bytes()).await.unwrap();

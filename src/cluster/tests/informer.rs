@@ -87,7 +87,7 @@ async fn pages_where_the_server_has_no_streaming_lists() {
     let page = |next: &str, name: &str| json!({ "metadata": { "resourceVersion": "9", "continue": next }, "items": [object(name, 2)] });
     let fake = FakeApiServer::start(move |_, asked| {
         if is_streaming(asked) {
-            ScriptedReply::Whole(
+            ScriptedReply::Complete(
                 422,
                 "",
                 json!({ "code": 422, "message": "sendInitialEvents is forbidden" }).to_string(),
@@ -95,9 +95,9 @@ async fn pages_where_the_server_has_no_streaming_lists() {
         } else if asked.path.contains("watch=true") {
             ScriptedReply::Held(seen("c", 12))
         } else if asked.path.contains("continue=") {
-            ScriptedReply::Whole(200, "", page("", "b").to_string())
+            ScriptedReply::Complete(200, "", page("", "b").to_string())
         } else {
-            ScriptedReply::Whole(200, "", page("more", "a").to_string())
+            ScriptedReply::Complete(200, "", page("more", "a").to_string())
         }
     })
     .await;
@@ -119,7 +119,7 @@ async fn a_server_that_never_ends_its_list_is_read_in_pages() {
         if asked.path.contains("watch=true") {
             ScriptedReply::Held(String::new())
         } else {
-            ScriptedReply::Whole(
+            ScriptedReply::Complete(
                 200,
                 "",
                 json!({ "metadata": { "resourceVersion": "9" }, "items": [object("a", 2)] }).to_string(),
@@ -162,7 +162,7 @@ async fn a_watch_goes_on_after_its_end_and_lists_again_after_410() {
 async fn a_410_at_the_start_of_a_watch_lists_again() {
     let fake = FakeApiServer::start(|number, _| match number {
         0 => ScriptedReply::Lines([seen("a", 3), end_of_list(10)].concat()),
-        1 => ScriptedReply::Whole(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
+        1 => ScriptedReply::Complete(410, "", json!({ "code": 410, "reason": "Gone" }).to_string()),
         _ => ScriptedReply::Held(end_of_list(31)),
     })
     .await;
@@ -227,7 +227,7 @@ async fn one_object_that_cannot_be_read_holds_up_nothing() {
 #[tokio::test]
 async fn a_forbidden_kind_fails_and_recovers_by_itself() {
     let fake = FakeApiServer::start(|number, _| match number {
-        0 => ScriptedReply::Whole(403, "", json!({ "code": 403, "message": "no" }).to_string()),
+        0 => ScriptedReply::Complete(403, "", json!({ "code": 403, "message": "no" }).to_string()),
         _ => ScriptedReply::Held(end_of_list(10)),
     })
     .await;

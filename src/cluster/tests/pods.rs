@@ -41,7 +41,7 @@ async fn a_failure_is_told_and_the_pods_again_after_it() {
         assert!(asked.path.starts_with("/api/v1/namespaces/shop/pods?"), "{}", asked.path);
         assert!(asked.path.contains("labelSelector=app%3Dweb"), "{}", asked.path);
         if !std::mem::replace(&mut *failed_once.lock().unwrap(), true) {
-            return ScriptedReply::Whole(500, "", "{}".to_owned());
+            return ScriptedReply::Complete(500, "", "{}".to_owned());
         }
         ScriptedReply::Held([line("ADDED", &pod), end_of_list()].concat())
     })
@@ -79,8 +79,8 @@ async fn a_kind_without_pods_of_its_own_is_not_followed() {
 async fn the_answers_to_an_eviction_are_told_apart() {
     async fn check(code: u16, status: Value, there: &'static str, expected: Result<EvictionResult, &str>) {
         let fake = FakeApiServer::start(move |_, asked| match &*asked.method {
-            "POST" => ScriptedReply::Whole(code, "", status.to_string()),
-            _ => ScriptedReply::Whole(200, "", json!({ "metadata": { "uid": there } }).to_string()),
+            "POST" => ScriptedReply::Complete(code, "", status.to_string()),
+            _ => ScriptedReply::Complete(200, "", json!({ "metadata": { "uid": there } }).to_string()),
         })
         .await;
         let answer = fake.cluster.evict("shop", "web-1", &Uid("u".into())).await;
@@ -127,7 +127,7 @@ async fn the_last_warnings_are_told_once_each_and_newest_last() {
         } else {
             vec![event("b", "one\ntwo", &time(10), 2), event("b", "one\ntwo", &time(20), 3)]
         };
-        ScriptedReply::Whole(200, "", json!({ "items": items }).to_string())
+        ScriptedReply::Complete(200, "", json!({ "items": items }).to_string())
     })
     .await;
     let warnings = fake.cluster.read_warnings("shop", &[Uid("a".into()), Uid("b".into())]).await.unwrap();

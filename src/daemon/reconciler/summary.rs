@@ -167,12 +167,12 @@ impl Reconciler {
     /// A record that another process has written meanwhile is looked after by that one.
     fn is_left_to_others(&self, source: SourceId, data: &BTreeMap<String, String>) -> bool {
         let state = self.engine.source(source);
-        let is_whole = state.head.is_some()
+        let is_complete = state.head.is_some()
             && state.prune != PrunePolicy::Partial
             && state.lifecycle == SourceLifecycle::Active;
         let before = self.inventories[source].first_status.as_ref();
         let is_kept = StatusSummary::from_data(data).as_ref() != before;
-        self.until != StopCondition::Shutdown && (is_kept || !is_whole)
+        self.until != StopCondition::Shutdown && (is_kept || !is_complete)
     }
 
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That

@@ -99,8 +99,9 @@ impl FeedFixture {
 fn said(event: LoopEvent) -> Option<String> {
     Some(match event {
         LoopEvent::SourceRead(_, reading, _) => {
-            let whole = reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
-            format!("read {} files {whole}", reading.files.len())
+            let extent =
+                reading.incomplete.map_or_else(|| "whole".to_owned(), |why| format!("without {why}"));
+            format!("read {} files {extent}", reading.files.len())
         }
         LoopEvent::Unreadable(_, why) => format!("unreadable: {why}"),
         LoopEvent::Location(_, location) => format!("at {location}"),

@@ -133,7 +133,7 @@ impl Engine {
             config_stamp: apply.variant.config_stamp,
             managed_fields: answer.our_fields.clone(),
             value_digest: answer.value_digest,
-            cover: FieldCoverage::Whole,
+            cover: FieldCoverage::Complete,
         });
         if nothing {
             return;

@@ -44,7 +44,7 @@ pub(crate) struct FileFacts {
 pub(crate) enum FileCompleteness {
     /// All of it.
     #[default]
-    Whole,
+    Complete,
     /// Not all: it may want objects that nobody knows of.
     Partly,
     /// It is an object of a root that is not rendered now.
@@ -123,7 +123,7 @@ impl Catalog {
                 states.push(state);
                 touched.push(id.clone());
             }
-            if facts.understood != FileCompleteness::Whole {
+            if facts.understood != FileCompleteness::Complete {
                 self.partly_understood.insert(file.clone());
             }
             self.files.insert(file.clone(), facts);
@@ -153,10 +153,12 @@ impl Catalog {
             self.object_counts.remove(&held.id);
             touched.push(held.id.clone());
         }
-        let Some(now) = now.filter(|facts| facts.understood != FileCompleteness::Whole) else { return };
+        let Some(now) = now.filter(|facts| facts.understood != FileCompleteness::Complete) else { return };
         let reason: Arc<str> = match now.understood {
             FileCompleteness::Unrendered => "the folder that it comes from is not rendered".into(),
-            FileCompleteness::Whole | FileCompleteness::Partly => format!("{file} is not understood").into(),
+            FileCompleteness::Complete | FileCompleteness::Partly => {
+                format!("{file} is not understood").into()
+            }
         };
         let held = |id: &ObjectId, gvk: &Gvk, origin: &ManifestOrigin| {
             Arc::new(UnusableObject {

@@ -164,8 +164,8 @@ impl DesiredObject {
 fn config_role(object: &Object, content: &Value) -> Option<ConfigRole> {
     let id = &object.id;
     if id.is("", "ConfigMap") || id.is("", "Secret") {
-        let whole = annotation_text(content, annotations::IGNORE_FIELDS).is_empty();
-        return whole.then(|| ConfigRole::Data(ConfigData::of(id, content)));
+        let ignores_nothing = annotation_text(content, annotations::IGNORE_FIELDS).is_empty();
+        return ignores_nothing.then(|| ConfigRole::Data(ConfigData::of(id, content)));
     }
     let uses = graph::configuration(id, content);
     let asks = is_workload(id) && has_restart_on_change(content) && !uses.is_empty();

@@ -254,8 +254,9 @@ impl Engine {
     /// has been taken over.
     fn is_from_git(&self, id: &ObjectId) -> bool {
         let Some(entry) = self.entry(id) else { return false };
-        let whole = entry.target_content().is_some_and(|(_, desired)| desired.set_config_data().is_some());
-        whole
+        let has_config_data =
+            entry.target_content().is_some_and(|(_, desired)| desired.set_config_data().is_some());
+        has_config_data
             && !self.is_left_alone(id)
             && (!matches!(entry.accepted, AcceptedContent::Nothing) || self.live_object(id).is_none())
     }

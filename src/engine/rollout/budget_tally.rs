@@ -344,13 +344,13 @@ impl Engine {
     /// ended.
     fn is_outlived(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
-        let is_whole = |id: &ObjectId| {
+        let is_healthy = |id: &ObjectId| {
             let glimpse = self.rollouts.foreign_unavailable.get(id);
             glimpse.is_some_and(|(at, seen)| {
                 *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
             })
         };
-        !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_whole)
+        !tally.unavailable.is_empty() && tally.unavailable.keys().all(is_healthy)
     }
 
     /// Returns how many pods of the workloads of all sources of the cluster count.

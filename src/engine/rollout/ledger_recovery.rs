@@ -45,7 +45,7 @@ pub(in crate::engine) struct LedgerRecovery {
 
 impl LedgerRecovery {
     /// Says if what was claimed before stands in the object, as far as that is known here.
-    pub(in crate::engine) fn is_whole(&self) -> bool {
+    pub(in crate::engine) fn is_complete(&self) -> bool {
         !self.lacks
     }
 

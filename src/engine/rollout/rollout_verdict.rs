@@ -107,7 +107,7 @@ impl Engine {
         }
         match condition {
             RolloutCondition::NothingToWatch => memory.judged(RolloutVerdict::Done),
-            RolloutCondition::Complete => self.judge_whole(id, rollout, memory, now),
+            RolloutCondition::Complete => self.judge_complete(id, rollout, memory, now),
             RolloutCondition::FailedBefore => {
                 if self.is_failure_permanent(id) {
                     (memory.token, memory.reserved) = (TokenState::None, 0);
@@ -132,7 +132,7 @@ impl Engine {
     ///
     /// A Service that waited for that is switched to it then, and what that does is watched for as
     /// long again.
-    fn judge_whole(
+    fn judge_complete(
         &self,
         id: &ObjectId,
         rollout: &Rollout,

@@ -106,12 +106,12 @@ fn other_values_behind_the_same_entry_are_looked_at_and_put_back() {
         }
     };
     // A verdict on other values says nothing about these.
-    harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Whole));
+    harness.engine.record_coverage(&a, verdict(None, FieldCoverage::Complete));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Compare(desired.clone(), form));
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Unequal));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Inspect(desired.clone(), form));
     // The server spells them so.
-    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Whole));
+    harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Complete));
     assert_eq!(harness.engine.decide(&a, harness.now).action, Action::Nothing);
     harness.engine.record_coverage(&a, verdict(theirs, FieldCoverage::Lost(RepairImpact::InPlace)));
     let action = harness.engine.decide(&a, harness.now).action;

@@ -373,7 +373,7 @@ fn whoever_waits_for_an_object_of_another_source_is_told_of_both() {
         config_stamp: None,
         managed_fields,
         value_digest: None,
-        cover: FieldCoverage::Whole,
+        cover: FieldCoverage::Complete,
     };
     engine.record_coverage(&id, verified);
     let decision = engine.decide(&id, Instant::now());

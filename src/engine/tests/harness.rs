@@ -309,7 +309,7 @@ impl Harness {
             !t.drifted && managed_fields.as_deref() == World::live(id, t).our_fields.as_deref()
         });
         let lost = if is_workload(id) { RepairImpact::Template } else { RepairImpact::InPlace };
-        let cover = if same { FieldCoverage::Whole } else { FieldCoverage::Lost(lost) };
+        let cover = if same { FieldCoverage::Complete } else { FieldCoverage::Lost(lost) };
         let (content, overlay) = (form.hash(desired), form.overlay);
         self.engine.record_coverage(
             id,

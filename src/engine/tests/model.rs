@@ -377,14 +377,14 @@ impl<'a> ExhaustiveModel<'a> {
                 .iter()
                 .any(|desired| desired.id == *id && desired.hash == self.content(id))
         };
-        let whole = (0..self.case.commits.len())
+        let is_complete = (0..self.case.commits.len())
             .any(|commit| at(commit, &config("env")) && at(commit, &workload("a")));
         let ledger = &self.harness.world.ledger;
         let recorded = ledger.units.iter().any(|unit| unit.members.contains_key(&config("env")));
         let claimed = ledger.claims.contains_key(&workload("a"));
         let going_back =
             self.harness.world.rejections.iter().any(|one| one.unit.members.contains_key(&config("env")));
-        assert!(whole || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
+        assert!(is_complete || recorded || claimed || going_back, "the unit is torn: {:?}", self.case);
     }
 
     /// At rest, each unit is at the newest commit, or back at one that is good, or held where none
@@ -406,8 +406,8 @@ impl<'a> ExhaustiveModel<'a> {
             }
             if (0..=last).any(good) {
                 assert!((0..=last).any(|commit| good(commit) && content(commit) == shown), "{:?}", self.case);
-                let whole = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
-                assert!(whole, "{name} is not whole at the end: {:?}", self.case);
+                let is_rolled_out = self.pods[number].iter().all(|pod| *pod == ModelPod(shown, true));
+                assert!(is_rolled_out, "{name} is not whole at the end: {:?}", self.case);
             } else {
                 let held =
                     self.harness.world.rejections.iter().any(|one| one.action == RejectionAction::Quarantine);
@@ -487,7 +487,7 @@ fn serial(commits: &[[u32; 4]]) -> ModelCase {
 }
 
 /// Returns all three workloads change, and the process may end once, at any point.
-fn whole(bad: &[(&'static str, u32)]) -> ModelCase {
+fn unit_case(bad: &[(&'static str, u32)]) -> ModelCase {
     ModelCase { bad: bad.to_vec(), crashes: 1, ..serial(&[ONE, ALL]) }
 }
 
@@ -503,30 +503,30 @@ const ALL: [u32; 4] = [2, 2, 2, 2];
 #[test]
 fn one_at_a_time_survives_the_end_of_the_process_at_every_point() {
     // By the bound on workloads alone, and by that on pods too.
-    explore_all(&ModelCase { pods: 2, ..whole(&[]) }, 3_000);
-    explore_all(&whole(&[]), 3_000);
+    explore_all(&ModelCase { pods: 2, ..unit_case(&[]) }, 3_000);
+    explore_all(&unit_case(&[]), 3_000);
 }
 
 #[test]
 fn two_at_a_time_survive_the_end_of_the_process_at_every_point() {
-    explore_all(&double(whole(&[])), 32_000);
+    explore_all(&double(unit_case(&[])), 32_000);
 }
 
 #[test]
 fn the_pods_of_two_workloads_share_one_bound_in_every_order() {
     explore_all(&ModelCase { most: 2, pods: 1, ..serial(&[ONE, TWO]) }, 440);
-    explore_all(&double(ModelCase { crashes: 0, ..whole(&[]) }), 7_500);
+    explore_all(&double(ModelCase { crashes: 0, ..unit_case(&[]) }), 7_500);
 }
 
 #[test]
 fn what_fails_while_another_rolls_goes_back_in_every_order() {
-    explore_all(&double(ModelCase { crashes: 0, ..whole(&[("b", 2)]) }), 7_300);
+    explore_all(&double(ModelCase { crashes: 0, ..unit_case(&[("b", 2)]) }), 7_300);
 }
 
 #[test]
 fn what_failed_is_not_held_against_what_replaces_it_whenever_the_process_ends() {
     for bad in ["a", "b"] {
-        explore_all(&ModelCase { pods: 2, ..whole(&[(bad, 2)]) }, 2_700);
+        explore_all(&ModelCase { pods: 2, ..unit_case(&[(bad, 2)]) }, 2_700);
     }
     let newer = serial(&[ONE, [2, 2, 1, 1], [3, 3, 1, 1]]);
     explore_all(

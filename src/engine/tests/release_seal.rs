@@ -278,7 +278,7 @@ fn a_forged_release_is_neither_fetched_nor_kept_nor_gone_back_to() {
             config_stamp: None,
             managed_fields,
             value_digest: None,
-            cover: FieldCoverage::Whole,
+            cover: FieldCoverage::Complete,
         };
         harness.engine.record_coverage(&web, verified);
         decision = harness.decide(&web);

@@ -146,8 +146,8 @@ fn what_cannot_be_read_is_no_content_and_no_removal() {
         let again = rejections_text(std::slice::from_ref(&held), &other).unwrap();
         assert_eq!(parse_rejections(&again, &other), [held]);
     }
-    let whole = parse_rejections(&text, &seals(&[1])).remove(0);
-    assert_eq!(whole.clone().quarantine_if_unreadable(), whole);
+    let rejection = parse_rejections(&text, &seals(&[1])).remove(0);
+    assert_eq!(rejection.clone().quarantine_if_unreadable(), rejection);
 }
 
 fn web(content: u32) -> SharedDesiredObject {

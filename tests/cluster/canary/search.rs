@@ -95,10 +95,10 @@ impl Canary {
 /// Returns the base64 of a text behind so many other bytes, whatever those and the following ones
 /// are. The core has hexadecimal digits alone, of which both alphabets make the same.
 fn middle(text: &str, before: usize) -> String {
-    let whole = STANDARD.encode([&vec![b' '; before], text.as_bytes()].concat());
+    let encoded = STANDARD.encode([&vec![b' '; before], text.as_bytes()].concat());
     let begin = (before * 8).div_ceil(6);
     let end = (before + text.len()) * 8 / 6;
-    whole[begin..end].to_owned()
+    encoded[begin..end].to_owned()
 }
 
 fn hex(bytes: &[u8]) -> String {
