@@ -40,8 +40,8 @@ impl ObjectFacts {
     /// Reads what is not known yet.
     pub(super) async fn read(session: &ClusterSession, target: &ManagedObject) -> Result<Self, CommandError> {
         let (ledger, unreadable) = read_ledger(session).await?;
-        let stand = is_workload(&target.id).then(|| rollout_state(&target.object).1);
-        let at_rest = (stand == Some(RolloutState::Done)).then(|| target.id.clone());
+        let state = is_workload(&target.id).then(|| rollout_state(&target.object).1);
+        let at_rest = (state == Some(RolloutState::Done)).then(|| target.id.clone());
         let ledger = without_ended_claims(ledger, &at_rest.into_iter().collect());
         let inventory = &target.inventory;
         let heeded = |key| {

@@ -147,11 +147,11 @@ fn the_example_names_every_key() {
         &["count", "percent"],
     ];
     for key in keys.into_iter().flatten() {
-        let stands = |line: &str| {
+        let shows_key = |line: &str| {
             let line = line.trim_start();
             line.strip_prefix("- ").unwrap_or(line).starts_with(&format!("{key}:"))
         };
-        assert!(EXAMPLE.lines().any(stands), "the example does not show the key {key}");
+        assert!(EXAMPLE.lines().any(shows_key), "the example does not show the key {key}");
     }
 }
 

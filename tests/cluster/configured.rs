@@ -151,8 +151,8 @@ fn one_source_is_applied_with_its_own_settings() {
     estate.one.change("own.yaml", &yaml::config_map("renamed", "a", "1"));
     estate.rhumb(&["apply", "--source", "one"]).ends(0);
     assert!(site.has("ConfigMap", "renamed") && !site.has("ConfigMap", "one"));
-    let stand = estate.rhumb(&["apply", estate.two.path().to_str().unwrap(), "--source", "two"]).ends(2);
-    stand.says(&["a source is applied from its own location only"]);
+    let refused = estate.rhumb(&["apply", estate.two.path().to_str().unwrap(), "--source", "two"]).ends(2);
+    refused.says(&["a source is applied from its own location only"]);
 }
 
 #[test]

@@ -82,22 +82,22 @@ fn the_inventory_tells_where_its_source_stands() {
     let site = TestNamespace::new("told-stand");
     let repo = Repo::new(&[("env.yaml", yaml::config_map("env", "a", "one"))]);
     let _daemon = site.configured(&site.configuration(repo.path(), BUDGET));
-    let stand = |key: &str| {
+    let record_text = |key: &str| {
         let data = site.inventory().map(|inventory| inventory["data"][key].clone());
         data.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let head = repo.head();
-    until("all is well", || stand("status").contains(": 1 object, applied and healthy"));
-    assert!(stand("status").starts_with(&head[..12]), "{}", stand("status"));
-    assert_eq!(stand("not-as-wanted"), "");
+    until("all is well", || record_text("status").contains(": 1 object, applied and healthy"));
+    assert!(record_text("status").starts_with(&head[..12]), "{}", record_text("status"));
+    assert_eq!(record_text("not-as-wanted"), "");
     repo.write("bad.yaml", &yaml::config_map("bad_name", "a", "b"));
     repo.write(
         "web.yaml",
         &yaml::workload("Deployment", "web", 1, "app:1", "{controlplane/never-ready: \"true\"}"),
     );
     repo.commit("Add what is not healthy");
-    until("what is not healthy is named", || stand("not-as-wanted").contains("Deployment.apps "));
-    let open = stand("not-as-wanted");
+    until("what is not healthy is named", || record_text("not-as-wanted").contains("Deployment.apps "));
+    let open = record_text("not-as-wanted");
     assert!(open.contains("Refused ConfigMap ") && open.contains("/bad_name: its manifest"), "{open}");
     assert!(open.contains("Progressing Deployment.apps ") && open.contains("/web: "), "{open}");
     let line = site.kubectl(&[

@@ -214,13 +214,13 @@ fn the_name_of_the_chosen_row_alone_is_reversed() {
 
 /// Returns where somebody is: the pane and its chosen item, or what is looked at alone, and what is
 /// left out.
-fn stand(model: &TopModel) -> String {
+fn screen_state(model: &TopModel) -> String {
     let named = |subject: &ItemSubject| match subject {
         ItemSubject::Source(name) => name.clone(),
         ItemSubject::Object(named) => named.name.clone(),
         ItemSubject::Event(number) => format!("#{number}"),
     };
-    let mut stand = match &model.mode {
+    let mut text = match &model.mode {
         TopMode::Panes | TopMode::Typing => {
             let chosen = model.chosen_item().map_or_else(|| "-".to_owned(), |item| named(&item.subject));
             format!("{:?} {chosen}", model.focus)
@@ -234,15 +234,15 @@ fn stand(model: &TopModel) -> String {
         }
     };
     if model.mode == TopMode::Typing {
-        stand += " typing";
+        text += " typing";
     }
     if let Some(only) = &model.only {
-        let _ = write!(stand, " only {only}");
+        let _ = write!(text, " only {only}");
     }
     if !model.text.is_empty() {
-        let _ = write!(stand, " with {}", model.text);
+        let _ = write!(text, " with {}", model.text);
     }
-    stand
+    text
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn keys_move_open_and_filter() {
     fn check(typed: &str, expected: &str) {
         let mut model = model(failed());
         assert_eq!(press(&mut model, typed), None);
-        assert_eq!(stand(&model), expected, "after {typed}");
+        assert_eq!(screen_state(&model), expected, "after {typed}");
     }
     check("", "Sources shop");
     // Rows.
@@ -326,19 +326,19 @@ fn keys_end_it() {
 fn what_is_chosen_stays_chosen_when_all_is_told_anew() {
     let mut model = model(failed());
     press(&mut model, "4 j");
-    assert_eq!(stand(&model), "NeedsAttention web");
+    assert_eq!(screen_state(&model), "NeedsAttention web");
     let graver = object("ConfigMap", "aaa", Phase::Failed, "no");
     let mut next = failed();
     next.events.clear();
     next.view.objects.insert(0, graver);
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "NeedsAttention web", "something came before it");
+    assert_eq!(screen_state(&model), "NeedsAttention web", "something came before it");
     next.view.objects.retain(|object| object.object.name != "web");
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "NeedsAttention held", "what has come to its place");
+    assert_eq!(screen_state(&model), "NeedsAttention held", "what has come to its place");
     next.view.objects.clear();
     model.refresh(next);
-    assert_eq!(stand(&model), "NeedsAttention -");
+    assert_eq!(screen_state(&model), "NeedsAttention -");
 }
 
 #[test]
@@ -349,11 +349,11 @@ fn the_newest_event_is_chosen_until_somebody_chooses() {
     press(&mut model, "5");
     next.events = news(6);
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "Events #6");
+    assert_eq!(screen_state(&model), "Events #6");
     press(&mut model, "j");
     next.events = news(7);
     model.refresh(next.clone());
-    assert_eq!(stand(&model), "Events #5");
+    assert_eq!(screen_state(&model), "Events #5");
     next.events = (8..600).flat_map(news).collect();
     model.refresh(next);
     assert_eq!(model.events.len(), 512);

@@ -251,8 +251,8 @@ impl Reconciler {
                 continue;
             };
             handover::record(&mut self.engine, source, mode, known.as_ref(), &mut wanted);
-            if let Some(stand) = self.status_summary(source) {
-                stand.write_to(&mut wanted.data);
+            if let Some(summary) = self.status_summary(source) {
+                summary.write_to(&mut wanted.data);
             }
             self.record_opt_outs(source, &mut wanted.data);
             acceptance::record(&mut wanted, self.inventories[source].accepted.as_ref());
@@ -311,8 +311,8 @@ impl Reconciler {
     /// Returns whether an inventory that is there tells where its source stands.
     fn has_status_record(&self, source: SourceId) -> bool {
         let inventory = self.inventories[source].inventory.inventory();
-        let (Some(inventory), Some(stand)) = (inventory, self.status_summary(source)) else { return true };
-        StatusSummary::from_data(&inventory.data).as_ref() == Some(stand)
+        let (Some(inventory), Some(summary)) = (inventory, self.status_summary(source)) else { return true };
+        StatusSummary::from_data(&inventory.data).as_ref() == Some(summary)
     }
 
     /// Logs once which kind keeps a source from pruning, and that none does any more. Logs too what

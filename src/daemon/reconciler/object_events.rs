@@ -315,9 +315,9 @@ impl Reconciler {
 
     /// Tells what holds for sources as a whole, and is new.
     pub(super) fn record_source_events(&mut self, status: &DaemonStatus) {
-        for (source, stand) in self.engine.source_ids().zip(&status.sources) {
-            self.record_settled_event(source, stand);
-            self.record_pending_event(source, stand);
+        for (source, status) in self.engine.source_ids().zip(&status.sources) {
+            self.record_settled_event(source, status);
+            self.record_pending_event(source, status);
             self.record_opt_out_events(source);
             self.log_crowd(source);
         }
@@ -332,21 +332,21 @@ impl Reconciler {
             .find(|settled| *settled == head)
     }
 
-    fn record_settled_event(&mut self, source: SourceId, stand: &SourceStatus) {
+    fn record_settled_event(&mut self, source: SourceId, status: &SourceStatus) {
         let Some(head) = self.engine.source(source).head.clone() else { return };
         let is_seen = self.is_seen(source);
         let is_unread = self.inventories[source].inventory == InventoryState::Unread;
-        if !stand.healthy || is_unread || self.engine.has_unfinished_changes(source) {
+        if !status.healthy || is_unread || self.engine.has_unfinished_changes(source) {
             return;
         }
         if !self.history.sources[source].is_news(&head, is_seen) {
             return;
         }
-        let message = format!("revision {}: all {}", head.short_name(), healthy_text(&stand.objects));
+        let message = format!("revision {}: all {}", head.short_name(), healthy_text(&status.objects));
         self.record_event(EventReason::RevisionSettled, source, None, message, Some(head));
     }
 
-    fn record_pending_event(&mut self, source: SourceId, stand: &SourceStatus) {
+    fn record_pending_event(&mut self, source: SourceId, status: &SourceStatus) {
         let is_seen = self.is_seen(source);
         let reported = &mut self.history.sources[source].pending;
         let waiting: BTreeMap<_, _> = self
@@ -364,7 +364,7 @@ impl Reconciler {
         let new = waiting.iter().find(|(id, _)| !reported.contains(**id));
         let Some(first) = new.map(|(id, why)| format!("{id}: {why}")) else { return };
         reported.extend(waiting.into_keys().cloned());
-        let (count, name) = (stand.prune_waiting, &stand.name);
+        let (count, name) = (status.prune_waiting, &status.name);
         let deletions = pending_deletions_text(count);
         let message = format!(
             "{deletions} ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"

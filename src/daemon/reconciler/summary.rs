@@ -45,7 +45,7 @@ pub(super) struct SummaryPublication {
     pub(super) due: Option<Instant>,
     /// The time at which the records of the sources were last computed, and the records.
     written: Option<Instant>,
-    stands: Vec<Option<StatusSummary>>,
+    per_source: Vec<Option<StatusSummary>>,
     /// The time of this process' first update.
     begun: Option<Instant>,
 }
@@ -98,11 +98,11 @@ impl Reconciler {
             return;
         }
         self.summary.written = Some(now);
-        let stands = self.status_summaries(&status, now);
-        if stands.iter().any(Option::is_none) {
+        let summaries = self.status_summaries(&status, now);
+        if summaries.iter().any(Option::is_none) {
             (self.summary.written, self.summary.due) = (None, Some(now + SUMMARY_INTERVAL));
         }
-        self.summary.stands = stands;
+        self.summary.per_source = summaries;
     }
 
     /// Returns where each source stands, of which enough is known.
@@ -117,15 +117,15 @@ impl Reconciler {
         };
         let unwell = first(|phase| !phase.is_well());
         let left_alone = first(|phase| phase == Phase::LeftAlone);
-        let stands = self.engine.source_ids().zip(&status.sources).map(|(source, status)| {
+        let summaries = self.engine.source_ids().zip(&status.sources).map(|(source, status)| {
             let of = |all: &[Vec<ObjectStatus>]| all.get(source.position()).cloned().unwrap_or_default();
-            let stand = || {
+            let summarize = || {
                 StatusSummary::of(status, &of(&unwell), &of(&left_alone))
                     .with_settled(self.settled_revision(source))
             };
-            self.can_record(source, status, now).then(stand)
+            self.can_record(source, status, now).then(summarize)
         });
-        stands.collect()
+        summaries.collect()
     }
 
     /// Writes into the sources' ConfigMaps where each stands as the process ends: what they say may
@@ -137,13 +137,13 @@ impl Reconciler {
         let now = Instant::now();
         let status = self.with_context(now, report::status);
         let changed = self.engine.source_ids().zip(self.status_summaries(&status, now)).filter_map(
-            |(source, stand)| {
+            |(source, summary)| {
                 let known = self.inventories.get(source.position())?.inventory.inventory()?;
                 if self.is_left_to_others(source, &known.data) {
                     return None;
                 }
                 let mut wanted = known.clone();
-                stand?.write_to(&mut wanted.data);
+                summary?.write_to(&mut wanted.data);
                 let source = self.engine.source(source);
                 (*known != wanted && source.writes != SourceWrites::Observed).then_some((
                     &source.name,
@@ -178,10 +178,10 @@ impl Reconciler {
     /// Returns whether a ConfigMap does not say yet which revision was told to have settled. That
     /// does not wait: until it stands there, whoever comes after this process tells it again.
     fn is_settling(&self) -> bool {
-        let stands = self.engine.source_ids().zip(&self.summary.stands);
-        let known = stands.filter_map(|(source, stand)| Some((source, stand.as_ref()?)));
-        let mut known =
-            known.map(|(source, stand)| (stand, stand.clone().with_settled(self.settled_revision(source))));
+        let summaries = self.engine.source_ids().zip(&self.summary.per_source);
+        let known = summaries.filter_map(|(source, summary)| Some((source, summary.as_ref()?)));
+        let mut known = known
+            .map(|(source, summary)| (summary, summary.clone().with_settled(self.settled_revision(source))));
         known.any(|(written, now)| *written != now)
     }
 
@@ -203,7 +203,7 @@ impl Reconciler {
 
     /// Returns where a source stands, as its ConfigMap is to tell it; none before that is known.
     pub(super) fn status_summary(&self, source: SourceId) -> Option<&StatusSummary> {
-        self.summary.stands.get(source.position())?.as_ref()
+        self.summary.per_source.get(source.position())?.as_ref()
     }
 
     /// Returns the time of the next resync at the latest.

@@ -217,8 +217,8 @@ impl Engine {
         if self.orders.asked.len() <= MAX_STATES {
             return 0;
         }
-        let stand = self.tokens(source);
-        stand.iter().filter(|token| !self.is_answered(token)).count()
+        let tokens = self.tokens(source);
+        tokens.iter().filter(|token| !self.is_answered(token)).count()
     }
 
     /// Returns how many pauses and holds that last the inventory says, or is going to say.

@@ -409,7 +409,7 @@ impl Engine {
 
     /// Returns when the clock alone changes what [`Engine::advance`] finds.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
-        let stands = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
+        let ends = self.rollouts.in_flight.iter().filter_map(|(id, rollout)| {
             match self.judge_rollout(id, rollout, now).verdict {
                 RolloutVerdict::Going(due) => due,
                 RolloutVerdict::Done | RolloutVerdict::Failed(..) => Some(now),
@@ -417,8 +417,7 @@ impl Engine {
         });
         let starts =
             [self.rollouts.starts.due(), self.rollouts.recovery_end(now)].into_iter().flatten().min();
-        stands
-            .chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
+        ends.chain(starts.filter(|_| !self.rollouts.requests.is_empty()))
             .chain(self.next_eviction_due())
             .chain(self.next_scale_due())
             .min()

@@ -87,8 +87,8 @@ impl Canary {
     /// The first form in which it stands in a text.
     fn shown_in(&self, text: &str) -> Option<&'static str> {
         let lower = text.to_ascii_lowercase();
-        let stands = |form: &str| text.contains(form) || lower.contains(form);
-        self.forms().into_iter().find(|(_, form)| stands(form)).map(|(name, _)| name)
+        let is_in_text = |form: &str| text.contains(form) || lower.contains(form);
+        self.forms().into_iter().find(|(_, form)| is_in_text(form)).map(|(name, _)| name)
     }
 }
 
