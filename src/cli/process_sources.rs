@@ -127,8 +127,8 @@ impl SourceShare {
             leases.set_served_sources(names.clone());
             let new =
                 |custom: &CustomSource| names.contains(&*custom.name) && !before.contains(&*custom.name);
-            if let Some(looks) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
-                if looks.list_now().await {
+            if let Some(followed) = self.custom_sources.as_ref().filter(|_| customs.iter().any(new)) {
+                if followed.list_now().await {
                     customs = known();
                     // Nothing else says what has come and gone meanwhile: the next look shows the
                     // same.
@@ -222,11 +222,11 @@ impl SourceShare {
             match &self.custom_sources {
                 Some(customs) if served.doubtful.is_empty() => customs.changed(&served.customs).await,
                 Some(customs) => {
-                    let looked = async { while !customs.list_now().await {} };
+                    let listed = async { while !customs.list_now().await {} };
                     tokio::select! {
                         biased;
                         lives = customs.changed(&served.customs) => lives,
-                        () = looked => true,
+                        () = listed => true,
                     }
                 }
                 None => std::future::pending().await,

@@ -46,13 +46,14 @@ pub(super) fn carry_out(
     session::start_runtime()?.block_on(async {
         let reader = StatusReader::find(global, args.socket.socket.as_deref(), terminal).await?;
         let mut feed = StatusFeed::of(reader);
-        let look = feed.poll(None).await?;
+        let refresh = feed.poll(None).await?;
         let only = args.source.as_ref().map(DnsLabel::as_str);
-        if let Some(name) = only.filter(|name| look.view.sources.iter().all(|source| source.name != *name)) {
+        if let Some(name) = only.filter(|name| refresh.view.sources.iter().all(|source| source.name != *name))
+        {
             return Err(CommandError::usage_error(format!("there is no source {name}"))
                 .hint("`rhumb status` lists them"));
         }
-        let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), look);
+        let mut model = TopModel::new(feed.place(), terminal.palette(), only.map(str::to_owned), refresh);
         show(&mut model, feed).await?;
         Ok(ExitStatus::Done)
     })
@@ -112,7 +113,7 @@ async fn show(model: &mut TopModel, feed: StatusFeed) -> Result<(), CommandError
             },
             Some(answer) = refreshes.recv() => {
                 match answer {
-                    Ok(look) => model.refresh(look),
+                    Ok(refresh) => model.refresh(refresh),
                     Err(why) => model.note_failure(Timestamp::now(), why),
                 }
                 None

@@ -32,7 +32,7 @@ pub(super) async fn add(
     let Some(inventory) = inventory else { return Ok(Vec::new()) };
     let applyset: Arc<str> = applyset_id(system, &source.name).into();
     let acting = acting_cluster(cluster, system, source);
-    let look = RemainsSearch { cluster: &acting, kinds, source, held, inventory: &inventory, applyset };
+    let search = RemainsSearch { cluster: &acting, kinds, source, held, inventory: &inventory, applyset };
     let mut unseen = Vec::new();
     for kind in &inventory.kinds {
         let scope = kinds.scopes().find(|(known, _)| *known == kind).map(|(_, scope)| scope.into());
@@ -40,7 +40,7 @@ pub(super) async fn add(
         if !source.allow.can_allow_kind(kind, scope) {
             continue;
         }
-        unseen.extend(look.search_namespace(kind, rights).await?);
+        unseen.extend(search.search_namespace(kind, rights).await?);
     }
     Ok(unseen)
 }

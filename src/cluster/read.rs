@@ -111,11 +111,11 @@ impl Cluster {
         let mut missing = names.clone();
         let mut found = BTreeMap::new();
         if names.len() > MAX_SINGLE_READS {
-            self.look_at_list(kind, namespace, &mut missing, &mut found).await?;
+            self.list_metadata(kind, namespace, &mut missing, &mut found).await?;
         }
         let single = |name: String| async move {
-            let looked = self.look_at(kind, namespace, &name).await?;
-            Ok::<_, ClusterError>((name, looked))
+            let lookup = self.read_metadata(kind, namespace, &name).await?;
+            Ok::<_, ClusterError>((name, lookup))
         };
         let rest: Vec<_> = stream::iter(missing).map(single).buffer_unordered(8).try_collect().await?;
         found.extend(rest);
@@ -124,7 +124,7 @@ impl Cluster {
 
     /// Fills in what the list of the namespace shows. Gives up where the list is so long that
     /// asking for the remaining names one by one costs less; those stay in `missing`.
-    async fn look_at_list(
+    async fn list_metadata(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,
@@ -186,7 +186,7 @@ impl Cluster {
         Ok(PartialList { objects, is_complete: false })
     }
 
-    async fn look_at(
+    async fn read_metadata(
         &self,
         kind: &Arc<ServedKind>,
         namespace: Option<&str>,

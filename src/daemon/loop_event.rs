@@ -34,7 +34,7 @@ pub(super) enum LoopEvent {
     /// Older contents were looked up.
     Resolved(Vec<(ObjectId, Release, Option<SharedDesiredObject>)>),
     /// The older revision of an undo was looked up.
-    LookedBack(Arc<str>, Result<PastRevision, String>),
+    UndoTargetRead(Arc<str>, Result<PastRevision, String>),
     /// Discovery answered.
     Kinds(Result<KindTable, crate::cluster::ClusterError>),
     /// The kinds that the server certainly does not have.
@@ -62,7 +62,7 @@ pub(super) enum LoopEvent {
     /// A ReplicaSet was scaled as a step asks, or was not.
     Rescaled(ScaleRequest, ScaleResult),
     /// Objects were looked up at the API server.
-    LiveLookedUp(BTreeMap<ObjectId, Result<DirectView, LookupFailure>>),
+    LiveObjectsRead(BTreeMap<ObjectId, Result<DirectView, LookupFailure>>),
     /// Contents were compared.
     Compared(Vec<(ObjectId, Result<VerifiedCoverage, LookupFailure>)>),
     /// An action was carried out, or not.

@@ -419,7 +419,7 @@ impl Reconciler {
     /// One turn: timers, inventories, and as many keys as may be written at once.
     fn turn(&mut self) {
         let now = Instant::now();
-        let looked = self.run_due_work(now);
+        let resynced = self.run_due_work(now);
         self.engine.set_clock(now, jiff::Timestamp::now());
         self.carry_out_orders();
         self.engine.advance(now);
@@ -463,7 +463,7 @@ impl Reconciler {
         self.follow_nodes();
         self.keep_configs();
         self.pin();
-        if let Some(objects) = looked {
+        if let Some(objects) = resynced {
             let ms = format_args!("{:.1}", now.elapsed().as_secs_f64() * 1e3);
             tracing::debug!(objects, ms, "looked at everything");
         }
@@ -488,7 +488,7 @@ impl Reconciler {
 
     /// Does what is due. Returns how many objects a resync marked.
     fn run_due_work(&mut self, now: Instant) -> Option<usize> {
-        let mut looked = None;
+        let mut resynced = None;
         if self.watched.next_due().is_some_and(|due| due <= now) {
             self.watched.note_discovery_start();
             let cluster = self.executor.cluster.clone();
@@ -496,7 +496,7 @@ impl Reconciler {
         }
         if self.timers.resync <= now {
             self.timers.resync = now + self.resync.mul_f64(0.9 + 0.2 * super::random_fraction());
-            looked = Some(self.engine.mark_all());
+            resynced = Some(self.engine.mark_all());
         }
         if self.timers.audit <= now {
             self.timers.audit = now + AUDIT_INTERVAL.min(self.resync * 2);
@@ -509,7 +509,7 @@ impl Reconciler {
             self.timers.confirmation = None;
             self.reread_inventories();
         }
-        looked
+        resynced
     }
 }
 

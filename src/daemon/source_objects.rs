@@ -81,7 +81,7 @@ pub(crate) struct CustomSourceWatch {
     known: watch::Receiver<Vec<CustomSource>>,
     duties: watch::Sender<SourceDuties>,
     /// The time of the last list that was answered.
-    looked: watch::Receiver<Option<Instant>>,
+    listed: watch::Receiver<Option<Instant>>,
     nudge: Arc<Notify>,
     _follower: AbortOnDropHandle<()>,
 }
@@ -96,7 +96,7 @@ impl CustomSourceWatch {
     ) -> Self {
         let (published, known) = watch::channel(Vec::new());
         let (duties, duty) = watch::channel(SourceDuties::new());
-        let (seen, looked) = watch::channel(None);
+        let (seen, listed) = watch::channel(None);
         let nudge = Arc::new(Notify::new());
         let follower = CustomSourceFollower {
             cluster,
@@ -112,7 +112,7 @@ impl CustomSourceWatch {
             refused: BTreeMap::new(),
         };
         let follower = AbortOnDropHandle::new(tokio::spawn(follower.follow()));
-        Self { known, duties, looked, nudge, _follower: follower }
+        Self { known, duties, listed, nudge, _follower: follower }
     }
 
     /// Returns the sources known now.
@@ -124,9 +124,9 @@ impl CustomSourceWatch {
     pub(crate) async fn list_now(&self) -> bool {
         let now = Instant::now();
         self.nudge.notify_one();
-        let mut looked = self.looked.clone();
-        let since = looked.wait_for(|asked| asked.is_some_and(|asked| asked >= now));
-        tokio::time::timeout(LIST_TIMEOUT, since).await.is_ok_and(|looked| looked.is_ok())
+        let mut listed = self.listed.clone();
+        let since = listed.wait_for(|asked| asked.is_some_and(|asked| asked >= now));
+        tokio::time::timeout(LIST_TIMEOUT, since).await.is_ok_and(|listed| listed.is_ok())
     }
 
     /// Waits until something else is known; false where nobody looks any more.

@@ -2,7 +2,7 @@
 
 mod deleted_source;
 mod fact_reader;
-mod last_look;
+mod last_check;
 mod missing_revisions;
 mod once;
 mod past_contents;
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 pub(super) use self::fact_reader::FactReader;
-pub(super) use self::last_look::LastLook;
+pub(super) use self::last_check::LastCheck;
 use self::missing_revisions::{ContentLookup, MissingContents};
 pub(super) use self::once::{read_disk, read_newest_once, read_once};
 use self::revision_step::{ReportedSnapshot, read_newest};
@@ -52,7 +52,7 @@ pub(super) enum FeedRequest {
     /// Read all again, as kinds are known now whose objects were left out.
     ReadAgain,
     /// Look whether there is anything new, after the reading of this number.
-    LookAfter(u64),
+    CheckAfter(u64),
     /// The record of the accepted revision.
     Anchor(VerificationAnchor),
     /// Somebody outside says that there is something new.
@@ -60,7 +60,7 @@ pub(super) enum FeedRequest {
     /// Keep these revisions readable.
     Pin(BTreeSet<Revision>),
     /// Look up where the rollback of an order leads to.
-    LookBack(UndoRequest),
+    ReadUndoTarget(UndoRequest),
     /// Look up contents of an older revision.
     Resolve(Revision, Vec<(ObjectId, ContentHash)>),
 }
@@ -91,7 +91,7 @@ pub(super) struct SourceFeed {
     scopes: KindScopes,
     pub(super) events: mpsc::Sender<LoopEvent>,
     heartbeat: Heartbeat,
-    last_look: LastLook,
+    last_check: LastCheck,
     facts: FactReader,
     /// The versions of the cluster, which renders may depend on.
     versions: watch::Receiver<Option<Arc<ServedVersions>>>,
@@ -139,7 +139,7 @@ impl SourceFeed {
             scopes: KindScopes::new(),
             events,
             heartbeat,
-            last_look: LastLook::default(),
+            last_check: LastCheck::default(),
             facts: FactReader::default(),
             versions: watch::channel(None).1,
             uses_versions: false,
@@ -157,8 +157,8 @@ impl SourceFeed {
     }
 
     /// Has the feed report, beside its events, when it last looked.
-    pub(super) fn with_last_look(self, last_look: LastLook) -> Self {
-        Self { last_look, ..self }
+    pub(super) fn with_last_check(self, last_check: LastCheck) -> Self {
+        Self { last_check, ..self }
     }
 
     /// Asks by this reader for what renders depend on.
@@ -202,8 +202,8 @@ impl SourceFeed {
                         }
                         continue;
                     },
-                    () = hints.next_hint() => FeedTask::Look,
-                    Ok(()) = self.versions.changed(), if self.uses_versions => FeedTask::Look,
+                    () = hints.next_hint() => FeedTask::Check,
+                    Ok(()) = self.versions.changed(), if self.uses_versions => FeedTask::Check,
                     () = sleep_until(next) => FeedTask::Poll,
                     () = sleep_until(pins_due.unwrap_or(next)), if pins_due.is_some() => FeedTask::SavePins,
                 }
@@ -245,31 +245,31 @@ impl SourceFeed {
     async fn carry_out(&mut self, task: FeedTask) -> Vec<LoopEvent> {
         self.heartbeat.record(MAX_TASK_DURATION);
         match task {
-            FeedTask::Look | FeedTask::Poll => {
-                let mut events = self.look_at_source().await;
+            FeedTask::Check | FeedTask::Poll => {
+                let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
             FeedTask::Fetch(wanted) => {
                 self.missing.push(wanted);
                 // The feed may not have noticed yet that the source cannot be read.
-                let mut events = self.look_at_source().await;
+                let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
             FeedTask::Anchor(anchor) => self.set_anchor(anchor).await,
-            FeedTask::LookBack(undo) => vec![self.look_back(undo).await],
+            FeedTask::ReadUndoTarget(undo) => vec![self.read_undo_target(undo).await],
             FeedTask::SavePins => {
                 self.pin().await;
                 Vec::new()
             }
             FeedTask::ReadAgain => {
                 self.extent = ReadExtent::Everything;
-                self.look_at_source().await
+                self.check_source().await
             }
-            FeedTask::LookAfter(reading) => {
+            FeedTask::CheckAfter(reading) => {
                 self.check_requested = self.check_requested.max(reading);
-                let mut events = self.look_at_source().await;
+                let mut events = self.check_source().await;
                 events.extend(self.fetch_missing().await);
                 events
             }
@@ -302,7 +302,7 @@ impl SourceFeed {
         scopes
     }
 
-    async fn look_at_source(&mut self) -> Vec<LoopEvent> {
+    async fn check_source(&mut self) -> Vec<LoopEvent> {
         // The record of the accepted revision has not arrived yet.
         if !self.source.is_anchored() {
             return Vec::new();
@@ -327,7 +327,7 @@ impl SourceFeed {
         match seen {
             Ok(news) => {
                 self.last_error = None;
-                self.last_look.set(jiff::Timestamp::now());
+                self.last_check.set(jiff::Timestamp::now());
                 events.extend(self.take_accepted());
                 events.extend(news.map(read));
                 if self.check_done < self.check_requested {
@@ -440,17 +440,22 @@ impl TaskQueue {
                 return self.lookups.push(beside.resolve(revision, wanted).boxed());
             }
             FeedRequest::Anchor(anchor) => FeedTask::Anchor(anchor),
-            FeedRequest::LookBack(undo) if self.is_waiting_for_signatures() => FeedTask::LookBack(undo),
-            FeedRequest::LookBack(undo) => {
+            FeedRequest::ReadUndoTarget(undo) if self.is_waiting_for_signatures() => {
+                FeedTask::ReadUndoTarget(undo)
+            }
+            FeedRequest::ReadUndoTarget(undo) => {
                 return self.lookups.push(
-                    beside.look_back(undo, head).map(|event| ContentLookup::Done(Box::new(event))).boxed(),
+                    beside
+                        .read_undo_target(undo, head)
+                        .map(|event| ContentLookup::Done(Box::new(event)))
+                        .boxed(),
                 );
             }
             FeedRequest::ReadAgain => FeedTask::ReadAgain,
-            FeedRequest::LookAfter(reading) => FeedTask::LookAfter(reading),
+            FeedRequest::CheckAfter(reading) => FeedTask::CheckAfter(reading),
             // A look that has not begun sees all that this one would.
-            FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Look)) => return,
-            FeedRequest::Hint => FeedTask::Look,
+            FeedRequest::Hint if self.later.iter().any(|task| matches!(task, FeedTask::Check)) => return,
+            FeedRequest::Hint => FeedTask::Check,
             FeedRequest::Pin(revisions) => FeedTask::Pin(revisions),
         };
         self.later.push_back(task);
@@ -471,19 +476,19 @@ impl TaskQueue {
 /// A task of a feed.
 enum FeedTask {
     /// A hint says that there may be something new.
-    Look,
+    Check,
     /// It is time to look.
     Poll,
     /// The record of the accepted revision has arrived.
     Anchor(VerificationAnchor),
     /// The rollback of an order is looked up, and its signature verified.
-    LookBack(UndoRequest),
+    ReadUndoTarget(UndoRequest),
     /// The wanted revisions are pinned.
     SavePins,
     /// Everything is read again.
     ReadAgain,
     /// A look is asked for, after the reading of this number.
-    LookAfter(u64),
+    CheckAfter(u64),
     /// These revisions are to be kept readable.
     Pin(BTreeSet<Revision>),
     /// A revision of which contents are wanted is not here.
@@ -499,11 +504,12 @@ pub(super) struct ContentReader {
 }
 
 impl ContentReader {
-    async fn look_back(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
+    async fn read_undo_target(self, undo: UndoRequest, head: Option<Revision>) -> LoopEvent {
         let Self { reader, settings, scopes } = self;
         let token = undo.token.clone();
-        let look_back = move || past_contents::look_back(&reader, &settings, scopes, &undo, head.as_ref());
-        LoopEvent::LookedBack(token, run_blocking(look_back).await)
+        let read_undo_target =
+            move || past_contents::read_undo_target(&reader, &settings, scopes, &undo, head.as_ref());
+        LoopEvent::UndoTargetRead(token, run_blocking(read_undo_target).await)
     }
 }
 

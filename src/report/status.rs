@@ -293,7 +293,7 @@ pub(crate) struct SourceTimes {
     /// The time since which its revision is in force.
     pub since: Option<Timestamp>,
     /// The time of the last successful look.
-    pub looked: Option<Timestamp>,
+    pub checked: Option<Timestamp>,
 }
 
 /// The loop's facts beside the engine's.
@@ -375,7 +375,7 @@ fn source(
         author: authored.map(|authored| authored.author.clone()),
         subject: authored.map(|authored| authored.subject.clone()),
         since: times.since,
-        looked: times.looked,
+        looked: times.checked,
         changes: engine
             .commits_of(number)
             .into_iter()

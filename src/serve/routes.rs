@@ -258,17 +258,17 @@ async fn objects(
 async fn object(
     State(process): State<ProcessHandle>,
     path: Result<Path<(String, String, String)>, PathRejection>,
-    look: Result<Query<ObjectQuery>, QueryRejection>,
+    query: Result<Query<ObjectQuery>, QueryRejection>,
 ) -> Result<Response, ErrorResponse> {
     let Path((kind, namespace, name)) =
         path.map_err(|rejection| ErrorResponse(StatusCode::BAD_REQUEST, rejection.body_text()))?;
-    let look = require_query(look)?;
+    let query = require_query(query)?;
     let namespace = (namespace != CLUSTER_SCOPE_WORD).then_some(namespace);
     let inquiries = process.inquiries()?;
     let id = resolve_object(&inquiries, &kind, namespace.as_deref(), &name).await?;
     let none = || ErrorResponse(StatusCode::NOT_FOUND, format!("no source of this process knows {id}"));
     let one = |object| ObjectBody { api_version: STATUS_VERSION, object };
-    if look.view == Some(ObjectView::Yaml) {
+    if query.view == Some(ObjectView::Yaml) {
         let compared = inquiries.compare_object(id.clone());
         let (object, compared) =
             wait_within(COMPARISON_TIMEOUT, COMPARISON_SUBJECT, compared).await?.ok_or_else(none)?;

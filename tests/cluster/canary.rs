@@ -301,11 +301,11 @@ fn run_commands(estate: &CanaryFixture<'_>, places: &mut SearchedTexts) {
     places.add("rhumb render", estate.rhumb(&[&["render", place][..], &traced[..]].concat()).stderr);
     places.add(
         "rhumb status --watch",
-        estate.glimpse(&["status", "--socket", socket, "--watch"], &estate.site.name),
+        estate.read_until(&["status", "--socket", socket, "--watch"], &estate.site.name),
     );
     places.add(
         "rhumb events --follow",
-        estate.glimpse(&["events", "--socket", socket, "--follow", "-o", "json"], "RevisionRead"),
+        estate.read_until(&["events", "--socket", socket, "--follow", "-o", "json"], "RevisionRead"),
     );
     let diff = format!("rhumb diff {place}");
     assert!(places.text(&diff).contains("its words are not shown"), "{}", places.text(&diff));

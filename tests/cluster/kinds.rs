@@ -354,8 +354,8 @@ fn a_kind_that_is_gone_for_good_is_let_go_of_and_one_whose_server_is_down_is_not
         &format!("nothing is pruned while Thing.{group} cannot be listed"),
         "delete its APIService",
     ]);
-    let look = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
-    eventually("what was removed is pruned", DEFAULT_TIMEOUT * 3, look);
+    let probe = || if site.has("ConfigMap", "a") { Err("it is there") } else { Ok(()) };
+    eventually("what was removed is pruned", DEFAULT_TIMEOUT * 3, probe);
     until("the inventory names the kind no longer", || {
         site.inventory()
             .is_some_and(|inventory| inventory["metadata"]["annotations"][kinds] == json!("ConfigMap"))

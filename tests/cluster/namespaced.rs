@@ -72,9 +72,9 @@ fn whoever_has_rights_in_one_namespace_applies_repairs_and_prunes_there() {
     let calls = window.calls();
     let denied: Vec<_> = calls.iter().filter(|call| call.code == 403).collect();
     assert!(denied.is_empty(), "{denied:#?}");
-    let looks = |call: &&AuditEvent| call.resource == "secrets" && ["list", "watch"].contains(&&*call.verb);
+    let is_read = |call: &&AuditEvent| call.resource == "secrets" && ["list", "watch"].contains(&&*call.verb);
     let (here, elsewhere): (Vec<_>, Vec<_>) =
-        calls.iter().filter(looks).partition(|call| call.namespace == site.name);
+        calls.iter().filter(is_read).partition(|call| call.namespace == site.name);
     assert!(!here.is_empty() && elsewhere.is_empty(), "{elsewhere:#?}");
     // A one-shot command needs no more.
     let status = site.rhumb(&["status", "-o", "json"]).ends(0).json();
@@ -126,8 +126,8 @@ fn what_is_in_a_namespace_that_left_the_list_is_kept_and_told_and_never_forgotte
     let reports = daemon.log().matches("what it may have in namespace").count();
     assert_eq!(reports, 1);
     daemon.stop();
-    let looked = |call: &AuditEvent| call.resource == "secrets" && call.namespace == "parted-other";
-    assert!(!window.calls().iter().any(looked));
+    let is_read = |call: &AuditEvent| call.resource == "secrets" && call.namespace == "parted-other";
+    assert!(!window.calls().iter().any(is_read));
 
     // It is looked at again, and what it no longer names goes the usual way.
     let _daemon = site.configured(&of(&both));

@@ -78,9 +78,9 @@ impl<'a> PhaseFixture<'a> {
     fn tell(mut self, expected: &[Expected]) {
         let wanted: Phases =
             expected.iter().map(|(object, phase)| ((*object).to_owned(), (*phase).to_owned())).collect();
-        let agree = |voice: &str, look: &dyn Fn() -> Phases| {
+        let agree = |voice: &str, probe: &dyn Fn() -> Phases| {
             eventually(voice, DEFAULT_TIMEOUT, || {
-                let phases = look();
+                let phases = probe();
                 let differs = |(object, phase): &(&String, &String)| phases.get(*object) != Some(*phase);
                 let wrong: Vec<String> = wanted
                     .iter()

@@ -79,15 +79,15 @@ impl RemoteFixture {
     /// looks.
     #[track_caller]
     fn fails(&self, manners: ServerBehavior, words: &str) {
-        let (mark, looks) = (self.daemon.mark(), self.remote.connections());
+        let (mark, connections) = (self.daemon.mark(), self.remote.connections());
         self.remote.set(manners);
         self.daemon.says_since(mark, &["WARN", words, "in force: ", "last seen"]);
         self.defends();
         eventually("it is looked at again", DEFAULT_TIMEOUT, || {
-            let now = self.remote.connections() - looks;
+            let now = self.remote.connections() - connections;
             if now >= 2 { Ok(()) } else { Err(format!("{now} looks")) }
         });
-        assert!(self.remote.connections() - looks < 60, "it is looked at in a loop");
+        assert!(self.remote.connections() - connections < 60, "it is looked at in a loop");
     }
 }
 

@@ -126,9 +126,9 @@ fn an_object_that_waits_for_another_is_told_so() {
     // A standing fact is written once: several resyncs later nothing has been written.
     let window = site.window();
     eventually("two resyncs have passed", DEFAULT_TIMEOUT, || {
-        let look = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
-        let looks = window.calls().iter().filter(look).count();
-        if looks >= 3 { Ok(()) } else { Err(format!("{looks} looks at the inventory")) }
+        let is_read = |event: &&controlplane::AuditEvent| event.verb == "get" && event.name == site.name;
+        let reads = window.calls().iter().filter(is_read).count();
+        if reads >= 3 { Ok(()) } else { Err(format!("{reads} looks at the inventory")) }
     });
     let writes: Vec<_> =
         window.all_writes().into_iter().filter(|event| event.name == "rollout-budget.rhumb.dev").collect();

@@ -342,10 +342,10 @@ async fn a_look_tells_what_is_there_and_whose() {
     harness.kubectl(&["create", "configmap", "nobodys"], "");
     let names: BTreeSet<String> = ["ours", "theirs", "nobodys", "absent"].map(str::to_owned).into();
     let owners = async |namespace: &str, names: &BTreeSet<String>| {
-        let looked = harness.cluster.look_up(&harness.config_maps(), Some(namespace), names).await.unwrap();
+        let lookups = harness.cluster.look_up(&harness.config_maps(), Some(namespace), names).await.unwrap();
         let owner =
-            |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.owner) } else { None };
-        looked.into_iter().map(|(name, looked)| (name, owner(looked))).collect::<Vec<_>>()
+            |lookups: LiveLookup| if let LiveLookup::Found(live) = lookups { Some(live.owner) } else { None };
+        lookups.into_iter().map(|(name, lookups)| (name, owner(lookups))).collect::<Vec<_>>()
     };
     let set: Arc<str> = "applyset-x-v1".into();
     let expected = [

@@ -91,8 +91,8 @@ impl StatusFeed {
                 Ok(()) = wanted.changed() => {}
             }
             let named = wanted.borrow_and_update().clone();
-            let look = self.poll(named.as_ref()).await.map_err(|error| error.to_string());
-            if refreshes.send(look).await.is_err() {
+            let refresh = self.poll(named.as_ref()).await.map_err(|error| error.to_string());
+            if refreshes.send(refresh).await.is_err() {
                 return;
             }
         }

@@ -26,8 +26,8 @@ use samples::{NOW, cluster, empty, event, failed, healthy, object, rolling};
 /// The sizes that it is drawn at.
 const SIZES: [(u16, u16); 3] = [(100, 30), (80, 24), (40, 10)];
 
-fn model(look: Refresh) -> TopModel {
-    TopModel::new(StatusOrigin::Daemon("/run/rhumb/rhumb.sock".to_owned()), Palette::Colour, None, look)
+fn model(refresh: Refresh) -> TopModel {
+    TopModel::new(StatusOrigin::Daemon("/run/rhumb/rhumb.sock".to_owned()), Palette::Colour, None, refresh)
 }
 
 fn buffer(model: &mut TopModel, (columns, rows): (u16, u16)) -> Buffer {

@@ -302,7 +302,7 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
             .await
             .unwrap();
     });
-    let look = async {
+    let lookups = async {
         let begun = async {
             while fake.asked().len() < 3 {
                 tokio::task::yield_now().await;
@@ -313,7 +313,7 @@ async fn only_so_many_writes_are_in_flight_and_reads_go_past_them() {
         fake.cluster.get(&config_maps(), &id("a")).await.unwrap();
         assert_eq!(fake.asked().len(), 4);
     };
-    tokio::join!(futures::future::join_all(writes), look);
+    tokio::join!(futures::future::join_all(writes), lookups);
     assert_eq!(fake.asked().len(), 10);
 }
 
@@ -330,18 +330,22 @@ async fn a_look_asks_singly_or_by_list() {
     })
     .await;
     let cluster = &fake.cluster;
-    let look = |wanted: BTreeSet<String>| async move {
-        let looked = cluster.look_up(&config_maps(), Some("shop"), &wanted).await.unwrap();
-        let found =
-            |looked: LiveLookup| if let LiveLookup::Found(live) = looked { Some(live.rv) } else { None };
-        looked.into_iter().map(|(name, looked)| (name, found(looked))).collect::<Vec<_>>()
+    let lookups = |wanted: BTreeSet<String>| async move {
+        let found_lookups = cluster.look_up(&config_maps(), Some("shop"), &wanted).await.unwrap();
+        let found = |found_lookups: LiveLookup| {
+            if let LiveLookup::Found(live) = found_lookups { Some(live.rv) } else { None }
+        };
+        found_lookups
+            .into_iter()
+            .map(|(name, found_lookups)| (name, found(found_lookups)))
+            .collect::<Vec<_>>()
     };
     let seen = |name: &str, there: bool| (name.to_owned(), there.then_some(ResourceVersion(7)));
-    assert_eq!(look(names(&["a", "b"])).await, [seen("a", true), seen("b", false)]);
+    assert_eq!(lookups(names(&["a", "b"])).await, [seen("a", true), seen("b", false)]);
     let single = fake.asked();
     assert_eq!(single.len(), 2);
     assert!(single[0].head.contains("as=PartialObjectMetadata;"));
-    assert_eq!(look(names(&["a", "b", "c"])).await, [seen("a", true), seen("b", false), seen("c", true)]);
+    assert_eq!(lookups(names(&["a", "b", "c"])).await, [seen("a", true), seen("b", false), seen("c", true)]);
     let list = &fake.asked()[2..];
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].path, "/api/v1/namespaces/shop/configmaps?limit=500");
@@ -359,8 +363,11 @@ async fn a_look_gives_up_a_long_list() {
     })
     .await;
     let names = ["a", "b", "c", "d"].map(str::to_owned).into_iter().collect();
-    let looked = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
-    assert_eq!(looked.values().filter(|looked| **looked == LiveLookup::Absent).count(), 3);
+    let found_lookups = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await.unwrap();
+    assert_eq!(
+        found_lookups.values().filter(|found_lookups| **found_lookups == LiveLookup::Absent).count(),
+        3
+    );
     assert_eq!(fake.asked().len(), 4);
 }
 
@@ -370,8 +377,8 @@ async fn a_kind_that_is_not_served_is_no_absent_object() {
         FakeApiServer::start(|_, _| ScriptedReply::Complete(404, "", "404 page not found\n".to_owned()))
             .await;
     let names: BTreeSet<String> = BTreeSet::from(["a".to_owned()]);
-    let looked = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await;
-    assert_eq!(*looked.unwrap_err().fault(), ClusterFault::NoKind);
+    let found_lookups = fake.cluster.look_up(&config_maps(), Some("shop"), &names).await;
+    assert_eq!(*found_lookups.unwrap_err().fault(), ClusterFault::NoKind);
     assert_eq!(*fake.cluster.get(&config_maps(), &id("a")).await.unwrap_err().fault(), ClusterFault::NoKind);
 }
 

@@ -277,9 +277,9 @@ impl Reconciler {
     pub(super) fn record_foreign_workload(
         &mut self,
         id: &ObjectId,
-        looked: Result<Option<Box<LiveObject>>, ClusterError>,
+        found: Result<Option<Box<LiveObject>>, ClusterError>,
     ) {
-        match looked {
+        match found {
             Ok(live) => self.engine.observe_foreign_workload(id, live.as_deref(), Instant::now()),
             // As long as nobody knows, the claim counts.
             Err(error) if error.class() == ErrorClass::Forbidden => {

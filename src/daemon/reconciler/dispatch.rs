@@ -60,7 +60,7 @@ type LookupGroup = (GroupKind, Option<String>, Option<ServiceAccount>);
 /// Questions that are asked together.
 #[derive(Default)]
 pub(super) struct LookupBatch {
-    looks: Vec<ObjectId>,
+    lookups: Vec<ObjectId>,
     compares: Vec<ComparisonRequest>,
 }
 
@@ -144,7 +144,7 @@ impl Reconciler {
                 self.engine.forget(&id);
                 self.queue.finish(&id);
             }
-            (Action::Look, _) => batch.looks.push(id),
+            (Action::Lookup, _) => batch.lookups.push(id),
             (Action::Compare(desired, form), _) => {
                 let shown = self.engine.live_object(&id);
                 batch.compares.push(ComparisonRequest::new(id.clone(), desired, form, shown));
@@ -233,7 +233,7 @@ impl Reconciler {
             self.spawn(self.executor.clone().compare(batch.compares));
         }
         let mut groups: HashMap<LookupGroup, Vec<ObjectId>> = HashMap::new();
-        for id in batch.looks {
+        for id in batch.lookups {
             let account = self.cluster_for(&id).account().cloned();
             let group = (id.group_kind(), id.namespace().map(str::to_owned), account);
             groups.entry(group).or_default().push(id);

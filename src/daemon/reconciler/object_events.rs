@@ -7,7 +7,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use super::super::inventory::{InventoryState, pending_prunes};
-use super::super::source_task::LastLook;
+use super::super::source_task::LastCheck;
 use super::opt_out_events::OptOutHistory;
 use super::{Reconciler, StopCondition};
 use crate::cluster::InventoryObject;
@@ -36,7 +36,7 @@ pub(super) struct EventHistory {
 #[derive(Debug, Default)]
 struct SourceEventState {
     /// The time of its last look.
-    last_look: LastLook,
+    last_check: LastCheck,
     /// The time since which its revision is in force.
     since: Option<Timestamp>,
     /// The revision of which all was settled.
@@ -127,8 +127,8 @@ impl EventHistory {
     }
 
     /// Returns where the reader of a source says when it has looked.
-    pub(super) fn last_look(&self, source: SourceId) -> LastLook {
-        self.sources[source].last_look.clone()
+    pub(super) fn last_check(&self, source: SourceId) -> LastCheck {
+        self.sources[source].last_check.clone()
     }
 
     /// Takes over the record of an earlier process: its events are not repeated, and those that it
@@ -155,7 +155,7 @@ impl EventHistory {
     /// Returns the times of the sources.
     pub(super) fn source_times(&self) -> Vec<SourceTimes> {
         let times =
-            |state: &SourceEventState| SourceTimes { since: state.since, looked: state.last_look.get() };
+            |state: &SourceEventState| SourceTimes { since: state.since, checked: state.last_check.get() };
         self.sources.iter().map(times).collect()
     }
 }

@@ -55,7 +55,9 @@ impl Reconciler {
         let feeds = &self.feeds;
         // A feed without room is asked in the next turn.
         self.due_looks.retain(|source, number| {
-            feeds[*source].as_ref().is_none_or(|feed| feed.try_send(FeedRequest::LookAfter(*number)).is_err())
+            feeds[*source]
+                .as_ref()
+                .is_none_or(|feed| feed.try_send(FeedRequest::CheckAfter(*number)).is_err())
         });
     }
 

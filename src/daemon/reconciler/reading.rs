@@ -115,7 +115,7 @@ impl Reconciler {
                     let feed = SourceFeed::new(followed, read_settings, scopes, events, heartbeat);
                     let facts = FactReader::new(self.cluster_for_source(Some(source)).clone(), None);
                     let feed = feed.with_facts(facts);
-                    let feed = feed.with_last_look(self.history.last_look(source));
+                    let feed = feed.with_last_check(self.history.last_check(source));
                     let feed = feed.with_versions(self.watched.served_versions());
                     match self.engine.source(source).lifecycle {
                         SourceLifecycle::Active => {

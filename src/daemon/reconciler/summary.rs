@@ -60,8 +60,8 @@ impl Reconciler {
 
     /// Returns whether a single pass ends that knows where its source stands.
     pub(super) fn ends_with_record(&self, ending: PassEnding) -> bool {
-        let has_looked = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
-        self.until != StopCondition::Shutdown && has_looked
+        let has_ended = matches!(ending, PassEnding::Settled | PassEnding::TimedOut);
+        self.until != StopCondition::Shutdown && has_ended
     }
 
     /// Tells how things stand after a turn.
@@ -188,10 +188,11 @@ impl Reconciler {
     /// Returns whether enough of a source is known to write down where it stands.
     fn can_record(&self, source: SourceId, status: &SourceStatus, now: Instant) -> bool {
         // A single pass has looked at all that it could when it ends.
-        let looked = || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
+        let has_observed =
+            || self.until != StopCondition::Shutdown || (!self.is_working() && self.is_seen(source));
         self.status_summary(source).is_some()
             || (status.incomplete.is_some() && !self.engine.source(source).is_unread())
-            || (status.revision.is_some() && looked())
+            || (status.revision.is_some() && has_observed())
             || self.summary.begun.is_some_and(|begun| now >= begun + RECORD_GRACE_PERIOD)
     }
 

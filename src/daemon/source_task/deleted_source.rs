@@ -41,9 +41,9 @@ impl SourceFeed {
             };
             let Some(request) = request else { return };
             event_to_send = match request {
-                FeedRequest::LookAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
-                FeedRequest::LookBack(undo) => {
-                    Some(self.content_reader().look_back(undo, self.head_revision()).await)
+                FeedRequest::CheckAfter(reading) => Some(LoopEvent::SourceChecked(number, reading)),
+                FeedRequest::ReadUndoTarget(undo) => {
+                    Some(self.content_reader().read_undo_target(undo, self.head_revision()).await)
                 }
                 FeedRequest::Resolve(revision, contents) => {
                     let found = self.content_reader().resolve(revision, contents).await;

@@ -95,7 +95,7 @@ pub(super) fn resolve(
 }
 
 /// Looks up where a rollback leads to, or says why it leads nowhere.
-pub(super) fn look_back(
+pub(super) fn read_undo_target(
     reader: &RevisionReader,
     settings: &ReadSettings,
     mut scopes: KindScopes,

@@ -87,8 +87,8 @@ impl FeedFixture {
     }
 
     /// One look: what it told, in a few words.
-    async fn look(&mut self) -> String {
-        let last = self.feed.look_at_source().await;
+    async fn check(&mut self) -> String {
+        let last = self.feed.check_source().await;
         let first = std::iter::from_fn(|| self.events.try_recv().ok());
         let answers = first.collect::<Vec<_>>().into_iter().chain(last);
         let words: Vec<String> = answers.filter_map(said).collect();
@@ -114,32 +114,32 @@ fn said(event: LoopEvent) -> Option<String> {
 async fn trouble_is_told_once_and_so_is_its_end() {
     let mut fixture = FeedFixture::new();
     let path = fixture.path();
-    let missing = fixture.look().await;
+    let missing = fixture.check().await;
     assert!(missing.starts_with("unreadable: ") && missing.contains("no such file or folder"), "{missing}");
-    assert_eq!(fixture.look().await, "", "no news");
+    assert_eq!(fixture.check().await, "", "no news");
     make(&path);
-    assert_eq!(fixture.look().await, "read 1 files whole");
-    assert_eq!(fixture.look().await, "");
+    assert_eq!(fixture.check().await, "read 1 files whole");
+    assert_eq!(fixture.check().await, "");
 
     let aside = fixture.dir.path().join("aside");
     fs::rename(&path, &aside).unwrap();
-    let gone = fixture.look().await;
+    let gone = fixture.check().await;
     assert!(gone.contains("in force: ") && gone.contains("last seen 2"), "its age is told: {gone}");
-    assert_eq!(fixture.look().await, "", "no news");
+    assert_eq!(fixture.check().await, "", "no news");
     fs::rename(&aside, &path).unwrap();
     // The same revision as before, and it is complete again: without this nothing would ever be
     // pruned.
-    assert_eq!(fixture.look().await, "read 0 files whole");
-    assert_eq!(fixture.look().await, "");
+    assert_eq!(fixture.check().await, "read 0 files whole");
+    assert_eq!(fixture.check().await, "");
 }
 
 #[tokio::test]
 async fn a_place_is_told_before_what_was_read_there() {
     let mut fixture = FeedFixture::new();
-    fixture.look().await;
+    fixture.check().await;
     make(&fixture.path());
     git(&fixture.path(), &["remote", "add", "origin", "https://me:hunter2@example.com/shop.git"]);
-    assert_eq!(fixture.look().await, "at example.com/shop, read 1 files whole");
+    assert_eq!(fixture.check().await, "at example.com/shop, read 1 files whole");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     fs::write(fixture.path().join("b.yaml"), MANIFEST.replace("name: a", "name: b")).unwrap();
     git(&fixture.path(), &["add", "."]);
     git(&fixture.path(), &["commit", "--quiet", "--message=y"]);
-    assert_eq!(fixture.look().await, "read 2 files whole");
+    assert_eq!(fixture.check().await, "read 2 files whole");
     git(&fixture.path(), &["rm", "--quiet", "b.yaml"]);
     git(&fixture.path(), &["commit", "--quiet", "--message=z"]);
     // A kind has come meanwhile: every file is read again, at a newer revision.
@@ -157,7 +157,7 @@ async fn a_file_that_goes_while_all_is_read_again_is_told_to_be_gone() {
     let [LoopEvent::SourceRead(_, reading, _)] = &answers[..] else { panic!("{answers:?}") };
     let files: Vec<_> = reading.files.iter().map(|(file, facts)| (&**file, facts.is_some())).collect();
     assert_eq!(files, [("a.yaml", true), ("b.yaml", false)]);
-    assert_eq!(fixture.look().await, "");
+    assert_eq!(fixture.check().await, "");
 }
 
 /// A renderer to which all is a part for others.
@@ -186,12 +186,12 @@ async fn that_all_is_a_part_for_others_is_told_once() {
     let settings = SourceSettings { renderer: Some(Arc::new(PartsRenderer)), ..SourceSettings::default() };
     let location = ResolvedLocation::Git(GitLocation::new(path.to_str().unwrap()));
     let mut fixture = FeedFixture::with_settings(dir, &location, settings);
-    let answers = fixture.look().await;
+    let answers = fixture.check().await;
     assert!(answers.contains("unreadable: ") && answers.contains("only library charts"), "{answers}");
     // The place is reached at each look, at another time.
     let begin = std::time::Instant::now();
     while begin.elapsed() < Duration::from_millis(1100) {
-        assert_eq!(fixture.look().await, "");
+        assert_eq!(fixture.check().await, "");
     }
 }
 
@@ -199,13 +199,13 @@ async fn that_all_is_a_part_for_others_is_told_once() {
 async fn kinds_that_the_server_has_told_since_are_known_to_the_next_reading() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
-    assert_eq!(fixture.look().await, "read 1 files whole");
+    assert_eq!(fixture.check().await, "read 1 files whole");
     let widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: NAME}\n";
     let unknown = async |fixture: &mut FeedFixture, name: &str| {
         fs::write(fixture.path().join(format!("{name}.yaml")), widget.replace("NAME", name)).unwrap();
         git(&fixture.path(), &["add", "."]);
         git(&fixture.path(), &["commit", "--quiet", "--message=x"]);
-        let answers = fixture.feed.carry_out(FeedTask::Look).await;
+        let answers = fixture.feed.carry_out(FeedTask::Check).await;
         let [LoopEvent::SourceRead(_, _, unknown)] = &answers[..] else { panic!("{answers:?}") };
         unknown.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
@@ -221,13 +221,13 @@ async fn kinds_that_the_server_has_told_since_are_known_to_the_next_reading() {
 async fn a_look_that_was_asked_for_is_answered_only_when_it_succeeded() {
     let mut fixture = FeedFixture::new();
     make(&fixture.path());
-    fixture.look().await;
+    fixture.check().await;
     let aside = fixture.dir.path().join("aside");
     fs::rename(fixture.path(), &aside).unwrap();
-    let answers = fixture.feed.carry_out(FeedTask::LookAfter(3)).await;
+    let answers = fixture.feed.carry_out(FeedTask::CheckAfter(3)).await;
     assert!(matches!(&answers[..], [LoopEvent::Unreadable(..)]), "{answers:?}");
     fs::rename(&aside, fixture.path()).unwrap();
-    let answers = fixture.feed.look_at_source().await;
+    let answers = fixture.feed.check_source().await;
     assert!(
         matches!(&answers[..], [LoopEvent::SourceRead(..), LoopEvent::SourceChecked(FIRST, 3)]),
         "{answers:?}"
@@ -276,7 +276,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
         ..VerificationAnchor::default()
     };
     let FeedFixture { mut feed, dir, _state, .. } = FeedFixture::of(dir, &location);
-    assert!(feed.look_at_source().await.is_empty());
+    assert!(feed.check_source().await.is_empty());
     let events = feed.set_anchor(anchor(None)).await;
     assert!(
         events.iter().any(|event| matches!(event, LoopEvent::Unreadable(_, why) if why.contains("keys")))
@@ -290,7 +290,7 @@ async fn what_must_be_signed_is_looked_at_once_it_is_known_what_was_accepted() {
         "{events:?}"
     );
     assert!(feed.set_anchor(anchor(Some(&head))).await.is_empty(), "the same again is no news");
-    assert!(!feed.look_at_source().await.iter().any(accepted));
+    assert!(!feed.check_source().await.iter().any(accepted));
 }
 
 /// Returns the feed's answer for the first revision, of which only a second one is in the store.
@@ -325,7 +325,7 @@ async fn first_of_two(
             LoopEvent::Resolved(found) => break found,
             LoopEvent::Unreadable(..) => {
                 mend(&origin);
-                orders.send(FeedRequest::LookAfter(1)).await.unwrap();
+                orders.send(FeedRequest::CheckAfter(1)).await.unwrap();
             }
             _ => {}
         }

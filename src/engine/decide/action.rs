@@ -75,7 +75,7 @@ pub(crate) enum Action {
     /// Nothing is known of it any more.
     Forget,
     /// Ask the API server whether it exists.
-    Look,
+    Lookup,
     /// Compare the content with what our entry covers.
     Compare(SharedDesiredObject, ApplyVariant),
     /// Compare the values that the cluster shows: of lists that are empty in the content, or of

@@ -230,7 +230,7 @@ pub(super) fn decide_desired(
     match input.observation {
         Observation::Seen(live) => decide_present(input, source, desired, live, now),
         Observation::Absent => decide_absent(input, source, desired, now),
-        Observation::NotSeen | Observation::Unobservable(_) => Decision::act(Action::Look),
+        Observation::NotSeen | Observation::Unobservable(_) => Decision::act(Action::Lookup),
     }
 }
 

@@ -118,7 +118,7 @@ pub(super) fn defend(input: &DecisionInput<'_>, reason: Reason, now: Instant) ->
     };
     match input.observation {
         Observation::NotSeen | Observation::Unobservable(_) => {
-            Decision::act(Action::Look).with_reason(reason)
+            Decision::act(Action::Lookup).with_reason(reason)
         }
         Observation::Absent => match content_blocker(input, accepted, now) {
             None => {

@@ -10,14 +10,14 @@ impl Engine {
     /// Returns the newest view of an object: by its informer, or by our own write or a look that the
     /// informer has not shown yet.
     pub(crate) fn live_object(&self, id: &ObjectId) -> Option<&LiveObject> {
-        let looked = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
+        let direct = match self.entries.get(id).and_then(|entry| entry.direct_view.as_ref()) {
             Some(crate::engine::DirectView::Found(live)) => Some(&**live),
             Some(crate::engine::DirectView::Absent) | None => None,
         };
         // The health of an older view is that of an older content.
-        match (self.informer_object(id), looked) {
-            (Some(live), Some(looked)) if looked.rv > live.rv => Some(looked),
-            (live, looked) => live.or(looked),
+        match (self.informer_object(id), direct) {
+            (Some(live), Some(direct)) if direct.rv > live.rv => Some(direct),
+            (live, direct) => live.or(direct),
         }
     }
 

@@ -299,8 +299,8 @@ impl Engine {
         let found: Vec<ObjectId> =
             self.entries().filter(|(_, entry)| unproven(entry)).map(|(id, _)| id.clone()).collect();
         for id in found {
-            let looked = self.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
-            let Some(DirectView::Found(mut live)) = looked else { continue };
+            let view = self.entries.get_mut(&id).and_then(|entry| entry.direct_view.take());
+            let Some(DirectView::Found(mut live)) = view else { continue };
             self.prove(&id, &mut live);
             if let Some(entry) = self.entries.get_mut(&id) {
                 if !live.is_unproven() {

@@ -345,8 +345,8 @@ impl Engine {
     fn is_outlived(&self, tally: &BudgetTally) -> bool {
         let Some(now) = self.rollouts.starts.now() else { return false };
         let is_healthy = |id: &ObjectId| {
-            let glimpse = self.rollouts.foreign_unavailable.get(id);
-            glimpse.is_some_and(|(at, seen)| {
+            let observation = self.rollouts.foreign_unavailable.get(id);
+            observation.is_some_and(|(at, seen)| {
                 *seen == 0 && now.saturating_duration_since(*at) < READY_VIEW_VALIDITY
             })
         };

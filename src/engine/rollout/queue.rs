@@ -110,7 +110,7 @@ pub(crate) struct QueuePublication {
     /// None where nobody knows what the rollout ledger says of it.
     published: Option<(Vec<QueuedObject>, Vec<BudgetTally>)>,
     /// The time at which the queue was last looked at.
-    looked: Option<Instant>,
+    last_check: Option<Instant>,
     /// The time of the next look.
     pub due: Option<Instant>,
 }
@@ -124,7 +124,7 @@ impl QueuePublication {
             self.due = None;
             return None;
         }
-        let due = *self.looked.get_or_insert(now) + PUBLICATION_INTERVAL;
+        let due = *self.last_check.get_or_insert(now) + PUBLICATION_INTERVAL;
         if now < due {
             self.due = Some(due);
             return None;
@@ -132,7 +132,7 @@ impl QueuePublication {
         self.due = None;
         let ledger = engine.rollouts.ledger.as_ref()?.clone();
         let (queue, tallies) = (engine.rollout_queue(), engine.tallies(&ledger));
-        (self.looked, engine.rollouts.queue_dirty) = (Some(now), false);
+        (self.last_check, engine.rollouts.queue_dirty) = (Some(now), false);
         let published = self
             .published
             .clone()
@@ -152,7 +152,7 @@ impl QueuePublication {
         mut ledger: RolloutLedger,
         now: Instant,
     ) -> RolloutLedger {
-        if self.looked.is_some_and(|looked| now < looked + PUBLICATION_INTERVAL) {
+        if self.last_check.is_some_and(|last_check| now < last_check + PUBLICATION_INTERVAL) {
             let before = engine.rollouts.ledger.as_ref();
             let known = |id: &ObjectId| before.is_some_and(|before| before.claims.contains_key(id));
             ledger.queue.retain(|queued| !ledger.claims.contains_key(&queued.id) || known(&queued.id));
@@ -160,7 +160,7 @@ impl QueuePublication {
             engine.rollouts.queue_dirty = true;
             return ledger;
         }
-        (self.looked, self.due, engine.rollouts.queue_dirty) = (Some(now), None, false);
+        (self.last_check, self.due, engine.rollouts.queue_dirty) = (Some(now), None, false);
         let queue = engine.rollout_queue();
         self.put(engine, ledger, queue)
     }

@@ -189,7 +189,7 @@ fn a_competitor_whose_write_the_server_fails_on_does_not_keep_the_other_from_the
     };
     assert_eq!(fail(&mut engine, now), FIRST);
     // The write may have been carried out: then the object is the first one's.
-    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    assert_eq!(engine.decide(&id, now).action, Action::Lookup);
     engine.record_lookup(&id, DirectView::Absent);
     assert_eq!(fail(&mut engine, now), SECOND);
     engine.record_lookup(&id, DirectView::Absent);

@@ -238,7 +238,7 @@ fn anothers(adopt: AdoptPolicy) -> (Engine, ObjectId, Instant) {
     let (mut engine, id, now) = engine(adopt);
     let mut live = World::live(&id, &WorldObject::settled(desired(&id, 1, "a").hash, "c1", 1));
     live.owner = ObjectOwner::Ours(OTHER.into());
-    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    assert_eq!(engine.decide(&id, now).action, Action::Lookup);
     engine.record_lookup(&id, DirectView::Found(Box::new(live)));
     (engine, id, now)
 }

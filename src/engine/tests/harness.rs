@@ -269,12 +269,12 @@ impl Harness {
                 self.engine.forget(id);
                 None
             }
-            Action::Look => {
-                let looked = match self.world.things.get(id) {
+            Action::Lookup => {
+                let view = match self.world.things.get(id) {
                     Some(thing) => DirectView::Found(Box::new(World::live(id, thing))),
                     None => DirectView::Absent,
                 };
-                self.engine.record_lookup(id, looked);
+                self.engine.record_lookup(id, view);
                 None
             }
             Action::Compare(desired, form) | Action::Inspect(desired, form) => {

@@ -210,5 +210,5 @@ fn what_is_wanted_again_is_looked_for_at_once_though_its_deletion_was_seen_befor
     engine.observe_absence(&id);
     engine.record_result(&id, &action, ActionResult::Deleted, now);
     engine.read(SECOND, reading("c3", &[("b/a", Some(desired(&id, 2, "b/a")))]));
-    assert_eq!(engine.decide(&id, now).action, Action::Look);
+    assert_eq!(engine.decide(&id, now).action, Action::Lookup);
 }

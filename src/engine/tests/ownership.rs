@@ -46,7 +46,7 @@ fn read_as(live: LiveObject, sealed_for: Option<&str>, id: &ObjectId) -> LiveObj
 /// view. Fields that our entry lacks are found on the way.
 fn decided(harness: &mut Harness, id: &ObjectId, live: LiveObject) -> Decision {
     harness.engine.observe_absence(id);
-    assert_eq!(harness.engine.decide(id, harness.now).action, Action::Look);
+    assert_eq!(harness.engine.decide(id, harness.now).action, Action::Lookup);
     harness.engine.record_lookup(id, DirectView::Found(Box::new(live)));
     let decision = harness.engine.decide(id, harness.now);
     let Action::Compare(desired, form) = &decision.action else { return decision };

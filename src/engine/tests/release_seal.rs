@@ -117,7 +117,7 @@ fn what_is_written_is_sealed_and_its_own_seal_proves_it() {
     let (a, mut harness) = (config("a"), Harness::new(3));
     harness.read(reading("r1", &[("a", Some(desired(&a, 1, "a")))]));
     let decision = harness.decide(&a);
-    let decision = if decision.action == Action::Look {
+    let decision = if decision.action == Action::Lookup {
         harness.engine.record_lookup(&a, DirectView::Absent);
         harness.decide(&a)
     } else {

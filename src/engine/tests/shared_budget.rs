@@ -240,9 +240,9 @@ fn pods_that_nobody_names_count_no_longer_once_all_that_are_named_are_seen_whole
     let mut seen = std::collections::BTreeSet::new();
     while seen.len() < names.len() {
         assert!(harness.world.log.is_empty(), "after {} looks", seen.len());
-        let looks = harness.engine.foreign_workloads();
-        assert!(looks.iter().any(|id| !seen.contains(id)), "each comes in its turn");
-        for id in looks {
+        let workloads = harness.engine.foreign_workloads();
+        assert!(workloads.iter().any(|id| !seen.contains(id)), "each comes in its turn");
+        for id in workloads {
             harness.engine.observe_foreign_workload(&id, None, harness.now);
             seen.insert(id);
         }

@@ -84,7 +84,7 @@ fn an_account_that_may_not_list_a_kind_holds_up_only_its_own_sources() {
     two.blind(SECOND);
     two.read(FIRST, "r1", &[("a", Some(1)), ("old", Some(1))]);
     two.read(SECOND, "r1", &[("b", Some(1))]);
-    assert_eq!(two.decide("a").action, Action::Look);
+    assert_eq!(two.decide("a").action, Action::Lookup);
     let reason = two.decide("b").reason;
     assert_eq!(reason, Some(Reason::Unobservable(maps(), "denied".into(), ErrorClass::Forbidden)));
     assert!(two.engine.is_synced(FIRST, &maps()) && !two.engine.is_synced(SECOND, &maps()));
@@ -104,7 +104,7 @@ fn an_account_that_is_still_listing_is_waited_for_by_its_own_sources() {
     two.read(FIRST, "r1", &[("a", Some(1))]);
     two.read(SECOND, "r1", &[("b", Some(1))]);
     assert_eq!(two.decide("a").reason, Some(Reason::Syncing(maps())));
-    assert_eq!(two.decide("b").action, Action::Look);
+    assert_eq!(two.decide("b").action, Action::Lookup);
 }
 
 #[test]

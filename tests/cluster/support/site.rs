@@ -265,8 +265,8 @@ impl<'a> TestNamespace<'a> {
     /// Waits until an object is not there.
     #[track_caller]
     pub(crate) fn await_absence(&self, kind: &str, name: &str) {
-        let look = || if self.has(kind, name) { Err("it is there") } else { Ok(()) };
-        eventually(&format!("{kind} {name} is gone"), DEFAULT_TIMEOUT, look);
+        let probe = || if self.has(kind, name) { Err("it is there") } else { Ok(()) };
+        eventually(&format!("{kind} {name} is gone"), DEFAULT_TIMEOUT, probe);
     }
 
     /// Waits until a Deployment's rollout is over.

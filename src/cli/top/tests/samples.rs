@@ -61,7 +61,7 @@ pub(super) fn event(number: u64, at: &str, reason: &str, object: Option<&str>, m
     serde_json::from_value(event).unwrap()
 }
 
-fn look(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectStatus>) -> Refresh {
+fn refresh(sources: Vec<SourceStatus>, rollout: RolloutStatus, objects: Vec<ObjectStatus>) -> Refresh {
     let process = json!({
         "version": "9.9.9", "since": "2030-01-02T01:00:00Z", "nextResync": "2030-01-02T04:04:05Z", "queue": 0,
         "unfinishedSeconds": 0.0, "longestSeconds": 0.0,
@@ -87,7 +87,7 @@ pub(super) fn healthy() -> Refresh {
         event(2, "2030-01-02T03:01:10Z", "RevisionSettled", None, "all 21 objects are applied and healthy");
     Refresh {
         events: vec![read, settled],
-        ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())
+        ..refresh(vec![shop, ops], rollout(0, 0, json!([]), json!([])), Vec::new())
     }
 }
 
@@ -119,7 +119,7 @@ pub(super) fn rolling() -> Refresh {
     let started = event(3, "2030-01-02T03:03:10Z", "RolloutStarted", Some("web"), "revision 0123456789ab");
     let mut events = healthy().events;
     events.push(started);
-    Refresh { events, ..look(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
+    Refresh { events, ..refresh(vec![shop, ops], rollout(2, 3, rolls, queue), objects.to_vec()) }
 }
 
 /// Much is wrong, with long reasons, some of which would like to steer the terminal.
@@ -148,7 +148,7 @@ pub(super) fn failed() -> Refresh {
     let mut events = rolling().events;
     events.push(event(4, "2030-01-02T03:03:40Z", "RolloutFailed", Some("web"), pod));
     events.push(event(5, "2030-01-02T03:03:41Z", "RolledBack", Some("web"), "to revision 89abcdef0123"));
-    Refresh { events, ..look(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
+    Refresh { events, ..refresh(vec![shop, ops], rollout(0, 0, json!([]), json!([])), objects) }
 }
 
 /// Returns a refresh as read from the cluster alone.
@@ -168,7 +168,7 @@ pub(super) fn cluster() -> Refresh {
 
 /// Returns a daemon that has not read anything yet.
 pub(super) fn empty() -> Refresh {
-    let mut look = look(Vec::new(), rollout(0, 0, json!([]), json!([])), Vec::new());
-    look.view.rollout.known = false;
-    look
+    let mut refresh = refresh(Vec::new(), rollout(0, 0, json!([]), json!([])), Vec::new());
+    refresh.view.rollout.known = false;
+    refresh
 }

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 /// Told by the reader of a source, and read by whoever wants to know; a clone is the same. It wakes
 /// nobody.
 #[derive(Clone, Debug, Default)]
-pub(in crate::daemon) struct LastLook(Arc<AtomicI64>);
+pub(in crate::daemon) struct LastCheck(Arc<AtomicI64>);
 
-impl LastLook {
+impl LastCheck {
     /// Sets the time of the last look to now.
     pub(super) fn set(&self, now: Timestamp) {
         self.0.store(now.as_millisecond(), Ordering::Relaxed);
