@@ -156,7 +156,7 @@ impl Rights {
     pub(super) fn of_rhumb(system: &str, conduct: SourceAccess) -> Self {
         let mut rights = Self::default();
         let here = || RightScope::Namespace(system.to_owned());
-        let own = "the sources' parents and the rollout budget";
+        let own = "the sources' inventories and the rollout budget";
         rights.add(here(), objects("", "configmaps"), &["get", "list", "watch"], own);
         if conduct.is_writing() {
             rights.add(here(), objects("", "configmaps"), &["create", "patch"], own);

@@ -66,7 +66,7 @@ pub struct InvalidField {
     pub message: String,
 }
 
-/// The guard of the server that denied a request.
+/// The part of the API server that denied a request: its authorizer, or admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// The user may not do this.
@@ -97,7 +97,7 @@ pub enum ClusterFault {
         /// The plugin's behaviour.
         reason: String,
     },
-    /// The parent object of a source is that of another tool's ApplySet.
+    /// The inventory of a source belongs to another tool's ApplySet.
     #[error("it is the inventory of {tool} by its annotation applyset.kubernetes.io/tooling, and left alone")]
     OtherTool {
         /// Its tool and version.
@@ -154,7 +154,7 @@ pub enum ClusterFault {
     /// The server denies the request.
     #[error("{message}")]
     Denied {
-        /// The guard that denied it.
+        /// The part of the server that denied it.
         by: Denial,
         /// The server's words, or for Secrets our own.
         message: String,

@@ -54,7 +54,7 @@ pub fn applyset_id(namespace: &str, name: &str) -> String {
 }
 
 impl InventoryObject {
-    /// Returns the other tool that keeps it, where one does (KEP-3659: such a parent is left
+    /// Returns the other tool that keeps it, where one does (KEP-3659: it is then left
     /// alone).
     fn other_tool(&self) -> Option<&str> {
         let ours = self.tooling.split('/').next() == OUR_TOOLING.split('/').next();

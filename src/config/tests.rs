@@ -294,7 +294,7 @@ fn documents_stand_side_by_side() {
     check(
         &two,
         &[
-            "9:18 a second source `shop`; the first stands on line 3 (a source's name is the name of its parent object: give each its own)",
+            "9:18 a second source `shop`; the first stands on line 3 (a source's name is the name of its inventory: give each its own)",
         ],
     );
     let two = format!("{}\n---\nkind: Configuration\napiVersion: rhumb.dev/v1alpha1", configuration(""));

@@ -20,8 +20,8 @@ mod orders_objects;
 mod other_daemons;
 mod peers;
 mod pods;
-mod reading;
 mod scale_balance;
+mod source_readings;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};

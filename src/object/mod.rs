@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Label of a member of an inventory (KEP-3659); its value is the id of the inventory's parent.
+/// Label of a member of an inventory (KEP-3659); its value is the id of the inventory.
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 /// Fields of `metadata` that only the server sets.

@@ -35,7 +35,7 @@ fn in_namespace(namespace: &str, text: &str) -> String {
     text.replacen("metadata:\n", &format!("metadata:\n  namespace: {namespace}\n"), 1)
 }
 
-/// The values of an annotation of the source's parent.
+/// The values of an annotation of the source's inventory.
 fn named(site: &TestNamespace<'_>, annotation: &str) -> BTreeSet<String> {
     let inventory = site.inventory().unwrap();
     let key = format!("applyset.kubernetes.io/{annotation}");

@@ -47,7 +47,7 @@ fn what_single_files_do_not_name_is_neither_pruned_nor_told() {
     window.assert_no_deletes();
     // An object from the pipe is of another place: the folder's next pass asks before it deletes
     // it.
-    assert!(before != site.records(), "the parent names both places");
+    assert!(before != site.records(), "the inventory names both locations");
     site.apply(folder.path(), &["--prune"]).ends(4).says(&["standard input in "]);
     assert!(site.has("ConfigMap", "new") && site.has("ConfigMap", "other"));
 }

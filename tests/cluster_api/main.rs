@@ -406,8 +406,8 @@ async fn what_client_side_apply_owned_goes_away_after_reclaiming() {
 }
 
 #[tokio::test]
-async fn a_parent_is_swapped_only_by_who_saw_it() {
-    let harness = Harness::new("parents").await;
+async fn an_inventory_is_replaced_only_by_who_read_it() {
+    let harness = Harness::new("inventories").await;
     let first = InventoryObject {
         kinds: [GroupKind::new("apps", "Deployment")].into(),
         annotations: [("rhumb.dev/source".to_owned(), "https://example.com/shop.git".to_owned())].into(),
@@ -415,19 +415,19 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
         ..InventoryObject::default()
     };
     let cluster = &harness.cluster;
-    assert_eq!(cluster.read_inventory("parents-new", "web").await.unwrap(), None);
-    let made = cluster.save_inventory("parents-new", "web", None, &first).await.unwrap();
-    assert_eq!(cluster.read_inventory("parents-new", "web").await.unwrap().as_ref(), Some(&made));
+    assert_eq!(cluster.read_inventory("inventories-new", "web").await.unwrap(), None);
+    let made = cluster.save_inventory("inventories-new", "web", None, &first).await.unwrap();
+    assert_eq!(cluster.read_inventory("inventories-new", "web").await.unwrap().as_ref(), Some(&made));
     assert_eq!((&made.kinds, &made.data, made.tooling.as_str()), (&first.kinds, &first.data, "rhumb/v1"));
     assert_eq!(
-        *cluster.save_inventory("parents-new", "web", None, &first).await.unwrap_err().fault(),
+        *cluster.save_inventory("inventories-new", "web", None, &first).await.unwrap_err().fault(),
         ClusterFault::VersionConflict
     );
     // A foreign value there stays, but the swap sees the write.
     plane()
         .kubectl(&[
             "-n",
-            "parents-new",
+            "inventories-new",
             "annotate",
             "configmap",
             "web",
@@ -437,16 +437,19 @@ async fn a_parent_is_swapped_only_by_who_saw_it() {
         .unwrap();
     let second =
         InventoryObject { data: [("finished".to_owned(), "job/y".to_owned())].into(), ..made.clone() };
-    let error = cluster.save_inventory("parents-new", "web", Some(&made), &second).await.unwrap_err();
+    let error = cluster.save_inventory("inventories-new", "web", Some(&made), &second).await.unwrap_err();
     assert_eq!(*error.fault(), ClusterFault::VersionConflict);
-    let read = cluster.read_inventory("parents-new", "web").await.unwrap().unwrap();
+    let read = cluster.read_inventory("inventories-new", "web").await.unwrap().unwrap();
     assert_eq!(read.annotations["rhumb.dev/confirm"], "all");
-    let saved = cluster.save_inventory("parents-new", "web", Some(&read), &second).await.unwrap();
+    let saved = cluster.save_inventory("inventories-new", "web", Some(&read), &second).await.unwrap();
     assert_eq!((&saved.data, &saved.annotations), (&second.data, &second.annotations));
-    let text = plane().kubectl(&["-n", "parents-new", "get", "configmap", "web", "-o", "json"]).unwrap();
+    let text = plane().kubectl(&["-n", "inventories-new", "get", "configmap", "web", "-o", "json"]).unwrap();
     let object: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(object["metadata"]["annotations"]["example.com/x"], "y");
-    assert_eq!(object["metadata"]["labels"]["applyset.kubernetes.io/id"], applyset_id("parents-new", "web"));
+    assert_eq!(
+        object["metadata"]["labels"]["applyset.kubernetes.io/id"],
+        applyset_id("inventories-new", "web")
+    );
 }
 
 /// A kind whose objects may hold anything.

@@ -40,7 +40,7 @@ pub(crate) fn await_image(site: &TestNamespace<'_>, name: &str, image: &str) {
     assert_eq!(site.value("Deployment", name, IMAGE), json!(image));
 }
 
-/// Waits until the parent says that something was rejected, and tells what.
+/// Waits until the inventory names something as rejected, and returns what.
 #[track_caller]
 pub(crate) fn await_rejection(site: &TestNamespace<'_>, texts: &[&str]) -> String {
     eventually(&format!("it is rejected: {texts:?}"), DEFAULT_TIMEOUT, || {

@@ -37,7 +37,7 @@ fn object(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_apply_carries_manager_strictness_and_guard() {
+async fn an_apply_carries_manager_strictness_and_precondition() {
     let fake = FakeApiServer::start(|_, _| {
         ScriptedReply::Complete(201, "warning: 299 - \"v1 \\\"x\\\" is old\"\r\n", object("a").to_string())
     })

@@ -199,7 +199,7 @@ fn the_systems_words_come_without_their_number() {
 }
 
 #[test]
-fn denials_name_their_guard() {
+fn denials_name_the_part_of_the_server() {
     let check_denied = |message: &str, rest: &str, by: Denial, retry: RetryAdvice| {
         let body = status(403, "Forbidden", message, rest);
         check(

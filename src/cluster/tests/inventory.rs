@@ -36,7 +36,7 @@ fn inventory() -> InventoryObject {
 const ANNOTATIONS: &str = r#"{"applyset.kubernetes.io/tooling":"rhumb/v1","applyset.kubernetes.io/contains-group-kinds":"ConfigMap,Deployment.apps","applyset.kubernetes.io/additional-namespaces":"shop","rhumb.dev/source":"url","example.com/mine":"stays"}"#;
 
 #[tokio::test]
-async fn a_parent_is_read_and_only_its_difference_written() {
+async fn an_inventory_is_read_and_only_its_difference_written() {
     let annotations: Value = serde_json::from_str(ANNOTATIONS).unwrap();
     let object = stored(&annotations, &json!({ "finished": "x" }));
     let fake = FakeApiServer::start(move |_, _| ScriptedReply::Complete(200, "", object.to_string())).await;
@@ -92,7 +92,7 @@ async fn the_label_of_a_look_request_comes_with_the_request_and_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_parent_of_another_tool_is_left_alone() {
+async fn an_inventory_of_another_tool_is_left_alone() {
     let object = stored(&json!({ "applyset.kubernetes.io/tooling": "kubectl/v1.36" }), &json!(null));
     let fake = FakeApiServer::start(move |_, _| ScriptedReply::Complete(200, "", object.to_string())).await;
     let error = fake.cluster.read_inventory("rhumb-system", "web").await.unwrap_err();
@@ -126,7 +126,7 @@ async fn a_config_map_that_is_no_inventory_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_missing_namespace_is_made_with_the_parent() {
+async fn a_missing_namespace_is_made_with_the_inventory() {
     let there = Arc::new(Mutex::new(false));
     let status = |code: u16, name: &str, kind: &str| {
         json!({ "kind": "Status", "code": code, "message": "m", "details": { "name": name, "kind": kind } })
@@ -153,7 +153,7 @@ async fn a_missing_namespace_is_made_with_the_parent() {
 }
 
 #[tokio::test]
-async fn a_parent_that_somebody_else_wrote_is_stale() {
+async fn an_inventory_that_somebody_else_wrote_is_stale() {
     for (code, name) in [(409, "web"), (404, "web")] {
         let fake = FakeApiServer::start(move |_, _| {
             let status =

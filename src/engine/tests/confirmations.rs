@@ -129,9 +129,11 @@ fn what_comes_back_needs_a_new_confirmation() {
 #[test]
 fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
     // The order in which facts arrive makes no difference.
-    for order in
-        [["parent", "files", "objects"], ["objects", "files", "parent"], ["files", "parent", "objects"]]
-    {
+    for order in [
+        ["inventory", "files", "objects"],
+        ["objects", "files", "inventory"],
+        ["files", "inventory", "objects"],
+    ] {
         let kinds: BTreeSet<_> = [claim("").group_kind()].into();
         let mut engine = engine(&[SET], &[]);
         engine.set_kind_availability(
@@ -140,7 +142,7 @@ fn what_came_back_while_nobody_ran_needs_a_new_confirmation() {
         );
         for known in order {
             match known {
-                "parent" => {
+                "inventory" => {
                     let kinds = kinds.clone();
                     engine.set_inventory(
                         FIRST,

@@ -217,7 +217,7 @@ impl Harness {
         self.deliver_failures();
         self.resolve();
         self.keep_claims();
-        self.keep_parents();
+        self.keep_inventories();
     }
 
     /// Nothing more is known about what failed.
@@ -240,7 +240,7 @@ impl Harness {
     }
 
     /// Writes the inventory.
-    pub(super) fn keep_parents(&mut self) {
+    pub(super) fn keep_inventories(&mut self) {
         for source in self.engine.source_ids() {
             let rejections = self.engine.next_rejections(source);
             let acknowledged = self.engine.next_acknowledged(source);

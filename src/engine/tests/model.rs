@@ -90,7 +90,7 @@ enum ModelStep {
     /// The rollout ledger is written.
     Claims,
     /// The inventory is written.
-    Parents,
+    InventoriesKept,
     /// Older contents are read.
     Resolve,
     /// The cluster's report about failures is read.
@@ -269,7 +269,7 @@ impl<'a> ExhaustiveModel<'a> {
             steps.push(ModelStep::Claims);
         }
         if self.harness.engine.next_rejections(FIRST).is_some() {
-            steps.push(ModelStep::Parents);
+            steps.push(ModelStep::InventoriesKept);
         }
         if !self.harness.engine.unresolved_contents().is_empty() {
             steps.push(ModelStep::Resolve);
@@ -292,7 +292,7 @@ impl<'a> ExhaustiveModel<'a> {
             ModelStep::Deliver(place) => self.deliver(&event_object(place)),
             ModelStep::Turn => self.turn(),
             ModelStep::Claims => self.harness.keep_claims(),
-            ModelStep::Parents => self.harness.keep_parents(),
+            ModelStep::InventoriesKept => self.harness.keep_inventories(),
             ModelStep::Resolve => self.harness.resolve(),
             ModelStep::FailuresReported => self.harness.deliver_failures(),
             ModelStep::Controller(number) => self.control(number),

@@ -456,7 +456,7 @@ fn an_order_that_still_stands_is_never_forgotten() {
         harness.give(&workload("web"), "1-a undo");
         harness.give(&config("env"), &format!("2-{number:02} abort"));
         harness.carry_out();
-        harness.keep_parents();
+        harness.keep_inventories();
     }
     assert_eq!(harness.world.acknowledged.len(), 61);
     harness.settle();
@@ -511,7 +511,7 @@ fn an_order_on_an_object_of_another_source_is_refused() {
     harness.deliver(usize::MAX);
     harness.give(&workload("web"), "2-b undo r1");
     harness.carry_out();
-    harness.keep_parents();
+    harness.keep_inventories();
     assert_eq!(last_outcome(&harness), "nothing was done: Deployment shop/web is no object of source test");
 }
 
@@ -526,7 +526,7 @@ fn a_pause_with_the_token_of_an_order_keeps_it_from_nothing() {
         }
         harness.give(&workload("web"), "1-a undo r1");
         harness.carry_out();
-        harness.keep_parents();
+        harness.keep_inventories();
         asks(&mut harness, &config("env"), Some("1-a"), None);
         harness.settle();
         asks(&mut harness, &config("env"), None, None);

@@ -211,7 +211,7 @@ fn what_a_workload_used_goes_only_when_its_new_pods_are_healthy() {
 }
 
 #[test]
-fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
+fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_inventory() {
     let job = id("batch", "Job", "shop", "migrate");
     let wanted = with(&job, 1, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     let mut engine = engine(&[SET], &[job.group_kind()]);
@@ -227,7 +227,7 @@ fn a_job_that_has_ended_is_not_run_again_whatever_becomes_of_the_parent() {
     assert_eq!(engine.decide(&job, now).action, Action::Nothing);
     let kinds = [job.group_kind()].into();
     engine.set_inventory(FIRST, Inventory { kinds, ..Inventory::default() });
-    assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older parent does not count");
+    assert_eq!(engine.decide(&job, now).action, Action::Nothing, "an older inventory does not count");
     let other = with(&job, 2, |wanted| wanted.traits.lifetime = ObjectLifetime::AfterFinish);
     engine.read(FIRST, reading("r2", &[("migrate", Some(other))]));
     assert!(matches!(engine.decide(&job, now).action, Action::Apply(_)), "another content runs");

@@ -203,7 +203,7 @@ impl<'a> TestNamespace<'a> {
         AuditWindow::new(self.cluster, &self.user)
     }
 
-    /// The namespace of the parents: each test has its own, and with it a rollout budget of its
+    /// The namespace of the inventories: each test has its own, and with it a rollout budget of its
     /// own.
     pub(crate) fn system(&self) -> String {
         format!("{}-rhumb", self.name)
@@ -325,12 +325,12 @@ impl<'a> TestNamespace<'a> {
         inventory.to_string()
     }
 
-    /// The source's parent object.
+    /// The source's inventory.
     pub(crate) fn inventory(&self) -> Option<Value> {
         self.inventory_of(&self.name)
     }
 
-    /// The parent object of a source.
+    /// The inventory of a source.
     pub(crate) fn inventory_of(&self, source: &str) -> Option<Value> {
         self.api.get(&at("ConfigMap", &self.system(), source))
     }
