@@ -141,7 +141,7 @@ fn apply(cluster: &Cluster, api: &Api, name: &str, count: usize) -> Outcome<Appl
     let program = Program::new(&cluster.kubeconfig_for("rhumb")?)?;
     let before = block_on(api.counts())?;
     let path = folder.path().to_string_lossy();
-    let applied = run(program.command(&["apply", &path, "--name", &name]), &[0])?;
+    let applied = run(program.command(&["apply", &path, "--source", &name]), &[0])?;
     let calls = since(&before, &block_on(api.counts())?);
     let created = applied.output.lines().filter(|line| line.contains("created")).count();
     drop(path);

@@ -43,7 +43,7 @@ pub(crate) fn measure(options: &Options, table: &mut Table) -> Outcome<()> {
     let program = Program::new(&cluster.kubeconfig_for(USER)?)?;
     let source = repository.path().to_string_lossy().into_owned();
     let start = Instant::now();
-    let daemon = program.daemon(&["run", &source, "--name", NAME])?;
+    let daemon = program.daemon(&["run", &source, "--source", NAME])?;
     daemon.says("created", options.many, Duration::from_mins(15))?;
     progress(&format!("{} Deployments were made in {:.1} s", options.many, start.elapsed().as_secs_f64()));
     daemon.rests()?;
@@ -73,7 +73,7 @@ fn idle(
     let made = new_calls(&before, &calls(cluster)?);
     let after_apply = daemon.memory()?;
     drop(daemon);
-    let daemon = program.daemon(&["run", source, "--name", NAME])?;
+    let daemon = program.daemon(&["run", source, "--source", NAME])?;
     daemon.says("read", 1, Duration::from_mins(1))?;
     daemon.rests()?;
     let after_start = daemon.memory()?;

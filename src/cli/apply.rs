@@ -233,7 +233,7 @@ fn conclude(
     if args.output == ApplyOutput::Text && plan.guarded {
         let name = &plan.source;
         terminal.report(&format!(
-            "hint: `rhumb prune confirm --name {name} OBJECT…` releases what `rhumb prune list --name {name}` shows; --yes lifts the blast radius\n"
+            "hint: `rhumb prune confirm --source {name} OBJECT…` releases what `rhumb prune list --source {name}` shows; --yes lifts the blast radius\n"
         ));
     }
     diff::print_notes(&pass.notes, terminal);

@@ -71,7 +71,7 @@ pub(super) async fn settle(
         NameChoice::Own => Ok(None),
         NameChoice::Former => {
             let note = format!(
-                "this location was applied as source {former} before, and stays that; --name {} would make a source of its own",
+                "this location was applied as source {former} before, and stays that; --source {} would make a source of its own",
                 source.name
             );
             source.name = former.into();
@@ -83,8 +83,8 @@ pub(super) async fn settle(
                 "the name {name}, which follows from {location}, is that of the source that was made from {other}"
             );
             Err(CommandError::usage_error(message)
-                .hint("give this one a name of its own with --name")
-                .hint(format!("--name {name} says that it is the same source, which has moved")))
+                .hint("give this one a name of its own with --source")
+                .hint(format!("--source {name} says that it is the same source, which has moved")))
         }
     }
 }

@@ -87,8 +87,7 @@ impl OneShotSource {
             )
             .hint("`rhumb diff` takes files beside --config, and shows what they would change"));
         }
-        let config =
-            SelectedSources::read(global, file, args.source.named.as_ref(), terminal)?.into_single()?;
+        let config = SelectedSources::read(global, file, terminal)?.into_single()?;
         let observed = config.sources.iter().find(|source| source.mode == SourceMode::Observe);
         match observed.filter(|_| !args.dry_run) {
             Some(source) => Err(CommandError::usage_error(format!(

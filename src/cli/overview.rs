@@ -301,7 +301,7 @@ pub(super) fn source_notes(source: &SourceStatus) -> Vec<(TextStyle, String)> {
     if source.prune_waiting > 0 {
         let deletions = pending_deletions_text(source.prune_waiting);
         let name = &source.name;
-        let text = format!("{deletions}: `rhumb prune list --name {name}`");
+        let text = format!("{deletions}: `rhumb prune list --source {name}`");
         notes.push((TextStyle::Waiting, text));
     }
     notes.extend(source.unlisted.clone().map(|why| (TextStyle::Warning, why)));

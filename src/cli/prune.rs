@@ -34,12 +34,9 @@ pub(super) fn carry_out(
         let cluster = session::connect(&config).await?;
         match command {
             PruneCommand::List(args) => {
-                let name = args.source.as_ref().or(name);
                 list(&read_inventories(&cluster, &config, name).await?, name, args.output, terminal)
             }
-            PruneCommand::Confirm(args) => {
-                confirm(&cluster, &config, args.source.as_ref().or(name), args, terminal).await
-            }
+            PruneCommand::Confirm(args) => confirm(&cluster, &config, name, args, terminal).await,
         }
     })
 }

@@ -43,7 +43,7 @@ const MAX_HINTED_SOURCES: usize = 10;
 /// The prefix of the names of our Leases.
 const LEASE_PREFIX: &str = "rhumb-";
 
-/// Carries the command out, for the source that is named, also by `--name`, or for all.
+/// Carries the command out, for the source that is named, also by `--source`, or for all.
 pub(super) fn carry_out(
     args: &UninstallArgs,
     name: Option<&DnsLabel>,

@@ -20,7 +20,7 @@ pub(super) fn carry_out(
 ) -> Result<ExitStatus, CommandError> {
     match (&args.config, &args.path) {
         (Some(file), _) => {
-            let configured = SelectedSources::read(global, file, args.named.as_ref(), terminal)?;
+            let configured = SelectedSources::read(global, file, terminal)?;
             sources(args, &configured, terminal)
         }
         (None, path) => {

@@ -167,7 +167,7 @@ fn pending_prunes_text(status: &SourceStatus) -> String {
     }
     let deletions = pending_deletions_text(*prune_waiting);
     format!(
-        "{deletions}: `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+        "{deletions}: `rhumb prune list --source {name}` shows them, `rhumb prune confirm --source {name} OBJECT...` confirms them"
     )
 }
 
@@ -338,7 +338,7 @@ mod tests {
         let status = |objects: &[(Phase, usize)]| followed(objects, Some("a"), None);
         let pruned = [(Phase::Settled, 2), (Phase::PruneWaiting, 2)];
         let confirm = SourceStatus { prune_waiting: 2, ..status(&pruned) };
-        check(&confirm, done, "PruneWaiting", "`rhumb prune confirm --name shop OBJECT...`");
+        check(&confirm, done, "PruneWaiting", "`rhumb prune confirm --source shop OBJECT...`");
         let half = SourceStatus { prune_waiting: 1, ..status(&pruned) };
         check(&half, works, "Progressing", "2 PruneWaiting");
         let unlisted = SourceStatus { unlisted: Some("no Widgets".to_owned()), ..status(&pruned) };
@@ -381,7 +381,7 @@ mod tests {
         let asks = SourceStatus { prune_waiting: 1, ..going.clone() };
         let (stalled, reason, message) = words(&tell(Some(&asks), why()));
         assert_eq!((&*stalled, &*reason), ("True", "PruneWaiting"));
-        assert!(message.starts_with("1 pending deletion: `rhumb prune list --name shop`"));
+        assert!(message.starts_with("1 pending deletion: `rhumb prune list --source shop`"));
         let paused = SourceStatus { paused: Some(String::new()), ..going };
         assert_eq!(words(&tell(Some(&paused), why())).1, "Paused");
         let (stalled, reason, message) =

@@ -57,6 +57,8 @@ fn validate_holds_each_source_against_what_it_may_have() {
     let both = ["\nsource shop\n", "\nsource ops\n", "1 object in 1 file: no errors"];
     check(&fixture, "validate --config rhumb.yaml", 1, &[&refused[..], &both].concat(), &["env is not"]);
     check(&fixture, "validate --config rhumb.yaml --source shop", 1, &refused, &both);
+    // The older name of the flag.
+    check(&fixture, "validate --config rhumb.yaml --name shop", 1, &refused, &both);
     check(&fixture, "validate -c rhumb.yaml --source ops", 0, &both[2..], &both[..2]);
     check(&fixture, "validate -c rhumb.yaml --source shop other", 0, &["1 object in 1 file: no errors"], &[]);
     let expected = ["other/env.yaml:1:1: error: ConfigMap default/env is not allowed"];
@@ -144,11 +146,6 @@ fn what_is_meant_must_be_plain() {
         ("apply --config bad.yaml", 78, &["unknown key `directry`"]),
         ("validate --config none.yaml", 78, &["cannot read none.yaml"]),
         ("diff --config rhumb.yaml --source web", 2, &["rhumb.yaml has no source web", "it has shop, ops"]),
-        (
-            "diff --config rhumb.yaml --name shop",
-            2,
-            &["--name cannot be used with --config", "--source chooses"],
-        ),
         (
             "diff --config rhumb.yaml other",
             2,

@@ -70,7 +70,7 @@ fn whom_a_daemon_takes_an_object_from_is_told() {
     by_hand(&site, "env", &json!({"labels": {"argocd.argoproj.io/instance": "shop"}}));
     let theirs = Folder::new(&[("own.yaml", yaml::config_map("own", "key", "theirs"))]);
     let mut before = site.bare_command();
-    before.args(["apply", theirs.path().to_str().unwrap(), "--name", "adopt-before", "-n", &site.name]);
+    before.args(["apply", theirs.path().to_str().unwrap(), "--source", "adopt-before", "-n", &site.name]);
     run(before).ends(0);
     let repo = Repo::new(&[
         ("env.yaml", yaml::config_map("env", "key", "ours")),

@@ -95,7 +95,7 @@ fn the_objects_of_a_definition_that_is_never_established_wait_with_the_reason() 
     // Its short name is another definition's, so the server does not accept its names.
     let taken = Folder::new(&[("taken.yaml", definition(&site, "gadget", "taken"))]);
     let mut command = site.bare_command();
-    command.args(["apply", "--wait", "--name", "crd-never-other"]).arg(taken.path());
+    command.args(["apply", "--wait", "--source", "crd-never-other"]).arg(taken.path());
     assert_eq!(crate::support::run(command).code, 0);
     let folder = Folder::new(&[
         ("definition.yaml", definition(&site, "gizmo", "taken")),
@@ -122,7 +122,7 @@ fn an_object_of_an_unknown_kind_waits_and_comes_when_its_kind_does() {
     site.await_data("env", "a", "b");
     let other = Folder::new(&[("definition.yaml", definition(&site, "widget", "wdl"))]);
     let mut command = site.bare_command();
-    command.args(["apply", "--wait", "--name", "crd-later-other"]).arg(other.path());
+    command.args(["apply", "--wait", "--source", "crd-later-other"]).arg(other.path());
     assert_eq!(crate::support::run(command).code, 0);
     eventually("the object is there", DEFAULT_TIMEOUT * 2, || {
         site.api.get(&path(&site, "widget", "one")).ok_or("it is not")

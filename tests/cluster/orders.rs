@@ -351,7 +351,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     ]);
     grant(&site, &rules);
     // Without the right to list all sources that of the object is named: the runs here do that by
-    // --name.
+    // --source.
     let run = site.rhumb(&["rollout", "undo", "deploy/web"]).ends(0);
     run.says(&["undone: revision", short(&new), &format!("(ordered by {})", site.user)]);
     at_rest(&site, "nginx:1");
@@ -364,7 +364,7 @@ fn who_may_order_what_becomes_of_one_source_may_not_of_another() {
     until("the order is taken out", || data().as_object().is_none_or(serde_json::Map::is_empty));
     // The other source's objects neither by its own orders object nor by this one.
     let mut command = site.bare_command();
-    command.args(["rollout", "undo", "cm/theirs", "--name", "orders-other", "-n", "orders-team"]);
+    command.args(["rollout", "undo", "cm/theirs", "--source", "orders-other", "-n", "orders-team"]);
     let run = crate::support::run(command).ends(3);
     run.says(&["error:", "orders.orders-other.rhumb.dev", "cannot patch resource \"configmaps\""]);
     let order = json!({"verb": "undo", "object": "ConfigMap/orders-team/theirs"}).to_string();

@@ -65,7 +65,7 @@ fn the_page_shows_what_runs_and_what_does_not() {
         "lonely.yaml:1",
         "1 repaired",
         "prune waiting",
-        &format!("rhumb prune confirm --name {0} {0}/persistentvolumeclaim/uploads", site.name),
+        &format!("rhumb prune confirm --source {0} {0}/persistentvolumeclaim/uploads", site.name),
         "Drift repaired",
         "Rollout started",
         "live",

@@ -72,10 +72,10 @@ fn a_source_that_is_given_no_name_has_one_of_its_own() {
         let taken = unnamed(words, "two/shop").ends(2);
         taken.says(&["the name shop, which follows from", "two/shop", "one/shop"]);
     }
-    unnamed(&["apply", "--prune", "--name", "more"], "two/shop").ends(0);
+    unnamed(&["apply", "--prune", "--source", "more"], "two/shop").ends(0);
     assert!(site.has("ConfigMap", "env") && site.has("ConfigMap", "more"));
     // Objects of an older version go on under the name that it gave.
-    unnamed(&["apply", "--name", "default"], "old").ends(0);
+    unnamed(&["apply", "--source", "default"], "old").ends(0);
     let went_on = unnamed(&["apply", "--prune"], "old").ends(0);
     went_on.says(&["this location was applied as source default before"]);
     went_on.says(&["1 unchanged"]);

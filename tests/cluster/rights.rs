@@ -115,7 +115,7 @@ fn a_source_without_secrets_rolls_beside_one_with_them() {
     let other = Repo::new(&[("other.yaml", yaml::deployment("other", 1, "app:1"))]);
     let rhumb = |arguments: &[&str]| {
         let mut command = site.bare_command();
-        command.args(arguments).arg(other.path()).args(["--name", "other", "-n", &site.name]);
+        command.args(arguments).arg(other.path()).args(["--source", "other", "-n", &site.name]);
         run(command)
     };
     let printed = rhumb(&["rbac", "--user", &site.user]).ends(0).stdout;

@@ -78,7 +78,7 @@ fn rollouts_go_on_and_back_and_two_replicas_share_what_is_observed_and_what_is_n
     let order = |what: &str| {
         eventually(&format!("{what} is done"), DEFAULT_TIMEOUT, || {
             let mut command = site.bare_command();
-            command.args(["rollout", what, "deploy/web", "--name", &site.name, "-n", &site.name]);
+            command.args(["rollout", what, "deploy/web", "--source", &site.name, "-n", &site.name]);
             let output = run(command);
             if output.code == 0 { Ok(()) } else { Err(output.all()) }
         });

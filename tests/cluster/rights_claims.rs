@@ -146,7 +146,7 @@ fn who_may_not_look_at_what_another_daemon_has_claimed_is_told_so() {
     second.says(&[&["Deployment claims-hidden-stays/web"], &expected[..]].concat());
     eventually("it is told why", DEFAULT_TIMEOUT, || {
         let mut command = stays.site.bare_command();
-        command.args(["why", "Deployment/web", "-n", &stays.namespace, "--name", &stays.namespace]);
+        command.args(["why", "Deployment/web", "-n", &stays.namespace, "--source", &stays.namespace]);
         let why = run(command);
         if expected.iter().all(|text| why.stdout.contains(text)) { Ok(()) } else { Err(why.all()) }
     });

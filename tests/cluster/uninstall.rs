@@ -80,7 +80,7 @@ fn without_a_word_about_objects_all_of_them_stay() {
     site.apply(folder.path(), &[]).ends(0);
     let before = site.get("ConfigMap", "env").unwrap();
     // The name of another source does not mean all.
-    uninstall(&site, &["--name", "other"]).ends(2).says(&["there is no source other"]);
+    uninstall(&site, &["--source", "other"]).ends(2).says(&["there is no source other"]);
     uninstall(&site, &[]).ends(0).says(&["source leaving is removed", "its 4 objects stay"]);
     assert_eq!(site.get("ConfigMap", "env").unwrap(), before);
     eventually("nothing of rhumb is in its namespace", DEFAULT_TIMEOUT, || {

@@ -138,7 +138,7 @@ fn what_an_apply_has_left_behind_is_waited_for_and_counts_no_longer_than_it_roll
         command
             .arg("apply")
             .arg(repo.path())
-            .args(["--name", "shared-once-other", "-n", &site.name])
+            .args(["--source", "shared-once-other", "-n", &site.name])
             .args(flags);
         crate::support::run(command)
     };

@@ -109,7 +109,7 @@ fn an_overview_says_what_rolls_what_waits_and_what_is_wrong() {
 SOURCE  REVISION      AGE  OBJECTS  STATE
 shop    0123456789ab  1m        21  1 progressing, 1 rolling, 1 waiting, 1 refused
                                     incomplete: env.yaml is not understood
-                                    2 pending deletions: `rhumb prune list --name shop`
+                                    2 pending deletions: `rhumb prune list --source shop`
 ops     0123456789ab  1m         4  healthy, 1 left alone
 
 rollout budget: 1 of 3 workloads (now at most 1), 1 of 10 pods unavailable

@@ -130,7 +130,7 @@ fn flags_say_what_a_source_may_do() {
     assert_eq!(source(&format!("diff {folder}")).prune, PrunePolicy::On);
     assert_eq!(source(&format!("apply {folder}")).prune, PrunePolicy::Off);
     assert_eq!(source(&format!("apply {folder} --prune")).prune, PrunePolicy::On);
-    let flags = "--name shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
+    let flags = "--source shop -n store --no-prune --observe --adopt never --blast-radius 5% --interval 30s";
     let other = source(&format!("run {tree} {flags}"));
     assert_eq!((other.name.as_str(), other.namespace.as_str()), ("shop", "store"));
     assert_eq!(
@@ -185,7 +185,7 @@ fn a_source_without_a_name_has_that_of_its_place() {
     for command in ["run", "diff", "apply"] {
         check(&format!("{command} {tree}"), "tree");
         check(&format!("{command} {tree} --path deploy"), "tree-deploy");
-        check(&format!("{command} {tree} --path deploy --name shop"), "shop");
+        check(&format!("{command} {tree} --path deploy --source shop"), "shop");
         check(&format!("{command} https://host/org/Shop.git --path deploy/prod"), "shop-deploy-prod");
         check(&format!("{command} git@host:shop.git"), "shop");
     }

@@ -367,7 +367,7 @@ impl Reconciler {
         let (count, name) = (status.prune_waiting, &status.name);
         let deletions = pending_deletions_text(count);
         let message = format!(
-            "{deletions} ({first}); `rhumb prune list --name {name}` shows them, `rhumb prune confirm --name {name} OBJECT...` confirms them"
+            "{deletions} ({first}); `rhumb prune list --source {name}` shows them, `rhumb prune confirm --source {name} OBJECT...` confirms them"
         );
         let head = self.engine.source(source).head.clone();
         self.record_event(EventReason::PruneWaiting, source, None, message, head);

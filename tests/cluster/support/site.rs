@@ -126,7 +126,10 @@ impl<'a> TestNamespace<'a> {
     /// A command of the program for this source.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = self.bare_command();
-        command.args(arguments).args(["--name", &self.name, "-n", &self.name]);
+        command.args(arguments).args(["-n", &self.name]);
+        if arguments.iter().all(|argument| argument.as_ref() != "--source") {
+            command.args(["--source", &self.name]);
+        }
         command
     }
 
